@@ -1,24 +1,24 @@
-# Every door of the project. `make run` and `make test` set up all they need on a bare Debian 12 with Python 3.11.
+# All tasks of the project. `make run` and `make test` install everything they need on a plain Debian 12 with Python 3.11.
 .DEFAULT_GOAL := help
 .PHONY: help install install-test run test check quick bench docs screenshots clean
 SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := demo-home
-# Each process begins with a half of the tests in their order and takes over some of the other's when it is done: what several tests of
-# a file share is then made once, not in both.
+# Each process starts with one half of the tests in order, and takes over some of the other half at the end, so that
+# fixtures shared by the tests of a file are created once, not in both.
 TWO := -n 2 --dist worksteal
-# Where somebody has switched it off, every command that the tests start would compile the whole program anew.
+# If it were set, every command started by the tests would compile the whole program again.
 export PYTHONDONTWRITEBYTECODE :=
 
 help:
 	@echo "make run          archive a sample site in five editions and open the portal at http://127.0.0.1:8080"
 	@echo "make test         style, types, documentation and all tests"
-	@echo "make install      make .venv with everything; the program is .venv/bin/webdepot"
-	@echo "make check        ruff, mypy --strict and the generated documentation"
-	@echo "make bench        the benchmarks, with their peers in the same run"
-	@echo "make docs         write the generated reference pages anew"
-	@echo "make screenshots  take the pictures of the README from the demo"
+	@echo "make install      create .venv with everything; the program is .venv/bin/webdepot"
+	@echo "make check        ruff, mypy --strict, generated documentation up to date"
+	@echo "make bench        the benchmarks, compared with other programs in the same run"
+	@echo "make docs         regenerate the reference pages"
+	@echo "make screenshots  take the screenshots for the README from the demo"
 
 install: $(VENV)/.installed
 
@@ -28,7 +28,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt scripts/setup.sh scripts/vend
 
 install-test: $(VENV)/.installed-test
 
-# Not on top of `install`: one installation of everything takes half the time of two.
+# Does not depend on `install`: one installation of everything takes half the time of two.
 $(VENV)/.installed-test: pyproject.toml constraints.txt scripts/setup.sh scripts/vendor.py
 	scripts/setup.sh test
 	@touch $(VENV)/.installed $@

@@ -1,8 +1,8 @@
-"""Run the benchmarks, one process each: `python -m bench [--quick] [--results FOLDER] [NAME...]`; `make
-bench` runs them all.
+"""Run the benchmarks, each in its own process: `python -m bench [--quick] [--results FOLDER] [NAME...]`;
+`make bench` runs all.
 
-Each one is a question with its peers in the same run and prints ratios; its JSON goes to
-bench/results/NAME.json.
+Each answers one question, compares with other programs in the same run, and prints ratios; its JSON is
+written to bench/results/NAME.json.
 """
 
 import argparse
@@ -29,12 +29,12 @@ HERE = Path(__file__).parent
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"which: {', '.join(QUESTIONS)}; all by default"
+        "names", nargs="*", metavar="NAME", help=f"which: {', '.join(QUESTIONS)}; default: all"
     )
     parser.add_argument(
-        "--quick", action="store_true", help="a smoke run on little data; its figures mean nothing"
+        "--quick", action="store_true", help="a smoke test with little data; its figures are meaningless"
     )
-    parser.add_argument("--results", type=Path, default=HERE / "results", help="folder for the JSON of each")
+    parser.add_argument("--results", type=Path, default=HERE / "results", help="folder for the JSON files")
     options = parser.parse_args()
     if unknown := set(options.names) - set(QUESTIONS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}. Known: {', '.join(QUESTIONS)}")

@@ -1,27 +1,29 @@
-"""How fast are captures indexed, found and replayed? Ours against cdxj-indexer and pywb, in the same run on
+"""How fast are captures indexed, found and replayed? Compared with cdxj-indexer and pywb, in the same run on
 the same WARC.
 
     python -m bench.access [--quick] [--pywb FOLDER] [--json PATH]
 
-FOLDER holds pywb's programs (`wayback`), best in an environment of their own; without it the one that `make
-install-test` makes (`.pywb`) is taken, or ours is measured alone. Needs `wrk`.
+FOLDER has the programs of pywb (`wayback`), best in a separate environment; default: the one made by `make
+install-test` (`.pywb`). Without pywb, only Webdepot is measured. Needs `wrk`.
 
-The data: HTML of about 20 kB, one in eight a picture, from a fixed seed; one address each. Questions:
+The data: HTML of about 20 kB, one in eight an image, from a fixed seed; one capture for each address.
+Questions:
 
-* indexed: records a second, from a WARC to an index that answers (ours: SQLite; theirs: sorted CDXJ), by CPU
-  and by the clock, the best of some rounds in turns;
-* raw: random captures as they were (`id_`), 8 clients, each request on a new connection, and keep-alive for
-  the slowest of a hundred;
-* cdx: which captures has this address, 8 clients;
+* indexed: records per second, from a WARC to an index that can be queried (ours: SQLite; theirs: sorted
+  CDXJ), by CPU and by wall time, the best of several alternating rounds;
+* raw: random unmodified captures (`id_`), 8 clients, each request on a new connection; keep-alive for the
+  99th percentile;
+* cdx: the captures of an address, 8 clients;
 * nearest: the nearest of 50,000 captures of one address, over HTTP;
-* rules: raw captures again, with what rules of access may cost each request: a pass to check, a rule that
-  lends other pages, pages that are lent to this reader;
+* rules: raw captures again, with the cost of access rules for each request: a pass (cookie) to check, a rule
+  that lends other pages, pages on loan to this reader;
 * while others write: raw captures while another process commits to the database ten times a second, as a
   harvest does;
-* many: the same cdx questions to an index of 200 containers, as a share of one container;
+* many: the same cdx queries to an index of 200 containers, relative to one container;
 * memory: of our server, before and after all of this.
 
-pywb's server is its default one; servers take turns, so that other work on the machine hits both alike.
+pywb runs with its default server. The servers take turns, so that other load on the machine affects both
+equally.
 """
 
 import argparse
@@ -62,7 +64,7 @@ PYWB = Path(__file__).parent.parent / ".pywb" / "bin"
 SEED = 20070115
 CLIENTS = 8
 LENT = 20
-"""Pages that one reader has open."""
+"""Number of pages that one reader has open."""
 HOT = "http://hot.example.org/"
 WANTED = {"indexed": 2.5, "indexed by clock": 2.5, "raw": 5.0, "cdx": 6.0}
 SERVE = """
@@ -106,11 +108,11 @@ class Result:
     ratio: float | None = None
     """Our speed divided by this side's."""
     cpu_ms: float | None = None
-    """Of the server, for one request: what other work on the machine disturbs least."""
+    """CPU time of the server for one request: least affected by other load on the machine."""
 
 
 def write_warc(path: Path, count: int) -> list[str]:
-    """One response a page; returns the addresses."""
+    """Write one response for each page; returns the addresses."""
     chance = random.Random(SEED)
     words = ["".join(chance.choices("etaoinshrdlu", k=chance.randint(2, 9))) for _ in range(3000)]
     urls = []
@@ -131,8 +133,10 @@ def write_warc(path: Path, count: int) -> list[str]:
                 + body
             )
             head = (
-                f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-{number:012d}>\r\n"
-                f"WARC-Date: 2020-01-{number % 28 + 1:02d}T00:00:00Z\r\nWARC-Target-URI: {url}\r\nWARC-Payload-Digest: {sha1(body)}\r\n"
+                f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: "
+                f"<urn:uuid:00000000-0000-0000-0000-{number:012d}>\r\n"
+                f"WARC-Date: 2020-01-{number % 28 + 1:02d}T00:00:00Z\r\nWARC-Target-URI: "
+                f"{url}\r\nWARC-Payload-Digest: {sha1(body)}\r\n"
                 f"Content-Type: application/http; msgtype=response\r\nContent-Length: {len(block)}\r\n\r\n"
             )
             file.write(gzip.compress(head.encode() + block + b"\r\n\r\n", compresslevel=3))
@@ -140,7 +144,7 @@ def write_warc(path: Path, count: int) -> list[str]:
 
 
 def hot_captures(count: int, container: str) -> Iterator[Capture]:
-    """Very many versions of one address; all lie at the start of the container."""
+    """Very many versions of one address, all at the start of the container."""
     for at in range(count):
         yield Capture(
             key="org,example,hot)/",
@@ -155,7 +159,7 @@ def hot_captures(count: int, container: str) -> Iterator[Capture]:
 
 
 def took_s(command: list[str]) -> tuple[float, float]:
-    """Seconds of CPU that a program took, and of the clock; it must succeed."""
+    """CPU seconds and wall seconds of a program, which must succeed."""
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     after, ended = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
@@ -183,18 +187,20 @@ def indexed(warc: Path, count: int, folder: Path, rounds: int) -> list[Result]:
 def wrk(
     base: str, paths: list[str], seconds: int, *, keep_alive: bool, cookie: str = ""
 ) -> tuple[float, float]:
-    """Requests a second and the time of the slowest of a hundred, in milliseconds."""
+    """Requests per second, and the 99th percentile of the time in milliseconds."""
     with tempfile.TemporaryDirectory() as folder:
         listing, script = Path(folder, "paths"), Path(folder, "ask.lua")
         listing.write_text("\n".join(paths))
         close = "" if keep_alive else 'headers["Connection"] = "close"'
         close += f'\nheaders["Cookie"] = "{cookie}"' if cookie else ""
         script.write_text(
-            f'local paths = {{}}\nfor line in io.lines("{listing}") do paths[#paths + 1] = line end\nmath.randomseed({SEED})\n'
+            f'local paths = {{}}\nfor line in io.lines("{listing}") do paths[#paths + 1] = line '
+            f"end\nmath.randomseed({SEED})\n"
             f'local headers = {{["Accept-Encoding"] = "identity"}}\n{close}\n'
             'request = function() return wrk.format("GET", paths[math.random(#paths)], headers) end\n'
             "done = function(summary, latency, requests)\n"
-            'io.write(string.format("RESULT %d %d %d %d\\n", summary.requests, summary.duration, latency:percentile(99.0), '
+            'io.write(string.format("RESULT %d %d %d %d\\n", summary.requests, summary.duration, '
+            "latency:percentile(99.0), "
             "summary.errors.status + summary.errors.connect + summary.errors.timeout))\nend\n"
         )
         said = subprocess.run(
@@ -267,7 +273,7 @@ def make_pywb(folder: Path, warc: Path, hot: int) -> None:
 
 
 def process_s(pid: int) -> float:
-    """Seconds of CPU that a process has had."""
+    """CPU seconds of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -278,7 +284,7 @@ def memory_mb(pid: int) -> float:
 
 
 def many_containers(folder: Path, urls: list[str], rounds: int) -> Result:
-    """Look-ups in process: captures of one container against the same captures in 200."""
+    """Lookups in this process: captures of one container against the same captures in 200."""
     keys = [cdxj.parse(line) for line in _lines(urls)]
     rates = []
     for parts in (1, 200):
@@ -368,8 +374,8 @@ def served(
 
 
 def rules_cost(home: Path, base: str, pid: int, raw: list[str], seconds: int) -> Iterator[Result]:
-    """What each request pays for rules of access, made while the server runs. A pass that is not good costs
-    what a good one does.
+    """The cost of access rules for each request; the rules are added while the server is running. An invalid
+    pass costs as much as a valid one.
     """
     a_pass = f"pass={int(time.time()) + 3600}.{'0' * 64}"
     plain = 0.0
@@ -386,7 +392,7 @@ def rules_cost(home: Path, base: str, pid: int, raw: list[str], seconds: int) ->
             if side == "commits":
                 stack.enter_context(_committing(home))
             before = process_s(pid)
-            # A reader has a few pages open and asks for them and their parts again and again; each is taken
+            # A reader has a few pages open, and requests them and their parts repeatedly; each is borrowed
             # once.
             asked = raw[:LENT] if side == "lent to this reader" else raw
             rate, p99 = wrk(base, asked, seconds, keep_alive=True, cookie=a_pass if side == "a pass" else "")
@@ -417,7 +423,7 @@ def _nothing() -> Iterator[tuple[str, int] | None]:
 
 
 def _one_by_one(base: str, paths: list[str]) -> tuple[float, float]:
-    """For a side that needs seconds for each: the slowest of a few."""
+    """For a program that needs seconds for each request: the slowest of a few."""
     took = []
     for path in paths:
         start = time.perf_counter()
@@ -439,7 +445,7 @@ def machine() -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a smoke run: the numbers mean little")
+    parser.add_argument("--quick", action="store_true", help="a smoke test; its figures are meaningless")
     parser.add_argument(
         "--pywb",
         type=Path,
@@ -449,7 +455,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
     if options.pywb is None:
-        print("pywb is not there (make install-test): ours is measured alone.", file=sys.stderr)
+        print("pywb is not installed (make install-test): only Webdepot is measured.", file=sys.stderr)
     count, hot = (1000, 5000) if options.quick else (30_000, 50_000)
     facts = machine()
     print(", ".join(f"{name} {value}" for name, value in facts.items()))
@@ -483,7 +489,7 @@ def main() -> None:
         if one.ratio and one.ratio < WANTED.get(one.question, 0)
     ]
     if short and not options.quick:
-        sys.exit(f"Below what must hold: {', '.join(short)}")
+        sys.exit(f"Below the required minimum: {', '.join(short)}")
 
 
 if __name__ == "__main__":

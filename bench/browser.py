@@ -1,16 +1,16 @@
-"""What does it cost to open pages in a browser, beside fetching them plainly, and beside a browser that
-nobody records?
+"""What does it cost to open pages in a browser, compared with plain fetching and with a browser without
+recording?
 
     python -m bench.browser [--quick] [--json PATH]
 
-Script-made pages of two hosts on loopback (nginx), politeness off. Three runs over the same pages:
+Pages built by scripts on two hosts on loopback (nginx), politeness off. Three runs over the same pages:
 
-    plain       our harvest, `fetch = "plain"`: pages and what their HTML names
-    browser     our harvest, `fetch = "browser"`: every page opened, all its requests answered and recorded by us
-    no capture  the same Chromium, the same steps in each tab, but with a network of its own and nothing stopped or kept
+    plain       our harvest with `fetch = "plain"`: pages and the resources named in their HTML
+    browser     our harvest with `fetch = "browser"`: every page opened, all its requests recorded by us
+    no capture  the same Chromium, the same steps in each tab, without recording
 
-CPU seconds are of all processes, the browser's with them. The ratio of `browser` to `no capture` is what
-recording costs.
+CPU seconds include all processes, also those of the browser. The ratio of `browser` to `no capture` is the
+cost of recording.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from urllib.request import urlopen
 PORT = 8896
 TABS = 2
 PARTS = 4
-"""Of each page, by scripts; style sheet and script file are of all."""
+"""Requests of each page made by scripts; the style sheet and the script file are shared by all pages."""
 
 
 _NGINX = """
@@ -70,7 +70,7 @@ def main() -> None:
     _write(folder / "site", pages)
     work = folder / "nginx"
     work.mkdir()
-    folder.chmod(0o755)  # its workers are not us
+    folder.chmod(0o755)  # nginx workers run as another user
     (work / "nginx.conf").write_text(_NGINX.format(work=work, root=folder / "site", port=PORT))
     server = subprocess.Popen(["nginx", "-c", str(work / "nginx.conf"), "-p", str(work)])
     try:
@@ -87,19 +87,20 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="12 pages")
     parser.add_argument("--pages", type=int, default=80)
-    parser.add_argument("--json", help="write the figures there, too")
+    parser.add_argument("--json", help="also write the figures to this file")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def _write(folder: Path, pages: int) -> None:
-    """Pages whose words, pictures and links scripts put in."""
+    """Write pages whose text, images and links are added by scripts."""
     folder.mkdir(parents=True)
     (folder / "style.css").write_text("body {font: 16px sans-serif} li {margin: 1em}")
     (folder / "app.js").write_text(
         "fetch('/data/' + document.title + '.json').then(a => a.json()).then(d => { document.body.innerHTML ="
-        " '<ul>' + d.lines.map(l => '<li>' + l).join('') + '</ul>' + d.pictures.map(p => '<img src=' + p + '>').join('') });"
+        " '<ul>' + d.lines.map(l => '<li>' + l).join('') + '</ul>' + d.pictures.map(p => '<img src=' + p + "
+        "'>').join('') });"
     )
     (folder / "data").mkdir()
     (folder / "pictures").mkdir()
@@ -117,12 +118,13 @@ def _write(folder: Path, pages: int) -> None:
         (folder / "data" / f"{number}.json").write_text(json.dumps({"lines": words, "pictures": pictures}))
         for path in pictures:
             (folder / path[1:]).write_text(
-                f"<svg xmlns='http://www.w3.org/2000/svg' width='40' height='40'><circle r='{number % 20}'/></svg>"
+                f"<svg xmlns='http://www.w3.org/2000/svg' width='40' height='40'><circle "
+                f"r='{number % 20}'/></svg>"
             )
 
 
 def _address(number: int) -> str:
-    """Pages are dealt out to as many hosts as there are tabs: of one host a harvest opens one page at a time."""
+    """Serve the pages from as many hosts as there are tabs: a harvest opens one page of a host at a time."""
     return f"http://127.0.0.{1 + number % TABS}:{PORT}/{number}.html"
 
 
@@ -169,7 +171,7 @@ def _measured(name: str, folder: Path, work: Path, pages: int) -> Run:
     return Run(name=name, pages=pages, requests=requests, **figures)
 
 
-# --- in a process of its own ---
+# --- in a separate process ---
 
 
 def _child(name: str, out: Path, pages: int) -> None:
@@ -180,7 +182,7 @@ def _child(name: str, out: Path, pages: int) -> None:
 def _harvested(way: str, out: Path, pages: int) -> dict[str, float]:
     from webdepot.archive import Archive
     from webdepot.services.admin import setup
-    from webdepot.services.harvest import harvests
+    from webdepot.services.harvest import runner
     from webdepot.services.harvest.options import HarvestOptions
 
     sandbox = "browser_sandbox = false\n" if os.geteuid() == 0 else ""
@@ -188,12 +190,12 @@ def _harvested(way: str, out: Path, pages: int) -> dict[str, float]:
     setup.found(out / "home", settings=settings + "sitemaps = false\n")
     with Archive.open(out / "home") as archive:
         options = replace(HarvestOptions.from_config(archive.config), screenshots="none")
-        harvest = harvests.start_or_resume(archive, [_address(host) for host in range(TABS)], options)
+        harvest = runner.start_or_resume(archive, [_address(host) for host in range(TABS)], options)
         began_s = time.monotonic()
-        done = harvests.run(archive, harvest)
+        done = runner.run(archive, harvest)
         took_s = time.monotonic() - began_s
     opened = done.counts.get("opened", 0)
-    # Plainly only pages, style and script come: data and pictures are known to scripts alone.
+    # Plain fetching gets only pages, style sheet and script: only scripts know the data and images.
     seen = opened if way == "browser" else done.counts["fetched"] - 2 * TABS
     return {"seconds": took_s, "pages": seen}
 
@@ -205,7 +207,7 @@ async def _opened(pages: int) -> dict[str, float]:
     from webdepot.harvest.browser.devtools import Wire
 
     class Unstopped:
-        """A wire on which no request is stopped."""
+        """A browser connection that intercepts no requests."""
 
         def __init__(self, wire: Wire) -> None:
             self._wire = wire

@@ -1,18 +1,17 @@
-"""How fast are containers written, and how fast are they read? Ours against warcio and FastWARC, in the same
-run.
+"""How fast are containers written and read? Compared with warcio and FastWARC in the same run.
 
     python -m bench.containers [--quick] [--json PATH]
 
-The data: visits made from a fixed seed, with the mean size of the reference collection (22 kB a file) and its
-mix: HTML that compresses, images that do not; a request and a response each. Every side does the same work:
+The data: visits generated from a fixed seed, with the mean size of the reference collection (22 kB per file)
+and its mix: HTML that compresses, images that do not; a request and a response each. All do the same work:
 
-* written: block and payload digests (SHA-1), one gzip member a record, into a file. Each at its own level of
-  compression: the share of bytes that is left is in the table. Ours also hashes the file with SHA-256.
-* read: address, date, status and place of each record, payload read to its end. All read the same file, the
-  one that ours wrote.
+* written: block and payload digests (SHA-1), one gzip member per record, into a file. Each with its default
+  level of compression; the table has the resulting size. Ours also hashes the file with SHA-256.
+* read: address, date, status and position of each record, payload read to its end. All read the same file,
+  the one that we wrote.
 
-Sides take turns, and the best of several rounds counts, in seconds of CPU: other programs on the machine
-disturb that least.
+They take turns, and the best of several rounds counts, in CPU seconds, which other load on the machine
+affects least.
 """
 
 import argparse
@@ -73,16 +72,16 @@ class Result:
     seconds: float
     records: int
     megabytes_per_second: float
-    """Of payload."""
+    """Bytes of payload."""
     records_per_second: float
     ratio: float
     """Our speed divided by this side's."""
     left: float | None
-    """Written bytes for each byte of payload."""
+    """Bytes written per byte of payload."""
 
 
 def make_pages(count: int) -> list[Page]:
-    """One in eight an image, the rest HTML from a vocabulary in Zipf's proportions inside a repeated frame."""
+    """One in eight is an image, the others are HTML: words with a Zipf distribution in a repeated frame."""
     chance = random.Random(SEED)
     letters = "etaoinshrdlucmfwypvbgkjqxz"
     words = [
@@ -124,7 +123,8 @@ def _html(number: int, chance: random.Random, words: list[str], weights: list[fl
     for _ in range(int(chance.lognormvariate(6.9, 0.7)) // 50 + 1):
         heading, text = (" ".join(chance.choices(words, cum_weights=weights, k=count)) for count in (4, 60))
         blocks.append(
-            f'<div class="block"><h2 id="s{chance.randrange(10_000)}">{heading}</h2>\n<p class="text">{text}</p></div>\n'
+            f'<div class="block"><h2 id="s{chance.randrange(10_000)}">{heading}</h2>\n<p '
+            f'class="text">{text}</p></div>\n'
         )
     head = f"<!DOCTYPE html>\n<html><head><title>{number}</title></head>"
     return f"{head}<body><ul>\n{links}\n</ul>\n{''.join(blocks)}</body></html>\n".encode()
@@ -134,7 +134,7 @@ def _html(number: int, chance: random.Random, words: list[str], weights: list[fl
 
 
 def write_ours(pages: list[Page], folder: Path) -> Path:
-    """As a harvest does it: from visits."""
+    """Write visits, as a harvest does."""
     sealed: list[Path] = []
     writer = ContainerWriter(
         folder,
@@ -267,8 +267,8 @@ def read_fastwarc(path: Path) -> tuple[int, int]:
 def measure(
     sides: dict[str, Callable[[], tuple[int, int, int | None]]], question: str, rounds: int
 ) -> Iterator[Result]:
-    """Best of the rounds for each side. A side returns its records, payload bytes and, if it wrote a file,
-    the size of that.
+    """The best round of each. A function returns its number of records, payload bytes and, if it wrote a
+    file, its size.
     """
     best: dict[str, float] = {}
     facts: dict[str, tuple[int, int, int | None]] = {}
@@ -340,7 +340,7 @@ def machine() -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a smoke run: the numbers mean little")
+    parser.add_argument("--quick", action="store_true", help="a smoke test; its figures are meaningless")
     parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
     results = run(200 if options.quick else 3000, 2 if options.quick else 7)
@@ -360,7 +360,7 @@ def main() -> None:
             + "\n"
         )
     counts = {result.records for result in results if result.question == "read"}
-    sys.exit(0 if len(counts) == 1 else "The sides did not read the same number of records.")
+    sys.exit(0 if len(counts) == 1 else "Not all read the same number of records.")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Do the pages of curation stay quick? 100,000 targets with 10 harvests each; every list page over HTTP,
+"""Are the pages for curators fast with 100,000 targets of 10 harvests each? Every list page over HTTP,
 filtered and sorted.
 
     python -m bench.curation [--quick] [--json PATH]
 
-A home is filled by the database itself (fixed seed), served by a process of its own, and each page asked for
-in turn by one client that is signed in. Told are the median and the slowest of some requests in milliseconds,
-by the clock of the client; the first request of each page, which finds cold caches, apart (somebody opened
-the form to sign in four seconds before). The limit is 200 ms for every list page.
+An archive is filled with SQL (fixed seed) and served by a separate process; one client, signed in, requests
+each page in turn. Printed are the median and the maximum of several requests in milliseconds, measured by the
+client, and separately the first request of each page, with cold caches (the sign-in form was opened four
+seconds before). The limit is 200 ms for every list page.
 """
 
 import argparse
@@ -87,7 +87,7 @@ OTHERS = {"dashboard": "/dashboard", "plan of a target": "/schedule/targets/77",
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="small data, to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="small data, for a smoke test")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     given = parser.parse_args()
     targets, rounds = (500, 3) if given.quick else (100_000, 9)
@@ -139,7 +139,7 @@ def _numbers(count: int) -> str:
 
 
 def _moment(days: str) -> str:
-    """A moment of the past in SQL."""
+    """A time in the past, in SQL."""
     return f"strftime('%Y-%m-%dT%H:%M:%S', 'now', '-' || ({days}) || ' minutes') || '.000000Z'"
 
 
@@ -245,7 +245,7 @@ def _fill_events(connection: Connection, targets: int) -> None:
 
 
 def _fill_catalogue(connection: Connection, targets: int) -> None:
-    """A record for each site and one for each of its harvests, as keeping them makes them."""
+    """A record for each site and one for each of its harvests, like those of a deposit."""
     columns = "key, level, parent, urn, title, subtitle, responsibility, creators, contributors, publisher, place, country, genre, keywords,"
     columns += " ddc, abstract, languages, run_from, run_to, date, part, identifiers, addresses, rights, access, collection, target, harvest,"
     columns += ' package, is_object, sources, "foreign", origin, created_at, changed_at, withdrawn_reason'

@@ -1,17 +1,17 @@
-"""Does the depot keep up with the disk? Keeping, auditing, a very large package, and a million packages in
-the database.
+"""Does the depot keep up with the disk? Deposit, audit, a very large package, and a million packages in the
+database.
 
     python -m bench.depot [--quick] [--part keep|audit|memory|rows ...] [--json PATH]
 
-* keep: containers of 100 MB into the depot, against a bare loop that hashes, copies and fsyncs the same
-  files. Ours also reads back.
-* audit: two threads over all copies, against bare SHA-256 of the same files on two threads.
-* memory: a package of 50 GB (from sparse files) kept, read back and audited; growth of the peak of resident
+* keep: deposit containers of 100 MB, compared with a plain loop that hashes, copies and fsyncs the same
+  files. Ours also reads them back.
+* audit: two threads over all copies, compared with plain SHA-256 of the same files on two threads.
+* memory: deposit, read back and audit a package of 50 GB (of sparse files); growth of the peak resident
   memory.
-* a million packages: the status page's figures, and choosing the next copies to audit.
+* a million packages: the figures of the status page, and choosing the next copies to audit.
 
-Sides take turns in the same run and the best of several rounds counts, in seconds by the clock; ratios are
-ours to the bare loop.
+Both take turns in the same run, and the best of several rounds counts, in wall seconds; ratios are relative
+to the plain loop.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from pathlib import Path
 from bench.portal import add_person, time_pages
 
 from webdepot.archive import Archive
-from webdepot.depot import copies, fixity, holdings, ocfl
+from webdepot.depot import copies, fixity, holdings, ocfl, ocfl_verification
 from webdepot.depot.ocfl import Source
 from webdepot.depot.store.folder import FolderStore
 from webdepot.model import PackageId
@@ -49,7 +49,7 @@ ROOM_LEFT_BYTES = 10_000_000_000
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="small data, to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="small data, for a smoke test")
     parser.add_argument(
         "--part", action="append", choices=["keep", "audit", "memory", "rows"], help="only this; default: all"
     )
@@ -167,13 +167,14 @@ def hashed(path: Path) -> str:
 
 
 def bench_memory(folder: Path, size_bytes: int) -> dict[str, float]:
-    """One package of sparse files, kept as every package is and then audited. The depot's copy is written in
-    full: it needs the room.
+    """Deposit and audit one package of sparse files. The copy in the depot is not sparse: it needs the disk
+    space.
     """
     room = shutil.disk_usage(folder).free
     if room < size_bytes + ROOM_LEFT_BYTES:
         print(
-            f"memory: a package of {size_bytes / 1e9:.0f} GB needs more than the {room / 1e9:.0f} GB that are free; taken half of that"
+            f"memory: a package of {size_bytes / 1e9:.0f} GB needs more than the {room / 1e9:.0f} GB that "
+            "are free; half of that is used"
         )
         size_bytes = room // 2
     count = 5
@@ -185,7 +186,7 @@ def bench_memory(folder: Path, size_bytes: int) -> dict[str, float]:
         with path.open("wb") as sink:
             sink.truncate(
                 size_bytes // count + number
-            )  # of different sizes, or equal content would be kept once
+            )  # different sizes, because equal content is stored only once
         content[f"warc/{path.name}"] = path
     store = FolderStore(folder / "large")
     gc.collect()
@@ -193,10 +194,10 @@ def bench_memory(folder: Path, size_bytes: int) -> dict[str, float]:
     began = time.perf_counter()
     ocfl.put_version(store, "info:webdepot/bench/sparse", content, message="", user="", created=WHEN)
     kept, after_keeping = time.perf_counter(), _peak_kb()
-    findings = list(ocfl.verify(store, "info:webdepot/bench/sparse"))
+    findings = list(ocfl_verification.verify(store, "info:webdepot/bench/sparse"))
     audited, after_audit = time.perf_counter(), _peak_kb()
     if findings:
-        raise RuntimeError(f"what was just kept is damaged: {findings}")
+        raise RuntimeError(f"the package just deposited is damaged: {findings}")
     shutil.rmtree(store.root)
     return {
         "large_gb": size_bytes / 1e9,
@@ -252,7 +253,7 @@ def bench_rows(home: Path, count: int) -> dict[str, float]:
 
 
 def fill(archive: Archive, count: int) -> None:
-    """Packages in two places, as rows made by the database itself; the tables' own sums with them."""
+    """Packages in two places, inserted with SQL, together with the tables of sums."""
     moment = "strftime('%Y-%m-%dT%H:%M:%S.000000Z', 1767225600 - {}, 'unixepoch')"
     stored, checked = moment.format("n"), moment.format("(n * 7919 + {salt}) % 7776000")
     numbers = f"(WITH RECURSIVE c(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM c WHERE n < {count - 1}) SELECT n FROM c)"
@@ -264,10 +265,12 @@ def fill(archive: Archive, count: int) -> None:
     statements = [
         "INSERT INTO targets (id, key, name, seeds, collection, purpose, created_at) "
         f"VALUES (1, '[]', 'x', '[]', 'x', 'heritage', {moment.format(0)})",
-        "INSERT INTO harvests (id, target, kind, state, seeds, collection, settings, started_at, reason, counts) "
+        "INSERT INTO harvests (id, target, kind, state, seeds, collection, settings, started_at, reason, "
+        "counts) "
         f"SELECT 'h' || n, 1, 'harvest', 'kept', '[]', 'x', '{{}}', {stored}, '', '{{}}' FROM {numbers}",
         "INSERT INTO packages (id, harvest, urn, title, version, size_bytes, stored_at, inventory_sha256) "
-        f"SELECT printf('urn:uuid:%012d', n), 'h' || n, 'urn:nbn:' || n, 'Package ' || n, 1, 1000, {stored}, printf('%064d', n) "
+        f"SELECT printf('urn:uuid:%012d', n), 'h' || n, 'urn:nbn:' || n, 'Package ' || n, 1, 1000, {stored}, "
+        "printf('%064d', n) "
         f"FROM {numbers}",
         *(
             copy.format(place=place, checked=checked.format(salt=salt), numbers=numbers)

@@ -1,13 +1,13 @@
-"""How well are an organisation's domains found? Our evidence model against the three plain indicators, on
-generated labelled worlds.
+"""How well are the domains of an organisation found? Our evidence model compared with three simple
+indicators, on generated worlds with labels.
 
     python -m bench.discovery [--quick] [--json PATH] [--picture PATH]
 
 Several worlds of 1,400 hosts each (fixed seeds; five cases, 70 % of registrants redacted, typing errors,
-subsidiaries, guests, shared clouds). Measured: precision, recall of what can be found, recall by case,
-questions asked; then the peer: the report's three rules (range, name servers, registrant similarity >= T)
-over T, on the same worlds. The picture has both curves. Last: what deciding hosts costs a whole harvest that
-meets 50,000 distinct hosts, against a plain domain scope (`bench.discovery_harvest`).
+subsidiaries, guests, shared clouds). Measured: precision, recall of findable domains, recall by case, number
+of queries; then for comparison three simple rules (range, name servers, registrant similarity >= T) for each
+T, on the same worlds. The picture has both curves. Last: the cost of deciding about hosts in a whole harvest
+with 50,000 distinct hosts, compared with a plain domain scope (`bench.discovery_harvest`).
 """
 
 import argparse
@@ -39,7 +39,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one small world")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--picture", type=Path, help="where the curves are drawn; beside the JSON by default")
+    parser.add_argument("--picture", type=Path, help="file for the picture; default: beside the JSON")
     given = parser.parse_args()
     picture = given.picture or (
         given.json or Path(__file__).parent / "results" / "discovery.json"
@@ -70,8 +70,8 @@ def main() -> int:
 
 
 async def survey(seed: int, size: int) -> tuple[World, Scores, Scores]:
-    """The world after a survey, our scores, and those of the plain rules (1 by range or name server, else
-    similarity).
+    """The world after a survey, our scores, and those of the simple rules (1 by range or name server,
+    otherwise the similarity).
     """
     world = World(seed, size=size)
     begun_s = time.perf_counter()
@@ -85,7 +85,7 @@ async def survey(seed: int, size: int) -> tuple[World, Scores, Scores]:
 
 
 async def plain_scores(world: World, measure: ProfileMatcher, hosts: Scores) -> Scores:
-    """The report's algorithm, given the same candidates as ours."""
+    """The three simple rules, with the same candidates as ours."""
     found = {}
     for host in hosts:
         place = world.places.get(host)
@@ -161,7 +161,7 @@ def draw(
     ours: Sequence[tuple[float, float, float, float]],
     plain: Sequence[tuple[float, float, float, float]],
 ) -> None:
-    """Two fields: the evidence model over its bound, the three indicators over T."""
+    """Two diagrams: the evidence model by threshold, the three indicators by T."""
     image = Image.new("RGB", (_WIDTH, _HEIGHT), "white")
     pen = ImageDraw.Draw(image)
     for number, (title, points) in enumerate(

@@ -1,12 +1,12 @@
-"""What does deciding by organisation cost a whole harvest? Used by `bench.discovery`.
+"""What does the scope of an organisation cost a whole harvest? Used by `bench.discovery`.
 
-A member's site on 40 loopback addresses links to many distinct hosts (25 links on a page, each host linked
-from ten pages). Two pairs:
+A site on 40 loopback addresses links to many distinct hosts (25 links per page, each host linked from ten
+pages). Two pairs:
 
-- Politeness off, every host decided by an earlier harvest: what remembering costs. Against a plain domain
-  scope of the same pages.
-- Politeness on (a short pause, so that it ends), every host new and its name leading nowhere: what finding
-  out costs while pages are awaited anyway. A name server on loopback answers.
+- Politeness off, every host decided by an earlier harvest: the cost of looking decisions up. Compared with a
+  plain domain scope of the same pages.
+- Politeness on (with a short delay, so that it ends), every host new and without an address: the cost of
+  deciding while the harvest waits for pages anyway. A name server on loopback answers.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from webdepot.selection.domains.evidence import HostOrigin
 from webdepot.selection.domains.profile import OrganisationProfile, SourcedValue
 from webdepot.selection.domains.verdict import HostJudgement
 from webdepot.services.admin import setup
-from webdepot.services.harvest import harvests
+from webdepot.services.harvest import runner
 from webdepot.services.harvest.options import HarvestOptions
 
 ROOT = "uni-bench.example"
@@ -39,7 +39,7 @@ _FILLING = "<p>" + "Die Fakultät stellt ihre Einrichtungen vor. " * 200 + "</p>
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """What a harvest took: on a busy machine the processor's time is the steadier figure."""
+    """Wall and CPU time of a harvest; on a busy machine CPU time varies less."""
 
     wall_s: float
     processor_s: float
@@ -51,7 +51,7 @@ class Took:
 
 
 def measure(hosts: int) -> dict[str, float]:
-    """Seconds of the four harvests, the best of some rounds in turn, and the ratios of each pair."""
+    """Seconds of the four harvests, the best of several alternating rounds, and the ratio of each pair."""
     pages = hosts * LINKED_BY // LINKS // MEMBERS
     with tempfile.TemporaryDirectory(prefix="webdepot-bench-") as folder:
         web_port, dns_port = free_port(socket.SOCK_STREAM), free_port(socket.SOCK_DGRAM)
@@ -89,7 +89,7 @@ def measure(hosts: int) -> dict[str, float]:
 
 
 def harvest(home: Path, ports: tuple[int, int], pages: int, *, pause_s: float = 0.0, by: str = "") -> Took:
-    """One harvest; `by` an organisation whose strangers are known, or new."""
+    """One harvest; `by` an organisation for which foreign hosts are already known, or new."""
     members = "\n".join(
         f'"{member(number)}" = "127.0.1.{number + 1}:{ports[0]}"' for number in range(MEMBERS)
     )
@@ -115,9 +115,9 @@ rdap_bootstrap = "{home}"
             remember(archive, pages if by == "known" else 0)
             options = replace(options, scope="host", organisation=ROOT, host_rules=("BelongsTo",))
         seeds = [f"http://{member(number)}/0.html" for number in range(MEMBERS)]
-        begun = harvests.start_or_resume(archive, seeds, options)
+        begun = runner.start_or_resume(archive, seeds, options)
         started_s, worked_s = time.monotonic(), time.process_time()
-        done = harvests.run(archive, begun)
+        done = runner.run(archive, begun)
         took = Took(wall_s=time.monotonic() - started_s, processor_s=time.process_time() - worked_s)
     if done.counts["fetched"] < pages * MEMBERS:
         raise RuntimeError(f"{home.name}: {done.counts} instead of {pages * MEMBERS} pages")
@@ -125,9 +125,7 @@ rdap_bootstrap = "{home}"
 
 
 def remember(archive: Archive, pages: int) -> None:
-    """The organisation's profile, and a verdict of yesterday about each of the hosts that these pages lead
-    to.
-    """
+    """The profile of the organisation, and a decision from yesterday about each host these pages link to."""
     now = archive.clock()
     profile = OrganisationProfile(
         root=ROOT, host=ROOT, domains=(SourcedValue(value=ROOT, source="bench", at=now),)
@@ -165,7 +163,7 @@ def strangers(number: int, page: int) -> list[str]:
     return [f"www.site-{number}-{page // LINKED_BY}-{link}.example" for link in range(LINKS)]
 
 
-# --- the servers, each in a process of its own ---
+# --- the servers, each in a separate process ---
 
 
 def serve_pages(port: int, pages: int) -> None:
@@ -201,7 +199,7 @@ def page_of(number: int, path: str, pages: int) -> tuple[str, bytes]:
 
 
 def serve_names(port: int) -> None:
-    """A name server that knows the members' addresses and no other name (NXDOMAIN)."""
+    """A name server that knows only the hosts of the organisation (others: NXDOMAIN)."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
         line.bind(("127.0.0.1", port))
         while True:
@@ -238,4 +236,4 @@ def wait_for(port: int) -> None:
             return
         except OSError:
             time.sleep(0.1)
-    raise RuntimeError(f"the server of the pages did not begin by {datetime.now(UTC):%H:%M:%S}")
+    raise RuntimeError(f"the web server had not started by {datetime.now(UTC):%H:%M:%S}")

@@ -1,6 +1,4 @@
-"""Words of which the generated worlds of `bench.discovery` are made. The order matters: worlds are drawn by
-number.
-"""
+"""Words for the generated worlds of `bench.discovery`. The order matters: they are drawn by number."""
 
 TOWNS = [
     "Seestadt",

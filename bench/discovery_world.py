@@ -1,13 +1,12 @@
-"""A generated world with labels: one university, its domains in all five cases, and everybody else, answering
-as `Sources`.
+"""A generated world with labels: one university with domains in all five cases, and other organisations. It
+answers as `Sources`.
 
-Pages are real HTML and registry answers real RDAP objects, read by the product's own readers; only sockets
-are left out. What a member shows of itself is drawn at random, so some show nothing: those are marked as not
-findable, because nobody could know.
+Pages are real HTML and registry responses real RDAP objects, parsed by the program itself; only the network
+is left out. The evidence that a member shows is random. Members that show none are marked as not findable.
 
-Shares (registrants redacted in 70 %, imprints on 75-80 % of sites, typing errors, subsidiaries, guests,
-secondaries, shared clouds) follow published figures where there are any; the rest is judgement. Every world
-has another town, other names and other numbers.
+Proportions (70 % of registrants redacted, imprints on 75-80 % of sites, typing errors, subsidiaries, guests,
+secondaries, shared clouds) follow published figures where there are any; the others are estimates. Every
+world has a different town, different names and numbers.
 """
 
 import random
@@ -48,7 +47,7 @@ class Place:
     pages: dict[str, str] = field(default_factory=dict)
     redirect: str = ""
     trap: str = ""
-    """Why a stranger looks like a member, or a member like a stranger."""
+    """Why a foreign host looks like a member, or a member like a foreign host."""
 
 
 @dataclass
@@ -62,10 +61,10 @@ class Zone:
 
 
 class World:
-    """`Sources` of a generated internet. Everything is drawn from the seed."""
+    """`Sources` of a generated internet. Everything depends only on the seed."""
 
     def __init__(self, seed: int, *, size: int = 1200, frankness: float = 1.0) -> None:
-        """`frankness` below 1 makes everybody say less about themselves."""
+        """With `frankness` below 1, sites show less evidence."""
         self.random = random.Random(seed)
         self.frankness = frankness
         self.asked: Counter[str] = Counter()
@@ -147,7 +146,7 @@ class World:
         return str(network[self.random.randrange(10, 60_000)])
 
     def _hosted(self) -> str:
-        """A hoster's address; few addresses, many customers."""
+        """An address of a hosting company: few addresses, many customers."""
         return (
             f"172.{self.random.randrange(16, 20)}.{self.random.randrange(4)}.{self.random.randrange(1, 30)}"
         )
@@ -169,7 +168,7 @@ class World:
         return place
 
     def _spelled(self) -> str:
-        """The organisation's name as people write it."""
+        """The name of the organisation, in the forms people use."""
         pick = self.random
         spellings = [self.name] * 5 + [
             f"{pick.choice(UNITS)}, {self.name}",
@@ -232,7 +231,7 @@ class World:
                 self._spelled(), mail=f"info@{self.root}" if pick.random() < 0.5 else ""
             )
             signs += 1
-        # In the range and nothing else: nobody could tell it from a guest.
+        # Only in the range: it cannot be distinguished from a guest.
         place.findable = signs > 1 or zone.registrant is not None
         return place
 
@@ -245,7 +244,7 @@ class World:
         return {"fn": name, "org": name, "kind": "org"}
 
     def _outside_member(self, case: int) -> Place:
-        """A domain of the organisation at a hoster or behind a cloud."""
+        """A domain of the organisation at a hosting company or in a cloud."""
         pick = self.random
         domain = self._domain()
         zone = Zone(
@@ -338,7 +337,7 @@ class World:
         return place
 
     def _guest(self) -> Place:
-        """In the range and often on the name servers, but somebody else."""
+        """In the range and often on the name servers, but of another organisation."""
         pick = self.random
         domain, owner = (
             self._domain(),
@@ -378,7 +377,7 @@ class World:
         return place
 
     def _neighbour(self) -> Place:
-        """Names that sound alike: friends, student union, town, clinic, a school in the same town."""
+        """Similar names: friends, student union, town, clinic, a school in the same town."""
         pick, town = self.random, self.town
         owner = pick.choice(
             [
@@ -408,7 +407,7 @@ class World:
         links: dict[str, list[str]] = {place.host: [] for place in self.places.values()}
         home = [self.places[f"www.{self.root}"], *members]
         for at, place in enumerate(members):
-            # Every internal site hangs on an earlier one: a path over internal servers exists.
+            # Every internal site is linked from an earlier one, so that a path over internal servers exists.
             links[home[pick.randrange(0, max(1, min(at + 1, 25)))].host].append(place.host)
         linked = [place for place in strangers if not place.redirect]
         for place in outside:

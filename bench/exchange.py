@@ -1,12 +1,13 @@
-"""How fast are lists of OAI-PMH from a large depot, is the thousandth page as quick as the first, and what
-does a transfer cost in memory?
+"""How fast are OAI-PMH lists of a large depot, is the thousandth page as fast as the first, and how much
+memory does a transfer need?
 
     python -m bench.exchange [--quick] [--part lists] [--part transfer] [--json PATH]
 
-lists     100,000 records in the catalogue (10,000 with --quick); ListRecords oai_mets_lmer, 100 records a page: page 1, page 2 and the
-          last page, medians of several tries in turns, and records a second over the whole list
-transfer  an object of 2 GB (200 MB with --quick) goes out of one depot over HTTP and is taken in by another: peak memory of both
-          processes above what they have when idle
+lists     100,000 records in the catalogue (10,000 with --quick); ListRecords oai_mets_lmer, 100 per page:
+          page 1, page 2 and the last page, medians of several alternating tries, and records per second over
+          the whole list
+transfer  an object of 2 GB (200 MB with --quick) is sent by one depot over HTTP and ingested by another: peak
+          memory of both processes above their idle memory
 """
 
 import argparse
@@ -128,7 +129,7 @@ def lists(folder: Path, records: int) -> dict[str, object]:
             took, token = page(token)
             times.append(took)
         whole_s = time.perf_counter() - begun
-        # The two in turns, so that whatever else the machine does meets both alike.
+        # Alternating, so that other load on the machine affects both equally.
         tries = [(page("")[0], page(tokens[1])[0], page(tokens[-1])[0]) for _ in range(15)]
         first, second, last = (statistics.median(each) for each in zip(*tries, strict=True))
     return {
@@ -146,7 +147,7 @@ FIRST = [("verb", "ListRecords"), ("metadataPrefix", "oai_mets_lmer")]
 
 
 def fill(archive: Archive, count: int) -> None:
-    """A catalogue as bulk rows: sites with a hundred slices each, two containers a slice."""
+    """Fill the catalogue: sites with a hundred slices (harvests) each, two containers per slice."""
     at = datetime(2020, 1, 1, tzinfo=UTC)
     with archive.database.transaction() as connection:
         for start in range(0, count, 1000):
@@ -223,8 +224,8 @@ def _transfer(number: int) -> Transfer:
 
 
 def transferring(folder: Path, size_bytes: int) -> dict[str, object]:
-    """One plain WARC with incompressible bytes goes from A to B."""
-    from webdepot.services.depot import titles  # noqa: F401 - the whole way of a deposit
+    """Transfer one plain WARC with incompressible bytes from A to B."""
+    from webdepot.services.depot import deposit_records  # noqa: F401 - loads everything a deposit needs
     from webdepot.services.intake import warc_files
     from webdepot.services.progress import unwatched
 
@@ -280,7 +281,8 @@ def _write_warc(path: Path, size_bytes: int) -> None:
         for number in range(max(count // 100, 1)):
             length = len(block) * min(100, count)
             head = (
-                f"WARC/1.1\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-{number:012d}>\r\n"
+                f"WARC/1.1\r\nWARC-Type: resource\r\nWARC-Record-ID: "
+                f"<urn:uuid:00000000-0000-4000-8000-{number:012d}>\r\n"
                 f"WARC-Date: 2026-01-01T00:00:00Z\r\nWARC-Target-URI: http://large.example/{number}\r\n"
                 f"Content-Type: application/octet-stream\r\nContent-Length: {length}\r\n\r\n"
             )

@@ -1,21 +1,21 @@
-"""How fast are files identified and validated, and are the answers right? Ours from a WARC against the
-binding and opf-fido on plain files.
+"""How fast are files identified and validated, and are the results right? Ours from a WARC, compared with the
+Siegfried binding and opf-fido on plain files.
 
     python -m bench.formats [--quick] [--json PATH] [--files N]
 
-The data: real files found in installed packages (documentation, fonts, icons, sounds, scripts), drawn evenly
-over their extensions from a fixed seed, at most 4 MB each. The same payloads stand as HTTP responses in one
-WARC, a gzip member a record.
+The data: real files from installed packages (documentation, fonts, icons, sounds, scripts), sampled evenly
+over their extensions with a fixed seed, at most 4 MB each. One WARC has the same payloads as HTTP responses,
+one gzip member per record.
 
-* identify: pygfried on the plain files with two processes, opf-fido on every tenth of them in one; ours from
-  the WARC, two workers.
-* all: identification, validation and digest from the WARC with two workers, of a web mix (mostly pages,
-  styles, scripts, images).
+* identify: pygfried on the plain files with two processes, opf-fido on every tenth file with one; ours from
+  the WARC with two workers.
+* all: identification, validation and digest from the WARC with two workers, of a web mix (mostly pages, style
+  sheets, scripts, images).
 * memory: of the reading process over many records.
-* agreement: with pygfried on the PUID where it is sure, and with `file` (libmagic) on the media type.
+* agreement: with pygfried on the PUID where it is certain, and with `file` (libmagic) on the media type.
 
-Two cores are used at once; the best of five rounds, taken in turns, counts. On a shared machine only the
-ratios say something.
+Two cores are used; the best of five alternating rounds counts. On a shared machine only the ratios are
+meaningful.
 """
 
 import argparse
@@ -109,7 +109,7 @@ WEB_MIX = {
 
 
 def find_files(count: int, extra: list[str]) -> list[Path]:
-    """Evenly over the extensions, the same ones every time on the same machine."""
+    """A sample, evenly over the extensions; always the same on the same machine."""
     found: dict[str, list[Path]] = defaultdict(list)
     for root in (*ROOTS, *extra):
         for folder, folders, names in os.walk(root):
@@ -144,7 +144,7 @@ def write_warc(path: Path, files: list[Path], *, distinct: bool = True) -> None:
     with path.open("wb") as out:
         for number, each in enumerate(files):
             body = each.read_bytes()
-            if distinct:  # the same file twice counts as two: identical payloads would be looked at once
+            if distinct:  # made different, because identical payloads are examined only once
                 body += b"" if number == files.index(each) else b"\n" * (number % 97 + 1)
             block = b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n\r\n" + body
             head = f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <{uuid.uuid4().urn}>\r\nWARC-Date: 2026-11-15T09:00:00Z\r\n"
@@ -170,8 +170,8 @@ def _binding(paths: list[str]) -> dict[str, list[dict[str, str]]]:
 
 
 def time_binding(files: list[Path], workers: int) -> tuple[float, dict[str, list[dict[str, str]]]]:
-    """Two processes, since it holds the interpreter's lock; their start and their signatures do not count, as
-    with ours.
+    """Two processes, because it holds the GIL. Starting them and loading signatures is not measured, as with
+    ours.
     """
     shares = [[str(path) for path in files[number::workers]] for number in range(workers)]
     with multiprocessing.get_context("spawn").Pool(workers, _load_binding) as pool:
@@ -182,11 +182,13 @@ def time_binding(files: list[Path], workers: int) -> tuple[float, dict[str, list
 
 
 def time_fido(files: list[Path]) -> float | None:
-    """Seconds for these files in one process; None when it is not installed."""
+    """Seconds for these files in one process; None if opf-fido is not installed."""
     program = (
-        "import sys, time, io, contextlib\nfrom fido.fido import Fido\nfrom fido import CONFIG_DIR\nimport os, glob\n"
+        "import sys, time, io, contextlib\nfrom fido.fido import Fido\nfrom fido import CONFIG_DIR\nimport "
+        "os, glob\n"
         "xml = sorted(glob.glob(os.path.join(CONFIG_DIR, 'formats-v*.xml')))[-1]\n"
-        "f = Fido(quiet=True, format_files=[xml, os.path.join(CONFIG_DIR, 'format_extensions.xml')])\nstart = time.monotonic()\n"
+        "f = Fido(quiet=True, format_files=[xml, os.path.join(CONFIG_DIR, 'format_extensions.xml')])\nstart "
+        "= time.monotonic()\n"
         "with contextlib.redirect_stdout(io.StringIO()):\n    [f.identify_file(p) for p in sys.argv[1:]]\n"
         "sys.stderr.write(f'SECONDS {time.monotonic() - start}')\n"
     )
@@ -261,16 +263,18 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--files", type=int, default=1200)
-    parser.add_argument("--extra", action="append", default=[], help="more folders to draw files from")
+    parser.add_argument("--extra", action="append", default=[], help="more folders with files to sample")
     given = parser.parse_args()
     count = 120 if given.quick else given.files
     workers = 2
     files = find_files(count, given.extra)
     print(
-        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}"
+        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, load "
+        f"{os.getloadavg()[0]:.1f}"
     )
     print(
-        f"{len(files)} files, {sum(path.stat().st_size for path in files) / 1e6:.0f} MB, {len({path.suffix for path in files})} extensions"
+        f"{len(files)} files, {sum(path.stat().st_size for path in files) / 1e6:.0f} MB, "
+        f"{len({path.suffix for path in files})} extensions"
     )
     result: dict[str, object] = {"files": len(files), "load": os.getloadavg()[0]}
     with tempfile.TemporaryDirectory() as name:
@@ -280,7 +284,7 @@ def main() -> None:
         binding = ours = float("inf")
         for _ in range(
             1 if given.quick else 5
-        ):  # in turns, so that other work on the machine hits both alike
+        ):  # alternating, so that other load on the machine affects both equally
             took, theirs = time_binding(files, workers)
             binding = min(binding, took)
             ours = min(ours, time_ours(warc, rows, workers, checked=False).counts.work_s)
@@ -294,7 +298,8 @@ def main() -> None:
         result |= {"identify_files_per_s": rates, "to_binding": rates["ours"] / rates["binding"]}
         result["to_fido"] = rates["ours"] / rates["fido"] if rates["fido"] else None
         print(
-            f"identify   binding {rates['binding']:.0f}/s   ours from WARC {rates['ours']:.0f}/s   ratio {result['to_binding']:.2f}"
+            f"identify   binding {rates['binding']:.0f}/s   ours from WARC {rates['ours']:.0f}/s   ratio "
+            f"{result['to_binding']:.2f}"
         )
         if rates["fido"]:
             print(f"           opf-fido {rates['fido']:.0f}/s   ratio {result['to_fido']:.1f}")
@@ -305,11 +310,13 @@ def main() -> None:
         done = time_ours(folder / "mix.warc.gz", rows, workers, checked=True)
         result["all_files_per_s"] = done.counts.files / done.counts.work_s
         print(
-            f"all        identification + validation + digest of a web mix: {result['all_files_per_s']:.0f} files/s"
+            f"all        identification + validation + digest of a web mix: {result['all_files_per_s']:.0f} "
+            "files/s"
         )
         result["memory_mb"] = memory_over(files, 2000 if given.quick else 100_000, folder)
         print(
-            f"memory     {result['memory_mb']}  (children at most {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024:.0f} MB)"
+            f"memory     {result['memory_mb']}  (children at most "
+            f"{resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024:.0f} MB)"
         )
     if given.json:
         given.json.write_text(json.dumps(result, indent=1) + "\n")

@@ -1,13 +1,13 @@
-"""How fast does the frontier take addresses in and hand them out, and what does it cost, with millions
-waiting?
+"""How fast does the frontier add addresses and hand them out, and how much memory does it need, with millions
+in the queue?
 
     python -m bench.frontier [--quick] [--json PATH] [--urls N] [--hosts N]
 
-5 million addresses over 10,000 hosts (Zipf) are added in pages of 30 links, committed with a safe flush as a
-crawl does it: each second, or after 50,000 new ones; then handed out and finished, committed as a crawl does
-it: each second. Private memory is what the process has allocated (pages of the mapped file are the kernel's
-to take back). `--false` counts how many of 10 million different addresses are taken for seen (none should
-be).
+5 million addresses over 10,000 hosts (Zipf) are added in pages of 30 links and committed like in a crawl:
+every second, or after 50,000 new ones, with a flush to the disk. Then they are handed out and finished,
+committed every second. Private memory is what the process has allocated (the kernel can reclaim pages of the
+mapped file). `--false` counts how many of 10 million different addresses wrongly count as seen (there should
+be none).
 """
 
 import argparse
@@ -34,10 +34,10 @@ PER_PAGE = 30
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="100,000 addresses over 1,000 hosts")
-    parser.add_argument("--json", help="write the figures there, too")
+    parser.add_argument("--json", help="also write the figures to this file")
     parser.add_argument("--urls", type=int, default=5_000_000)
     parser.add_argument("--hosts", type=int, default=10_000)
-    parser.add_argument("--false", action="store_true", help="count false `seen` among 10 million, too")
+    parser.add_argument("--false", action="store_true", help="also count false `seen` among 10 million")
     given = parser.parse_args()
     urls, hosts = (100_000, 1_000) if given.quick else (given.urls, given.hosts)
     figures: dict[str, object] = {
@@ -97,7 +97,7 @@ def _candidates(urls: int, hosts: int) -> Iterator[list[Candidate]]:
 
 
 def _added(frontier: LmdbFrontier, urls: int, hosts: int) -> tuple[float, float]:
-    """Addresses a second, by the clock and by the CPU, without the making of them."""
+    """Addresses per second, by wall and CPU time, without generating them."""
     took_s = cpu_s = committed_s = 0.0
     waiting = 0
     for batch in _candidates(urls, hosts):
@@ -142,7 +142,7 @@ def false_seen(folder: Path, urls: int) -> int:
 
 
 def _private_mb() -> float:
-    """Anonymous memory: what is ours alone."""
+    """Anonymous memory of this process."""
     with Path("/proc/self/smaps_rollup").open() as file:
         return next(int(line.split()[1]) for line in file if line.startswith("Anonymous:")) / 1000
 

@@ -1,16 +1,16 @@
-"""How fast is a whole harvest, beside wget, HTTrack and Scrapy on the same site in the same run?
+"""How fast is a whole harvest, compared with wget, HTTrack and Scrapy on the same site in the same run?
 
     python -m bench.harvest [--quick] [--rounds N] [--json PATH] [--only NAME,NAME] [--folder PATH]
 
 A generated site over 50 hosts (`bench.site`) is served by nginx on loopback; politeness is off, everything
 else is on: rules, robots.txt, crawl log, WARC with digests, checkpoints. Pages are the HTML pages of the
-site, counted in the server's log. The ratio to wget counts, not the number. Our own containers are compared
-with the generator's list: every address once, none that does not belong.
+site, counted in the log of the server. The ratio to wget counts, not the number. Our containers are compared
+with the list of the generator: every address once, and no others.
 
-A machine's speed may change by a third within minutes, so wget and we take turns, three each, and the median
-of each counts; HTTrack and Scrapy run once, behind them. Two processors are seldom twice one (they share
-caches, often one core): "apart" are two harvests of one process, each of half of the hosts, that know nothing
-of each other; what they make together is the most that two processes can.
+The speed of a machine may change by a third within minutes, so wget and Webdepot alternate, three runs each,
+and the medians count; HTTrack and Scrapy run once, afterwards. Two CPUs are seldom twice as fast as one (they
+share caches, often a core): "apart" are two independent harvests of one process each, with half of the hosts
+each; together they show the maximum that two processes can reach.
 """
 
 import argparse
@@ -46,7 +46,7 @@ class Run:
     pages_per_s: float
     cpu_s_per_1000: float
     server_cpu_s_per_1000: float
-    """What nginx took meanwhile: it shares the processors with the tool."""
+    """CPU time of nginx meanwhile: it shares the CPUs with the program measured."""
     requests: int
     asked_twice: int
     connections: int
@@ -64,7 +64,7 @@ def main() -> None:
     site.write(plan, folder / "site")
     work = folder / "nginx"
     work.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o755)  # its workers are not us
+    folder.chmod(0o755)  # nginx workers run as another user
     (work / "nginx.conf").write_text(site.nginx_config(plan, folder / "site", work, PORT))
     server = subprocess.Popen(["nginx", "-c", str(work / "nginx.conf"), "-p", str(work)])
     try:
@@ -89,9 +89,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="600 pages instead of 20,000")
     parser.add_argument("--pages", type=int, default=400, help="of each of the 50 hosts")
     parser.add_argument("--rounds", type=int, default=3, help="of wget and us")
-    parser.add_argument("--json", help="write the figures there, too")
-    parser.add_argument("--only", default="", help="names of tools, divided by commas")
-    parser.add_argument("--folder", help="keep site, logs and containers there")
+    parser.add_argument("--json", help="also write the figures to this file")
+    parser.add_argument("--only", default="", help="names of programs, separated by commas")
+    parser.add_argument("--folder", help="keep site, logs and containers in this folder")
     return parser.parse_args()
 
 
@@ -107,7 +107,7 @@ def _webdepot(plan: Plan, out: Path, *, processes: int) -> list[str]:
 
 
 def _apart(plan: Plan, out: Path) -> list[str]:
-    """Two harvests at once, each of every other host."""
+    """Two harvests in parallel, each with half of the hosts."""
     commands = []
     for number in range(2):
         settings = out / f"settings-{number}.json"
@@ -137,7 +137,7 @@ def _wget(plan: Plan, out: Path) -> list[str] | str:
         f"--warc-file={out}/w",
         "--no-check-certificate",
     ]
-    # The trap would keep wget busy for ever; it gets the same three turns as we take.
+    # wget would never leave the trap; it gets the same limit of three repetitions as ours.
     return [
         *command,
         "--reject-regex",
@@ -249,13 +249,13 @@ def _measured(name: str, plan: Plan, folder: Path, work: Path, server: int) -> R
         reports = [json.loads(path.read_text()) for path in out.glob("home*/bench.json")]
         took_s = max(
             report["seconds"] for report in reports
-        )  # without starting Python and its processes, making the archive
+        )  # without starting Python and its processes, and creating the archive
         note = note or _compared(plan, out, sum(report["waiting"] for report in reports))
     return _counted(name, log, begin, took_s, (*usage, server_s), note)
 
 
 def _cpu_s(server: int) -> float:
-    """Processor time so far of a process and its children, which must live."""
+    """CPU time so far of a running process and its children."""
     ticks = 0
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -268,7 +268,7 @@ def _cpu_s(server: int) -> float:
 
 
 def _waited(process: subprocess.Popen[bytes]) -> tuple[int, tuple[float, float]]:
-    """How it ended, its processor time and its most memory, those of its own processes included."""
+    """Exit code, CPU time and peak memory, including child processes."""
     until_s = time.monotonic() + LIMIT_S
     while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
         if time.monotonic() > until_s:
@@ -307,7 +307,7 @@ def _counted(
 
 
 def _compared(plan: Plan, out: Path, waiting: int) -> str:
-    """Our containers against the generator's list."""
+    """Compare our containers with the list of the generator."""
     from webdepot.container.reader import iter_records
     from webdepot.model import RecordKind
 
@@ -345,27 +345,31 @@ def _log_size(log: Path) -> int:
 def _tell(plan: Plan, taken: dict[str, list[Run]], path: str | None) -> None:
     machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     print(
-        f"{len(plan.hosts)} hosts, {len(plan.hosts) * plan.pages} pages of {plan.page_bytes // 1000} KB; {machine}"
+        f"{len(plan.hosts)} hosts, {len(plan.hosts) * plan.pages} pages of {plan.page_bytes // 1000} KB; "
+        f"{machine}"
     )
     print(
-        f"{'tool':12} {'pages':>6} {'pages/s':>8} {'× wget':>7} {'CPU s/1000':>10} {'nginx':>6} {'asked':>8} {'twice':>6} "
+        f"{'tool':12} {'pages':>6} {'pages/s':>8} {'× wget':>7} {'CPU s/1000':>10} {'nginx':>6} {'asked':>8} "
+        f"{'twice':>6} "
         f"{'conn.':>6} {'MB':>6}  note"
     )
     base = _speed(taken.get("wget", []))
     for run in (run for runs in taken.values() for run in runs):
         ratio = f"{run.pages_per_s / base:.2f}" if base else "-"
         print(
-            f"{run.name:12} {run.pages:6d} {run.pages_per_s:8.1f} {ratio:>7} {run.cpu_s_per_1000:10.3f} {run.server_cpu_s_per_1000:6.3f} "
+            f"{run.name:12} {run.pages:6d} {run.pages_per_s:8.1f} {ratio:>7} {run.cpu_s_per_1000:10.3f} "
+            f"{run.server_cpu_s_per_1000:6.3f} "
             f"{run.requests:8d} {run.asked_twice:6d} {run.connections:6d} {run.peak_mb:6.1f}  {run.note}"
         )
     one, two, apart = (_speed(taken.get(name, [])) for name in OURS)
     if base and one:
-        print(f"one process makes {one / base:.2f} times the pages of wget (medians)")
+        print(f"one process fetches {one / base:.2f} times the pages of wget (medians)")
     if one and two:
-        print(f"two processes make {two / one:.2f} times the pages of one (medians)")
+        print(f"two processes fetch {two / one:.2f} times the pages of one (medians)")
     if one and two and apart:
         print(
-            f"two harvests apart make {apart / one:.2f} times the pages of one: two processes reach {two / apart:.2f} of that"
+            f"two separate harvests fetch {apart / one:.2f} times the pages of one: two processes reach "
+            f"{two / apart:.2f} of that"
         )
     if path:
         found = [asdict(run) for runs in taken.values() for run in runs]

@@ -1,7 +1,7 @@
-"""One harvest in a process of its own, for `bench.harvest`: HOME SETTINGS.json -> HOME/bench.json.
+"""One harvest in a separate process, for `bench.harvest`: HOME SETTINGS.json -> HOME/bench.json.
 
-The time runs from the moment a crawl first says anything, which it does before it asks for its first page:
-without starting Python, once for the program and once for each further process of the harvest.
+Time is measured from the first progress report of the crawl, before it requests its first page: without
+starting Python for the program and for each further process of the harvest.
 """
 
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
-from webdepot.services.harvest import harvests
+from webdepot.services.harvest import runner
 from webdepot.services.harvest.options import HarvestOptions
 
 
@@ -21,9 +21,9 @@ def main(home: Path, settings: Path) -> None:
     setup.found(home, settings=f"[harvest]\nallow_private = true\ndelay_s = 0\nworkers = 64\n{extra}")
     with Archive.open(home) as archive:
         options = HarvestOptions.from_config(archive.config)
-        harvest = harvests.start_or_resume(archive, given["seeds"], options)
+        harvest = runner.start_or_resume(archive, given["seeds"], options)
         told_at_s: list[float] = []
-        done = harvests.run(archive, harvest, watch=lambda progress: told_at_s.append(time.monotonic()))
+        done = runner.run(archive, harvest, watch=lambda progress: told_at_s.append(time.monotonic()))
         took_s = time.monotonic() - told_at_s[0]
     (home / "bench.json").write_text(json.dumps({"seconds": took_s, **done.counts}))
 

@@ -1,4 +1,4 @@
-"""A portal in a process of its own, asked as a browser asks. Used by the benchmarks of pages."""
+"""A portal in a separate process, and requests like those of a browser. Used by the benchmarks of pages."""
 
 import http.client
 import json
@@ -30,14 +30,12 @@ with Archive.open(Path(sys.argv[1])) as archive:
 
 
 def add_person(archive: Archive, now: datetime) -> None:
-    """Who asks; may see every page."""
+    """Add the person who sends the requests; they may see every page."""
     accounts.add(archive.database, "bench", PASSWORD, [Role.ADMINISTRATOR, Role.CURATOR, Role.REVIEWER], now)
 
 
 def time_pages(home: Path, pages: Mapping[str, str], rounds: int) -> dict[str, float | str]:
-    """Milliseconds of each page by its name: of the first request, and of the median and the slowest of the
-    others.
-    """
+    """Milliseconds of each page by name: of the first request, and the median and maximum of the others."""
     figures: dict[str, float | str] = {}
     with _served(home) as client:
         cookie = _sign_in(client)
@@ -63,7 +61,7 @@ def _served(home: Path) -> Iterator[http.client.HTTPConnection]:
 
 
 def _sign_in(client: http.client.HTTPConnection) -> str:
-    """As a person does: the form first, and some seconds to type."""
+    """Sign in like a person: open the form, take a few seconds to type."""
     client.request("GET", "/sign-in")
     client.getresponse().read()
     time.sleep(TYPING_S)
@@ -75,7 +73,7 @@ def _sign_in(client: http.client.HTTPConnection) -> str:
 
 
 def _ask(client: http.client.HTTPConnection, path: str, cookie: str) -> float:
-    """Milliseconds until the whole page is there."""
+    """Milliseconds until the whole page is received."""
     began = time.perf_counter()
     client.request("GET", path, headers={"Cookie": cookie})
     answer = client.getresponse()

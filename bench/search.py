@@ -1,24 +1,22 @@
-"""How fast are words found, and how fast do they get into the index? Ours against the libraries called
-directly and SQLite FTS5.
+"""How fast is text indexed and searched? Compared with the libraries called directly and with SQLite FTS5.
 
     python -m bench.search [--quick] [--large] [--json PATH]
 
-The corpus (`search_corpus.py`) has 25,000 states of pages in Dutch, German and English over twenty years,
-made from a fixed seed, with known answers; `--large` asks the same of 250,000 states (shorter texts: the
-build takes minutes).
+The corpus (`search_corpus.py`) has 25,000 page states in Dutch, German and English over twenty years,
+generated from a fixed seed, with known answers; `--large` does the same with 250,000 states (shorter texts;
+building takes minutes).
 
-* chain: raw WARC to finished index (read, decode, extract, language, likeness, exact and stemmed words,
-  stored text), against the same libraries called one after another without anything around them: FastWARC,
-  Resiliparse, py3langid, tantivy.
-* queries: one word, two words, a phrase, in order of time, as of a date; grouped by page with ten snippets;
+* chain: raw WARC to finished index (read, decode, extract, language, similarity, exact and stemmed words,
+  stored text), compared with the same libraries called one after another: FastWARC, Resiliparse, py3langid,
+  tantivy.
+* queries: one word, two words, a phrase, sorted by time, as of a date; grouped by page with ten snippets;
   then with histogram and facets.
-* peer: SQLite FTS5 behind the same interface, on the same states.
-* truth: what is found as of a date, in a period, by year and with parts closed is compared with what the
-  generator knows, for each sampled word; capture times of one page in fifty with those of the index of
-  addresses.
+* peer: SQLite FTS5 with the same interface, on the same states.
+* truth: results as of a date, in a period, by year and with closed parts are compared with those of the
+  generator, for each sampled word; capture times of one page in fifty with those of the capture index.
 
-Times are of CPU, of the thread that asks: other programs on the machine disturb that least. Wall time is told
-beside it.
+Times are CPU times of the thread that sends the query, which other load on the machine affects least. Wall
+time is printed as well.
 """
 
 import argparse
@@ -54,7 +52,7 @@ from webdepot.index.text.sqlite_index import SqliteTextIndex
 from webdepot.index.text.tantivy_index import TantivyTextIndex
 from webdepot.index.text.tantivy_schema import analysers
 from webdepot.model import Capture, Location, RecordKind
-from webdepot.ports import Closed, Facet, Sort, TextIndex, TextQuery
+from webdepot.ports import ClosedArea, Facet, SearchSort, TextIndex, TextQuery
 from webdepot.times import Period, from_timestamp
 from webdepot.url import key
 
@@ -78,7 +76,7 @@ class Latency:
 
 
 def write_warc(path: Path, states: Sequence[State]) -> tuple[int, int]:
-    """A container of these states' first captures; bytes of HTML and of raw WARC."""
+    """Write a container with the first capture of each state; returns the bytes of HTML and of raw WARC."""
     of_html = raw = 0
     with path.open("wb") as stream:
         for state in states:
@@ -90,10 +88,12 @@ def write_warc(path: Path, states: Sequence[State]) -> tuple[int, int]:
             )
             record = (
                 (
-                    f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: {state.url}\r\nWARC-Date: {stamp:%Y-%m-%dT%H:%M:%SZ}\r\n"
+                    f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: {state.url}\r\nWARC-Date: "
+                    f"{stamp:%Y-%m-%dT%H:%M:%SZ}\r\n"
                     f"WARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-{of_html:012d}>\r\n"
                     f"WARC-Payload-Digest: sha1:{b32encode(hashlib.sha1(body).digest()).decode()}\r\n"
-                    f"Content-Type: application/http; msgtype=response\r\nContent-Length: {len(head) + len(body)}\r\n\r\n"
+                    f"Content-Type: application/http; msgtype=response\r\nContent-Length: "
+                    f"{len(head) + len(body)}\r\n\r\n"
                 ).encode()
                 + head
                 + body
@@ -113,7 +113,7 @@ def chain(path: Path, folder: Path) -> int:
 
 
 def directly(path: Path, folder: Path) -> int:
-    """The libraries with nothing around them: no states, no revisits, no digests, no bad input."""
+    """The libraries alone: no states, no revisits, no digests, no invalid input."""
     builder = tantivy.SchemaBuilder()
     for name in ("url", "lang"):
         builder.add_text_field(name, stored=True, tokenizer_name="raw", index_option="basic")
@@ -199,7 +199,7 @@ def questions(corpus: Corpus, chance: random.Random) -> dict[str, Callable[[], T
         "phrase": lambda: TextQuery(
             phrases=(" ".join((word(300), chance.choice(("de", "der", "the")))),), **grouped
         ),
-        "newest first": lambda: TextQuery(words=(word(),), sort=Sort.NEWEST, **grouped),
+        "newest first": lambda: TextQuery(words=(word(),), sort=SearchSort.NEWEST, **grouped),
         "as of a date": lambda: TextQuery(
             words=(word(),), as_of=datetime(year(), 6, 1, tzinfo=UTC), **grouped
         ),
@@ -239,8 +239,8 @@ def _share(values: Sequence[float], part: float) -> float:
 
 
 def check(index: TextIndex, corpus: Corpus) -> list[str]:
-    """What is wrong: as of a date, in a period, by year, and pages shown twice. A phrase of one word is not
-    stemmed, nor is the truth.
+    """Wrong results: as of a date, in a period, by year, and pages shown twice. A phrase of one word is not
+    stemmed, and neither are the known answers.
     """
     wrong: list[str] = []
     for word, known in sorted(corpus.truth.words.items()):
@@ -264,7 +264,7 @@ def check(index: TextIndex, corpus: Corpus) -> list[str]:
         }
         if {hit.url for hit in index.find(TextQuery(**asked, period=period)).hits} != right:
             wrong.append(f"{word}: in a period")
-        closed = (Closed(prefix="nl,"), Closed(prefix="de,", last="20141231235959"))
+        closed = (ClosedArea(prefix="nl,"), ClosedArea(prefix="de,", last="20141231235959"))
         stamps = [(key(url), stamp) for url, stamps, _ in known for stamp in stamps]
         visible = [place for place in stamps if not any(place in area for area in closed)]
         found = index.find(TextQuery(**asked, closed=closed))
@@ -283,7 +283,7 @@ def check(index: TextIndex, corpus: Corpus) -> list[str]:
 
 
 def check_versions(index: TextIndex, corpus: Corpus, folder: Path) -> list[str]:
-    """Pages whose capture times differ from those of the index of addresses, among one page in fifty."""
+    """Pages whose capture times differ from those of the capture index, among one page in fifty."""
     captures = SqliteCaptureIndex(folder / "captures.db")
     try:
         made = (_capture(state.url, stamp, at) for at, state in enumerate(corpus) for stamp in state.stamps)
@@ -317,7 +317,7 @@ def _capture(url: str, stamp: str, at: int) -> Capture:
 
 
 def build_memory(path: Path, folder: Path) -> float:
-    """Megabytes that a process of its own takes at most to index a container."""
+    """Peak memory in megabytes of a separate process that indexes a container."""
     done = subprocess.run(
         [sys.executable, __file__, "--build", str(path), str(folder)],
         check=True,
@@ -347,14 +347,14 @@ def machine() -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a smoke run: the numbers mean little")
+    parser.add_argument("--quick", action="store_true", help="a smoke test; its figures are meaningless")
     parser.add_argument("--large", action="store_true", help="250,000 states too")
     parser.add_argument("--json", type=Path, help="write the results to this file")
     parser.add_argument("--build", nargs=2, type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.build:
         chain(*options.build)
-        # Not ru_maxrss: that begins with what the process had that started this one.
+        # Not ru_maxrss, which starts with the memory of the parent process.
         status = Path("/proc/self/status").read_text().splitlines()
         print(next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024)
         return
@@ -375,13 +375,15 @@ def main() -> None:
             sides.append(("tantivy", TantivyTextIndex(folder / "large"), Corpus(250_000, words=100)))
         sides.append(("sqlite fts5", SqliteTextIndex(folder / "sqlite"), Corpus(count)))
         print(
-            f"{'question':32} {'side':12} {'states':>8} {'p50 ms':>8} {'p99 ms':>8} {'wall p50':>9} {'wall p99':>9}"
+            f"{'question':32} {'side':12} {'states':>8} {'p50 ms':>8} {'p99 ms':>8} {'wall p50':>9} "
+            f"{'wall p99':>9}"
         )
         for side, index, corpus in sides:
             start = time.process_time()
             fill(index, iter(corpus))
             print(
-                f"{'filled (with making the corpus)':32} {side:12} {corpus.count:8} {time.process_time() - start:8.1f} s of CPU"
+                f"{'filled (with making the corpus)':32} {side:12} {corpus.count:8} "
+                f"{time.process_time() - start:8.1f} s of CPU"
             )
             for latency in measure_queries(side, index, corpus, times):
                 results.append(latency)
@@ -401,7 +403,8 @@ def main() -> None:
             for side in SIDES
         )
         print(
-            f"{question:32} sqlite fts5 takes {theirs[0].cpu_p50_ms / max(ours[0].cpu_p50_ms, 0.01):.1f} times as long at the median"
+            f"{question:32} sqlite fts5 takes {theirs[0].cpu_p50_ms / max(ours[0].cpu_p50_ms, 0.01):.1f} "
+            "times as long at the median"
         )
     print(f"{'memory of a build, MB':28} {memory:10.0f}")
     print("every answer was right" if not wrong else "\n".join(wrong[:20]))

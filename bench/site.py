@@ -1,10 +1,10 @@
-"""A generated site over many hosts, and the list of everything on it that a complete, obedient harvest must
-hold.
+"""A generated site over many hosts, and the list of everything that a complete harvest must contain if it
+obeys robots.txt.
 
-The same number gives the same site. Each host has pages of a given size in a tree, with links across and to
-other hosts, pictures, style sheets and scripts, redirects, missing pages, a few pages with identical bytes,
-an endless path, a folder that robots.txt closes, and links to a host that does not belong. Used by
-`bench.harvest` (nginx serves the files) and, small, by the tests.
+The same seed gives the same site. Each host has pages of a given size in a tree, with links to other pages
+and hosts, images, style sheets and scripts, redirects, missing pages, a few pages with identical bytes, an
+endless path, a folder disallowed by robots.txt, and links to a host outside the scope. Used by
+`bench.harvest` (served by nginx) and, small, by the tests.
 """
 
 import random
@@ -16,7 +16,7 @@ from pathlib import Path
 
 OUTSIDE = "http://outside.invalid/never"
 TRAP_TURNS = 3
-"""So often a path segment may repeat before it is taken for a trap (`ScopeLimits.repeats`)."""
+"""How often a path segment may repeat before it counts as a trap (`ScopeLimits.repeats`)."""
 _WORDS = [
     "archive",
     "library",
@@ -61,9 +61,9 @@ class Answer:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     hosts: tuple[str, ...]
-    """Origins, like http://127.0.0.2:8800"""
+    """Origins, such as http://127.0.0.2:8800"""
     pages: int
-    """Of each host."""
+    """Pages of each host."""
     page_bytes: int = 15_000
     seed: int = 20261115
     pictures: int = 20
@@ -77,7 +77,7 @@ class Plan:
 
 
 def iter_answers(plan: Plan, number: int) -> Iterator[Answer]:
-    """Everything one host has, robots.txt and the closed folder included; the endless path as its pattern
+    """Everything on one host, including robots.txt and the disallowed folder; the endless path as its prefix
     `/trap/`.
     """
     chance = random.Random(f"{plan.seed}-{number}")
@@ -111,13 +111,13 @@ def iter_answers(plan: Plan, number: int) -> Iterator[Answer]:
 
 
 def expected(plan: Plan) -> dict[str, int]:
-    """Every address that must be fetched, exactly once, and the status it answers."""
+    """Every address that must be fetched exactly once, with the status of the response."""
     found: dict[str, int] = {}
     for number, host in enumerate(plan.hosts):
         for answer in iter_answers(plan, number):
             if answer.path != "/closed/secret.html":
                 found[host + answer.path] = answer.status
-        found[f"{host}/sitemap.xml"] = 404  # asked for where robots.txt names none
+        found[f"{host}/sitemap.xml"] = 404  # requested if robots.txt does not name one
         for missing in range(plan.missing):
             found[f"{host}/missing/{missing}.html"] = 404
         for turn in range(1, TRAP_TURNS + 1):
@@ -126,7 +126,7 @@ def expected(plan: Plan) -> dict[str, int]:
 
 
 def write(plan: Plan, folder: Path) -> None:
-    """The files as nginx serves them, one folder for each host; redirects and the trap are in `nginx_config`."""
+    """Write the files for nginx, one folder for each host; redirects and the trap are in `nginx_config`."""
     for number, host in enumerate(plan.hosts):
         root = folder / host.partition("://")[2].rpartition(":")[0]
         for answer in iter_answers(plan, number):
@@ -138,12 +138,12 @@ def write(plan: Plan, folder: Path) -> None:
 
 
 def nginx_config(plan: Plan, folder: Path, work: Path, port: int) -> str:
-    """As little work for the server as may be: it shares the machine with those who are measured."""
+    """A configuration with little work for the server, because it shares the machine with the crawler."""
     redirects = "".join(
         f"    location = /r/{redirect} {{ return 302 /p/{1 + redirect % (plan.pages - 1)}.html; }}\n"
         for redirect in range(plan.redirects)
     )
-    # Its files stay open: opening one for each request would be a quarter of its work.
+    # Files stay open: opening one for each request would be a quarter of the work.
     most_open = min(100_000, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     return f"""
 worker_processes 1; worker_rlimit_nofile {most_open}; daemon off; pid {work}/nginx.pid; error_log {work}/error.log crit;
@@ -165,7 +165,7 @@ http {{
 
 
 def warm(plan: Plan) -> None:
-    """Ask for everything once, so that whoever comes first does not pay for files that the server opens then."""
+    """Request everything once, so that the first program measured does not wait for files to be opened."""
     for number, host in enumerate(plan.hosts):
         connection = HTTPConnection(host.partition("://")[2])
         for answer in iter_answers(plan, number):
@@ -187,7 +187,8 @@ def _page(plan: Plan, number: int, page: int, chance: random.Random, paragraphs:
         links += ["/trap/", "/closed/secret.html", "/closed/open.html", OUTSIDE]
     shown = range(plan.pictures) if page == 0 else [chance.randrange(plan.pictures) for _ in range(4)]
     parts = [
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Page {page} of host {number}</title>',
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Page {page} of host '
+        f"{number}</title>",
         '<link rel="stylesheet" href="/style.css"><script src="/script.js"></script></head><body>',
         *(f'<img src="/img/{picture}.png" alt="Picture {picture}">' for picture in shown),
         *(

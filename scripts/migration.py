@@ -1,8 +1,8 @@
-"""Write the next migration from the difference between the tables in the code and the last migration.
+"""Generate the next migration from the difference between the tables in the code and the last migration.
 
-    .venv/bin/python scripts/migration.py "what changes, in words"
+    .venv/bin/python scripts/migration.py "description of the change"
 
-Read what it wrote before you commit it.
+Review the generated file before you commit it.
 """
 
 import importlib
@@ -18,7 +18,7 @@ from webdepot.database import Database
 
 
 def import_all_tables() -> None:
-    """Each room owns its tables: `webdepot/ROOM/tables.py`."""
+    """Import the tables of every component: `webdepot/COMPONENT/tables.py`."""
     for path in Path(webdepot.__file__).parent.glob("*/tables.py"):
         importlib.import_module(f"webdepot.{path.parent.name}.tables")
 

@@ -1,10 +1,10 @@
-"""Make the pictures of the README from a portal:
+"""Take the screenshots for the README:
 
-    python scripts/screenshots.py http://127.0.0.1:8080     one that runs
-    python scripts/screenshots.py --home demo-home          one that is started for it
+    python scripts/screenshots.py http://127.0.0.1:8080     of a running portal
+    python scripts/screenshots.py --home demo-home          of an archive; its portal is started and stopped
 
-Drives the distribution's Chromium. Without --url the newest page of the portal is shown; its versions and its
-replay too.
+Uses the Chromium of the distribution. Without --url, the latest page of the portal is shown in replay and in
+the list of versions.
 """
 
 import argparse
@@ -23,40 +23,40 @@ LARGEST_BYTES = 300_000
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Make the pictures of the README from a running portal.")
+    parser = argparse.ArgumentParser(description="Take the screenshots for the README.")
     parser.add_argument(
         "portal", nargs="?", default="", help="address of a running portal, as `webdepot serve` prints it"
     )
-    parser.add_argument("--home", type=Path, help="home of an archive to serve for this")
+    parser.add_argument("--home", type=Path, help="home of an archive to serve")
     parser.add_argument("--words", default="museum", help="what to search for")
     parser.add_argument("--url", default="", help="archived address to show")
-    parser.add_argument("--at", default="", help="timestamp of the version to show; the latest without it")
-    parser.add_argument("--out", type=Path, default=PICTURES, help="folder for the pictures")
-    parser.add_argument("--chromium", default="/usr/bin/chromium", help="the browser to drive")
-    given = parser.parse_args()
-    if bool(given.portal) == bool(given.home):
-        parser.error("name a running portal or --home, one of them")
-    given.out.mkdir(parents=True, exist_ok=True)
+    parser.add_argument("--at", default="", help="timestamp of the version to show; default: the latest")
+    parser.add_argument("--out", type=Path, default=PICTURES, help="folder for the screenshots")
+    parser.add_argument("--chromium", default="/usr/bin/chromium", help="path of Chromium")
+    options = parser.parse_args()
+    if bool(options.portal) == bool(options.home):
+        parser.error("give either the address of a running portal or --home")
+    options.out.mkdir(parents=True, exist_ok=True)
     try:
         with (
-            served(given.home) if given.home else nullcontext(given.portal) as portal,
+            served(options.home) if options.home else nullcontext(options.portal) as portal,
             sync_playwright() as playwright,
         ):
-            browser = playwright.chromium.launch(executable_path=given.chromium, args=["--no-sandbox"])
+            browser = playwright.chromium.launch(executable_path=options.chromium, args=["--no-sandbox"])
             context = browser.new_context(
                 viewport={"width": 1180, "height": 760}, color_scheme="light", locale="en-GB"
             )
             take(
                 context.new_page(),
                 portal.rstrip("/"),
-                given.words,
-                (f"{given.at}/" if given.at else "") + given.url if given.url else "",
-                given.out,
+                options.words,
+                (f"{options.at}/" if options.at else "") + options.url if options.url else "",
+                options.out,
             )
             browser.close()
     except (Error, ValueError) as error:
         print(
-            f"No pictures: {str(error).splitlines()[0]}\nIs there a portal at {given.portal or given.home}?",
+            f"Failed: {str(error).splitlines()[0]}\nIs there a portal at {options.portal or options.home}?",
             file=sys.stderr,
         )
         return 1
@@ -65,7 +65,7 @@ def main() -> int:
 
 @contextmanager
 def served(home: Path) -> Iterator[str]:
-    """The address of a portal that serves a home as long as the block runs."""
+    """Serve an archive for the length of the block; the address of its portal."""
     program = Path(sys.executable).parent / "webdepot"
     command = [str(program), "--home", str(home), "serve", "--port", "0", "--replay-port", "0", "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -77,7 +77,9 @@ def served(home: Path) -> Iterator[str]:
 
 
 def take(page: Page, portal: str, words: str, url: str, folder: Path) -> None:
-    """`url` is an archived address, with or without a timestamp before it; empty for the newest page."""
+    """Take all screenshots. `url` is an archived address, with or without TIMESTAMP/ before it; empty for the
+    latest page.
+    """
     page.goto(portal + "/")
     newest = page.locator(".cards a").first
     path = f"/all/{url}" if url else newest.get_attribute("href", timeout=5000) or "/"
@@ -98,7 +100,7 @@ def keep(page: Page, path: Path) -> None:
     page.screenshot(path=path)
     size_bytes = path.stat().st_size
     if size_bytes > LARGEST_BYTES:
-        # Photographs in an archived page make large PNGs: fewer colours do for a README.
+        # Photographs make large PNG files; fewer colours are good enough for a README.
         from PIL import Image
 
         with Image.open(path) as picture:

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs what `make` needs: system packages from Debian where they are missing, .venv, and the pinned browser files.
+# Installs everything `make` needs: missing Debian packages, .venv, and the pinned browser files.
 # Usage: [PYTHON=/path/to/python] scripts/setup.sh run|test
 set -euo pipefail
 cd "$(dirname "$0")/.."
 part=${1:-run}
 
-need_debian() { # need_debian PACKAGE...: those not installed yet, with one apt-get call
+need_debian() { # need_debian PACKAGE...: install the missing ones with one apt-get call
   local missing=()
   for package in "$@"; do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
@@ -22,7 +22,7 @@ need_debian() { # need_debian PACKAGE...: those not installed yet, with one apt-
   $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-find_python() { # Debian's own first: it is compiled with the help of profiles, which takes a seventh off a harvest's processor time
+find_python() { # Debian's Python first: it is built with profile-guided optimisation, and harvests use 15 % less CPU time
   local one
   for one in "${PYTHON:-}" /usr/bin/python3.11 "$(command -v python3.11)" "$(command -v python3)"; do
     [ -n "$one" ] && "$one" -c 'import venv, ensurepip' 2>/dev/null && echo "$one" && return 0
@@ -33,12 +33,12 @@ find_python() { # Debian's own first: it is compiled with the help of profiles, 
 python=$(find_python) || { need_debian python3 python3-venv; python=$(find_python); }
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Webdepot needs Python 3.11 or later; this is $("$python" --version)." >&2; exit 1; }
 
-install() { # install WHAT: into .venv, with every version pinned
+install() { # install NAME SOURCE: into .venv, with pinned versions
   echo "Installing $1 into .venv"
   .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e "$2"
 }
 
-# pywb replays our containers in one test; it wants older libraries than ours, so it has an environment of its own.
+# One test replays our containers with pywb. It needs older libraries, so it has a separate environment.
 install_pywb() {
   [ -x .pywb/bin/wayback ] && return 0
   "$python" -m venv --without-pip .pywb &&
@@ -52,11 +52,11 @@ if [ "$part" = run ]; then
   .venv/bin/python scripts/vendor.py
 else
   need_debian chromium fonts-dejavu-core nginx-light nsd
-  # Side by side: most of the time is spent waiting for what is fetched.
+  # In parallel, because most of the time is spent on downloads.
   .venv/bin/python scripts/vendor.py --tests &
   vendor=$!
   install_pywb &
-  install "Webdepot and the tools of its tests" '.[dev]'
+  install "Webdepot and its test tools" '.[dev]'
   wait "$vendor"
   wait
 fi

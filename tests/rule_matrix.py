@@ -1,8 +1,7 @@
 """A generated matrix of rules, addresses, capture dates, days and access points, and a slow reference to
 compare every surface with.
 
-The reference is written apart from the gate, by the words of the documentation: it looks at each capture by
-itself.
+The reference does not share code with the gate: it follows the documentation, one capture at a time.
 """
 
 import random
@@ -59,7 +58,7 @@ def random_rules(chance: random.Random, answers: Sequence[RuleAnswer] = tuple(Ru
 
 
 def reference(capture: Capture, every: list[Rule], reader: Reader, today: date) -> RuleAnswer:
-    """By the words of the documentation, one condition after another."""
+    """The answer by the documentation, one condition after another."""
     speaking = []
     for rule in every:
         if rule.answer is RuleAnswer.WARN:
@@ -86,7 +85,7 @@ def reference(capture: Capture, every: list[Rule], reader: Reader, today: date) 
         nearest = [rule for rule in nearest if rule.exact] or nearest
         nearest = [rule for rule in nearest if rule.access_point is not None] or nearest
         answer = max(nearest, key=lambda rule: rule.id).answer
-        # Lent is shown: that another reader has it is no matter of rules, and every list tells of it all the
-        # same.
+        # A lent page is shown: whether another reader has it open is not decided by rules, and every list
+        # contains it anyway.
         return RuleAnswer.SHOW if answer is RuleAnswer.LEND else answer
     return RuleAnswer.SHOW

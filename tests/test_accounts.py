@@ -4,7 +4,7 @@ import pytest
 from argon2 import PasswordHasher
 from sqlalchemy import text
 
-from webdepot import accounts
+from webdepot import accounts, sessions
 from webdepot.accounts import Role
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.times import utc_now
@@ -15,34 +15,34 @@ PASSWORD = "correct horse battery"
 def test_sign_in_gives_a_session_that_ends(archive):
     now = utc_now()
     accounts.add(archive.database, "anna", PASSWORD, [Role.CURATOR], now)
-    token = accounts.sign_in(archive.database, "anna", PASSWORD, now, hours=2)
-    person = accounts.find_session(archive.database, token, now + timedelta(hours=1))
+    token = sessions.sign_in(archive.database, "anna", PASSWORD, now, hours=2)
+    person = sessions.find_session(archive.database, token, now + timedelta(hours=1))
     assert person.name == "anna"
     assert person.roles == {Role.CURATOR}
-    assert accounts.find_session(archive.database, token, now + timedelta(hours=3)) is None
-    assert accounts.find_session(archive.database, token + "x", now) is None
+    assert sessions.find_session(archive.database, token, now + timedelta(hours=3)) is None
+    assert sessions.find_session(archive.database, token + "x", now) is None
 
 
 def test_sign_out_ends_the_session(archive):
     now = utc_now()
     accounts.add(archive.database, "anna", PASSWORD, [Role.READER], now)
-    token = accounts.sign_in(archive.database, "anna", PASSWORD, now)
-    accounts.sign_out(archive.database, token, now)
-    assert accounts.find_session(archive.database, token, now) is None
+    token = sessions.sign_in(archive.database, "anna", PASSWORD, now)
+    sessions.sign_out(archive.database, token, now)
+    assert sessions.find_session(archive.database, token, now) is None
 
 
 def test_a_wrong_password_or_name_gives_nothing(archive):
     now = utc_now()
     accounts.add(archive.database, "anna", PASSWORD, [Role.READER], now)
-    assert accounts.sign_in(archive.database, "anna", "wrong password", now) is None
-    assert accounts.sign_in(archive.database, "bob", PASSWORD, now) is None
-    assert accounts.sign_in(archive.database, "anna", "", now) is None
+    assert sessions.sign_in(archive.database, "anna", "wrong password", now) is None
+    assert sessions.sign_in(archive.database, "bob", PASSWORD, now) is None
+    assert sessions.sign_in(archive.database, "anna", "", now) is None
 
 
 def test_the_database_holds_neither_password_nor_token(archive, home):
     now = utc_now()
     accounts.add(archive.database, "anna", PASSWORD, [Role.READER], now)
-    token = accounts.sign_in(archive.database, "anna", PASSWORD, now)
+    token = sessions.sign_in(archive.database, "anna", PASSWORD, now)
     with archive.database.reading() as connection:
         dump = str(connection.execute(text("select * from people")).all()) + str(
             connection.execute(text("select * from sessions")).all()
@@ -51,7 +51,7 @@ def test_the_database_holds_neither_password_nor_token(archive, home):
     assert token not in dump
 
 
-def test_a_hash_costs_what_is_recommended(archive, monkeypatch):
+def test_hashing_uses_the_recommended_parameters(archive, monkeypatch):
     """RFC 9106, its second recommended option; tests use a cheaper one elsewhere."""
     monkeypatch.setattr(accounts, "PasswordHasher", PasswordHasher)
     accounts.add(archive.database, "anna", PASSWORD, [Role.READER], utc_now())
@@ -63,14 +63,14 @@ def test_a_hash_costs_what_is_recommended(archive, monkeypatch):
 def test_a_new_password_ends_all_sessions(archive):
     now = utc_now()
     accounts.add(archive.database, "anna", PASSWORD, [Role.READER], now)
-    token = accounts.sign_in(archive.database, "anna", PASSWORD, now)
+    token = sessions.sign_in(archive.database, "anna", PASSWORD, now)
     accounts.set_password(archive.database, "anna", PASSWORD + "2")
-    assert accounts.find_session(archive.database, token, now) is None
-    assert accounts.sign_in(archive.database, "anna", PASSWORD, now) is None
-    assert accounts.sign_in(archive.database, "anna", PASSWORD + "2", now)
+    assert sessions.find_session(archive.database, token, now) is None
+    assert sessions.sign_in(archive.database, "anna", PASSWORD, now) is None
+    assert sessions.sign_in(archive.database, "anna", PASSWORD + "2", now)
 
 
-def test_bad_names_and_passwords_are_refused_in_words(archive):
+def test_bad_names_and_passwords_are_refused_with_a_message(archive):
     now = utc_now()
     with pytest.raises(InputError, match="password"):
         accounts.add(archive.database, "anna", "short", [Role.READER], now)

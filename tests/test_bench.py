@@ -1,6 +1,4 @@
-"""The benchmarks run: a smoke run on little data, so that they are not found broken on the day they are
-needed.
-"""
+"""A smoke test of the benchmarks with little data, so that they work when they are needed."""
 
 import json
 import subprocess

@@ -20,7 +20,7 @@ def test_a_home_without_a_file_has_the_defaults(tmp_path):
     assert config.sources == {}
 
 
-def test_the_file_then_the_environment_decide_and_are_named(tmp_path):
+def test_the_environment_overrides_the_file_and_both_are_named(tmp_path):
     home = write(tmp_path, '[harvest]\ndelay_s = 3\nworkers = 4\n[archive]\nname = "Ours"\n')
     config = configuration.read(home, {"WEBDEPOT_HARVEST_WORKERS": "9"})
     assert (config.harvest.delay_s, config.harvest.workers, config.archive.name) == (3.0, 9, "Ours")
@@ -47,7 +47,7 @@ def test_the_file_then_the_environment_decide_and_are_named(tmp_path):
         ("harvest = 3", ["[harvest]"]),
     ],
 )
-def test_a_wrong_file_is_told_with_key_and_remedy(tmp_path, text, words):
+def test_an_invalid_file_is_reported_with_key_and_remedy(tmp_path, text, words):
     with pytest.raises(ConfigError) as raised:
         configuration.read(write(tmp_path, text), {})
     for word in words:
@@ -82,7 +82,7 @@ def test_every_commented_line_of_that_file_is_valid_when_uncommented(tmp_path):
         assert one.value == other.value
 
 
-def test_settings_given_to_init_stand_in_the_file(tmp_path):
+def test_settings_given_to_init_are_in_the_file(tmp_path):
     home = tmp_path / "new"
     setup.found(home, settings='[archive]\nname = "Museum"')
     assert configuration.read(home, {}).archive.name == "Museum"

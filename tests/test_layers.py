@@ -44,6 +44,7 @@ FOUNDATION = {
     "accounts",
     "ports",
     "mail",
+    "sessions",
     "sheets",
     "states",
     "version",
@@ -177,3 +178,17 @@ def test_every_module_says_what_it_is_for() -> None:
         for path in with_words
         if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     ] == []
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "cli").rglob("*.py")), ids=lambda path: name_of(path))
+def test_the_command_line_takes_only_types_from_components_and_opens_no_transaction(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    functions = [
+        f"{path.name}:{node.lineno} imports {alias.name} of {node.module}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom) and part_of(node.module or "") in ROOMS
+        for alias in node.names
+        if not alias.name[:1].isupper()
+    ]
+    assert functions == []
+    assert ".transaction()" not in source and ".reading()" not in source

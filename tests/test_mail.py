@@ -60,7 +60,7 @@ def test_a_letter_arrives_whole(letter_box: LetterBox):
         "a" * 250 + "@museum.example",
     ],
 )
-def test_what_is_no_single_plain_address_is_refused(address: str, letter_box: LetterBox):
+def test_anything_but_a_single_plain_address_is_refused(address: str, letter_box: LetterBox):
     with pytest.raises(InputError):
         mail.send(config(letter_box), mail.Message(to=address, subject="s", text="t"), now=NOW)
     assert letter_box.letters == []
@@ -84,7 +84,7 @@ def test_a_refused_recipient_is_undeliverable(letter_box: LetterBox):
         )
 
 
-def test_a_busy_or_absent_server_can_be_tried_again(letter_box: LetterBox):
+def test_a_busy_or_missing_server_can_be_retried(letter_box: LetterBox):
     letter_box.busy = True
     with pytest.raises(RemoteError) as caught:
         mail.send(config(letter_box), mail.Message(to="owner@museum.example", subject="s", text="t"), now=NOW)

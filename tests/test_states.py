@@ -28,7 +28,7 @@ def test_a_step_in_the_table_is_taken():
     assert list(LAMP.acts(Lamp.OFF)) == ["light", "break"]
 
 
-def test_what_is_in_no_row_is_refused_with_the_reason():
+def test_a_step_without_a_row_is_refused_with_a_message():
     with pytest.raises(
         Conflict,
         match=r"Lamp 1: the step 'light' is not possible in the state 'on'. Required state: off. Possible now: break.",

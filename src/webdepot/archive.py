@@ -1,33 +1,31 @@
-"""Composition: `Archive` opens everything named in the configuration once. The only place that picks
-implementations.
+"""Composition: `Archive` opens everything named in the configuration, and chooses the implementations.
 
 HOME/
   webdepot.toml            the configuration
   webdepot.db              the database: decisions, states, events
-  harvests/ID/             working folder of a harvest: containers, crawl log, frontier; removed once it is kept
-  depot/                   long-term keeping (OCFL), its main place; everything else can be rebuilt from it and the database
-  cache/containers/        containers fetched from a depot that is not on this machine
-  quarantine/              submissions that were refused, as they came
-  signatures/              sets of PRONOM signatures that were put in
-  index/captures.db        which versions exist
-  index/text/              words and time
+  harvests/ID/             working folder of a harvest: containers, log, queue; removed after the deposit
+  depot/                   main place of the depot (OCFL); from it and the database all else can be rebuilt
+  cache/containers/        containers fetched from a remote depot
+  quarantine/              refused submissions, unchanged
+  signatures/              installed sets of PRONOM signatures
+  index/captures.db        the capture index
+  index/text/              the text index
 """
 
-import io
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from webdepot import config as configuration
 from webdepot.container import shelf
 from webdepot.database import Database
 from webdepot.depot import places
 from webdepot.depot.store import cache
-from webdepot.depot.store.wrapped import Seekable
+from webdepot.depot.store.wrappers import open_seekable
 from webdepot.errors import NotFound, NotPermitted, RemoteError
 from webdepot.model import Container, ContainerState
 from webdepot.ports import CaptureIndex, Engine, FormatIdentifier, ObjectStore, TextIndex
@@ -40,7 +38,7 @@ DATABASE_NAME = "webdepot.db"
 
 
 class Archive:
-    """The whole installation, opened. Parts are opened when first used and closed together."""
+    """The open archive. Parts are opened when first used, and closed together."""
 
     def __init__(self, config: Config, *, clock: Clock = utc_now, agent: str = "") -> None:
         self.config = config
@@ -53,9 +51,9 @@ class Archive:
 
     @classmethod
     def open(cls, home: Path, *, clock: Clock = utc_now, agent: str = "") -> "Archive":
-        """Open an existing home, bring its schema up to date; NotFound when there is none."""
+        """Open an existing archive, and bring its database schema up to date; NotFound if there is none."""
         if not (home / DATABASE_NAME).exists():
-            raise NotFound(f"There is no archive at {home}. Make one: webdepot --home {home} init")
+            raise NotFound(f"There is no archive at {home}. Create one with: webdepot --home {home} init")
         archive = cls(configuration.read(home), clock=clock, agent=agent)
         archive.database.upgrade()
         return archive
@@ -71,7 +69,9 @@ class Archive:
         detail: Mapping[str, object] | None = None,
         by: str = "",
     ) -> Event:
-        """What happens now, by whoever acts here unless `by` says who; `provenance.append` keeps it."""
+        """An event that happens now, by the agent of this archive unless `by` is given. It is not stored yet:
+        see `provenance.append`.
+        """
         return Event(
             at=self.clock(),
             agent=(by or self.agent)[:200],  # the length of the column
@@ -85,11 +85,10 @@ class Archive:
 
     @property
     def user_agent(self) -> str:
-        """The User-Agent header of every request: the program, the institution, and where to complain."""
-        given = self.config
-        contact = given.archive.contact or given.web.portal_url
-        own = f"Webdepot/{VERSION} ({f'+{contact}; ' if contact else ''}{given.archive.name})"
-        return given.harvest.user_agent or own
+        """The User-Agent header of requests: the program, the contact of the institution, and its name."""
+        contact = self.config.archive.contact or self.config.web.portal_url
+        default = f"Webdepot/{VERSION} ({f'+{contact}; ' if contact else ''}{self.config.archive.name})"
+        return self.config.harvest.user_agent or default
 
     @property
     def harvests_folder(self) -> Path:
@@ -117,7 +116,7 @@ class Archive:
 
     @cached_property
     def texts(self) -> TextIndex:
-        # Each engine by itself: one works where the other cannot be installed.
+        # Import only the configured engine: the other one may not be installed.
         if self.config.index.engine == "sqlite":
             from webdepot.index.text.sqlite_index import SqliteTextIndex
 
@@ -132,12 +131,12 @@ class Archive:
 
     @property
     def depot_address(self) -> str:
-        """Folder or s3:// address of the depot's main place."""
+        """Folder or s3:// address of the main place of the depot."""
         place = self.config.depot.place
         return place if place.startswith("s3:") else str(self.home / place)
 
     def stores(self) -> dict[str, ObjectStore]:
-        """Every place of the depot by its name, the main one first."""
+        """All places of the depot by name, the main one first."""
         with self.database.reading() as connection:
             others = places.every(connection)
         return {places.MAIN: self.store} | {
@@ -145,10 +144,10 @@ class Archive:
         }
 
     def _open_place(self, name: str, address: str) -> ObjectStore:
-        opened = self._places.get((name, address))
-        if opened is None:
-            opened = self._places[name, address] = places.open_store(name, address)
-        return opened
+        store = self._places.get((name, address))
+        if store is None:
+            store = self._places[name, address] = places.open_store(name, address)
+        return store
 
     @cached_property
     def engine(self) -> Engine:
@@ -163,9 +162,7 @@ class Archive:
         return Examiner(self.signatures())
 
     def signatures(self) -> Path | None:
-        """The set of signatures that was put in last; None while the one that came with the program is in
-        use.
-        """
+        """The file of the signatures installed last; None if those of the program are in use."""
         from webdepot.formats import signatures
 
         with self.database.reading() as connection:
@@ -173,8 +170,8 @@ class Archive:
         return self.signatures_folder / newest.file_name if newest else None
 
     def container_path(self, name: str) -> Path:
-        """The file of a container, wherever it is now; fetched from another machine if need be. NotFound when
-        it is unknown or gone.
+        """The file of a container, fetched from a remote place if necessary. NotFound if it is unknown or
+        lost.
         """
         return self._path_of(name, self._find_container(name))
 
@@ -201,8 +198,8 @@ class Archive:
                 )
             path = self.store.local_path(found.place) or path
             if path is not None and path.exists():
-                return path  # of another size than it was: what can be read of it is better than nothing
-        raise NotFound(f"Container {name} is not where the database says. Run: webdepot doctor")
+                return path  # its size is wrong, but part of it may be readable
+        raise NotFound(f"Container {name} is not where the database says it is. Run: webdepot doctor")
 
     def _path_elsewhere(self, found: Container) -> Path:
         from webdepot.depot.store.elsewhere import Elsewhere
@@ -213,10 +210,9 @@ class Archive:
             if fetched.exists():
                 return fetched
             limit_bytes = self.config.depot.cache_bytes
-            part = cast(ObjectStore, source)
             return cache.fetch(
                 self.cache_folder,
-                part,
+                source,
                 "",
                 name=found.name,
                 sha256=found.sha256,
@@ -225,8 +221,8 @@ class Archive:
             )
         if not source.path.exists():
             raise NotFound(
-                f"Container {found.name} is read in place from {found.place}, which is not there any more. "
-                "Bring it back, or say where it is now: webdepot import --in-place PATH"
+                f"Container {found.name} is used in place at {found.place}, which does not exist any more. "
+                "Restore the file, or give its new location with: webdepot import --in-place PATH"
             )
         return source.path
 
@@ -235,12 +231,12 @@ class Archive:
         return self.home / "cache" / "containers"
 
     def cached_path(self, container: Container) -> Path:
-        """Where a container from afar lies while it is in the cache."""
+        """The path of a remote container in the cache."""
         return self.cache_folder / cache.name_of(container.name, container.sha256)
 
     def find_local(self, name: str) -> Path | None:
-        """The file of a container where it stands on a disk of this machine as the database says; None
-        otherwise. Fetches nothing.
+        """The file of a container if it is on this machine and has the size in the database; None otherwise.
+        Fetches nothing.
         """
         found, path = self._find_placed(name)
         try:
@@ -250,7 +246,7 @@ class Archive:
         return path if is_whole else None
 
     def container_size(self, container: Container) -> int | None:
-        """Bytes of a container's file as it is now; None when it is gone."""
+        """Current size of the file of a container in bytes; None if it is lost."""
         if container.state is ContainerState.KEPT:
             return self.store.size(container.place)
         if container.state is ContainerState.ELSEWHERE:
@@ -271,7 +267,7 @@ class Archive:
         """A seekable stream of a container's bytes, from the first place that has it."""
         local = self.find_local(name)
         if local is not None:
-            # Readers of records fetch just what they need: a buffer would only read what nobody asked for.
+            # Unbuffered, because record readers read exactly the bytes they need.
             with local.open("rb", buffering=0) as file:
                 yield file
             return
@@ -293,15 +289,14 @@ class Archive:
             with self._path_of(name, found).open("rb") as stream:
                 yield stream
         else:
-            raw = cast(io.RawIOBase, Seekable(store, found.place, found.size_bytes))
-            with io.BufferedReader(raw, 64 << 10) as remote:
+            with open_seekable(store, found.place, found.size_bytes) as remote:
                 yield remote
 
     def _find_container(self, name: str) -> Container | None:
         return self._find_placed(name)[0]
 
     def _find_placed(self, name: str) -> tuple[Container | None, Path | None]:
-        """A container, and where its file should stand on a disk of this machine, if on any."""
+        """A container, and the path its file should have on this machine, if any."""
         return self.database.remembered(
             f"container {name}", lambda connection: self._placed(shelf.find(connection, name))
         )
@@ -314,9 +309,7 @@ class Archive:
         ) if found.state is ContainerState.KEPT else self.home / found.place
 
     def _stores_with(self, container: Container) -> Iterator[ObjectStore]:
-        """Places that show a kept container at its full size. One that is away, or whose copy is damaged, is
-        passed over.
-        """
+        """Places that have a container of the depot in full size. Unreachable places are skipped."""
         if (
             self.store.local_path(container.place) is None
             or self.store.size(container.place) != container.size_bytes

@@ -1,8 +1,7 @@
-"""The configuration: one frozen tree, read from one TOML file plus `WEBDEPOT_*` for secrets and closed
-networks.
+"""The configuration: one frozen tree, read from one TOML file and from `WEBDEPOT_*` environment variables.
 
-Each key stands once, in `settings`, with its default, its check and its documentation.
-An unknown key is an error that names the nearest known one: never a silent default.
+The keys, with default, check and description, are in `settings`. An unknown key is an error that suggests the
+nearest known one.
 
     [section]
     key = value          # or in the environment: WEBDEPOT_SECTION_KEY=value
@@ -22,7 +21,7 @@ from webdepot.settings import Config
 
 FILE_NAME = "webdepot.toml"
 _NO_SECTIONS = frozenset({"home", "profiles", "sources"})
-"""Fields of `Config` that are no sections of keys."""
+"""Fields of `Config` that are not sections of keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +37,7 @@ class Setting:
 
 
 def read(home: Path, environment: Mapping[str, str] = os.environ) -> Config:
-    """The configuration of a home; a home without a file has the defaults. ConfigError names file, key and
-    remedy.
-    """
+    """The configuration of an archive; the defaults if it has no file. ConfigError if it is not valid."""
     path = home / FILE_NAME
     tree: dict[str, Any] = {}
     if path.exists():
@@ -48,17 +45,17 @@ def read(home: Path, environment: Mapping[str, str] = os.environ) -> Config:
             tree = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(
-                f"{path} is not valid TOML: {error}. Mend that line, or run: webdepot init"
+                f"{path} is not valid TOML: {error}. Correct the file, or delete it and run: webdepot init"
             ) from error
     return from_tree(home, tree, environment=environment, origin=str(path))
 
 
 def from_tree(home: Path, tree: Mapping[str, Any], *, environment: Mapping[str, str], origin: str) -> Config:
-    """Build the frozen tree from parsed TOML and the environment; checks every key once."""
+    """The configuration from parsed TOML and the environment, with every key checked."""
     sections = {item.name: item for item in dataclasses.fields(Config) if item.name not in _NO_SECTIONS}
     profiles = tree.get("profiles", {})
     if not isinstance(profiles, dict) or not all(isinstance(table, dict) for table in profiles.values()):
-        raise ConfigError(f"{origin}: profiles are tables with names: [profiles.NAME].")
+        raise ConfigError(f"{origin}: profiles must be tables with a name: [profiles.NAME].")
     unknown = next((name for name in tree if name not in sections and name != "profiles"), None)
     if unknown:
         raise ConfigError(f"{origin}: unknown section [{unknown}].{_nearest(unknown, sections)}")
@@ -67,20 +64,20 @@ def from_tree(home: Path, tree: Mapping[str, Any], *, environment: Mapping[str, 
     for name, item in sections.items():
         kind = _section_type(item)
         if not isinstance(tree.get(name, {}), dict):
-            raise ConfigError(f"{origin}: [{name}] must be a section with keys of its own.")
-        given = dict(tree.get(name, {}))
-        sources.update({f"{name}.{key}": origin for key in given})
+            raise ConfigError(f"{origin}: [{name}] must be a section with keys.")
+        values = dict(tree.get(name, {}))
+        sources.update({f"{name}.{key}": origin for key in values})
         for key in dataclasses.fields(kind):
             variable = f"WEBDEPOT_{name}_{key.name}".upper()
             if variable in environment:
-                given[key.name] = environment[variable]
+                values[key.name] = environment[variable]
                 sources[f"{name}.{key.name}"] = variable
-        parts[name] = _section(kind, name, given, origin)
+        parts[name] = _section(kind, name, values, origin)
     return Config(home=home, profiles=profiles, sources=sources, **parts)
 
 
 def iter_settings(config: Config) -> Iterator[Setting]:
-    """Every key in the order of this file, with its value and where that came from."""
+    """Every key in the order of `settings`, with its value and the source of the value."""
     for item in dataclasses.fields(Config):
         if item.name in _NO_SECTIONS:
             continue
@@ -90,7 +87,7 @@ def iter_settings(config: Config) -> Iterator[Setting]:
             name = f"{item.name}.{key.name}"
             yield Setting(
                 name=name,
-                kind=_kind_words(hints[key.name]),
+                kind=_type_name(hints[key.name]),
                 default=_default(key),
                 value=_shown(key.name, getattr(section, key.name)),
                 source=config.sources.get(name, "default"),
@@ -99,12 +96,12 @@ def iter_settings(config: Config) -> Iterator[Setting]:
 
 
 def _shown(name: str, value: object) -> object:
-    """Secrets are told to nobody, not even to who may read the file."""
+    """The value to show; secrets are masked."""
     return "***" if value and name.endswith(("password", "secret")) else value
 
 
 def sections() -> Iterator[tuple[str, str]]:
-    """Section names and their one-line descriptions, for the reference page and the file written by `init`."""
+    """Section names and descriptions, for the reference page and the file written by `init`."""
     for item in dataclasses.fields(Config):
         if item.name not in _NO_SECTIONS:
             yield item.name, " ".join((_section_type(item).__doc__ or "").split())
@@ -114,11 +111,11 @@ def _section_type(item: "dataclasses.Field[Any]") -> Any:
     return get_type_hints(Config)[item.name]
 
 
-def _section(kind: Any, name: str, given: Mapping[str, Any], origin: str) -> Any:
+def _section(kind: Any, name: str, raw_values: Mapping[str, Any], origin: str) -> Any:
     hints = get_type_hints(kind)
     keys = {key.name: key for key in dataclasses.fields(kind)}
     values: dict[str, Any] = {}
-    for key, raw in given.items():
+    for key, raw in raw_values.items():
         if key not in keys:
             raise ConfigError(f"{origin}: unknown key `{key}` in [{name}].{_nearest(key, keys)}")
         value = _converted(raw, hints[key], f"{origin}: [{name}] {key}")
@@ -131,7 +128,7 @@ def _section(kind: Any, name: str, given: Mapping[str, Any], origin: str) -> Any
 
 
 def _converted(raw: Any, kind: Any, where: str) -> Any:
-    """TOML values come typed, environment values as text: both are brought to the key's own type."""
+    """A value as the type of its key. TOML values are typed already, environment values are text."""
     origin = get_origin(kind)
     if kind is bool:
         if isinstance(raw, bool):
@@ -157,13 +154,13 @@ def _converted(raw: Any, kind: Any, where: str) -> Any:
         and all(isinstance(item, str) for item in raw.values())
     ):
         return dict(raw)
-    raise ConfigError(f"{where} = {raw!r} must be {_kind_words(kind)}.")
+    raise ConfigError(f"{where} = {raw!r} must be {_type_name(kind)}.")
 
 
-def _kind_words(kind: Any) -> str:
-    words = {bool: "true or false", str: "text", int: "a whole number", float: "a number"}
-    if kind in words:
-        return words[kind]
+def _type_name(kind: Any) -> str:
+    names = {bool: "true or false", str: "text", int: "a whole number", float: "a number"}
+    if kind in names:
+        return names[kind]
     return "a list of texts" if get_origin(kind) is tuple else "a table of texts"
 
 

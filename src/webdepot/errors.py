@@ -1,27 +1,27 @@
-"""Every error a user can meet.
+"""Every error a user can see.
 
     WebdepotError                 exit  http
     ├── ConfigError               2     500   the configuration file or an option is wrong
-    ├── InputError                2     400   something given to us (URL, file, form, query) is wrong
+    ├── InputError                2     400   the input (a URL, file, form or query) is wrong
     ├── NotFound                  1     404   the named thing does not exist
-    ├── Withdrawn                 1     410   it was here and was withdrawn; it will not come back
-    ├── NotPermitted              3     403   a role, a person's decision or an owner's answer forbids it
-    │   └── Closed                3     451   a rule of access closes it to whoever asks (RFC 7725)
-    ├── Conflict                  4     409   somebody else holds it, or it exists already in another form
-    ├── RemoteError               5     502   another machine failed; `retry` says whether to try again
-    ├── CorruptData               6     500   bytes of ours are not what they were; `where` says which
+    ├── Withdrawn                 1     410   it existed but was withdrawn permanently
+    ├── NotPermitted              3     403   forbidden by a role, a decision or the site owner
+    │   └── Closed                3     451   closed to this reader by an access rule (RFC 7725)
+    ├── Conflict                  4     409   it is in use, in the wrong state, or already exists
+    ├── RemoteError               5     502   another server failed; `retry` says whether to try again
+    ├── CorruptData               6     500   stored data is damaged; `where` says which
     └── NoSpace                   7     507   a disk is full or read-only
 
-A message says what, on which thing, and what to do. Expected outcomes (a 404, a robots refusal, an invalid
-file) are values, not errors. Built-in errors pass where they are true; the command line turns an `OSError`
-into one line.
+A message says what happened, to which thing, and what to do next. Expected outcomes (a 404, a robots refusal,
+an invalid file) are values, not errors. Built-in errors are not wrapped; the command line turns an `OSError`
+into a one-line message.
 """
 
 from typing import ClassVar
 
 
 class WebdepotError(Exception):
-    """An error with words for a person; the face that shows it needs no more than `str(error)`."""
+    """An error with a message for people: `str(error)`. `code` is stable, for programs."""
 
     code: ClassVar[str] = "error"
     exit_status: ClassVar[int] = 1

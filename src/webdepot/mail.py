@@ -1,10 +1,9 @@
-"""Sending mail: the one place that hands a message to an SMTP server (RFC 5321), built with the standard
+"""Sending email: the one place that passes a message to an SMTP server (RFC 5321), built with the standard
 library's `email` (RFC 5322).
 
-A header must never take a line break from outside, or a stranger's form could add recipients: names,
-addresses and subjects are checked here, and `email.policy.SMTP` refuses what slips through. What the server
-says is told apart: an address it refuses for good is *undeliverable*, anything else is a failure that may be
-tried again.
+A line break from outside in a header would let a public form add recipients (header injection). Addresses and
+subjects are checked here, and `email.policy.SMTP` refuses the rest. A recipient that the server refuses
+permanently is *undeliverable*; other failures may be retried.
 """
 
 import smtplib
@@ -31,7 +30,7 @@ _REFUSED_ADDRESS = frozenset({550, 551, 553, 556, 501, 510, 511, 512, 521})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One letter to one recipient, as plain text."""
+    """An email to one recipient, as plain text."""
 
     to: str
     subject: str
@@ -41,41 +40,17 @@ class Message:
 
 
 class Undeliverable(InputError):
-    """The server refuses this recipient for good."""
+    """The server refuses this recipient permanently."""
 
     code = "undeliverable"
 
 
 def checked_address(text: str) -> str:
-    """A plain mail address `name@example.org`; InputError for anything else, and for what would break out of
+    """An email address `name@example.org`; InputError for anything else, and for text that could break out of
     a header.
     """
     address = text.strip()
-    if not address or len(address) > LONGEST_ADDRESS or not address.isprintable():
-        raise InputError(
-            said(
-                "no_mail_address",
-                "{typed} is not an email address. Write it like name@example.org.",
-                typed=repr(address[:60]),
-            )
-        )
-    try:
-        made = Address(addr_spec=address)
-    except (MessageError, ValueError, IndexError) as error:
-        raise InputError(
-            said(
-                "no_mail_address",
-                "{typed} is not an email address. Write it like name@example.org.",
-                typed=repr(address[:60]),
-            )
-        ) from error
-    domain_ends = "." in made.domain.strip(".") or made.domain == "localhost"
-    if (
-        not made.username
-        or not domain_ends
-        or made.addr_spec != address
-        or any(char in address for char in " ,;<>()\"'\\")
-    ):
+    if not _is_address(address):
         raise InputError(
             said(
                 "no_mail_address",
@@ -86,9 +61,24 @@ def checked_address(text: str) -> str:
     return address
 
 
+def _is_address(text: str) -> bool:
+    if not text or len(text) > LONGEST_ADDRESS or not text.isprintable():
+        return False
+    try:
+        parsed = Address(addr_spec=text)
+    except (MessageError, ValueError, IndexError):
+        return False
+    return (
+        bool(parsed.username)
+        and ("." in parsed.domain.strip(".") or parsed.domain == "localhost")
+        and parsed.addr_spec == text
+        and not any(char in text for char in " ,;<>()\"'\\")
+    )
+
+
 def send(config: MailConfig, message: Message, *, now: datetime) -> str:
-    """Hand a message to the configured server; its Message-ID. Undeliverable, or RemoteError with `retry`,
-    when it is not taken.
+    """Send a message through the configured server; returns its Message-ID. Undeliverable or RemoteError if
+    the server refuses it.
     """
     if not config.host:
         raise ConfigError("No mail server is configured. Set [mail] host and sender in webdepot.toml.")
@@ -97,16 +87,15 @@ def send(config: MailConfig, message: Message, *, now: datetime) -> str:
         with _connected(config) as server:
             server.send_message(built, from_addr=_bare(config.sender), to_addrs=[message.to])
     except smtplib.SMTPRecipientsRefused as error:
-        code, said = next(iter(error.recipients.values()))
-        raise _refused(code, _words(said), message.to) from error
+        code, reply = next(iter(error.recipients.values()))
+        raise _refused(code, _printable(reply), message.to) from error
     except smtplib.SMTPResponseException as error:
-        words = _words(error.smtp_error)
         raise RemoteError(
-            f"The mail server {config.host} said {error.smtp_code}: {words}",
+            f"The mail server {config.host} answered {error.smtp_code}: {_printable(error.smtp_error)}",
             retry=error.smtp_code < _PERMANENT,
         ) from error
     except (smtplib.SMTPException, ssl.SSLError) as error:
-        raise RemoteError(f"The mail server {config.host} could not be used: {error}", retry=True) from error
+        raise RemoteError(f"The mail server {config.host} failed: {error}", retry=True) from error
     except OSError as error:
         raise RemoteError(
             f"The mail server {config.host}:{config.port} cannot be reached: {error.strerror or error}",
@@ -116,17 +105,16 @@ def send(config: MailConfig, message: Message, *, now: datetime) -> str:
 
 
 def build(config: MailConfig, message: Message, *, now: datetime) -> EmailMessage:
-    """The message as it goes over the wire; InputError when an address or the subject cannot stand in a
-    header.
-    """
+    """The message as it is sent; InputError if an address or the subject cannot be put into a header."""
     subject = " ".join(message.subject.split())
     if not subject or len(subject) > LONGEST_SUBJECT or not subject.isprintable():
-        raise InputError(f"A subject needs 1 to {LONGEST_SUBJECT} printable characters in one line.")
+        raise InputError(f"A subject must have 1 to {LONGEST_SUBJECT} printable characters in one line.")
     built = EmailMessage(policy=SMTP)
     sender = config.sender.strip()
     if not sender.isprintable() or "@" not in sender:
         raise ConfigError(
-            "[mail] sender must be an address, like webarchive@example.org or Web archive <webarchive@example.org>."
+            "[mail] sender must be an address, such as webarchive@example.org "
+            "or Web archive <webarchive@example.org>."
         )
     built["From"] = sender
     built["To"] = checked_address(message.to)
@@ -135,7 +123,7 @@ def build(config: MailConfig, message: Message, *, now: datetime) -> EmailMessag
     built["Subject"] = subject
     built["Date"] = format_datetime(now)
     built["Message-ID"] = make_msgid(domain=_bare(sender).rpartition("@")[2])
-    # RFC 3834: machines that answer every letter shall not answer this one.
+    # RFC 3834: automatic responders must not answer this message.
     built["Auto-Submitted"] = "auto-generated"
     if message.language:
         built["Content-Language"] = message.language
@@ -144,7 +132,7 @@ def build(config: MailConfig, message: Message, *, now: datetime) -> EmailMessag
 
 
 def _wrapped(text: str) -> str:
-    """Lines of mail have 78 signs at most (RFC 5322, 2.1.1); addresses are never broken."""
+    """Text wrapped at 78 characters (RFC 5322, 2.1.1); web addresses are not broken."""
     lines = [
         textwrap.wrap(line, LINE, break_long_words=False, break_on_hyphens=False) or [""]
         for line in text.split("\n")
@@ -170,10 +158,12 @@ def _connected(config: MailConfig) -> smtplib.SMTP:
     return server
 
 
-def _refused(code: int, words: str, address: str) -> InputError | RemoteError:
+def _refused(code: int, reply: str, address: str) -> InputError | RemoteError:
     if code in _REFUSED_ADDRESS or code >= _PERMANENT:
-        return Undeliverable(f"{address} is undeliverable: the mail server said {code} {words}")
-    return RemoteError(f"The mail server does not take a letter to {address} now: {code} {words}", retry=True)
+        return Undeliverable(f"{address} is undeliverable: the mail server answered {code} {reply}")
+    return RemoteError(
+        f"The mail server does not accept email to {address} at the moment: {code} {reply}", retry=True
+    )
 
 
 def _bare(sender: str) -> str:
@@ -181,6 +171,6 @@ def _bare(sender: str) -> str:
     return sender.rpartition("<")[2].rstrip("> ").strip() if "<" in sender else sender.strip()
 
 
-def _words(raw: bytes | str) -> str:
+def _printable(raw: bytes | str) -> str:
     text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw
     return "".join(char if char.isprintable() else " " for char in text)[:300]

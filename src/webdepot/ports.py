@@ -1,8 +1,14 @@
-"""The seven interfaces with more than one implementation. `tests/contracts/` has one suite for each.
+"""The ports: seven interfaces behind which implementations can be exchanged, with the values they use.
 
-An implementation is named by its means (`LmdbFrontier`, `SqliteCaptureIndex`); only `archive.py` picks one. A
-little over 500 lines, because whoever writes an implementation should find every promise, with the values it
-speaks of, in this one place.
+An implementation is named by its means (`LmdbFrontier`, `SqliteCaptureIndex`). `archive.py` chooses the
+implementation, except for frontier and fetcher, which a harvest opens itself. Every implementation passes the
+suite of its port in `tests/contracts/`; the fetcher is tested in `tests/harvest`.
+
+`TextIndex`, `ObjectStore` and `FormatIdentifier` have several implementations. `Frontier`, `Fetcher`,
+`CaptureIndex` and `Engine` have one each today; others (PostgreSQL, Dask) are planned.
+
+This module is a little over 500 lines long so that the author of an implementation finds the whole contract
+in one place.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,54 +37,53 @@ class FrontierCounts:
 
 
 class Frontier(Protocol):
-    """Owns the whole life of a URI: seen once, queued by host, handed out politely, finished or tried again.
+    """The queue of a harvest: each URI is added once, queued by host, handed out politely, then finished or
+    retried.
 
-    Everything since the last `commit` is undone by a crash; on opening, what was handed out but not finished
-    waits again. Times are seconds of a monotonic-like clock that the caller passes in. One process, one
+    A crash undoes everything since the last `commit`; on opening, URIs that were handed out but not finished
+    are queued again. Times are seconds of a monotonic clock that the caller passes in. One process, one
     thread.
     """
 
     def add(self, candidates: Iterable[Candidate]) -> int:
-        """Queue those never seen (by their exact address without session ids); how many that was."""
+        """Queue candidates never seen before (by exact address, without session ids); returns how many."""
 
     def refuse(self, candidate: Candidate) -> bool:
-        """Note one that will not be fetched; True the first time, so that it is logged once. It may still be
-        added later.
+        """Note a candidate that will not be fetched; True the first time, so that it is logged once. It may
+        still be added later.
         """
 
     def take(self, now_s: float) -> Candidate | None:
-        """A candidate of a host that may be asked now and has none in flight; the host is held until `finish`
-        or `retry`.
+        """A candidate of a host that may be asked now and has no request in flight. The host is then held
+        until `finish` or `retry`.
         """
 
     def next_due_s(self) -> float | None:
-        """When `take` can next give something; None when nothing waits (some may still be in flight)."""
+        """When `take` can next return a candidate; None if none is queued (some may still be in flight)."""
 
     def finish(self, candidate: Candidate, *, host_free_at_s: float) -> None:
-        """The candidate's life is over; its host may be asked again from that time on."""
+        """The candidate is done; its host may be asked again from that time on."""
 
     def retry(
         self, candidate: Candidate, *, host_free_at_s: float, not_before_s: float = 0.0, counted: bool = True
     ) -> None:
-        """Back to the front of its host's queue, with one more try counted unless it was not its own; before
-        `not_before_s` others of the host go first.
+        """Put the candidate back at the front of its host's queue. The try is counted unless the failure was
+        not this URL's fault (`counted` False). Until `not_before_s`, others of the host go first.
         """
 
     def remove(self, gives_up: Callable[[str], bool]) -> int:
-        """Give up what waits (not what is in flight) and whose address the callable names; how many. They
-        stay seen.
+        """Remove queued candidates (not those in flight) for whose address the callable returns True; returns
+        how many. They still count as seen.
         """
 
     def remember(self, key: str, value: bytes) -> None:
-        """Keep a small fact of the caller (robots.txt of a host, totals) with the frontier; durable with the
-        next commit.
-        """
+        """Store a small value for the caller (robots.txt of a host, totals); durable with the next commit."""
 
     def recall(self, key: str) -> bytes | None:
-        """The fact last remembered under that key, committed or not."""
+        """The value last stored under that key, committed or not."""
 
     def commit(self, marks: Mapping[str, int]) -> None:
-        """Make all of the above durable, together with the caller's marks (file name -> acknowledged size)."""
+        """Make everything durable, together with the caller's marks (file name -> size known to be safe)."""
 
     def marks(self) -> Mapping[str, int]:
         """The marks of the last commit."""
@@ -86,10 +91,10 @@ class Frontier(Protocol):
     def counts(self) -> FrontierCounts: ...
 
     def waiting_at(self, origin: str) -> int:
-        """How many candidates of a scheme, host and port wait or are out."""
+        """How many candidates of an origin (scheme, host and port) are queued or in flight."""
 
     def iter_waiting(self) -> Iterator[Candidate]:
-        """What has not been fetched, for reports; order by host."""
+        """Candidates that have not been fetched, by host; for reports."""
 
     def close(self) -> None: ...
 
@@ -98,20 +103,18 @@ class Frontier(Protocol):
 
 
 class Fetcher(Protocol):
-    """Asks one URL and returns exact bytes. Never raises for what servers and networks do: a failure is a
-    `Visit`.
+    """Requests one URL and returns the exact bytes. Failures of servers and networks are not raised, but
+    returned as a `Visit`.
     """
 
     async def fetch(self, candidate: Candidate, headers: Sequence[tuple[str, str]] = ()) -> Visit:
-        """`headers` are those of a script that asks; ours of the same name give way."""
+        """Fetch a candidate. `headers` come from a page's script and replace ours of the same name."""
 
     def known_server(self, origin: str) -> str:
-        """Which server (address) a scheme, host and port would be asked at, if that is known at once; empty
-        otherwise.
-        """
+        """The address of the server of an origin, if it is known without a lookup; empty otherwise."""
 
     async def find_server(self, origin: str) -> str:
-        """The same, finding out; empty when there is none."""
+        """The address of the server of an origin, looked up if necessary; empty if there is none."""
 
     async def close(self) -> None: ...
 
@@ -120,13 +123,13 @@ class Fetcher(Protocol):
 
 
 Span = tuple[str, str]
-"""A stretch of time as two timestamps, both included."""
+"""A period as two timestamps, both included."""
 ANY_TIME: tuple[Span, ...] = (("0" * 14, "9" * 14),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """Of a capture in the index's order: where a walk that was left goes on."""
+    """The position of a capture in the order of the index: where to continue a scan."""
 
     key: str
     timestamp: str
@@ -145,7 +148,7 @@ def place_of(capture: Capture) -> Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How many captures of a key lie in one year, month or day."""
+    """The captures of a key in one year, month or day."""
 
     label: str
     """The leading digits of their timestamps."""
@@ -153,40 +156,42 @@ class Tally:
     first: str
     last: str
     changed: bool = False
-    """Whether one of them has other bytes than the one before it; only where that was asked for."""
+    """Whether one of them has other bytes than the capture before it; only with `changes`."""
 
 
 class CaptureIndex(Protocol):
-    """Which versions exist. Rebuilt from containers at any time.
+    """The captures by address and time. Can be rebuilt from the containers at any time.
 
-    Order is (key, timestamp), then containers in the order in which they were first added, then offset. A
-    method that returns one capture gives, of several in one second, the last in that order. `collection`
-    EVERYTHING means no restriction. No method reads all captures of a URL to answer about one. Digests come
-    back in their normal spelling. Threads may share an index.
+    The order is (key, timestamp), then the order in which containers were first added, then the offset. If
+    several captures share a second, a method that returns one returns the last in that order. `collection`
+    EVERYTHING means no restriction. No method reads all captures of a URL to answer about one. Digests are
+    returned in their normalised form. Threads may share an index.
 
-    `spans` are the stretches of time in which the asker may see captures, in order and apart; what lies
-    outside is as if it were not there. The rules of access come in here and nowhere later, so that every
-    surface gives the same answer.
+    `spans` are the periods in which the reader may see captures, in ascending order, not overlapping;
+    captures outside are treated as if they did not exist. Access rules are applied here and nowhere later, so
+    that every interface gives the same answer.
     """
 
     def add(self, container: str, captures: Iterable[Capture], *, collection: str) -> int:
-        """Put a container's captures in, in one transaction, replacing what the index had of it: repeatable."""
+        """Add the captures of a container in one transaction; those already there are replaced. Returns how
+        many.
+        """
 
     def remove(self, container: str) -> None: ...
 
     def replace(self, captures: Iterable[Capture]) -> None:
-        """Others stand in the place of these: they are counted no more and come back as `replaced`. Adding
-        their container undoes it.
+        """Mark captures as replaced (by those of a patch): they are not counted any more, and are returned
+        with `replaced` set. Adding their container again undoes it.
         """
 
     def containers(self) -> Iterator[tuple[str, int]]:
         """Every indexed container and its number of captures."""
 
     def of_container(self, container: str) -> Iterator[tuple[str, Capture]]:
-        """Every capture of a container, with its collection."""
+        """Every capture of a container: (collection, capture)."""
 
     def only_in(self, container: str) -> Sequence[str]:
-        """Digests of payloads that this container has and no other."""
+        """Payload digests that are in this container and in no other."""
 
     def closest(
         self, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME
@@ -220,7 +225,7 @@ class CaptureIndex(Protocol):
         newest_first: bool = False,
         limit: int | None = None,
     ) -> Iterator[Capture]:
-        """Captures of one key by time, those behind a position alone where one is given; streams."""
+        """Captures of one key by time, with `after` only those after that position; streams."""
 
     def count(self, key: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> int: ...
 
@@ -235,11 +240,11 @@ class CaptureIndex(Protocol):
         loops: bool = False,
         changes: bool = False,
     ) -> Sequence[Tally]:
-        """Captures of one key counted by their first 4 digits (years), 6 (months) or 8 (days), in order; 0
-        counts all together.
+        """Count the captures of one key by the first 4 digits of the timestamp (years), 6 (months) or 8
+        (days), in order; 0 counts all together.
 
-        Redirects to the key itself are no versions to a reader: they are counted with `loops` only. `changes`
-        tells where bytes changed, at the price of reading each capture of the period.
+        Redirects to the key itself are hidden from readers; they are counted only with `loops`. `changes`
+        shows where bytes changed, but reads each capture of the period.
         """
 
     def scan(
@@ -252,22 +257,20 @@ class CaptureIndex(Protocol):
         after: Position | None = None,
         limit: int | None = None,
     ) -> Iterator[Capture]:
-        """Captures with start <= key < stop, in order, those behind a position alone where one is given;
-        streams.
-        """
+        """Captures with start <= key < stop in order, with `after` only those after a position; streams."""
 
     def count_keys(
         self, start: str, stop: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME
     ) -> int:
-        """How many captures `scan` would give."""
+        """How many captures `scan` would return."""
 
     def find_digest(self, digest: str, *, url: str) -> Capture | None:
-        """An earlier response of that URL with the same payload digest, for revisit records; any URL if that
-        has none.
+        """An earlier response with the same payload digest, for revisit records: of that URL, or if there is
+        none, of any URL.
         """
 
     def newest(self, limit: int) -> Sequence[Capture]:
-        """The latest HTML captures with status 200, one per key, newest first."""
+        """The latest HTML captures with status 200, one for each key, newest first."""
 
     def total(self) -> int: ...
 
@@ -279,8 +282,8 @@ class CaptureIndex(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageText:
-    """What the words of one capture are. A revisit whose original stands in another container `repeats` it:
-    same digest, no text.
+    """The text of one capture. A revisit whose original is in another container `repeats` it: same digest, no
+    text.
     """
 
     key: str
@@ -297,23 +300,24 @@ class PageText:
     """Of the payload."""
     repeats: bool = False
     gone: bool = False
-    """The server said that there is no such page (404, 410): no words, and the end of the state before it."""
+    """The server answered that there is no such page (404, 410): no text, and the end of the previous state.
+    """
     format: str = ""
-    """PRONOM identifier, where it is known."""
+    """PRONOM identifier, if known."""
     likeness: int = 0
-    """64 bits that differ in few places where two texts are nearly the same; 0 where the text is too short to
-    tell.
+    """Similarity hash of 64 bits: texts that are nearly the same differ in few bits. 0 if the text is too
+    short.
     """
     images: str = ""
-    """Names and descriptions of the pictures on the page."""
+    """Names and descriptions of the images on the page."""
     links: tuple[tuple[str, str], ...] = ()
-    """Key of the target and words of the link."""
+    """Key of the target and text of the link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Closed:
-    """Captures that whoever asks must not learn about: below `prefix`, but not below one of `but`, between
-    two timestamps.
+class ClosedArea:
+    """Captures the reader must not learn about: keys that start with `prefix`, but not with one of `but`, and
+    timestamps from `first` to `last`.
     """
 
     prefix: str
@@ -322,7 +326,7 @@ class Closed:
     last: str = "9" * 14
 
     def __contains__(self, place: tuple[str, str]) -> bool:
-        """Whether (key, timestamp) lies in it."""
+        """Whether (key, timestamp) is in this area."""
         key, timestamp = place
         return (
             key.startswith(self.prefix)
@@ -331,14 +335,14 @@ class Closed:
         )
 
 
-class Sort(StrEnum):
+class SearchSort(StrEnum):
     RELEVANCE = "relevance"
     OLDEST = "oldest"
     NEWEST = "newest"
 
 
 class Facet(StrEnum):
-    """What the states of a result are counted by. Years come from the months of the captures."""
+    """What page states of a result are counted by. Years are derived from the months of the captures."""
 
     SITE = "site"
     DOMAIN = "domain"
@@ -347,8 +351,8 @@ class Facet(StrEnum):
     LANGUAGE = "language"
 
 
-class Part(StrEnum):
-    """Where in a page a word may be asked for."""
+class PagePart(StrEnum):
+    """The parts of a page that a query can be limited to."""
 
     TITLE = "title"
     HEADINGS = "headings"
@@ -360,41 +364,41 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextQuery:
-    """A parsed query. Every word and phrase is required, unless it stands in a group of alternatives."""
+    """A parsed query. Every word and phrase is required, unless it is in a group of alternatives."""
 
     words: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
     alternatives: tuple[tuple[str, ...], ...] = ()
-    """Each group needs one of its words or phrases."""
+    """Groups of which one word or phrase must match."""
     excluded: tuple[str, ...] = ()
     sites: tuple[str, ...] = ()
     mimes: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     formats: tuple[str, ...] = ()
-    parts: tuple[tuple[Part, str], ...] = ()
-    """Words or phrases that must stand in one part of the page."""
+    parts: tuple[tuple[PagePart, str], ...] = ()
+    """Words or phrases that must be in one part of the page."""
     keys: tuple[str, ...] = ()
     """Only these pages."""
     catalogue: tuple[tuple[str, str], ...] = ()
-    """What the catalogue must say of the site: `author`, `genre` or `keyword`, and words. No index knows:
-    whoever asks narrows `sites`.
+    """Conditions on the catalogue record of the site: `author`, `genre` or `keyword`, and the text. Indexes
+    do not know the catalogue: the caller turns these conditions into `sites`.
     """
     period: Period | None = None
     as_of: datetime | None = None
-    """Pages as they stood then: the state that the last capture before that moment shows."""
+    """Pages as they were at that moment: the state shown by the last capture before it."""
     collection: str = EVERYTHING
-    closed: tuple[Closed, ...] = ()
-    """What must not appear, nor be counted."""
+    closed: tuple[ClosedArea, ...] = ()
+    """Captures that must not be shown or counted."""
     anchors: bool = True
-    """Whether words of links to a page count. They stand on other pages, which may have been closed since."""
-    sort: Sort = Sort.RELEVANCE
+    """Whether the text of links to a page counts. It is on other pages, which may have been closed since."""
+    sort: SearchSort = SearchSort.RELEVANCE
     offset: int = 0
     limit: int = 10
     histogram: bool = True
     """Whether the captures are counted by month."""
     facets: tuple[Facet, ...] = ()
     fold: bool = False
-    """Show of several pages with nearly the same text only the best."""
+    """Of several pages with nearly the same text show only the best."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -413,53 +417,58 @@ class Hit:
     size_bytes: int
     language: str
     versions: int
-    """Captures of the page that show the matching states."""
+    """Number of captures of the page that show the matching states."""
     score: float
     format: str = ""
     similar: int = 0
-    """Pages with nearly the same text that were left out for this one."""
+    """Number of pages with nearly the same text that were left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hits:
     pages: int
-    """How many pages match; `exact` says whether that is counted or estimated."""
+    """How many pages match; `exact` says whether it is counted or estimated."""
     exact: bool
     hits: Sequence[Hit]
     months: Mapping[int, int] = field(default_factory=dict)
     """Matching captures by month, as the number YYYYMM."""
     facets: Mapping[Facet, Sequence[tuple[str, int]]] = field(default_factory=dict)
-    """Matching states by value, most first, no more than `MOST_VALUES`."""
+    """Matching states by value, most frequent first, at most `MOST_VALUES`."""
 
     @property
     def years(self) -> Mapping[int, int]:
         """Matching captures by year."""
-        found: dict[int, int] = {}
+        years: dict[int, int] = {}
         for month, count in self.months.items():
-            found[month // 100] = found.get(month // 100, 0) + count
-        return found
+            years[month // 100] = years.get(month // 100, 0) + count
+        return years
 
 
 MOST_VALUES = 10
-"""So many values of a facet are counted."""
+"""Maximum number of values that are counted for a facet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A matching state of a page as the index keeps it, for lists of versions, explanations and exports."""
+    """A matching state of a page as stored in the index, for lists of versions, explanations and exports."""
 
     key: str
     url: str
     collection: str
     timestamps: tuple[str, ...]
-    """Its captures that the query asks for and the reader may see, ascending."""
+    """Its captures that match the query and that the reader may see, ascending."""
     valid_from: str
     valid_to: str
-    """First capture that shows something else; all nines while it stands."""
+    """Timestamp of the first capture that shows something else; all nines if there is none."""
     title: str
     headings: str
     text: str
     anchors: str
+    """Texts of links to the page from other sites."""
+    own_anchors: str
+    """Texts of links to the page from its own site."""
+    home: str
+    """What counts once more because the page is a site's home page; empty where nothing does."""
     images: str
     mime: str
     format: str
@@ -470,60 +479,60 @@ class State:
 
 
 class TextIndex(Protocol):
-    """Words and time. A cache: thrown away and rebuilt from the depot. One writer at a time, any number of
-    readers.
+    """Full text by time. A cache: it can be deleted and rebuilt from the depot. One writer at a time, any
+    number of readers.
 
-    The unit is the state of a page: a run of captures in which its words stayed the same. `period` asks for
-    captures in it, `as_of` for states that stood then. Letters, digits and accents are compared without case
-    and accent.
+    The unit is the state of a page: a series of captures with the same text. `period` selects captures in
+    that period, `as_of` the states valid at that moment. Case and accents are ignored.
     """
 
     def add(self, container: str, pages: Iterable[PageText]) -> int:
-        """Put a container's pages in and commit, all or nothing; how many. A container already there changes
-        nothing (0).
+        """Add the pages of a container and commit, all or nothing; returns how many. A container that is
+        already there changes nothing (0).
         """
 
     def remove(
         self, container: str, captures: Iterable[tuple[str, Capture]], *, payloads: Sequence[str] = ()
     ) -> int:
-        """Take a container out in one commit: its captures, each with its collection, leave their states; how
-        many were there.
+        """Remove a container in one commit: its captures, each with its collection, are removed from their
+        states; returns how many.
 
-        `payloads` are digests whose bytes are nowhere any more: a state that has no other payload goes with
-        all its captures, since what repeats those bytes has no words either. A container that is not there
-        changes nothing (0).
+        `payloads` are digests whose bytes do not exist any more: a state without any other payload is removed
+        with all its captures, because revisits of those bytes have no text either. A container that is not
+        there changes nothing (0).
         """
 
     def clear(self) -> None:
-        """Forget everything, for a rebuild."""
+        """Delete everything, before a rebuild."""
 
     def containers(self) -> frozenset[str]: ...
 
     def find(self, query: TextQuery) -> Hits: ...
 
     def scan(self, query: TextQuery) -> Iterator[State]:
-        """Every matching state, all states of a page together; streams. Order, offset and limit of the query
-        do not count.
+        """Every matching state, all states of a page together; streams. Ignores sort, offset and limit of the
+        query.
         """
 
     def words(self, prefix: str, *, limit: int) -> Sequence[tuple[str, int]]:
-        """The most frequent words that begin so, folded, and in how many states each stands. **Closed states
-        are counted too**: whoever shows such a word first asks with `find` whether the reader may know it.
+        """The most frequent words with that prefix, folded, and the number of states with each. **Closed
+        states are counted, too**: before showing a word, the caller must check with `find` that the reader
+        may know it.
         """
 
     def anchor(self, anchors: Iterable[tuple[str, str, str]]) -> int:
-        """Give pages the words of links to them: (key, from other sites, from the site itself), in place of
-        what they had; how many pages changed. Keys that the index has not got are passed over.
+        """Set the text of links to pages: (key, text from other sites, text from the same site); returns how
+        many pages changed. Keys that are not in the index are ignored.
         """
 
     def total(self) -> int:
-        """Documents (page states)."""
+        """Number of documents (page states)."""
 
     def dead(self) -> float:
-        """Share of documents that were replaced and still take room."""
+        """Share of documents that were replaced but still take up space."""
 
     def compact(self) -> None:
-        """Write the index anew without its dead documents; readers go on meanwhile."""
+        """Rewrite the index without replaced documents; it can be read meanwhile."""
 
     def close(self) -> None: ...
 
@@ -532,25 +541,25 @@ class TextIndex(Protocol):
 
 
 class ObjectStore(Protocol):
-    """Keys to bytes, for the depot. Keys are relative POSIX paths. A put is whole or absent, and durable on
-    return.
+    """Bytes by key, for the depot. Keys are relative POSIX paths. An object is stored completely or not at
+    all, and is durable when `put` returns.
     """
 
     def put(self, key: str, source: BinaryIO, *, overwrite: bool = False) -> int:
-        """Bytes written; Conflict when the key exists and `overwrite` is not set."""
+        """Store an object; returns its size. Conflict if the key exists and `overwrite` is not set."""
 
     def open(self, key: str, *, offset: int = 0, length: int | None = None) -> BinaryIO:
-        """A stream of the bytes; NotFound when there is no such key."""
+        """A stream of the bytes; NotFound if there is no such key."""
 
     def size(self, key: str) -> int | None:
-        """None when there is no such key."""
+        """Size in bytes; None if there is no such key."""
 
     def keys(self, prefix: str = "") -> Iterator[str]: ...
 
     def delete(self, key: str) -> None: ...
 
     def local_path(self, key: str) -> Path | None:
-        """The file itself where the store is a folder; None elsewhere."""
+        """The file of an object if the store is a folder; None otherwise."""
 
 
 # --- engine ---
@@ -558,7 +567,7 @@ class ObjectStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[Item, Result]):
-    """What came of one item: a result, or the words of its failure."""
+    """The outcome of one item: a result, or an error message."""
 
     item: Item
     result: Result | None
@@ -566,12 +575,14 @@ class Done(Generic[Item, Result]):
 
 
 class Engine(Protocol):
-    """Runs one function over many items on many cores or machines. The function is importable, its values
-    pickle.
+    """Runs one function over many items, on several cores or machines. The function must be importable, its
+    arguments and results must be picklable.
     """
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Done[Item, Result]]:
-        """Results as they come; one failing item is reported in its `Done` and stops nothing."""
+        """Outcomes in the order they are ready. The failure of an item is reported in its `Done`; the others
+        continue.
+        """
 
     def close(self) -> None: ...
 
@@ -580,13 +591,13 @@ class Engine(Protocol):
 
 
 class FormatIdentifier(Protocol):
-    """What a file is, by its bytes first."""
+    """Identifies the format of a file, first of all by its bytes."""
 
     @property
     def engine(self) -> str:
-        """Name and version of engine and signatures, recorded with each result."""
+        """Names and versions of engine and signatures, recorded with each result."""
 
     def identify(self, payload: bytes | Path, *, name: str, mime: str) -> Format:
-        """`name` is the URL or file name (its extension is weak evidence), `mime` what the server said or
-        empty.
+        """The format of a payload. `name` is the URL or file name (its extension is weak evidence), `mime`
+        the content type from the server, or empty.
         """

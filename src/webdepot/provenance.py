@@ -1,6 +1,6 @@
 """Append-only events: who did what to which object, when, with what outcome. PREMIS 3 is written from them.
 
-There is no function that changes or removes an event, and nothing outside this module writes the table.
+No function changes or deletes an event, and only this module writes to the table.
 """
 
 from collections.abc import Iterator, Mapping
@@ -65,8 +65,8 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """Which events; what is empty does not narrow."""
+class EventFilter:
+    """Which events to list; empty fields do not filter."""
 
     agent: str = ""
     action: str = ""
@@ -75,11 +75,11 @@ class Asked:
     outcome: str = ""
     since: datetime | None = None
     until: datetime | None = None
-    """Up to but without this moment."""
+    """Before this moment."""
 
 
 def difference(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, dict[str, object]]:
-    """The detail of a change: what it was and what it is, of the fields that differ alone."""
+    """The detail of an event about a change: the fields that differ, before and after."""
     names = [name for name in dict.fromkeys((*before, *after)) if before.get(name) != after.get(name)]
     return {
         "before": {name: before[name] for name in names if name in before},
@@ -88,7 +88,9 @@ def difference(before: Mapping[str, object], after: Mapping[str, object]) -> dic
 
 
 def append(connection: Connection, event: Event) -> None:
-    """Write an event in the caller's transaction, so that act and event are kept or lost together."""
+    """Write an event in the caller's transaction, so that both the change and its event are stored, or
+    neither.
+    """
     connection.execute(
         insert(events).values(
             at=event.at,
@@ -114,7 +116,7 @@ def iter_of(connection: Connection, subject_kind: str, subject: str) -> Iterator
 
 
 def iter_all(connection: Connection) -> Iterator[Event]:
-    """Everything that ever happened, oldest first; streams."""
+    """All events, oldest first; streams."""
     return map(
         _event,
         connection.execute(select(events).order_by(events.c.id).execution_options(yield_per=1000)).mappings(),
@@ -122,45 +124,47 @@ def iter_all(connection: Connection) -> Iterator[Event]:
 
 
 def latest(connection: Connection, limit: int) -> list[Event]:
-    """The newest events over everything, newest first."""
+    """The latest events, newest first."""
     return [
         _event(row)
         for row in connection.execute(select(events).order_by(events.c.id.desc()).limit(limit)).mappings()
     ]
 
 
-def page(connection: Connection, asked: Asked, *, limit: int, older_than: int = 0) -> list[tuple[int, Event]]:
-    """Events with their numbers, newest first; `older_than` is the number at which the page before ended."""
-    chosen = _chosen(asked).order_by(events.c.id.desc()).limit(limit)
+def page(
+    connection: Connection, wanted: EventFilter, *, limit: int, older_than: int = 0
+) -> list[tuple[int, Event]]:
+    """Events with their numbers, newest first; `older_than` is the last number of the previous page."""
+    chosen = _select(wanted).order_by(events.c.id.desc()).limit(limit)
     if older_than:
         chosen = chosen.where(events.c.id < older_than)
     return [(row["id"], _event(row)) for row in connection.execute(chosen).mappings()]
 
 
 def actions(connection: Connection) -> list[str]:
-    """Every action that ever happened. Steps from one to the next through the index: there are few, of very
-    many events.
+    """The actions that occur in events. Walks the index from one to the next, because there are few actions
+    but very many events.
     """
-    found: list[str] = []
+    names: list[str] = []
     while True:
-        after = events.c.action > (found[-1] if found else "")
-        next_one: str | None = connection.execute(
+        after = events.c.action > (names[-1] if names else "")
+        name: str | None = connection.execute(
             select(events.c.action).where(after).order_by(events.c.action).limit(1)
         ).scalar()
-        if next_one is None:
-            return found
-        found.append(next_one)
+        if name is None:
+            return names
+        names.append(name)
 
 
-def _chosen(asked: Asked) -> Select[tuple[object, ...]]:
+def _select(wanted: EventFilter) -> Select[tuple[object, ...]]:
     chosen = select(events)
     for name in ("agent", "action", "subject_kind", "subject", "outcome"):
-        if value := getattr(asked, name):
+        if value := getattr(wanted, name):
             chosen = chosen.where(events.c[name] == value)
-    if asked.since is not None:
-        chosen = chosen.where(events.c.at >= asked.since)
-    if asked.until is not None:
-        chosen = chosen.where(events.c.at < asked.until)
+    if wanted.since is not None:
+        chosen = chosen.where(events.c.at >= wanted.since)
+    if wanted.until is not None:
+        chosen = chosen.where(events.c.at < wanted.until)
     return chosen
 
 

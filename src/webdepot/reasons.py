@@ -1,19 +1,18 @@
-"""Reasons in words that know what they say: an English sentence for records, command line and machines, and a
-key with values for pages.
+"""Translatable messages: an English sentence for records, command line and programs, together with a key and
+values for pages in other languages.
 
-A `Reason` is a text like any other; whoever prints it needs to know no more. A page finds the same sentence
-in its own language under `reasons.KEY` and writes days, numbers and states the language's way. What a person
-typed is a plain text and stays as typed.
+A `Reason` is a `str`, and can be printed like any other. A page looks up the sentence in its own language
+under `reasons.KEY`, and formats dates, numbers and states for that language. Text typed by a person is a
+plain `str`, and stays as typed.
 
-Columns of the type `database.Said` keep both, version 1:
+Columns of the type `database.Said` store both (version 1):
 
-    sentence                                   a plain text, and everything that was kept before there were keys
-    sentence U+001F {"key": …, "values": …}    a reason; in values a day is {"day": "2026-01-31"}, a member of an enumeration
-                                               {"one_of": "Ground", "name": "CONSENT", "text": "consent"}, a
-                                               reason again {"key": …, "values": …, "text": …}, and texts,
-                                               numbers and lists are themselves
+    sentence                                   plain text, and everything stored before there were keys
+    sentence U+001F {"key": …, "values": …}    a reason
 
-The mark is taken out of what people type, so nobody can write a reason into a form.
+In the values a date is {"day": "2026-01-31"}, an enum member {"one_of": "Ground", "name": "CONSENT", "text":
+"consent"}, a reason {"key": …, "values": …, "text": …}; strings, numbers and lists are unchanged. U+001F is
+removed from text that people type, so that nobody can enter a reason into a form.
 """
 
 import json
@@ -23,12 +22,12 @@ from enum import Enum
 from typing import Any
 
 TOGETHER = "together"
-"""The key of several reasons, one after the other."""
+"""The key of several reasons in one text."""
 _MARK = "\x1f"
 
 
 class Reason(str):
-    """The English sentence, with the key and the values that it was made from."""
+    """An English sentence, with the key and the values it was made from."""
 
     key: str
     values: Mapping[str, Any]
@@ -36,16 +35,16 @@ class Reason(str):
     __slots__ = ("key", "values")
 
     def __new__(cls, text: str, key: str, values: Mapping[str, Any]) -> "Reason":
-        made = super().__new__(cls, text)
-        made.key, made.values = key, values
-        return made
+        reason = super().__new__(cls, text)
+        reason.key, reason.values = key, values
+        return reason
 
-    def __getnewargs__(self) -> tuple[str, str, Mapping[str, Any]]:  # type: ignore[override]  # str's has the text alone
+    def __getnewargs__(self) -> tuple[str, str, Mapping[str, Any]]:  # type: ignore[override]  # for pickle
         return str(self), self.key, self.values
 
 
 class Choice(str):
-    """A member of an enumeration, read again from where only its names were kept."""
+    """An enum member read from storage, where only its names are stored."""
 
     one_of: str
     name: str
@@ -53,40 +52,42 @@ class Choice(str):
     __slots__ = ("name", "one_of")
 
     def __new__(cls, text: str, one_of: str, name: str) -> "Choice":
-        made = super().__new__(cls, text)
-        made.one_of, made.name = one_of, name
-        return made
+        choice = super().__new__(cls, text)
+        choice.one_of, choice.name = one_of, name
+        return choice
 
-    def __getnewargs__(self) -> tuple[str, str, str]:  # type: ignore[override]  # str's has the text alone
+    def __getnewargs__(self) -> tuple[str, str, str]:  # type: ignore[override]  # for pickle
         return str(self), self.one_of, self.name
 
 
 def said(key: str, text: str, **values: Any) -> Reason:
-    """The sentence `text` with its gaps filled; days as in 2026-01-31."""
+    """A reason: `text` is an English sentence with {placeholders} for the values; dates are shown as
+    2026-01-31.
+    """
     shown = {name: value.isoformat() if isinstance(value, date) else value for name, value in values.items()}
     return Reason(text.format(**shown), key, values)
 
 
 def together(reasons: Sequence[str]) -> str:
-    """Several reasons in one text; each is said in its own words."""
-    given = [reason for reason in reasons if reason]
-    return Reason(" ".join(given), TOGETHER, {"parts": given}) if len(given) > 1 else (given or [""])[0]
+    """Several reasons as one text, each of which is translated."""
+    parts = [reason for reason in reasons if reason]
+    return Reason(" ".join(parts), TOGETHER, {"parts": parts}) if len(parts) > 1 else (parts or [""])[0]
 
 
 def cut(text: str, longest: int) -> str:
-    """What a person typed, without blanks around it and not too long; a reason stays what it is."""
+    """Typed text, stripped and cut to a length; a reason is returned unchanged."""
     return text if isinstance(text, Reason) else text.strip()[:longest]
 
 
 def to_kept(text: str) -> str:
-    """A text as it is kept."""
+    """A text or reason as stored in the database."""
     if not isinstance(text, Reason):
         return text.replace(_MARK, " ")
     return f"{text.replace(_MARK, ' ')}{_MARK}{json.dumps(_plain(text, with_text=False), ensure_ascii=False)}"
 
 
 def from_kept(kept: str) -> str:
-    """A text as it was before it was kept. One whose key cannot be read is its sentence."""
+    """A text or reason from the database; only the sentence if the rest cannot be read."""
     text, mark, rest = kept.partition(_MARK)
     if not mark:
         return kept
@@ -97,7 +98,7 @@ def from_kept(kept: str) -> str:
 
 
 def to_told(text: str) -> dict[str, object]:
-    """A text for a JSON document: `reason`, the sentence; and of a reason `reason_said`, its key and values."""
+    """JSON fields: `reason`, the sentence, and for a reason also `reason_said`, its key and values."""
     return {
         "reason": str(text),
         **({"reason_said": _plain(text, with_text=False)} if isinstance(text, Reason) else {}),
@@ -105,9 +106,9 @@ def to_told(text: str) -> dict[str, object]:
 
 
 def from_told(told: Mapping[str, Any]) -> str:
-    """The text of `to_told`; documents that know the sentence alone give the sentence."""
-    text, said_ = str(told["reason"]), told.get("reason_said")
-    return _reason(text, said_) if said_ is not None else text
+    """The text or reason from the fields of `to_told`; older documents have only the sentence."""
+    text, facts = str(told["reason"]), told.get("reason_said")
+    return _reason(text, facts) if facts is not None else text
 
 
 def _reason(text: str, facts: Any) -> str:
@@ -120,8 +121,11 @@ def _reason(text: str, facts: Any) -> str:
 def _plain(value: object, *, with_text: bool = True) -> object:
     match value:
         case Reason():
-            made = {"key": value.key, "values": {name: _plain(inner) for name, inner in value.values.items()}}
-            return {**made, "text": str(value)} if with_text else made
+            facts = {
+                "key": value.key,
+                "values": {name: _plain(inner) for name, inner in value.values.items()},
+            }
+            return {**facts, "text": str(value)} if with_text else facts
         case Choice():
             return {"one_of": value.one_of, "name": value.name, "text": str(value)}
         case Enum():

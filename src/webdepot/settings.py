@@ -1,7 +1,8 @@
-"""Every key of the configuration, section by section: its name, default, check and documentation stand here
-once.
+"""Every key of the configuration, by section, with its default, check and description.
 
-`config` reads them from a file and from the environment; `docs/reference/configuration.md` is made from them.
+`config` reads the values from a file and the environment. The commented `webdepot.toml` that `webdepot init`
+writes and `docs/reference/configuration.md` are generated from the descriptions. Over 500 lines, because it
+is a list.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ _Check = Callable[[Any], str | None]
 
 
 def _key(default: Any, doc: str, check: _Check | None = None) -> Any:
-    """A configuration key: default, documentation, and a check that returns what is wrong."""
+    """A configuration key: default, description, and a check that returns what is wrong with a value."""
     if isinstance(default, (dict, tuple)):
         return field(default_factory=lambda: default, metadata={"doc": doc, "check": check})
     return field(default=default, metadata={"doc": doc, "check": check})
@@ -26,18 +27,18 @@ def _at_least(lowest: float) -> _Check:
 
 
 def _port(value: int) -> str | None:
-    return None if 0 <= value <= 65535 else "must be a port from 0 (any free one) to 65535"
+    return None if 0 <= value <= 65535 else "must be a port from 0 (any free port) to 65535"
 
 
 def _share(value: float) -> str | None:
-    return None if 0 <= value <= 1 else "must lie between 0 and 1"
+    return None if 0 <= value <= 1 else "must be between 0 and 1"
 
 
 def _moment(value: str) -> str | None:
     try:
         times.from_timestamp(value or "2000")
     except ValueError:
-        return "must be a timestamp of 4 to 14 digits, as 2012 or 20120601"
+        return "must be a timestamp of 4 to 14 digits, such as 2012 or 20120601"
     return None
 
 
@@ -46,7 +47,7 @@ def _one_of(*known: str) -> _Check:
 
 
 def _each_of(*known: str) -> _Check:
-    return lambda values: None if set(values) <= set(known) else f"must have nothing but {', '.join(known)}"
+    return lambda values: None if set(values) <= set(known) else f"may contain only {', '.join(known)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,219 +56,249 @@ class ArchiveConfig:
 
     name: str = _key(
         "Web archive",
-        "Name of the institution's archive, shown on every page and written into every container.",
+        "Name of the archive, shown on every page and written into every container.",
     )
     contact: str = _key(
-        "", "Address of a page or mailbox where site owners reach you; part of the user agent."
+        "", "Web page or email address where site owners can reach you; part of the user agent."
     )
     purpose: str = _key(
         "This archive keeps web sites as part of the cultural and public record.",
-        "One sentence on why the archive exists; shown on the about page.",
+        "One sentence about the purpose of the archive; shown on the about page.",
     )
     languages: tuple[str, ...] = _key(
-        ("en", "nl", "de"), "Languages of the material; text is told apart among these only."
+        ("en", "nl", "de"), "Languages of the archived sites; language detection considers only these."
     )
     demo: bool = _key(
-        False, "Mark everything as a demonstration whose dates are invented. Set by `webdepot demo`."
+        False, "Mark every page as a demonstration with invented dates. Set by `webdepot demo`."
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarvestConfig:
-    """How sites are asked."""
+    """How sites are harvested."""
 
     scope: str = _key(
         "host",
-        "What belongs to a seed: host, domain, prefix or any.",
+        "Scope of a seed: the same host, domain or path prefix, or any address.",
         _one_of("host", "domain", "prefix", "any"),
     )
-    delay_s: float = _key(1.0, "Shortest pause between two requests to one server, in seconds.", _at_least(0))
+    delay_s: float = _key(1.0, "Minimum delay between two requests to one server, in seconds.", _at_least(0))
     delay_factor: float = _key(
-        2.0, "The pause is this many times the last response time, within the two bounds.", _at_least(0)
+        2.0,
+        "The delay is the last response time times this factor, between delay_s and longest_delay_s.",
+        _at_least(0),
     )
     longest_delay_s: float = _key(
-        30.0, "Longest pause that slowness or a Crawl-delay line can cause, in seconds.", _at_least(0)
+        30.0, "Maximum delay for slow servers and for Crawl-delay in robots.txt, in seconds.", _at_least(0)
     )
     workers: int = _key(
-        16, "Requests in flight at once, over all servers; never more than one per server.", _at_least(1)
+        16,
+        "Maximum number of parallel requests over all servers; never more than one per server.",
+        _at_least(1),
     )
     robots: str = _key(
         "obey",
-        "robots.txt: obey, obey-but-embeds (parts of pages are fetched all the same) or ignore. Not to obey is recorded with the harvest.",
+        "robots.txt: obey, obey-but-embeds (embedded parts of pages are fetched anyway) or ignore. "
+        "If it is not obeyed, this is recorded with the harvest.",
         _one_of("obey", "obey-but-embeds", "ignore"),
     )
     robots_reason: str = _key(
-        "", "Why robots.txt is not obeyed, where it is not; recorded with the harvest and in its containers."
+        "", "Why robots.txt is not obeyed; recorded with the harvest and in its containers."
     )
     nofollow: str = _key(
         "all",
-        "Which words against following links are obeyed, together with robots.txt: all, page (meta robots and X-Robots-Tag, but not "
-        "rel=nofollow) or none.",
+        "Which nofollow instructions are obeyed if robots.txt is: all, page (meta robots and X-Robots-Tag, "
+        "but not rel=nofollow) or none.",
         _one_of("all", "page", "none"),
     )
     fetch: str = _key(
         "plain",
-        "How pages are fetched: plain, browser (each is opened in one, too) or when-empty (those that say nothing before scripts run).",
+        "How pages are fetched: plain, browser (each page is also opened in a browser) or when-empty "
+        "(only pages that are empty until scripts run).",
         _one_of("plain", "browser", "when-empty"),
     )
     screenshots: str = _key(
         "seeds",
-        "Of which pages that are opened in the browser a picture is kept: none, seeds or pages.",
+        "Which pages opened in the browser get a screenshot: none, seeds or pages (all).",
         _one_of("none", "seeds", "pages"),
     )
     behaviours: tuple[str, ...] = _key(
         ("scroll", "play"),
-        "What is done in a page that is open in the browser: scroll, play, click.",
+        "Behaviours for pages opened in the browser: scroll, play (media), click.",
         _each_of("scroll", "play", "click"),
     )
     page_time_s: float = _key(
         60.0,
-        "Seconds that a page has in the browser; what we take to fetch its parts does not count.",
+        "Maximum time for a page in the browser, in seconds; time spent fetching its parts does not count.",
         _at_least(1),
     )
-    browser: str = _key("", "The browser: name or path of a Chromium; empty means the one that is installed.")
-    browser_tabs: int = _key(2, "Pages that are open at once in the browser of a harvest.", _at_least(1))
+    browser: str = _key("", "Name or path of Chromium; empty means the installed one.")
+    browser_tabs: int = _key(2, "Pages open in the browser at the same time.", _at_least(1))
     browser_sandbox: bool = _key(
         True,
-        "Chromium's own sandbox. It cannot work for root; off only where the whole machine is a sandbox, such as a container.",
+        "Use Chromium's sandbox. It does not work for root; switch it off only if the whole machine is a "
+        "sandbox, such as a container.",
     )
     guess: bool = _key(
         True,
-        "Read addresses out of scripts: tried last, marked, and no more at a host where most of them fail.",
+        "Extract probable addresses from scripts (speculative links). They are fetched last, are marked, and"
+        " are given up at hosts where most of them fail.",
     )
-    sitemaps: bool = _key(True, "Ask hosts of the scope for /sitemap.xml where robots.txt names no sitemap.")
+    sitemaps: bool = _key(
+        True, "Request /sitemap.xml from hosts in scope if robots.txt does not name a sitemap."
+    )
     ignore_parameters: tuple[str, ...] = _key(
         (),
-        "Query arguments that make no other page, like utm_*; session ids of well-known kinds are always such.",
+        "Query parameters that do not identify a page, like utm_*. Common session ids are always ignored.",
     )
-    tries: int = _key(5, "At most so many tries for a URI.", _at_least(1))
+    tries: int = _key(5, "Maximum number of tries for a URI.", _at_least(1))
     retry_delay_s: float = _key(
         2.0,
-        "Distance between the first and the second try of a URI, in seconds; each next one is twice as long.",
+        "Delay before the second try of a URI, in seconds; doubled for each further try.",
         _at_least(0),
     )
     dns_patience_s: float = _key(
         7200.0,
-        "While names cannot be looked up a harvest waits so long, in seconds; then what is left waits to be resumed.",
+        "How long to retry DNS failures, in seconds; after that the harvest stops and can be resumed.",
         _at_least(0),
     )
     bytes_per_s: int = _key(
-        0, "Bandwidth of a harvest in bytes a second, over all servers; 0 means no cap.", _at_least(0)
+        0,
+        "Maximum bandwidth of a harvest over all servers, in bytes per second; 0 means no limit.",
+        _at_least(0),
     )
     host_bytes_per_s: int = _key(
-        0, "Bandwidth at one server in bytes a second; 0 means no cap.", _at_least(0)
+        0, "Maximum bandwidth for one server, in bytes per second; 0 means no limit.", _at_least(0)
     )
     tls: str = _key(
         "verify",
-        "Certificates that are not valid: verify (the page is not fetched) or accept (it is, and the containers say so).",
+        "Invalid certificates: verify (the page is not fetched) or accept (it is fetched, and the containers "
+        "record it).",
         _one_of("verify", "accept"),
     )
     cookies: bool = _key(
-        True, "Send cookies back to the servers that set them, as browsers do; those of log-ins are not kept."
+        True, "Send cookies back to the servers that set them, as browsers do. Login cookies are not stored."
     )
     logins_file: str = _key(
         "logins.toml",
-        "File with accounts by host name, relative to the home; only its owner may read it (mode 600).",
+        "File with logins by host name, relative to the home. Only its owner may have access (mode 600).",
     )
     processes: int = _key(1, "Processes that share a harvest, each with its own hosts.", _at_least(1))
     least_free_bytes: int = _key(
         1 << 30,
-        "A harvest stops, and can be resumed, when less than so many bytes are free on the disk.",
+        "Minimum free disk space in bytes; below it a harvest stops and can be resumed.",
         _at_least(0),
     )
     timeout_s: float = _key(
-        60.0, "A request that takes longer is cut; what came is kept and marked as truncated.", _at_least(1)
+        60.0,
+        "Maximum time of a request in seconds; the part received by then is kept and marked as truncated.",
+        _at_least(1),
     )
-    connect_timeout_s: float = _key(15.0, "A connection that takes longer counts as failed.", _at_least(0.1))
-    limit_pages: int = _key(0, "A harvest stops after so many documents; 0 means no limit.", _at_least(0))
-    limit_bytes: int = _key(0, "A harvest stops after so many bytes; 0 means no limit.", _at_least(0))
-    limit_time_s: float = _key(0.0, "A harvest stops after so many seconds; 0 means no limit.", _at_least(0))
-    limit_host_pages: int = _key(0, "So many documents of one host at most; 0 means no limit.", _at_least(0))
-    limit_host_bytes: int = _key(0, "So many bytes of one host at most; 0 means no limit.", _at_least(0))
+    connect_timeout_s: float = _key(
+        15.0, "Maximum time to establish a connection, in seconds.", _at_least(0.1)
+    )
+    limit_pages: int = _key(0, "Maximum number of documents of a harvest; 0 means no limit.", _at_least(0))
+    limit_bytes: int = _key(0, "Maximum number of bytes of a harvest; 0 means no limit.", _at_least(0))
+    limit_time_s: float = _key(
+        0.0, "Maximum duration of a harvest, in seconds; 0 means no limit.", _at_least(0)
+    )
+    limit_host_pages: int = _key(
+        0, "Maximum number of documents from one host; 0 means no limit.", _at_least(0)
+    )
+    limit_host_bytes: int = _key(0, "Maximum number of bytes from one host; 0 means no limit.", _at_least(0))
     limit_file_bytes: int = _key(
-        4 << 30, "A single answer is cut after so many bytes and marked as truncated.", _at_least(1024)
+        4 << 30,
+        "Maximum size of a single response in bytes; the rest is cut off and it is marked as truncated.",
+        _at_least(1024),
     )
-    hops_outside: int = _key(0, "How many links outside the scope are followed.", _at_least(0))
+    hops_outside: int = _key(0, "Number of links to follow outside the scope.", _at_least(0))
     allow_private: bool = _key(
         False,
-        "Allow private, loopback and link-local addresses. Off, so that a page cannot make us read the intranet.",
+        "Allow private, loopback and link-local addresses. Off by default, so that a harvested page cannot "
+        "make the crawler read the intranet.",
     )
-    user_agent: str = _key("", "Overrides the user agent; empty means `Webdepot/VERSION (+contact)`.")
+    user_agent: str = _key("", "User agent; empty means `Webdepot/VERSION (+contact; name)`.")
     connect_to: Mapping[str, str] = _key(
         {},
-        'Host names (with or without port) that are asked at another address: {"www.example.org" = "127.0.0.1:8001"}.',
+        "Connect to another address for these host names (with or without port): "
+        '{"www.example.org" = "127.0.0.1:8001"}.',
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerConfig:
-    """How containers are written."""
+    """How containers (WARC files) are written."""
 
     size_bytes: int = _key(
-        100_000_000, "A container is sealed when it has reached about this size.", _at_least(1024)
+        100_000_000, "Approximate size at which a container is sealed and a new one started.", _at_least(1024)
     )
     checkpoint_s: float = _key(
-        1.0, "What was fetched is made safe against a crash at least this often, in seconds.", _at_least(0)
+        1.0, "Maximum time between two flushes of fetched documents to the disk, in seconds.", _at_least(0)
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityConfig:
-    """Up to which limits a harvest counts as good without a person looking. Shares are of the documents
-    harvested.
+    """Limits within which a harvest counts as good without review by a person. Shares are relative to the
+    number of harvested documents.
     """
 
-    missing_parts: float = _key(0.05, "Share of embedded parts that may be missing.", _at_least(0))
-    broken_links: float = _key(0.10, "Share of the site's own links that may be broken.", _at_least(0))
-    truncated: float = _key(0.01, "Share of answers that may be cut off.", _at_least(0))
+    missing_parts: float = _key(0.05, "Maximum share of missing embedded parts.", _at_least(0))
+    broken_links: float = _key(0.10, "Maximum share of broken links within the site.", _at_least(0))
+    truncated: float = _key(0.01, "Maximum share of truncated responses.", _at_least(0))
     false_pages: float = _key(
-        0.05, "Share of pages that may be an error page, a form to sign in or a riddle instead.", _at_least(0)
+        0.05,
+        "Maximum share of pages that are an error page, a login form or a CAPTCHA instead.",
+        _at_least(0),
     )
-    failed_seeds: int = _key(0, "So many seeds may fail.", _at_least(0))
+    failed_seeds: int = _key(0, "Maximum number of seeds that fail.", _at_least(0))
     queue_may_be_left: bool = _key(
-        False, "Whether addresses may be left waiting when a harvest ends at a limit."
+        False, "Whether addresses may be left in the queue when a harvest reaches a limit."
     )
     differs: bool = _key(
-        True, "Whether a person should look when size, number or types differ much from the last harvests."
+        True,
+        "Whether a person must review a harvest that differs much from earlier ones in size, number or "
+        "types.",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DepotConfig:
-    """Long-term keeping."""
+    """Long-term preservation."""
 
     place: str = _key(
         "depot",
-        "Main place of the depot: a folder, relative to the home, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME.",
+        "Main place of the depot: a folder, relative to the home, or "
+        "s3://BUCKET/PREFIX?endpoint=URL&region=NAME.",
     )
-    audit_days: int = _key(
-        90, "Every copy of every file is read and compared at least once in so many days.", _at_least(1)
-    )
+    audit_days: int = _key(90, "Maximum number of days between two fixity checks of a copy.", _at_least(1))
     audit_bytes_per_s: int = _key(
         0,
-        "Audits and fills read no more than so many bytes a second; 0 means as fast as they can.",
+        "Maximum number of bytes per second read by audits and copying; 0 means no limit.",
         _at_least(0),
     )
-    audit_threads: int = _key(2, "Copies that are read at once.", _at_least(1))
+    audit_threads: int = _key(2, "Number of copies checked in parallel.", _at_least(1))
     cache_bytes: int = _key(
         20 << 30,
-        "Containers fetched from a depot on another machine take no more room here.",
+        "Maximum size of the cache of containers fetched from a remote depot, in bytes.",
         _at_least(1 << 20),
     )
     virus_scanner: str = _key(
         "",
-        "Command that looks through a submission: it gets the path as last argument, and exits 0 when it is clean, 1 when it is not.",
+        "Command that scans a submission for viruses: gets its path as the last argument; exit code 0 means "
+        "clean, 1 infected.",
     )
     migration_tools: Mapping[str, str] = _key(
-        {}, 'Tools that convert a format: {"name" = "SOURCE-TYPE TARGET-TYPE command {input} {output}"}.'
+        {}, 'Format conversion tools: {"name" = "SOURCE-TYPE TARGET-TYPE command {input} {output}"}.'
     )
     alarm_mail: tuple[str, ...] = _key(
         (),
-        "Addresses that get a letter, over the server of [mail], when something cannot be repaired or a place stays away.",
+        "Email addresses to notify if damage cannot be repaired or a place stays unreachable (needs [mail]).",
     )
     alarm_command: str = _key(
         "",
-        "Command that is run when something cannot be repaired or a place stays away; it gets the words on its standard input.",
+        "Command to run if damage cannot be repaired or a place stays unreachable; gets the message on its "
+        "standard input.",
     )
 
 
@@ -277,43 +308,49 @@ class ExchangeConfig:
 
     urn_namespace: str = _key(
         "urn:nbn:de:0000-",
-        "Prefix under which URNs are minted for sites and slices; get your own from your national library.",
+        "Prefix of URNs for sites and their harvests; request your own from your national library.",
     )
     repository: str = _key(
         "",
-        "Domain name in OAI identifiers (oai:NAME:key). It must never change. Empty means the host of web.portal_url, if it has one.",
+        "Domain name in OAI identifiers (oai:NAME:key). It must never change. Empty means the host of "
+        "web.portal_url, if set.",
     )
     admin_email: str = _key(
-        "", "Address of whoever answers partners; empty means archive.contact, where that is a mailbox."
+        "", "Email address for partners; empty means archive.contact, if it is an email address."
     )
     institution_code: str = _key(
-        "", "Code of the institution in library records (ISIL, like DE-9999); empty means none."
+        "", "Code of the institution in library records (ISIL, such as DE-9999); empty means none."
     )
     records_per_page: int = _key(
-        100, "Records in one answer of OAI-PMH; validators want 100 to 500.", _at_least(1)
+        100, "Records in one OAI-PMH response; validators expect 100 to 500.", _at_least(1)
     )
     token_hours: int = _key(
-        48, "A resumption token is good for so many hours; validators want 24 at least.", _at_least(1)
+        48, "Validity of a resumption token in hours; validators expect at least 24.", _at_least(1)
     )
     most_requests: int = _key(
-        4, "Requests for lists that are answered at once; further ones are asked to come again.", _at_least(1)
+        4,
+        "Maximum number of OAI-PMH list requests answered in parallel; others are asked to retry later.",
+        _at_least(1),
     )
     provenance: bool = _key(
         False,
-        "Say in OAI answers where records of partners came from (an `about` block, as the DINI certificate recommends).",
+        "State the origin of partners' records in OAI-PMH responses (an `about` element, as recommended by "
+        "the DINI certificate).",
     )
     transfer: str = _key(
         "containers",
-        "What partners get of a harvest unless they are set otherwise: its containers, or its files unpacked into a tree (files).",
+        "How partners get a harvest, unless set for the partner: containers, or files (unpacked into "
+        "folders).",
         _one_of("containers", "files"),
     )
     most_tree_files: int = _key(
         10_000,
-        "A harvest with more files is handed over in containers, also where files are wanted; each is told in the record.",
+        "Harvests with more files than this are transferred as containers even if files are wanted, because "
+        "each file is listed in the record.",
         _at_least(1),
     )
     largest_transfer_bytes: int = _key(
-        1 << 40, "A partner's object that is larger is refused.", _at_least(1024)
+        1 << 40, "Maximum size of a partner's object in bytes; larger ones are refused.", _at_least(1024)
     )
 
 
@@ -321,14 +358,15 @@ class ExchangeConfig:
 class IndexConfig:
     """The indexes. All of them can be rebuilt from the depot."""
 
-    workers: int = _key(0, "Processes for reading containers; 0 means one per core.", _at_least(0))
+    workers: int = _key(0, "Processes that read containers; 0 means one per core.", _at_least(0))
     limit_text_bytes: int = _key(
-        8 << 20, "Of one document so many bytes are read for words.", _at_least(1024)
+        8 << 20, "Maximum number of bytes of one document that are indexed as text.", _at_least(1024)
     )
-    memory_bytes: int = _key(128 << 20, "Memory of the text index while it is written.", _at_least(16 << 20))
+    memory_bytes: int = _key(128 << 20, "Memory for writing the text index, in bytes.", _at_least(16 << 20))
     engine: str = _key(
         "tantivy",
-        "What keeps the words: tantivy, or sqlite for a small archive (no stems, slower). After a change: webdepot index rebuild.",
+        "Engine of the text index: tantivy, or sqlite for a small archive (no stemming, slower). "
+        "After a change run: webdepot index rebuild",
         _one_of("tantivy", "sqlite"),
     )
 
@@ -338,227 +376,243 @@ class WebConfig:
     """The portal and the replay server."""
 
     host: str = _key("127.0.0.1", "Address the portal listens on.")
-    port: int = _key(8080, "Port of the portal; 0 means any free one.", _port)
-    replay_port: int = _key(8081, "Port of the replay server; 0 means any free one.", _port)
+    port: int = _key(8080, "Port of the portal; 0 means any free port.", _port)
+    replay_port: int = _key(8081, "Port of the replay server; 0 means any free port.", _port)
     proxy_port: int = _key(
-        0, "Port on which reading-room terminals use the archive as their HTTP proxy; 0 means off.", _port
+        0, "Port of the HTTP proxy through which reading-room terminals use the archive; 0 means off.", _port
     )
     proxy_date: str = _key(
         "",
-        "The time that terminals of proxy mode look at first, as 2012 or 20120601; empty means now.",
+        "Initial date for terminals in proxy mode, such as 2012 or 20120601; empty means now.",
         _moment,
     )
-    proxy_collection: str = _key("all", "The collection that terminals of proxy mode look into first.")
-    portal_url: str = _key(
-        "", "Address of the portal as readers see it, when it stands behind another web server."
-    )
+    proxy_collection: str = _key("all", "Initial collection for terminals in proxy mode.")
+    portal_url: str = _key("", "Public address of the portal, if it is behind a reverse proxy.")
     replay_url: str = _key(
         "",
-        "Address of the replay server as readers see it. It must be another host name than the portal's: archived pages run there.",
+        "Public address of the replay server. Its host name must differ from the portal's, because archived "
+        "pages run their scripts there.",
     )
-    secure_cookies: bool = _key(False, "Send cookies over HTTPS only. Set it when readers come over HTTPS.")
-    session_hours: int = _key(12, "A staff session ends after so many hours.", _at_least(1))
+    secure_cookies: bool = _key(False, "Send cookies over HTTPS only. Set it if readers use HTTPS.")
+    session_hours: int = _key(12, "Duration of a session in hours.", _at_least(1))
     reading_room_networks: tuple[str, ...] = _key(
-        (), "Networks of reading rooms, as 192.0.2.0/24: readers there are at that access point."
+        (),
+        "Networks of reading rooms, such as 192.0.2.0/24. Readers there have the access point reading room.",
     )
     lend_minutes: int = _key(
         5,
-        "A page that one reader at a time may see is free again at most so many minutes after it was last seen open.",
+        "A page that only one reader at a time may see becomes free this many minutes after it was last seen "
+        "open, at the latest.",
         _at_least(2),
     )
     partner_networks: tuple[str, ...] = _key(
-        (), "Networks of partner institutions; readers there are at the access point partner."
+        (), "Networks of partner institutions. Readers there have the access point partner."
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleConfig:
-    """Harvests by plan."""
+    """Scheduled harvests."""
 
     in_server: bool = _key(
-        True, "`webdepot serve` runs the scheduler, too. Off where `webdepot scheduler` runs by itself."
+        True,
+        "Run the scheduler inside `webdepot serve`. Switch it off if `webdepot scheduler` runs separately.",
     )
     at_once: int = _key(
-        2, "So many planned harvests run at once, over all schedulers of this archive.", _at_least(1)
+        2,
+        "Maximum number of scheduled harvests that run in parallel, over all schedulers of this archive.",
+        _at_least(1),
     )
-    timezone: str = _key("UTC", "Time zone of dates, times and windows, like Europe/Amsterdam.")
-    look_every_s: float = _key(15.0, "Seconds between two looks at what is due.", _at_least(0.1))
+    timezone: str = _key("UTC", "Time zone of schedules, such as Europe/Amsterdam.")
+    look_every_s: float = _key(
+        15.0, "Interval between two checks for harvests that are due, in seconds.", _at_least(0.1)
+    )
     lease_s: float = _key(
         120.0,
-        "A scheduler that gave no sign of life for so long was killed; its harvests are resumed by another.",
+        "Time in seconds after which a scheduler that stopped responding counts as dead; another one resumes"
+        " its harvests.",
         _at_least(1),
     )
     late_s: float = _key(
         900.0,
-        "What is later than this was missed during a stop; it is made up for once, and spread.",
+        "Harvests more than this many seconds late were missed while no scheduler was running; each target "
+        "is harvested once to make up for it.",
         _at_least(1),
     )
-    spread_s: float = _key(
-        3600.0, "Missed harvests start within so many seconds, each at a time of its own.", _at_least(0)
-    )
-    tries: int = _key(3, "So many tries for a date of which nothing came.", _at_least(1))
-    retry_s: float = _key(3600.0, "Seconds before the next try.", _at_least(0))
+    spread_s: float = _key(3600.0, "Missed harvests are spread over this many seconds.", _at_least(0))
+    tries: int = _key(3, "Maximum number of tries for a scheduled harvest that failed.", _at_least(1))
+    retry_s: float = _key(3600.0, "Delay before the next try, in seconds.", _at_least(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewConfig:
-    """Who accepts planned harvests into the depot: a person, or rules within these limits."""
+    """Acceptance of scheduled harvests into the depot: by a person, or automatically within these limits."""
 
     accept: str = _key(
         "person",
-        "person: everything waits for a reviewer. rules: what is within the limits of [quality] and of this section is accepted. "
-        "always: everything that brought something.",
+        "person: every harvest awaits review. rules: harvests within the limits of [quality] and of this "
+        "section are accepted automatically. always: every harvest that fetched something is accepted.",
         _one_of("person", "rules", "always"),
     )
     after_accepted: int = _key(
-        1, "Rules accept a site only when so many of its harvests have been accepted before.", _at_least(0)
+        1,
+        "Number of harvests of a site that must have been accepted before rules accept another.",
+        _at_least(0),
     )
     documents_differ: float = _key(
         0.5,
-        "Rules accept up to this share of documents more or less than in the last accepted harvest.",
+        "Rules accept a difference in the number of documents up to this share of the last accepted harvest.",
         _at_least(0),
     )
     bytes_differ: float = _key(
         0.5,
-        "Rules accept up to this share of bytes more or less than in the last accepted harvest.",
+        "Rules accept a difference in the number of bytes up to this share of the last accepted harvest.",
         _at_least(0),
     )
-    not_valid: float = _key(
-        0.1, "Rules accept up to this share of files that are not valid by their format.", _at_least(0)
+    not_valid: float = _key(0.1, "Rules accept up to this share of invalid files.", _at_least(0))
+    four_eyes: bool = _key(
+        False, "The person who planned or started a harvest may not accept it (four-eyes principle)."
     )
-    four_eyes: bool = _key(False, "Whoever planned or started a harvest may not accept it.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcConfig:
-    """Signing in with an account of the institution (OpenID Connect). The address to register there is
-    PORTAL/sign-in/oidc/back.
+    """Sign-in with an account of the institution (OpenID Connect). The redirect URI to register with the
+    provider is PORTAL/sign-in/oidc/back.
     """
 
-    issuer: str = _key("", "Address of the provider, as https://login.example.org/realm. Empty means off.")
-    client_id: str = _key("", "Name under which the provider knows this portal.")
+    issuer: str = _key(
+        "", "Issuer URL of the provider, such as https://login.example.org/realm. Empty means off."
+    )
+    client_id: str = _key("", "Client id of this portal at the provider.")
     client_secret: str = _key(
         "",
-        "Secret of the portal at the provider; best given as WEBDEPOT_OIDC_CLIENT_SECRET. Empty for a public client.",
+        "Client secret; better set as WEBDEPOT_OIDC_CLIENT_SECRET. Empty for a public client.",
     )
-    scopes: str = _key("openid profile email", "What is asked for, separated by spaces.")
-    label: str = _key("Sign in with your institution", "Words on the button.")
+    scopes: str = _key("openid profile email", "Requested scopes, separated by spaces.")
+    label: str = _key("Sign in with your institution", "Text of the button.")
     name_claim: str = _key(
-        "preferred_username", "Claim that becomes the person's name here; `email` and `sub` stand in for it."
+        "preferred_username", "Claim used as the account name; if it is missing, `email` or `sub`."
     )
     roles_claim: str = _key(
         "",
-        "Claim with groups or roles, dots for claims within claims, as realm_access.roles. Empty: roles are given here.",
+        "Claim with groups or roles; dots for nested claims, such as realm_access.roles. Empty: roles are "
+        "assigned in Webdepot.",
     )
     roles: Mapping[str, str] = _key(
-        {}, 'What a value of that claim means here: {"web-curators" = "curator"}. Others are readers.'
+        {}, 'Role for a value of that claim: {"web-curators" = "curator"}. Everybody else is a reader.'
     )
-    timeout_s: float = _key(
-        10.0, "An answer of the provider that takes longer counts as failed.", _at_least(0.1)
-    )
+    timeout_s: float = _key(10.0, "Maximum time for a response of the provider, in seconds.", _at_least(0.1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsConfig:
-    """What is counted of the use of the archive. Never persons."""
+    """Usage statistics. No personal data is stored."""
 
     count: bool = _key(
-        True, "Count pages opened, lists, searches and refusals by month, site, collection and access point."
+        True,
+        "Count opened pages, viewed lists, searches and refusals by month, site, collection and access "
+        "point.",
     )
     country_header: str = _key(
         "",
-        "Header in which the web server in front names the reader's country by two letters; empty means that countries are not counted.",
+        "Header in which the reverse proxy sends the reader's country as two letters; empty means that "
+        "countries are not counted.",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoveryConfig:
-    """Which domains belong to an organisation: whom to ask, how gently, and what to do with the answer."""
+    """Finding the domains of an organisation: sources, politeness and thresholds."""
 
     resolver: str = _key(
-        "", "DNS servers to ask: 192.0.2.53 or 127.0.0.1:5353, several by commas. Empty means the system's."
+        "",
+        "DNS servers, such as 192.0.2.53 or 127.0.0.1:5353, separated by commas. Empty means those of the "
+        "system.",
     )
     rdap_bootstrap: str = _key(
         "https://data.iana.org/rdap/",
-        "Address or folder of the RDAP bootstrap files dns.json, ipv4.json and ipv6.json (RFC 9224).",
+        "URL or folder of the RDAP bootstrap files dns.json, ipv4.json and ipv6.json (RFC 9224).",
     )
     whois: str = _key(
-        "whois.iana.org", "First whois server, host or host:port, for what has no RDAP; `off` asks none."
+        "whois.iana.org", "First whois server (host or host:port) if there is no RDAP; `off` disables whois."
     )
     ct_search: str = _key(
         "",
-        "Certificate transparency search that answers like crt.sh, for example https://crt.sh. Empty means off.",
+        "Certificate transparency search with the interface of crt.sh, such as https://crt.sh. Empty means "
+        "off.",
     )
-    extra_ca_file: str = _key("", "PEM file of certificate authorities to believe besides the system's.")
+    extra_ca_file: str = _key(
+        "", "PEM file with certificate authorities to trust besides those of the system."
+    )
     follow_at: float = _key(0.75, "A host with this score or more belongs to the organisation.", _share)
     ignore_at: float = _key(
-        0.25, "A host with this score or less does not belong; between the two a curator is asked.", _share
+        0.25, "A host with this score or less does not belong; between the two a curator decides.", _share
     )
     new_domains: str = _key(
         "follow",
-        "A domain newly found during a harvest is followed at once, or waits for a curator: follow or ask.",
+        "New domains found during a harvest: follow (at once), or ask (a curator decides first).",
         _one_of("follow", "ask"),
     )
     registry_pause_s: float = _key(
-        1.0, "Pause between two questions to one registry server, in seconds.", _at_least(0)
+        1.0, "Delay between two queries to one registry server, in seconds.", _at_least(0)
     )
-    page_pause_s: float = _key(1.0, "Pause between two pages of one host, in seconds.", _at_least(0))
-    workers: int = _key(24, "Hosts examined at once.", _at_least(1))
-    timeout_s: float = _key(
-        5.0, "A look-up or connection that takes longer counts as failed.", _at_least(0.1)
+    page_pause_s: float = _key(1.0, "Delay between two pages of one host, in seconds.", _at_least(0))
+    workers: int = _key(24, "Number of hosts examined in parallel.", _at_least(1))
+    timeout_s: float = _key(5.0, "Maximum time for a lookup or a connection, in seconds.", _at_least(0.1))
+    limit_hosts: int = _key(20_000, "Maximum number of hosts examined in a survey.", _at_least(1))
+    http_port: int = _key(80, "Port for HTTP; change it only in a closed network.", _port)
+    https_port: int = _key(443, "Port for HTTPS; change it only in a closed network.", _port)
+    scan: bool = _key(False, "Allow `webdepot organisation scan` in own_ranges.")
+    own_ranges: tuple[str, ...] = _key((), "IP ranges of your institution; only these are ever scanned.")
+    scan_per_s: float = _key(50.0, "Maximum number of connections per second while scanning.", _at_least(0.1))
+    reopen_months: int = _key(
+        12, "Automatic decisions about a host are made again after this many months.", _at_least(1)
     )
-    limit_hosts: int = _key(20_000, "A survey examines so many hosts at most.", _at_least(1))
-    http_port: int = _key(
-        80, "Port on which sites are asked over HTTP; another only in a closed network.", _port
-    )
-    https_port: int = _key(
-        443, "Port on which sites are asked over HTTPS; another only in a closed network.", _port
-    )
-    scan: bool = _key(False, "Allow `webdepot organisation scan` in the ranges of own_ranges.")
-    own_ranges: tuple[str, ...] = _key((), "Net ranges that are your own; only these are ever scanned.")
-    scan_per_s: float = _key(50.0, "Connections a second while scanning.", _at_least(0.1))
-    reopen_months: int = _key(12, "Verdicts older than this are looked at again.", _at_least(1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionConfig:
-    """Choosing sites and asking their owners."""
+    """Selecting sites and asking their owners."""
 
     points_needed: float = _key(
-        1.0, "So many points of criteria that are not required speak for a site.", _at_least(0)
+        1.0, "Points from optional criteria that a site needs to be recommended.", _at_least(0)
     )
     term_days: int = _key(
         28,
-        "An owner has so many days, from the sending of the letter, to refuse; then silence is consent.",
+        "Days the owner has to refuse after the letter was sent; after that, silence counts as consent.",
         _at_least(1),
     )
     reminder_days: int = _key(
-        14, "A reminder goes out so many days after the letter; 0 means none.", _at_least(0)
+        14, "Days after the letter on which a reminder is sent; 0 means no reminder.", _at_least(0)
     )
     suggestions_per_hour: int = _key(
-        10, "So many suggestions or complaints from one address in an hour; more are put off.", _at_least(1)
+        10,
+        "Maximum number of suggestions and complaints per hour from one address; further ones are refused "
+        "for now.",
+        _at_least(1),
     )
     suggestions_in_all: int = _key(
-        200, "So many suggestions or complaints in an hour, from everybody together.", _at_least(1)
+        200, "Maximum number of suggestions and complaints per hour from all addresses.", _at_least(1)
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailConfig:
-    """The mail server that takes our letters. The password belongs into WEBDEPOT_MAIL_PASSWORD."""
+    """The mail server for letters. Set the password as WEBDEPOT_MAIL_PASSWORD rather than in this file."""
 
-    host: str = _key("", "Name of the SMTP server; empty means that no letters can be sent.")
-    port: int = _key(587, "Its port.", _port)
+    host: str = _key("", "Host name of the SMTP server; empty means that no letters can be sent.")
+    port: int = _key(587, "Port of the SMTP server.", _port)
     security: str = _key(
-        "starttls", "How the line is protected: starttls, tls or none.", _one_of("starttls", "tls", "none")
+        "starttls", "Encryption of the connection: starttls, tls or none.", _one_of("starttls", "tls", "none")
     )
-    user: str = _key("", "Account at the server; empty means none.")
-    password: str = _key("", "Password of that account.")
+    user: str = _key("", "User name at the SMTP server; empty means no authentication.")
+    password: str = _key("", "Password at the SMTP server.")
     sender: str = _key(
-        "", "Address that letters come from: webarchive@example.org or Web archive <webarchive@example.org>."
+        "", "Sender of letters: webarchive@example.org or Web archive <webarchive@example.org>."
     )
-    reply_to: str = _key("", "Address that answers go to, where it is another one.")
-    timeout_s: float = _key(30.0, "A server that takes longer counts as failed.", _at_least(1))
+    reply_to: str = _key("", "Address for replies, if it differs from the sender.")
+    timeout_s: float = _key(30.0, "Maximum time for a response of the SMTP server, in seconds.", _at_least(1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -580,8 +634,7 @@ class Config:
     selection: SelectionConfig = field(default_factory=SelectionConfig)
     mail: MailConfig = field(default_factory=MailConfig)
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Tables [profiles.NAME] as written; `harvest.profile` reads and checks them."""
+    """The tables [profiles.NAME] as written; `harvest.profile` parses them."""
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Where each key that is not a default came from: `harvest.delay_s` -> `webdepot.toml` or the variable's
-    name.
+    """The source of each key that is not a default: `harvest.delay_s` -> `webdepot.toml` or a variable name.
     """

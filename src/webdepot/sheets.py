@@ -1,8 +1,7 @@
-"""Tables as CSV (RFC 4180) that people open in a spreadsheet: words of strangers must not become formulas
-there.
+"""Tables as CSV (RFC 4180), safe to open in a spreadsheet: text from outside must not become a formula.
 
-A cell that a spreadsheet would run gets an apostrophe in front (OWASP, CSV injection); `read_cell` takes it
-off again, so that a list that went out comes back as it was.
+A cell that a spreadsheet would evaluate gets a leading apostrophe (OWASP, CSV injection). `read_cell` removes
+it, so that an exported list can be imported unchanged.
 """
 
 import csv
@@ -13,26 +12,26 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def harmless(value: object) -> str:
-    """A cell as text, guarded where a spreadsheet would take it for a formula; plain numbers stay numbers."""
+    """A cell as text, with an apostrophe if a spreadsheet would evaluate it; plain numbers stay numbers."""
     text = "" if value is None else str(value)
     return f"'{text}" if text.startswith(_FORMULA) and not _is_number(text) else text
 
 
 def read_cell(text: str) -> str:
-    """What stood in the cell before `harmless`."""
+    """The text of the cell before `harmless`."""
     return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
 
 
 def lines(
     columns: Sequence[str], rows: Iterable[Mapping[str, object]], *, end: str = "\r\n"
 ) -> Iterator[str]:
-    """The table line by line, with its head; streams."""
+    """A table as lines of CSV, with a header; streams."""
     yield from written([columns], end=end)
-    yield from written(([given.get(column, "") for column in columns] for given in rows), end=end)
+    yield from written(([row.get(column, "") for column in columns] for row in rows), end=end)
 
 
 def written(rows: Iterable[Sequence[object]], *, end: str = "\r\n") -> Iterator[str]:
-    """Rows as lines of CSV; the one place where CSV is written, heads and all."""
+    """Rows as lines of CSV. All CSV of the program is written here."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator=end)
     for row in rows:

@@ -1,9 +1,8 @@
-"""State tables: which change of state is possible, as rows, and the reason when one is not.
+"""State tables: which changes of state are possible, and the message if one is not.
 
-A machine is a list of rows `act: before -> after`. What is in no row cannot happen: `after` refuses it with
-words that say in which state the thing is, in which it would have to be, and what can be done with it
-instead. The reference page of states is drawn from the same rows (`scripts/reference.py`), so documentation
-and code cannot differ.
+A machine is a list of rows `act: before -> after`. A step without a row is refused with a message that names
+the current state, the required state, and the steps possible now. The reference page of states is generated
+from the same rows (`scripts/reference.py`), so documentation and code cannot differ.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,10 +23,10 @@ class Step(Generic[State]):
     act: str
     """A verb: `select`, `put off`."""
     before: tuple[State, ...]
-    """States from which it is possible; none for the act that begins the thing."""
+    """States in which it is possible; empty for the act that creates the thing."""
     after: State
     words: str
-    """What happens, in one sentence, for the reference."""
+    """What happens, in one sentence, for the reference page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,66 +36,64 @@ class Machine(Generic[State]):
     noun: str
     steps: tuple[Step[State], ...]
     meanings: Mapping[State, str] = field(default_factory=dict)
-    """What each state means, for the reference."""
+    """The meaning of each state, for the reference page."""
 
     def after(self, state: State | None, act: str, subject: str) -> State:
-        """The state after an act (`state` None: before the thing exists); Conflict with the reason when the
-        act is impossible.
+        """The state after an act (`state` None: the thing does not exist yet); Conflict if it is not
+        possible.
         """
         rows = [step for step in self.steps if step.act == act]
         for step in rows:
             if state in step.before or (state is None and not step.before):
                 return step.after
         if not rows:
-            raise Conflict(
-                f"There is no act {act!r} for a {self.noun}. Known: {', '.join(sorted({step.act for step in self.steps}))}."
-            )
-        fitting = list(dict.fromkeys(before for step in rows for before in step.before))
-        where = f"in the state {state.value!r}" if state is not None else "because it does not exist yet"
+            known = ", ".join(sorted({step.act for step in self.steps}))
+            raise Conflict(f"There is no act {act!r} for a {self.noun}. Known: {known}.")
+        required = list(dict.fromkeys(before for step in rows for before in step.before))
+        current = f"in the state {state.value!r}" if state is not None else "because it does not exist yet"
         needed = (
-            f"Required state: {_or([before.value for before in fitting])}."
-            if fitting
+            f"Required state: {_or([before.value for before in required])}."
+            if required
             else "It is possible only for a new one."
         )
-        instead = f" Possible now: {', '.join(acts)}." if (acts := list(self.acts(state))) else ""
-        words = f"{subject}: the step {act!r} is not possible {where}. {needed}{instead}"
-        if state is None or not fitting:
-            raise Conflict(words)
-        told = {
+        possible = f" Possible now: {', '.join(acts)}." if (acts := list(self.acts(state))) else ""
+        message = f"{subject}: the step {act!r} is not possible {current}. {needed}{possible}"
+        if state is None or not required:
+            raise Conflict(message)
+        values = {
             "subject": subject,
-            "act": self._named(act),
+            "act": self._act(act),
             "state": state,
-            "needed": fitting,
-            "acts": [self._named(each) for each in acts],
+            "needed": required,
+            "acts": [self._act(each) for each in acts],
         }
-        raise Conflict(Reason(words, "step_not_possible" if acts else "step_never_possible", told))
+        raise Conflict(Reason(message, "step_not_possible" if acts else "step_never_possible", values))
 
-    def _named(self, act: str) -> Choice:
-        """An act that pages have their own words for."""
+    def _act(self, act: str) -> Choice:
+        """An act as a value of a reason, so that pages can translate it."""
         return Choice(act, f"act of a {self.noun}", act.replace(" ", "_"))
 
     def check(self, before: State, after: State, subject: str) -> Step[State]:
-        """The row by which a thing comes from one state into another; Conflict with the reason when there is
-        none.
-        """
+        """The row that leads from one state to another; Conflict if there is none."""
         for step in self.steps:
             if before in step.before and step.after is after:
                 return step
-        instead = (
+        possible = (
             f" Possible now: {', '.join(acts)}."
             if (acts := list(self.acts(before)))
-            else " Nothing can be done with it any more."
+            else " No further step is possible."
         )
-        raise Conflict(f"{subject}: it is {before.value} and cannot become {after.value}.{instead}")
+        raise Conflict(f"{subject}: it is {before.value} and cannot become {after.value}.{possible}")
 
     def allows(self, state: State | None, act: str) -> bool:
+        """Whether an act is possible in a state."""
         return any(
             step.act == act and (state in step.before or (state is None and not step.before))
             for step in self.steps
         )
 
     def acts(self, state: State | None) -> Iterator[str]:
-        """What can be done with a thing in this state, in the order of the rows."""
+        """The acts that are possible in a state, in the order of the rows."""
         return iter(
             dict.fromkeys(
                 step.act for step in self.steps if state in step.before or (state is None and not step.before)
@@ -105,7 +102,7 @@ class Machine(Generic[State]):
 
 
 def drawn(machine: Machine[State]) -> Iterator[str]:
-    """The machine as Markdown: a picture (Mermaid) and its rows."""
+    """The machine as Markdown: a diagram (Mermaid) and a table of its rows."""
     yield from ("```mermaid", "stateDiagram-v2")
     for step in machine.steps:
         for before in [_id(state.value) for state in step.before] or ["[*]"]:
@@ -117,7 +114,8 @@ def drawn(machine: Machine[State]) -> Iterator[str]:
         yield ""
     yield from ("| step | from | to | what happens |", "|---|---|---|---|")
     for step in machine.steps:
-        yield f"| {step.act} | {', '.join(state.value for state in step.before) or '(new)'} | {step.after.value} | {step.words} |"
+        before_states = ", ".join(state.value for state in step.before) or "(new)"
+        yield f"| {step.act} | {before_states} | {step.after.value} | {step.words} |"
     yield ""
 
 

@@ -106,7 +106,7 @@ def test_a_refusal_says_the_rules_own_words_and_a_hidden_capture_nothing():
     )
 
 
-def test_a_warning_opens_nothing_and_stands_above_whatever_is_shown():
+def test_a_warning_opens_nothing_and_is_shown_above_the_page():
     today, page = date(2026, 5, 1), "org,example)/a"
     warning = rule(1, prefix=page, exact=True, answer=RuleAnswer.WARN, public_text="Contains errors.")
     told = allows(page, STAMPS[0], [warning], Reader(), today)
@@ -141,8 +141,8 @@ def test_rules_come_back_as_they_were_kept(database: Database):
     assert kept.id == 1
     with database.reading() as connection:
         prefixed = rules.by_prefix(connection)
-        assert prefixed.speaking_about("org,example)/a/b") == [kept]
-        assert prefixed.speaking_about("org,example)/") == []
+        assert prefixed.covering("org,example)/a/b") == [kept]
+        assert prefixed.covering("org,example)/") == []
         assert [one.prefix for one in rules.every(connection)] == ["org,example)/a", "com,other)"]
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webdepot.access.compare import MOST_LINES, Address, Kind, came_and_went, of_lines, read
+from webdepot.access.compare import MOST_LINES, LineKind, LinkedAddress, added_and_removed, of_lines, read
 
 BASE = "http://a.org/dir/page.html"
 lines = st.lists(st.sampled_from(["a", "b", "c d e", "c d f", "long line of words"]), max_size=30)
@@ -15,8 +15,8 @@ def test_a_page_is_taken_apart():
     <img src="//b.org/p.png" alt=" A  clock ">"""
     taken = read(page, "text/html; charset=utf-8", BASE)
     assert taken.lines[:2] == ("Head", "Some words") and "var x" not in " ".join(taken.lines)
-    assert taken.links == (Address(url="http://a.org/other/x.html", words="Link bold"),)
-    assert taken.pictures == (Address(url="http://b.org/p.png", words="A clock"),)
+    assert taken.links == (LinkedAddress(url="http://a.org/other/x.html", words="Link bold"),)
+    assert taken.pictures == (LinkedAddress(url="http://b.org/p.png", words="A clock"),)
 
 
 def test_encodings_and_other_types():
@@ -25,25 +25,25 @@ def test_encodings_and_other_types():
     assert read(b"x\n" * (MOST_LINES + 5), "text/plain", BASE).is_cut
 
 
-def test_words_inside_a_line_are_told():
+def test_changed_words_inside_a_line_are_found():
     removed, added = of_lines(["Open from ten to four"], ["Open from ten to five"])
     assert [(piece.kind, piece.text) for piece in removed.pieces] == [
-        (Kind.SAME, "Open from ten to "),
-        (Kind.REMOVED, "four"),
+        (LineKind.SAME, "Open from ten to "),
+        (LineKind.REMOVED, "four"),
     ]
     assert [(piece.kind, piece.text) for piece in added.pieces] == [
-        (Kind.SAME, "Open from ten to "),
-        (Kind.ADDED, "five"),
+        (LineKind.SAME, "Open from ten to "),
+        (LineKind.ADDED, "five"),
     ]
 
 
 def test_what_is_far_from_a_change_is_left_out():
     same = [f"line {number}" for number in range(20)]
     found = of_lines(same, [*same[:10], "new", *same[10:]])
-    assert [(line.kind, line.text) for line in found if line.kind is not Kind.SAME] == [
-        (Kind.SKIPPED, "8"),
-        (Kind.ADDED, "new"),
-        (Kind.SKIPPED, "8"),
+    assert [(line.kind, line.text) for line in found if line.kind is not LineKind.SAME] == [
+        (LineKind.SKIPPED, "8"),
+        (LineKind.ADDED, "new"),
+        (LineKind.SKIPPED, "8"),
     ]
 
 
@@ -56,9 +56,9 @@ def test_both_versions_can_be_read_from_the_comparison(before, after):
     if before == after:
         assert found == []
         return
-    skipped = sum(int(line.text) for line in found if line.kind is Kind.SKIPPED)
-    for version, gone in ((before, Kind.ADDED), (after, Kind.REMOVED)):
-        shown = [line.text for line in found if line.kind not in (gone, Kind.SKIPPED)]
+    skipped = sum(int(line.text) for line in found if line.kind is LineKind.SKIPPED)
+    for version, gone in ((before, LineKind.ADDED), (after, LineKind.REMOVED)):
+        shown = [line.text for line in found if line.kind not in (gone, LineKind.SKIPPED)]
         assert len(shown) + skipped == len(version)
         assert all(text in version for text in shown)
     assert all("".join(piece.text for piece in line.pieces) in ("", line.text) for line in found)
@@ -69,6 +69,6 @@ def test_any_bytes_are_a_page(data):
     read(data, "text/html", BASE)
 
 
-def test_links_that_came_and_went():
-    a, b, c = (Address(url=f"http://a.org/{name}", words=name) for name in "abc")
-    assert came_and_went([a, b], [b, c]) == ([c], [a])
+def test_links_that_were_added_and_removed():
+    a, b, c = (LinkedAddress(url=f"http://a.org/{name}", words=name) for name in "abc")
+    assert added_and_removed([a, b], [b, c]) == ([c], [a])

@@ -1,4 +1,4 @@
-"""Whatever goes wrong: one clear message, the documented exit code, nothing lost."""
+"""Whatever fails: one clear message, the documented exit code, nothing lost."""
 
 import gzip
 import json
@@ -79,13 +79,13 @@ def record(url: str, body: bytes) -> bytes:
         ("http://127.0.0.1:9/", 5, "--allow-private"),
     ],
 )
-def test_a_wrong_or_unreachable_address_is_told(home, url, status, words):
+def test_a_wrong_or_unreachable_address_is_reported(home, url, status, words):
     done = run(home, "archive", url)
     assert done.returncode == status
     assert words in done.stderr
 
 
-def test_nobody_listening_is_told(home):
+def test_a_server_that_does_not_listen_is_reported(home):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
@@ -101,7 +101,7 @@ def test_nobody_listening_is_told(home):
     assert json.loads(run(home, "status", "--json").stdout)["packages"] == 0
 
 
-def test_an_empty_site_is_kept_and_said_to_be_empty(home, site):
+def test_an_empty_site_is_kept_and_reported_as_empty(home, site):
     url, pages = site
     pages["/"] = (200, {"Content-Type": "text/html"}, b"")
     done = run(home, "archive", url, "--allow-private", "--delay", 0)
@@ -109,7 +109,7 @@ def test_an_empty_site_is_kept_and_said_to_be_empty(home, site):
     assert "empty" in done.stdout
 
 
-def test_a_site_that_only_redirects_away_is_told_with_the_target(home, site):
+def test_a_site_that_only_redirects_away_is_reported_with_the_target(home, site):
     url, pages = site
     pages["/"] = (302, {"Location": "http://elsewhere.example/"}, b"")
     done = run(home, "archive", url, "--allow-private", "--delay", 0)
@@ -117,7 +117,7 @@ def test_a_site_that_only_redirects_away_is_told_with_the_target(home, site):
     assert "http://elsewhere.example/" in done.stderr
 
 
-def test_robots_that_shut_everybody_out_end_the_harvest_at_once(home, site):
+def test_a_robots_txt_that_disallows_everything_ends_the_harvest_at_once(home, site):
     url, pages = site
     pages["/robots.txt"] = (200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /\n")
     pages["/"] = (200, {"Content-Type": "text/html"}, b"<p>Private")
@@ -127,7 +127,7 @@ def test_robots_that_shut_everybody_out_end_the_harvest_at_once(home, site):
     assert "--robots ignore" in done.stderr
 
 
-def test_a_port_in_use_is_told_with_the_option(home):
+def test_a_port_in_use_is_reported_with_the_option(home):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -138,7 +138,7 @@ def test_a_port_in_use_is_told_with_the_option(home):
     assert "--port" in done.stderr
 
 
-def test_files_that_are_no_containers_are_named_and_the_others_taken(tmp_path):
+def test_files_that_are_not_containers_are_listed_and_the_others_imported(tmp_path):
     folder = tmp_path / "given"
     folder.mkdir()
     (folder / "empty.warc").touch()
@@ -151,7 +151,7 @@ def test_files_that_are_no_containers_are_named_and_the_others_taken(tmp_path):
     assert json.loads(done.stdout)["captures"] == 1
 
 
-def test_only_files_that_are_no_containers(tmp_path, home):
+def test_only_files_that_are_not_containers(tmp_path, home):
     (tmp_path / "text.txt").write_text("hello")
     done = run(home, "import", tmp_path / "text.txt")
     assert done.returncode == 1
@@ -159,7 +159,7 @@ def test_only_files_that_are_no_containers(tmp_path, home):
     assert json.loads(run(home, "status", "--json").stdout)["harvests"] == {}
 
 
-def test_a_corrupt_container_gives_what_is_whole_and_counts_the_rest(tmp_path, home):
+def test_the_intact_records_of_a_corrupt_container_are_imported_and_the_rest_counted(tmp_path, home):
     members = [
         gzip.compress(record(f"http://a.example/{number}", b"<title>T</title><p>tulips %d" % number))
         for number in range(5)
@@ -224,14 +224,14 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", place], check=True)
 
 
-def test_a_full_disk_stops_tidily_and_the_harvest_goes_on_when_there_is_room(small_disk, site):
+def test_a_full_disk_stops_the_harvest_cleanly_and_it_continues_when_there_is_space(small_disk, site):
     url, pages = site
     links = "".join(f'<a href="/{number}.bin">x</a>' for number in range(12))
     pages["/"] = (200, {"Content-Type": "text/html"}, links.encode())
     for number in range(12):
         pages[f"/{number}.bin"] = (200, {"Content-Type": "application/octet-stream"}, os.urandom(700_000))
     home = small_disk / "home"
-    # Without the watch, which would stop a slow harvest before the disk is full.
+    # Without the check of free space, which would stop a slow harvest before the disk is full.
     unwatched = {**os.environ, "WEBDEPOT_HARVEST_LEAST_FREE_BYTES": "0"}
     done = run(home, "archive", url, "--allow-private", "--delay", 0, env=unwatched)
     assert done.returncode == 7
@@ -245,7 +245,7 @@ def test_a_full_disk_stops_tidily_and_the_harvest_goes_on_when_there_is_room(sma
     assert run(home, "doctor", "--deep").returncode == 0
 
 
-def test_a_read_only_home_is_told(small_disk):
+def test_a_read_only_home_is_reported(small_disk):
     home = small_disk / "home"
     assert run(home, "init").returncode == 0
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
@@ -255,7 +255,7 @@ def test_a_read_only_home_is_told(small_disk):
     assert "read-only" in done.stderr.lower()
 
 
-def test_a_home_of_a_newer_version_is_told_and_left_alone(home):
+def test_a_home_of_a_newer_version_is_reported_and_not_changed(home):
     import sqlite3
 
     with sqlite3.connect(home / "webdepot.db") as connection:
@@ -266,7 +266,7 @@ def test_a_home_of_a_newer_version_is_told_and_left_alone(home):
     assert "newer version" in done.stderr
 
 
-def test_a_folder_that_holds_something_else_is_not_made_an_archive(tmp_path):
+def test_a_folder_with_other_files_is_not_made_an_archive(tmp_path):
     (tmp_path / "thesis.txt").write_text("important")
     done = run(tmp_path, "init")
     assert done.returncode == 4
@@ -274,7 +274,7 @@ def test_a_folder_that_holds_something_else_is_not_made_an_archive(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_ctrl_c_stops_tidily_and_the_next_run_goes_on(home, site):
+def test_ctrl_c_stops_cleanly_and_the_next_run_continues(home, site):
     url, pages = site
     links = "".join(f'<a href="/{number}">x</a>' for number in range(40))
     pages["/"] = (200, {"Content-Type": "text/html"}, links.encode())
@@ -296,8 +296,8 @@ def test_ctrl_c_stops_tidily_and_the_next_run_goes_on(home, site):
 
 
 def write_packed_zeros(path: Path, head: bytes, size: int, tail: bytes) -> None:
-    """One gzip member (RFC 1952): head, so many zeros, tail. A full flush begins anew, so that a packed
-    megabyte can be repeated.
+    """Write one gzip member (RFC 1952): head, `size` zeros, tail. A full flush resets the compressor, so that a
+    compressed megabyte can be repeated.
     """
     packer, zeros = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS), bytes(1 << 20)
     first = packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH)
@@ -313,13 +313,13 @@ def write_packed_zeros(path: Path, head: bytes, size: int, tail: bytes) -> None:
 
 @pytest.fixture
 def disk() -> Iterator[Path]:
-    """A folder that does not lie in memory, as those of tests may."""
+    """A folder on a disk; those of other tests may be in memory."""
     with tempfile.TemporaryDirectory(prefix="webdepot-test-") as folder:
         yield Path(folder)
 
 
 @pytest.mark.slow
-def test_a_record_of_two_gigabytes_is_taken_in_with_little_memory(disk):
+def test_a_record_of_two_gigabytes_is_imported_with_little_memory(disk):
     size = 2 << 30
     path = disk / "huge.warc.gz"
     block_head = b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\nContent-Length: %d\r\n\r\n" % size

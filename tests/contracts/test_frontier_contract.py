@@ -1,6 +1,7 @@
 """What every `Frontier` must do. An implementation joins by adding its opener to `OPENERS`."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -294,7 +295,14 @@ def test_any_course_of_events_hands_out_each_url_until_it_is_finished(
 ) -> None:
     """A model of sets against the real thing, through retries, crashes and commits."""
     folder = tmp_path_factory.mktemp("frontier")
-    frontier = opener(folder)
+    with ExitStack() as opened:
+        frontier = opened.enter_context(closing(opener(folder)))
+        _check_course_of_events(opener, folder, frontier, opened, data)
+
+
+def _check_course_of_events(
+    opener: Opener, folder: Path, frontier: Frontier, opened: ExitStack, data: st.DataObject
+) -> None:
     added: set[str] = set()
     finished: set[str] = set()
     safe = (set(added), set(finished))
@@ -329,12 +337,11 @@ def test_any_course_of_events_hands_out_each_url_until_it_is_finished(
             frontier.commit({"at": int(now_s)})
             safe = (set(added), set(finished))
         else:
-            frontier.close()
-            frontier = opener(folder)
+            opened.close()
+            frontier = opened.enter_context(closing(opener(folder)))
             added, finished = set(safe[0]), set(safe[1])
             now_s += 1.0
     assert set(drain(frontier, now_s + 1.0)) == added - finished
-    frontier.close()
 
 
 def test_what_waits_at_a_host_is_counted_over_its_whole_life(tmp_path: Path, opener: Opener) -> None:

@@ -1,10 +1,12 @@
 """The contract of `TextIndex` about words, filters, counts and what is closed, run on every implementation."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from text_indexes import HISTORY, page, urls
 from webdepot.model import EVERYTHING
-from webdepot.ports import Closed, Facet, Part, Sort, TextQuery
+from webdepot.ports import ClosedArea, Facet, PagePart, SearchSort, TextQuery
 
 # --- words, filters, counts ---
 
@@ -16,7 +18,7 @@ def test_an_empty_index_answers(index):
     assert index.total() == 0
 
 
-def test_a_hit_tells_what_it_found(index):
+def test_a_hit_shows_what_was_found(index):
     index.add(
         "a",
         [
@@ -198,7 +200,7 @@ def test_pages_of_results_never_repeat_a_page(index):
             for year in range(10, 15)
         ],
     )
-    for sort in Sort:
+    for sort in SearchSort:
         seen = [
             hit.key
             for offset in range(0, 70, 10)
@@ -219,7 +221,7 @@ def test_facets_count_states_and_nothing_closed(index):
         ],
     )
     found = index.find(
-        TextQuery(words=("words",), facets=tuple(Facet), closed=(Closed(prefix="org,secret)"),))
+        TextQuery(words=("words",), facets=tuple(Facet), closed=(ClosedArea(prefix="org,secret)"),))
     )
     assert {facet: dict(values) for facet, values in found.facets.items()} == {
         Facet.SITE: {"www.example.org": 2, "shop.example.org": 1},
@@ -244,14 +246,20 @@ def test_words_in_one_part_of_a_page(index):
             page("http://d.org/harbour", text="z", headings="the harbour"),
         ],
     )
-    expected = {Part.TITLE: "a", Part.TEXT: "b", Part.IMAGE: "c", Part.ADDRESS: "d", Part.HEADINGS: "d"}
+    expected = {
+        PagePart.TITLE: "a",
+        PagePart.TEXT: "b",
+        PagePart.IMAGE: "c",
+        PagePart.ADDRESS: "d",
+        PagePart.HEADINGS: "d",
+    }
     for part, name in expected.items():
         assert [hit.url[7] for hit in index.find(TextQuery(parts=((part, "harbour"),))).hits] == [name]
     assert len(urls(index, "harbour")) == 4
     assert urls(index, "harbour", keys=("org,a)/",)) == ["http://a.org/"]
 
 
-def test_words_of_links_find_a_page_and_stay_with_it(index):
+def test_link_texts_find_a_page_and_stay_with_it(index):
     index.add("a", [page("http://a.org/", text="nothing"), page("http://b.org/", text="nothing")])
     assert index.anchor([("org,a)/", "the lighthouse", "start"), ("org,unknown)/", "x", "")]) == 1
     assert index.anchor([("org,a)/", "the lighthouse", "start")]) == 0
@@ -259,16 +267,24 @@ def test_words_of_links_find_a_page_and_stay_with_it(index):
     index.add("b", [page("http://a.org/", "20210101000000", text="other")])
     assert [
         hit.timestamp
-        for hit in index.find(TextQuery(parts=((Part.ANCHOR, "lighthouse"),), sort=Sort.NEWEST)).hits
+        for hit in index.find(
+            TextQuery(parts=((PagePart.ANCHOR, "lighthouse"),), sort=SearchSort.NEWEST)
+        ).hits
     ] == ["20210101000000"]
     own = {"anchors": False}
     assert urls(index, "lighthouse", **own) == urls(index, "start", **own) == []
-    assert index.find(TextQuery(parts=((Part.ANCHOR, "lighthouse"),), **own)).pages == 0
+    assert index.find(TextQuery(parts=((PagePart.ANCHOR, "lighthouse"),), **own)).pages == 0
     assert sorted(urls(index, "nothing", excluded=("lighthouse",), **own)) == [
         "http://a.org/",
         "http://b.org/",
     ]
-    assert {state.anchors for state in index.scan(TextQuery(words=("nothing",), **own))} == {""}
+    (state,) = index.scan(
+        TextQuery(words=("start",), keys=("org,a)/",), as_of=datetime(2020, 6, 1, tzinfo=UTC))
+    )
+    assert (state.anchors, state.own_anchors) == ("the lighthouse", "start")
+    assert {
+        state.anchors + state.own_anchors for state in index.scan(TextQuery(words=("nothing",), **own))
+    } == {""}
     assert index.anchor([("org,a)/", "", "")]) == 1
     assert urls(index, "lighthouse") == []
 
@@ -312,16 +328,16 @@ def test_what_is_closed_is_neither_shown_nor_counted(index):
             page("http://b.org/", text="old words"),
         ],
     )
-    everything = Closed(prefix="org,example)")
+    everything = ClosedArea(prefix="org,example)")
     assert urls(index, "old", closed=(everything,)) == ["http://b.org/"]
     assert dict(index.find(TextQuery(words=("old",), closed=(everything,))).years) == {2020: 1}
-    folder = Closed(prefix="org,example)/private/")
+    folder = ClosedArea(prefix="org,example)/private/")
     assert set(urls(index, "old", closed=(folder,))) == {
         "http://example.org/",
         "http://example.org/privateer",
         "http://b.org/",
     }
-    but = Closed(prefix="org,example)", but=("org,example)/private",))
+    but = ClosedArea(prefix="org,example)", but=("org,example)/private",))
     assert set(urls(index, "old", closed=(but,))) == {
         "http://example.org/private/x",
         "http://example.org/privateer",
@@ -331,16 +347,16 @@ def test_what_is_closed_is_neither_shown_nor_counted(index):
 
 def test_captures_closed_for_a_time_leave_the_others(index):
     index.add("a", HISTORY)
-    first = Closed(prefix="org,example)", first="20100101000000", last="20111231235959")
-    found = index.find(TextQuery(words=("old",), closed=(first,), sort=Sort.OLDEST))
+    first = ClosedArea(prefix="org,example)", first="20100101000000", last="20111231235959")
+    found = index.find(TextQuery(words=("old",), closed=(first,), sort=SearchSort.OLDEST))
     assert ([hit.timestamp for hit in found.hits], dict(found.years)) == (
         ["20120101000000"],
         {2012: 1, 2016: 1},
     )
     both = (
         first,
-        Closed(prefix="org,", first="20120101000000", last="20130101000000"),
-        Closed(prefix="org,example)/", first="2016" + "0" * 10),
+        ClosedArea(prefix="org,", first="20120101000000", last="20130101000000"),
+        ClosedArea(prefix="org,example)/", first="2016" + "0" * 10),
     )
     found = index.find(TextQuery(words=("old",), closed=both))
     assert (found.pages, list(found.hits), dict(found.years)) == (0, [], {})
@@ -349,5 +365,5 @@ def test_captures_closed_for_a_time_leave_the_others(index):
 
 def test_a_thousand_closed_places(index):
     index.add("a", [page(f"http://{number}.org/") for number in range(20)])
-    closed = tuple(Closed(prefix=f"org,{number})", first="2019" + "0" * 10) for number in range(1, 1001))
+    closed = tuple(ClosedArea(prefix=f"org,{number})", first="2019" + "0" * 10) for number in range(1, 1001))
     assert urls(index, "words", closed=closed) == ["http://0.org/"]

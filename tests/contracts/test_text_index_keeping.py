@@ -7,7 +7,7 @@ import pytest
 
 from text_indexes import HISTORY, page, urls
 from webdepot.model import Capture, Location, RecordKind
-from webdepot.ports import Closed, TextQuery
+from webdepot.ports import ClosedArea, TextQuery
 from webdepot.times import from_timestamp
 from webdepot.url import key as key_of
 
@@ -72,7 +72,7 @@ def test_readers_see_whole_containers_while_one_writes(index):
 
 def test_all_states_are_scanned_page_by_page(index):
     index.add("a", HISTORY + [page(f"http://{number}.org/", text="old words") for number in range(30)])
-    closed = (Closed(prefix="org,7)"), Closed(prefix="org,example)", last="20110101000000"))
+    closed = (ClosedArea(prefix="org,7)"), ClosedArea(prefix="org,example)", last="20110101000000"))
     states = list(index.scan(TextQuery(words=("old",), closed=closed, limit=1, offset=5)))
     assert len(states) == 31
     assert [state.key for state in states] == [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from text_indexes import HISTORY, MAKERS, page, urls
 from webdepot import times
 from webdepot.model import EVERYTHING
-from webdepot.ports import Closed, Sort, TextQuery
+from webdepot.ports import ClosedArea, SearchSort, TextQuery
 from webdepot.times import Period, from_timestamp, period_of
 
 # --- time ---
@@ -66,12 +66,16 @@ def test_order_by_time(index):
             for year in (2005, 2001, 2009)
         ],
     )
-    assert [hit.timestamp[:4] for hit in index.find(TextQuery(words=("words",), sort=Sort.OLDEST)).hits] == [
+    assert [
+        hit.timestamp[:4] for hit in index.find(TextQuery(words=("words",), sort=SearchSort.OLDEST)).hits
+    ] == [
         "2001",
         "2005",
         "2009",
     ]
-    assert [hit.timestamp[:4] for hit in index.find(TextQuery(words=("words",), sort=Sort.NEWEST)).hits] == [
+    assert [
+        hit.timestamp[:4] for hit in index.find(TextQuery(words=("words",), sort=SearchSort.NEWEST)).hits
+    ] == [
         "2009",
         "2005",
         "2001",
@@ -200,7 +204,7 @@ def test_every_answer_is_that_of_the_model(
     index = MAKERS[name](tmp_path_factory.mktemp("model") / "text")
     for number, pages in enumerate(held):
         assert index.add(str(number), pages) == len(pages)
-    closed = (Closed(prefix=shut[0], first=shut[1][0], last=shut[1][1]),) if shut else ()
+    closed = (ClosedArea(prefix=shut[0], first=shut[1][0], last=shut[1][1]),) if shut else ()
     query = TextQuery(
         words=(word,),
         excluded=excluded,

@@ -22,7 +22,7 @@ def demo() -> Iterator[DemoSite]:
 
 @pytest.fixture(scope="module")
 def page(demo: DemoSite) -> Iterator[Page]:
-    """A browser for which every name leads to the sample site."""
+    """A browser for which every host name leads to the sample site."""
     with sync_playwright() as playwright:
         rules = f"--host-resolver-rules=MAP * {demo.address}"
         browser = playwright.chromium.launch(

@@ -1,4 +1,4 @@
-"""The demonstration run on the real services: editions one after the other, nothing twice, nothing half."""
+"""The demonstration run on the real services: editions one after the other, none twice, none incomplete."""
 
 import signal
 import subprocess
@@ -49,7 +49,7 @@ def test_each_edition_is_kept_under_its_own_date(home: Path) -> None:
     assert archive.config.archive.demo
 
 
-def test_what_robots_closes_is_not_harvested_and_what_is_missing_is_told(home: Path) -> None:
+def test_what_robots_closes_is_not_harvested_and_missing_pages_are_recorded(home: Path) -> None:
     with Archive.open(home) as archive:
         assert archive.captures.count(_key("/intern/rooster.html")) == 0
         assert archive.captures.last(_key("/media/waterschap-lurze.svg")).status == 404
@@ -88,19 +88,19 @@ def test_a_second_run_changes_nothing(home: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in files}
     told: list[str] = []
     run(home, told.append, editions=TWO)
-    assert sum("is there already" in line for line in told) == len(TWO)
+    assert sum("already archived" in line for line in told) == len(TWO)
     after = sorted(path for path in (home / "depot").rglob("*") if path.is_file())
     assert {path: path.stat().st_mtime_ns for path in after} == before
     assert any("damast" in line for line in told)
 
 
-def test_an_archive_of_your_own_is_not_touched(tmp_path: Path) -> None:
+def test_an_archive_that_is_not_a_demonstration_is_not_changed(tmp_path: Path) -> None:
     setup.found(tmp_path / "own")
     with pytest.raises(Conflict, match="no"):
         run(tmp_path / "own", lambda line: None, editions=TWO)
 
 
-def test_a_killed_run_is_taken_up(tmp_path: Path) -> None:
+def test_a_killed_run_is_resumed(tmp_path: Path) -> None:
     home = tmp_path / "home"
     program = f"from pathlib import Path; from webdepot.demo import run, site; run.run(Path({str(home)!r}), print, editions=site.EDITIONS[:1])"
     process = subprocess.Popen([sys.executable, "-u", "-c", program], stdout=subprocess.PIPE, text=True)

@@ -129,14 +129,14 @@ def test_xml_is_well_formed_and_the_map_is_a_drawing(served: Served) -> None:
     assert served.edition.name < "2009" or any(host == MAP_HOST for host, _ in served.resources)
 
 
-def test_the_brochure_is_a_sound_pdf_with_text(served: Served) -> None:
+def test_the_brochure_is_a_valid_pdf_with_text(served: Served) -> None:
     with pikepdf.open(io.BytesIO(served.resources[HOST, "/folder.pdf"].body)) as document:
         assert document.check_pdf_syntax() == []
         assert b"Tj" in document.pages[0].Contents.read_bytes()
         assert str(document.docinfo["/Title"])
 
 
-def test_pages_are_encoded_as_their_age_did() -> None:
+def test_pages_are_encoded_as_was_usual_in_their_year() -> None:
     old, new = site.serve(EDITIONS[0]), site.serve(EDITIONS[-1])
     assert "Schritte hinter der Grenze" in _words(old.resources[HOST, "/de/"])
     assert "zwölf".encode("latin-1") in old.resources[HOST, "/de/"].body
@@ -234,7 +234,7 @@ def test_the_server_answers_redirects_missing_pages_and_heads() -> None:
         assert int(headers["Content-Length"]) > 100
 
 
-def test_later_servers_compress_text_for_those_who_take_it() -> None:
+def test_later_servers_compress_text_for_clients_that_accept_it() -> None:
     with DemoSite(EDITIONS[-1]) as demo:
         _, plain_headers, plain = _ask(demo, "/huis.css")
         _, headers, packed = _ask(demo, "/huis.css", accept="gzip, br")

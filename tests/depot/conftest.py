@@ -1,4 +1,4 @@
-"""An archive whose clock stands still, and packages in it."""
+"""An archive with a fixed clock, and packages in it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +9,7 @@ from depot_samples import Clock, content_of
 from webdepot.archive import Archive
 from webdepot.depot import package
 from webdepot.model import Package
-from webdepot.services.depot import audit, deposit
+from webdepot.services.depot import deposit, replication
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def keep_site(archive: Archive, tmp_path: Path) -> Callable[..., Package]:
         facts = package.build(archive.store, content_of(tmp_path, number, **more))
         adopted = deposit.adopt(archive)
         assert [each.id for each in adopted] == [facts.package.id]
-        audit.copy_out(archive, facts.package.id)
+        replication.copy_out(archive, facts.package.id)
         return facts.package
 
     return keep

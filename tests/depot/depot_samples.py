@@ -1,4 +1,4 @@
-"""Packages to keep: made by hand, with real containers, so that a test has one in milliseconds."""
+"""Sample packages with real containers, built directly so that a test has one in milliseconds."""
 
 import asyncio
 import gzip
@@ -58,7 +58,7 @@ def _record(url: str, body: bytes, mime: str, when: datetime) -> bytes:
 def content_of(
     folder: Path, number: int, *, when: datetime = WHEN, collection: str = "news"
 ) -> PackageContent:
-    """All that a package is made of, with one container of a few pages."""
+    """The content of a package, with one container of a few pages."""
     folder = folder / f"work-{number}"
     folder.mkdir(parents=True)
     site = f"https://site-{number}.example/"
@@ -130,7 +130,7 @@ def content_of(
 
 
 class Clock:
-    """Stands still until it is told otherwise."""
+    """A clock that only moves when a test moves it."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
@@ -159,7 +159,7 @@ class Reply:
 
 
 class Portal:
-    """Asks the portal as its server does, without a socket, and keeps its cookies."""
+    """Sends requests to the portal without a socket, and keeps its cookies."""
 
     def __init__(self, app) -> None:
         self.app = app
@@ -185,11 +185,19 @@ class Portal:
             "cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items()),
         }
         scope = {
-            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http", "path": path,
-            "raw_path": quote(path, safe="/:%").encode(), "query_string": query.encode(), "root_path": "",
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": path,
+            "raw_path": quote(path, safe="/:%").encode(),
+            "query_string": query.encode(),
+            "root_path": "",
             "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
-            "client": ("127.0.0.1", 1), "server": ("testserver", 80),
-        }  # fmt: skip
+            "client": ("127.0.0.1", 1),
+            "server": ("testserver", 80),
+        }
         sent: list[dict] = []
 
         async def receive() -> dict:

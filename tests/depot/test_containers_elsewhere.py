@@ -1,4 +1,4 @@
-"""Containers that stay where they are: folders, WACZ, web servers, buckets; moved, missing and unfit ones."""
+"""Containers read in place: folders, WACZ, web servers, buckets; moved, missing and unsuitable files."""
 
 import gzip
 import io
@@ -50,7 +50,7 @@ def packed(path: Path, warc: Path, compression: int = zipfile.ZIP_STORED) -> Pat
 
 
 class Files(BaseHTTPRequestHandler):
-    """A web server that gives parts of one file."""
+    """A web server that supports range requests for one file."""
 
     data = b""
     gives_parts = True
@@ -129,7 +129,7 @@ def test_a_file_that_moved_is_given_again(opened: Archive, warc: Path, tmp_path:
     elsewhere = warc.rename(tmp_path / "new-name.warc.gz")
     with pytest.raises(CorruptData, match=r"old\.warc\.gz cannot be opened"):
         check_pages(opened)
-    with pytest.raises(NotFound, match=r"read in place from .* is not there any more"):
+    with pytest.raises(NotFound, match=r"used in place at .* does not exist any more"):
         opened.container_path("old.warc.gz")
     told = next(check for check in doctor.examine(opened.home) if check.name == "containers")
     assert (told.state, "--in-place" in told.remedy) == ("error", True)
@@ -180,7 +180,7 @@ def test_a_server_without_parts_is_refused_in_words(opened: Archive, files: tupl
     server.gives_parts = False
     report = refer(opened, address)
     assert report.taken is None
-    assert "gives no parts of files" in report.skipped[0]
+    assert "does not support range requests" in report.skipped[0]
     assert "cannot be reached" in refer(opened, "http://127.0.0.1:9/x.warc.gz").skipped[0]
 
 
@@ -212,10 +212,10 @@ def test_what_cannot_be_read_in_place_says_why(opened: Archive, warc: Path, tmp_
     broken = tmp_path / "broken.wacz"
     broken.write_bytes(b"PK\x03\x04" + io.BytesIO(b"x" * 50).read())
     words = {
-        whole: "compressed together",
+        whole: "compressed as one piece",
         text: "text.warc.gz",
-        empty: "no container is in it",
-        broken: "is no WACZ",
+        empty: "contains no container",
+        broken: "is not a readable WACZ",
         packed(tmp_path / "tight.wacz", warc, zipfile.ZIP_DEFLATED): "is compressed or encrypted",
         tmp_path / "nowhere.warc": "there is no such file",
     }

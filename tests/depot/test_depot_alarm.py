@@ -1,4 +1,4 @@
-"""The alarm goes out by letter; a disk that is really full stops nothing but the copy it cannot take."""
+"""Alarms are sent by email; a disk that is really full stops only the copy that does not fit."""
 
 import subprocess
 import sys
@@ -48,11 +48,11 @@ def test_what_is_lost_is_told_by_letter(archive, keep_site, letter_box):  # noqa
         ["bert@example.org"],
     ]
     letter = letter_box.letters[0].message
-    assert "alarm of the depot (1)" in letter["Subject"]
+    assert "depot alarm (1)" in letter["Subject"]
     assert "site-1.warc.gz" in letter.get_content()
     assert acts(archive) == [
-        (Outcome.SUCCESS, "letter to anna@example.org: 1 alarms"),
-        (Outcome.SUCCESS, "letter to bert@example.org: 1 alarms"),
+        (Outcome.SUCCESS, "email to anna@example.org: 1 alarms"),
+        (Outcome.SUCCESS, "email to bert@example.org: 1 alarms"),
     ]
 
 
@@ -73,7 +73,7 @@ from webdepot.archive import Archive
 from webdepot.depot import copies, fixity, holdings, ocfl, package
 from webdepot.depot.copies import CopyState
 from webdepot.errors import NoSpace
-from webdepot.services.depot import audit, deposit
+from webdepot.services.depot import audit, deposit, replication
 
 home, folder, disk = map(Path, sys.argv[1:])
 
@@ -82,12 +82,12 @@ def fill_up(path, left):
     (path / "ballast").write_bytes(bytes(max(0, room.f_bavail * room.f_frsize - left)))
 
 with Archive.open(home, agent="test") as archive:
-    audit.add_place(archive, "second", str(disk / "second"))
+    replication.add_place(archive, "second", str(disk / "second"))
     kept = [package.build(archive.store, content_of(folder, number)).package for number in range(3)]
     deposit.adopt(archive)
-    # The disk of a copy is full: the others go on, the copy waits, nothing half of it can be seen.
+    # The disk of a copy is full: the others continue, the copy waits, nothing incomplete is visible.
     fill_up(disk, 20_000)
-    report = audit.fill(archive)
+    report = replication.fill(archive)
     assert "is full" in report.away["second"], report
     assert report.waiting >= 1, report
     for identifier in ocfl.iter_objects(archive.stores()["second"]):
@@ -95,13 +95,13 @@ with Archive.open(home, agent="test") as archive:
     audited = audit.audit(archive, older_than_days=0)
     assert any("is full" in words for words in audited.alarms), audited.alarms
     (disk / "ballast").unlink()
-    report = audit.fill(archive)
+    report = replication.fill(archive)
     assert (report.waiting, report.away) == (0, {}), report
     with archive.database.reading() as connection:
         for each in kept:
             assert {copy.state for copy in copies.of_package(connection, each.id)} == {CopyState.WHOLE}
 
-# The disk of the depot itself is full: nothing is acknowledged, nothing is lost, and it works when there is room again.
+# The disk of the depot is full: nothing is acknowledged or lost, and it works when there is space again.
 (disk / "depot").mkdir()
 os.rename(home / "depot", home / "old")
 (home / "depot").symlink_to(disk / "depot")

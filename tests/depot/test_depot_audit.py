@@ -1,5 +1,5 @@
-"""Copies in several places: filled, read through, mended; whatever is broken is found, and whatever one good
-copy can mend is mended.
+"""Copies in several places: filled, audited, repaired; all damage is found, and repaired if one good copy is
+left.
 """
 
 import shutil
@@ -18,7 +18,7 @@ from webdepot.depot.store.folder import FolderStore
 from webdepot.depot.tables import copies as table
 from webdepot.errors import Conflict, InputError
 from webdepot.provenance import iter_of
-from webdepot.services.depot import audit
+from webdepot.services.depot import audit, replication
 
 
 def flip(path: Path) -> None:
@@ -42,7 +42,7 @@ def bytes_of(root: Path) -> dict[str, bytes]:
 
 
 def check_tallies(archive) -> None:
-    """The sums kept beside are those of the rows."""
+    """The stored tallies are the sums of the rows."""
     with archive.database.reading() as connection:
         chosen = select(table.c.place, table.c.state, func.count(), func.sum(table.c.size_bytes)).group_by(
             table.c.place, table.c.state
@@ -57,8 +57,8 @@ def check_tallies(archive) -> None:
 def second(archive, keep_site, tmp_path):
     """A package in two places."""
     kept = keep_site(1)
-    audit.add_place(archive, "second", str(tmp_path / "second"))
-    report = audit.fill(archive)
+    replication.add_place(archive, "second", str(tmp_path / "second"))
+    report = replication.fill(archive)
     assert (report.copied, report.waiting) == (1, 0)
     return kept
 
@@ -190,7 +190,7 @@ def test_a_place_that_is_away_is_no_loss_and_catches_up_when_it_is_back(
     clock.days_later(91)
     report = audit.audit(archive)
     assert report.counts == {AuditOutcome.WHOLE: 2, AuditOutcome.AWAY: 1}
-    assert any("second is away" in words for words in report.alarms)
+    assert any("The place second cannot be reached" in alarm for alarm in report.alarms)
     assert list((tmp_path / "second").iterdir()) == []
     with archive.database.reading() as connection:
         assert places.get(connection, "second").away_since == clock()
@@ -226,44 +226,44 @@ def test_the_oldest_are_read_first_and_limits_hold(archive, keep_site, clock):
 
 
 def test_only_one_audit_at_a_time(archive, second):
-    with audit._alone(archive), pytest.raises(Conflict):
+    with replication.locked(archive), pytest.raises(Conflict):
         audit.audit(archive)
 
 
 def test_a_removed_place_keeps_its_files(archive, second, tmp_path):
-    audit.remove_place(archive, "second")
+    replication.remove_place(archive, "second")
     assert bytes_of(tmp_path / "second") == bytes_of(archive.home / "depot")
     with archive.database.reading() as connection:
         assert places.every(connection) == []
         assert [copy.place for copy in copies.of_package(connection, second.id)] == ["main"]
-    audit.add_place(archive, "second", str(tmp_path / "second"))
-    assert audit.fill(archive).size_bytes == 0, "all was there: nothing is copied again"
+    replication.add_place(archive, "second", str(tmp_path / "second"))
+    assert replication.fill(archive).size_bytes == 0, "all was there: nothing is copied again"
 
 
 @pytest.mark.parametrize("name", ["main", "Second", "", "a b", "../x", "x" * 41])
 def test_names_that_are_none(archive, tmp_path, name):
     with pytest.raises(InputError):
-        audit.add_place(archive, name, str(tmp_path / "x"))
+        replication.add_place(archive, name, str(tmp_path / "x"))
 
 
 @pytest.mark.parametrize("address", ["s3://key:secret@bucket/x", "s3://bucket?secret_key=x", "s3:///x"])
 def test_addresses_hold_no_secrets(archive, address):
     with pytest.raises(InputError):
-        audit.add_place(archive, "vault", address)
+        replication.add_place(archive, "vault", address)
 
 
 def test_a_place_laid_out_otherwise_is_refused(archive, tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "ocfl_layout.json").write_text('{"extension": "0002-flat-direct-storage-layout"}')
     with pytest.raises(Conflict):
-        audit.add_place(archive, "other", str(tmp_path / "other"))
+        replication.add_place(archive, "other", str(tmp_path / "other"))
 
 
 def test_an_interrupted_fill_goes_on(archive, keep_site, tmp_path):
     for number in range(1, 4):
         keep_site(number)
-    audit.add_place(archive, "second", str(tmp_path / "second"))
-    # What a killed copy leaves: a part of the content, no inventory.
+    replication.add_place(archive, "second", str(tmp_path / "second"))
+    # An interrupted copy leaves a part of the content and no inventory.
     shutil.copytree(archive.home / "depot", tmp_path / "second", dirs_exist_ok=True)
     left = [
         path
@@ -273,7 +273,7 @@ def test_an_interrupted_fill_goes_on(archive, keep_site, tmp_path):
     for path in left:
         path.unlink()
     flip(next((tmp_path / "second").rglob("*.warc.gz")))
-    report = audit.fill(archive)
+    report = replication.fill(archive)
     assert report.copied == 3
     assert bytes_of(tmp_path / "second") == bytes_of(archive.home / "depot")
 

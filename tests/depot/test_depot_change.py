@@ -1,4 +1,4 @@
-"""Withdrawal with its tombstone, holds, migration: what may change, and what stays."""
+"""Withdrawal with its tombstone, holds, migration: what may change and what must stay."""
 
 import io
 
@@ -15,20 +15,23 @@ from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import ConfigError, InputError, NotFound, NotPermitted
 from webdepot.provenance import iter_of
 from webdepot.services import pipeline
-from webdepot.services.access import replay, search
+from webdepot.services.access import lookup, replay, search
 from webdepot.services.admin import rebuild
-from webdepot.services.depot import audit, format_migration, withdrawal
+from webdepot.services.depot import format_migration, replication, withdrawal
 from webdepot.services.intake import submissions
 from webdepot.web.app import build_portal, build_replay
 
-XBM = b"#define x_width 8\n#define x_height 8\nstatic char x_bits[] = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80};\n"
+XBM = (
+    b"#define x_width 8\n#define x_height 8\n"
+    b"static char x_bits[] = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80};\n"
+)
 PAGES = {"https://x.example/": b"<!doctype html><title>X</title><p>The windmill <img src=a.xbm>."}
 
 
 @pytest.fixture
 def kept(archive, tmp_path):
-    """A real package with words to find, in two places."""
-    audit.add_place(archive, "second", str(tmp_path / "second"))
+    """A real package with searchable text, in two places."""
+    replication.add_place(archive, "second", str(tmp_path / "second"))
     write_warc(tmp_path / "x.warc.gz", PAGES)
     report = pipeline.import_files(archive, [tmp_path / "x.warc.gz"], collection="news")
     assert report.taken is not None
@@ -65,7 +68,7 @@ def test_a_withdrawn_package_is_gone_everywhere_but_for_its_tombstone(archive, k
 def test_a_rebuild_and_a_partner_do_not_bring_it_back(archive, kept, tmp_path):
     from webdepot.services.depot import export
 
-    export.export(archive, kept.id, export.Form.BAGIT, tmp_path / "bag")
+    export.export(archive, kept.id, export.PackageForm.BAGIT, tmp_path / "bag")
     withdrawal.withdraw(archive, kept.id, reason="Court order", approved_by="Piet")
     refused = submissions.receive(archive, tmp_path / "bag", collection="x")
     assert "was withdrawn" in refused.receipt.reasons[0]
@@ -90,7 +93,7 @@ def test_a_place_that_is_away_is_cleared_by_the_next_audit(archive, kept, tmp_pa
     (tmp_path / "unmounted").rename(tmp_path / "second")
     assert withdrawal.finish_waiting(archive) == 0
     assert not list((tmp_path / "second" / layout.folder_of(kept.id)).rglob("*"))
-    audit.fill(archive)
+    replication.fill(archive)
     assert tombstone.read(FolderStore(tmp_path / "second"), kept.id).reason == "x"
 
 
@@ -117,7 +120,7 @@ def test_retention_and_dated_holds_end_by_themselves(archive, keep_site, clock):
         from webdepot.depot import holds
 
         assert (
-            holds.standing(
+            holds.active(
                 connection, package=kept.id, collection="news", stored_at=kept.stored_at, now=clock()
             )
             == []
@@ -127,7 +130,7 @@ def test_retention_and_dated_holds_end_by_themselves(archive, keep_site, clock):
 
 
 def test_an_old_picture_is_kept_as_png_too(archive, tmp_path):
-    audit.add_place(archive, "second", str(tmp_path / "second"))
+    replication.add_place(archive, "second", str(tmp_path / "second"))
     write_warc(
         tmp_path / "x.warc.gz",
         {"https://x.example/a.xbm": XBM, "https://x.example/b.xbm": b"#define broken"},
@@ -162,7 +165,7 @@ def test_an_old_picture_is_kept_as_png_too(archive, tmp_path):
         assert (picture.format, picture.size) == ("PNG", (8, 8))
         black = {(x, y) for x in range(8) for y in range(8) if picture.getpixel((x, y)) == 0}
         assert black == {(number, number) for number in range(8)}, "a diagonal"
-    capture = replay.find_closest(archive, "https://x.example/a.xbm", "2024", collection="all", reader=ANYONE)
+    capture = lookup.find_closest(archive, "https://x.example/a.xbm", "2024", collection="all", reader=ANYONE)
     assert capture.mime == "image/x-xbitmap", "a conversion is no other version of the address"
     assert archive.captures.count(capture.key) == 1
     opened = replay.open_conversion(

@@ -1,4 +1,4 @@
-"""The commands as a person types them: exit codes, JSON, words."""
+"""The commands as a person types them: exit codes, JSON, messages."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ from webdepot.cli.main import main
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    """The program's own entrance, in this process: starting Python thirty times would take a minute."""
+    """Run the program in this process: starting Python thirty times would take a minute."""
 
     def call(*arguments: object, status: int = 0, home: str = "home") -> list[dict]:
         monkeypatch.setattr(

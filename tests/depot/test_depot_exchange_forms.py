@@ -1,5 +1,5 @@
-"""Packages out as bags, WACZ, ZIP and OCFL, judged by other tools; submissions in, checked, taken once, or
-refused with their reasons.
+"""Packages exported as bags, WACZ, ZIP and OCFL and checked by other tools; submissions taken in once, or
+refused with reasons.
 """
 
 import io
@@ -24,8 +24,8 @@ from webdepot.depot.bundle.submission import SubmissionKind, SubmissionState
 from webdepot.errors import Conflict, CorruptData, InputError, NotFound
 from webdepot.provenance import iter_of
 from webdepot.services.admin import setup
-from webdepot.services.depot import audit, export
-from webdepot.services.depot.export import Form
+from webdepot.services.depot import export, replication
+from webdepot.services.depot.export import PackageForm
 from webdepot.services.intake import submissions
 
 PAGES = {"https://x.example/": b"<!doctype html><title>X</title><p>The windmill."}
@@ -48,7 +48,7 @@ def logical(archive: Archive, identifier: str) -> dict[str, bytes]:
 
 def test_a_bag_is_valid_by_the_judge_and_holds_everything(archive, keep_site, tmp_path):
     kept = keep_site(1)
-    done = export.export(archive, kept.urn, Form.BAGIT, tmp_path / "out" / "bag")
+    done = export.export(archive, kept.urn, PackageForm.BAGIT, tmp_path / "out" / "bag")
     made = bagit.Bag(str(tmp_path / "out" / "bag"))
     made.validate()
     assert made.info["External-Identifier"] == kept.urn
@@ -56,22 +56,22 @@ def test_a_bag_is_valid_by_the_judge_and_holds_everything(archive, keep_site, tm
     assert done.size_bytes == sum(map(len, logical(archive, kept.id).values()))
     assert list(bag.check(tmp_path / "out" / "bag")) == []
     with pytest.raises(Conflict):
-        export.export(archive, kept.id, Form.BAGIT, tmp_path / "out" / "bag")
+        export.export(archive, kept.id, PackageForm.BAGIT, tmp_path / "out" / "bag")
 
 
 def test_a_zip_and_an_ocfl_root(archive, keep_site, tmp_path):
     kept = keep_site(1)
-    export.export(archive, kept.id, Form.ZIP, tmp_path / "a.zip")
+    export.export(archive, kept.id, PackageForm.ZIP, tmp_path / "a.zip")
     with zipfile.ZipFile(tmp_path / "a.zip") as made:
         assert made.testzip() is None
         assert {name: made.read(name) for name in made.namelist()} == logical(archive, kept.id)
-    export.export(archive, kept.id, Form.OCFL, tmp_path / "root")
+    export.export(archive, kept.id, PackageForm.OCFL, tmp_path / "root")
     assert judge.StorageRoot(root=str(tmp_path / "root")).validate(validate_objects=True)
 
 
 def test_a_wacz_has_containers_index_and_pages_by_their_digests(archive, keep_site, tmp_path):
     kept = keep_site(1)
-    export.export(archive, kept.id, Form.WACZ, tmp_path / "a.wacz")
+    export.export(archive, kept.id, PackageForm.WACZ, tmp_path / "a.wacz")
     with zipfile.ZipFile(tmp_path / "a.wacz") as made:
         described = json.loads(made.read("datapackage.json"))
         names = {each["path"] for each in described["resources"]}
@@ -87,7 +87,7 @@ def test_a_wacz_has_containers_index_and_pages_by_their_digests(archive, keep_si
             ]
             assert record == facts["url"]
         assert len(made.read("pages/pages.jsonl").decode().splitlines()) == 1 + len(lines)
-    assert export.export(archive, kept.id, Form.WACZ, tmp_path / "b.wacz").size_bytes > 0
+    assert export.export(archive, kept.id, PackageForm.WACZ, tmp_path / "b.wacz").size_bytes > 0
     assert (tmp_path / "a.wacz").read_bytes() == (tmp_path / "b.wacz").read_bytes()
 
 
@@ -97,19 +97,19 @@ def test_an_export_from_a_damaged_main_place_comes_from_another_or_not_at_all(ar
     good = container.read_bytes()
     container.write_bytes(b"x" + good[1:])
     with pytest.raises(CorruptData):
-        export.export(archive, kept.id, Form.BAGIT, tmp_path / "bag")
+        export.export(archive, kept.id, PackageForm.BAGIT, tmp_path / "bag")
     assert not (tmp_path / "bag").exists()
     container.write_bytes(good)
-    audit.add_place(archive, "second", str(tmp_path / "second"))
-    audit.fill(archive)
+    replication.add_place(archive, "second", str(tmp_path / "second"))
+    replication.fill(archive)
     container.write_bytes(b"x" + good[1:])
-    assert export.export(archive, kept.id, Form.BAGIT, tmp_path / "bag").place == "second"
+    assert export.export(archive, kept.id, PackageForm.BAGIT, tmp_path / "bag").place == "second"
     bagit.Bag(str(tmp_path / "bag")).validate()
 
 
 def test_what_is_not_there(archive, tmp_path):
     with pytest.raises(NotFound):
-        export.export(archive, "urn:none", Form.ZIP, tmp_path / "x.zip")
+        export.export(archive, "urn:none", PackageForm.ZIP, tmp_path / "x.zip")
     with pytest.raises(InputError):
         submissions.receive(archive, tmp_path / "none", collection="x")
 
@@ -159,9 +159,9 @@ def test_packages_travel_from_archive_to_archive_unchanged(archive, keep_site, t
     """As bag, ZIP or OCFL: the receiver has the same package under the same identifier, and the same rows."""
     kept = keep_site(1)
     for form, kind in (
-        (Form.BAGIT, SubmissionKind.PACKAGE),
-        (Form.ZIP, SubmissionKind.PACKAGE),
-        (Form.OCFL, SubmissionKind.OCFL),
+        (PackageForm.BAGIT, SubmissionKind.PACKAGE),
+        (PackageForm.ZIP, SubmissionKind.PACKAGE),
+        (PackageForm.OCFL, SubmissionKind.OCFL),
     ):
         target = tmp_path / form.value
         export.export(archive, kept.id, form, target)
@@ -182,7 +182,7 @@ def test_packages_travel_from_archive_to_archive_unchanged(archive, keep_site, t
 
 
 def test_a_wacz_comes_back(archive, keep_site, tmp_path):
-    export.export(archive, keep_site(1).id, Form.WACZ, tmp_path / "a.wacz")
+    export.export(archive, keep_site(1).id, PackageForm.WACZ, tmp_path / "a.wacz")
     setup.found(tmp_path / "other")
     with Archive.open(tmp_path / "other", agent="receiver") as other:
         done = submissions.receive(other, tmp_path / "a.wacz", collection="partner")
@@ -277,11 +277,12 @@ def test_bombs_links_and_broken_zips_are_refused(archive, tmp_path):
 def test_the_virus_scanner_has_a_word(archive, bagged, tmp_path):
     scanner = tmp_path / "scanner"
     scanner.write_text(
-        f"#!{sys.executable}\nimport pathlib, sys\nprint('Eicar found')\nsys.exit(int(pathlib.Path('{tmp_path}/answer').read_text()))"
+        f"#!{sys.executable}\nimport pathlib, sys\nprint('Eicar found')\n"
+        f"sys.exit(int(pathlib.Path('{tmp_path}/answer').read_text()))"
     )
     scanner.chmod(0o755)
     object.__setattr__(archive.config.depot, "virus_scanner", str(scanner))
-    for answer, words in (("1", "found something: Eicar found"), ("2", "failed with exit 2")):
+    for answer, words in (("1", "found something: Eicar found"), ("2", "failed with exit status 2")):
         (tmp_path / "answer").write_text(answer)
         assert words in submissions.receive(archive, bagged, collection="x").receipt.reasons[0]
     (tmp_path / "answer").write_text("0")
@@ -301,7 +302,7 @@ def test_one_unreadable_container_refuses_all(archive, tmp_path):
     write_warc(folder / "good.warc.gz", PAGES)
     (folder / "bad.warc.gz").write_bytes(b"no container at all")
     done = submissions.receive(archive, folder, collection="x")
-    assert done.receipt.reasons == ("bad.warc.gz holds no whole record",)
+    assert done.receipt.reasons == ("bad.warc.gz contains no complete record",)
     assert archive.captures.total() == 0
     (folder / "bad.warc.gz").unlink()
     assert submissions.receive(archive, folder, collection="x").receipt.kind is SubmissionKind.FOLDER

@@ -1,4 +1,4 @@
-"""What only a folder store does: nameless files, refusals of the disk, links."""
+"""What is special to a folder store: files without a name, disk errors, links."""
 
 import errno
 import io
@@ -35,7 +35,7 @@ def test_unfinished_files_are_not_listed(tmp_path):
 
 
 def test_a_disk_that_takes_no_more(tmp_path):
-    """The limit on file sizes stands in for a full disk: the kernel refuses in the middle of the write."""
+    """A limit on file sizes simulates a full disk: the kernel refuses in the middle of the write."""
     script = f"""
         import io, resource
         from pathlib import Path
@@ -52,7 +52,7 @@ def test_a_disk_that_takes_no_more(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
     )
-    assert "large was not written and nothing was lost" in done.stdout
+    assert "large was not written, and nothing was lost" in done.stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == ["small"]
 
 

@@ -1,6 +1,4 @@
-"""kill -9 in the middle of keeping, copying, auditing and repairing: nothing acknowledged is lost, and the
-log tells the truth.
-"""
+"""kill -9 during deposit, copy, audit and repair: nothing acknowledged is lost, and the log is true."""
 
 import os
 import random
@@ -16,13 +14,13 @@ from webdepot.depot import copies, fixity, holdings, ocfl, package
 from webdepot.depot.copies import CopyState
 from webdepot.depot.store.folder import FolderStore
 from webdepot.provenance import iter_of
-from webdepot.services.depot import audit, deposit
+from webdepot.services.depot import audit, deposit, replication
 
 KILLS = 30
 
 
 def work(home: Path, folder: Path, acknowledged: Path) -> None:
-    """What a busy archive does, until it is killed: keep, copy, spoil, audit."""
+    """The work of a busy archive until it is killed: deposit, copy, damage, audit."""
     chance = random.Random()
     with Archive.open(home, agent="worker") as archive:
         while True:
@@ -35,7 +33,7 @@ def work(home: Path, folder: Path, acknowledged: Path) -> None:
                 log.write(f"{facts.package.id} {content.containers[0].sha256}\n")
                 log.flush()
                 os.fsync(log.fileno())
-            audit.fill(archive)
+            replication.fill(archive)
             victim = chance.choice(acknowledged.read_text().split("\n")[:-1]).partition(" ")[0]
             spoiled = files_of(folder / "second", victim)
             if spoiled:
@@ -49,7 +47,7 @@ def test_killed_at_any_moment_nothing_acknowledged_is_lost(home, tmp_path):
     acknowledged = tmp_path / "acknowledged"
     acknowledged.touch()
     with Archive.open(home) as archive:
-        audit.add_place(archive, "second", str(tmp_path / "second"))
+        replication.add_place(archive, "second", str(tmp_path / "second"))
     chance = random.Random(7)
     turn_s = 0.0
     for number in range(KILLS):
@@ -60,11 +58,11 @@ def test_killed_at_any_moment_nothing_acknowledged_is_lost(home, tmp_path):
                 work(home, tmp_path, acknowledged)
             finally:
                 os._exit(1)
-        if number == 0:  # how long one turn of the work takes here and now
+        if number == 0:  # measure how long one round of the work takes on this machine
             while not acknowledged.stat().st_size and os.waitpid(child, os.WNOHANG) == (0, 0):
                 time.sleep(0.005)
             turn_s = time.monotonic() - begun_s
-        time.sleep(chance.uniform(0.0, 2 * turn_s))  # the moment of the blow is what is tested
+        time.sleep(chance.uniform(0.0, 2 * turn_s))  # the kill must come at an arbitrary moment
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         assert os.WIFSIGNALED(status), "it was killed; it did not fail by itself"

@@ -1,6 +1,4 @@
-"""METS and PREMIS of packages: valid by their schemas, true to the files, bounded however many records there
-are.
-"""
+"""METS and PREMIS of packages: valid, complete, and of limited size however many records there are."""
 
 import hashlib
 import os
@@ -23,7 +21,7 @@ NS = {"mets": mets.METS, "premis": premis.PREMIS, "xlink": mets.XLINK}
 
 
 def schema(name: str) -> etree.XMLSchema | None:
-    """From the folder that WEBDEPOT_SCHEMAS names; the project keeps no copy of the schemas."""
+    """From the folder in WEBDEPOT_SCHEMAS; the project has no copy of the schemas."""
     folder = os.environ.get("WEBDEPOT_SCHEMAS")
     if not folder:
         return None
@@ -63,7 +61,7 @@ def read(store, facts, path: str) -> bytes:
 
 
 def check_package(store, facts) -> tuple[etree._Element, etree._Element]:
-    """Both are valid, and name every file of the package with its size and digest."""
+    """Both are valid, and list every file of the package with its size and digest."""
     contents, objects = (
         check("mets", read(store, facts, package.METS)),
         check("premis", read(store, facts, package.PREMIS)),

@@ -1,8 +1,8 @@
-"""A depot in two places against a plain dictionary: put, version, damage, lose, audit, withdraw, rebuild, in
-any order.
+"""A depot in two places compared with a plain dictionary: put, version, damage, lose, audit, withdraw,
+rebuild, in any order.
 
-The law: whatever one place still has whole is whole everywhere after an audit; what no place has is reported
-lost, never more, never less.
+Invariant: what one place still has whole is whole everywhere after an audit; exactly what no place has is
+reported as lost.
 """
 
 import shutil
@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from webdepot.depot import copying, fixity, layout, ocfl
+from webdepot.depot import fixity, layout, ocfl, ocfl_verification, replication
 from webdepot.depot.fixity import AuditOutcome
 from webdepot.depot.store.folder import FolderStore
 from webdepot.model import PackageId
@@ -27,7 +27,7 @@ numbers = st.integers(0, 2)
 
 
 class Depot(RuleBasedStateMachine):
-    """Objects whose identifiers are no packages, so that the bytes alone count."""
+    """Objects that are not packages, so that only the bytes count."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,8 +44,8 @@ class Depot(RuleBasedStateMachine):
 
     @rule(number=numbers, files=st.dictionaries(names, contents, min_size=1, max_size=3))
     def put(self, number: int, files: dict[str, bytes]) -> None:
-        """A first or a further version, written to the main place and copied to the other; damage is mended
-        before, as the service does.
+        """Write a first or further version to the main place and copy it to the other; damage is repaired
+        first, as the service does.
         """
         identifier = self.id_of(number)
         if identifier in self.model:
@@ -58,7 +58,7 @@ class Depot(RuleBasedStateMachine):
         self.model[identifier] = self.model.get(identifier, {}) | files
         self.known[identifier] = inventory.sha256
         self.versions[identifier] = inventory.head
-        assert not copying.bring(self.stores["second"], {"main": self.stores["main"]}, inventory).lost
+        assert not replication.replicate(self.stores["second"], {"main": self.stores["main"]}, inventory).lost
 
     @precondition(lambda self: self.model)
     @rule(
@@ -114,7 +114,7 @@ class Depot(RuleBasedStateMachine):
             for place in PLACES:
                 assert self.content(place, identifier) == self.model[identifier]
                 assert not list(
-                    ocfl.verify_against(
+                    ocfl_verification.verify_against(
                         self.stores[place], ocfl.read_inventory(self.stores[place], identifier)
                     )
                 )
@@ -127,15 +127,17 @@ class Depot(RuleBasedStateMachine):
     def withdraw(self, number: int) -> None:
         identifier = self.id_of(number)
         for store in self.stores.values():
-            copying.remove(store, identifier)
+            replication.remove(store, identifier)
         assert not any(self.files(place, identifier) for place in PLACES)
         self.forget(identifier)
 
     @rule(place=st.sampled_from(PLACES))
     def rebuild(self, place: str) -> None:
-        """From one place alone: what it shows whole is what was put."""
+        """From one place alone: every object that it shows as whole is what was put."""
         for identifier in ocfl.iter_objects(self.stores[place]):
-            if identifier in self.model and not list(ocfl.verify(self.stores[place], identifier)):
+            if identifier in self.model and not list(
+                ocfl_verification.verify(self.stores[place], identifier)
+            ):
                 inventory = ocfl.read_inventory(self.stores[place], identifier)
                 if inventory.sha256 == self.known[identifier]:
                     assert self.content(place, identifier) == self.model[identifier]
@@ -166,8 +168,8 @@ class Depot(RuleBasedStateMachine):
         return found
 
     def whole_somewhere(self, identifier: str) -> bool:
-        """By plain means: an inventory with the right bytes in one of its places, and each content file good
-        in some place.
+        """Computed independently: an inventory with the right bytes in one of its places, and each content
+        file good in some place.
         """
         inventory = None
         for place in PLACES:
@@ -201,7 +203,7 @@ class Depot(RuleBasedStateMachine):
         return True
 
     def is_found(self, identifier: str) -> bool:
-        """Whether some place proves the newest inventory in the way the audit looks for it."""
+        """Whether some place has the newest inventory with a proof that the audit accepts."""
         return any(
             found.sha256 == self.known[identifier]
             for store in self.stores.values()

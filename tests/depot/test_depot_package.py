@@ -1,4 +1,4 @@
-"""A package goes in, proves itself, and gives everything back to an empty machine."""
+"""A package is deposited, verified, and restores everything on an empty machine."""
 
 import gzip
 import hashlib
@@ -264,9 +264,9 @@ def test_rows_of_packages_in_the_database(store, content, tmp_path):
 
 
 def test_each_line_vouches_for_the_one_before():
-    log = chain.extended(b"", EVENTS)
-    assert chain.extended(log, EVENTS) == log
-    longer = chain.extended(log, [replace(EVENTS[0], action="audited")])
+    log = chain.extend(b"", EVENTS)
+    assert chain.extend(log, EVENTS) == log
+    longer = chain.extend(log, [replace(EVENTS[0], action="audited")])
     assert longer.startswith(log)
     lines = longer.splitlines(keepends=True)
     assert list(chain.check(io.BytesIO(longer), subject="x")) == []
@@ -298,7 +298,7 @@ def test_each_line_vouches_for_the_one_before():
 )
 @settings(max_examples=50, deadline=None)
 def test_any_events_come_back(events):
-    log = chain.extended(b"", events)
+    log = chain.extend(b"", events)
     assert list(chain.read(io.BytesIO(log), where="x")) == events
     assert list(chain.check(io.BytesIO(log), subject="x")) == []
 

@@ -11,7 +11,7 @@ from webdepot import accounts
 from webdepot.accounts import Role
 from webdepot.depot.copies import CopyState
 from webdepot.errors import CorruptData
-from webdepot.services.depot import audit, status
+from webdepot.services.depot import audit, replication, status
 from webdepot.web.app import build_portal
 
 PATHS = ("/depot", "/depot/packages", "/depot/report.json")
@@ -44,13 +44,13 @@ def test_an_empty_depot_has_pages(portal, language):
 
 @pytest.mark.parametrize(
     ("language", "whole", "damaged"),
-    [("en", "whole", "damaged"), ("nl", "heel", "beschadigd"), ("de", "heil", "beschädigt")],
+    [("en", "whole", "damaged"), ("nl", "intact", "beschadigd"), ("de", "intakt", "beschädigt")],
 )
 def test_packages_copies_events_and_the_alarm(portal, archive, keep_site, tmp_path, language, whole, damaged):
     sign_in(portal)
     kept = [keep_site(number) for number in range(1, 4)]
-    audit.add_place(archive, "second", str(tmp_path / "second"))
-    audit.fill(archive)
+    replication.add_place(archive, "second", str(tmp_path / "second"))
+    replication.fill(archive)
     page = portal.get("/depot", params={"lang": language}).text
     assert 'role="alert"' not in page
     assert f"4 {whole}" in page or f"3 {whole}" in page
@@ -107,8 +107,8 @@ def test_levels_are_not_claimed_beyond_what_is_true(archive, keep_site, tmp_path
     keep_site(1)
     levels = {level.area: level.level for level in status.status(archive).levels}
     assert levels["storage"] == levels["integrity"] == levels["metadata"] == 0
-    audit.add_place(archive, "second", str(tmp_path / "second"))
-    audit.fill(archive)
+    replication.add_place(archive, "second", str(tmp_path / "second"))
+    replication.fill(archive)
     object.__setattr__(archive.config.depot, "virus_scanner", "true")
     levels = {level.area: level.level for level in status.status(archive).levels}
     assert (levels["storage"], levels["integrity"], levels["metadata"]) == (1, 4, 4)

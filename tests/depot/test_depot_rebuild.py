@@ -1,6 +1,4 @@
-"""Everything but the depot is lost; it comes back: the same search results, the same bytes, the same
-catalogue.
-"""
+"""Everything except the depot is lost and rebuilt: same search results, same bytes, same catalogue."""
 
 import shutil
 from pathlib import Path
@@ -18,20 +16,20 @@ from webdepot.errors import Conflict, InputError
 from webdepot.services import pipeline
 from webdepot.services.access import replay, search
 from webdepot.services.admin import rebuild, setup
-from webdepot.services.depot import audit
+from webdepot.services.depot import audit, replication
 
 PAGES = {
-    "https://museum.example/": b"<!doctype html><title>Museum</title><p>The windmill exhibition opens in spring.",
-    "https://museum.example/mill": b"<!doctype html><title>The mill</title><p>A windmill of 1742 with four sails.",
+    "https://museum.example/": b"<!doctype html><title>Museum</title>"
+    b"<p>The windmill exhibition opens in spring.",
+    "https://museum.example/mill": b"<!doctype html><title>The mill</title>"
+    b"<p>A windmill of 1742 with four sails.",
     "https://museum.example/tram": b"<!doctype html><title>The tram</title><p>The steam tram.",
 }
 _CHANGING = {"alembic_version", "sessions", "depot_growth"}
 
 
 def catalogue(archive: Archive) -> dict[str, list[tuple]]:
-    """Every row of every table but what a rebuild may change: the numbers of events and when something was
-    last looked at.
-    """
+    """Every row of every table, without what a rebuild may change: numbers of events and dates of checks."""
     known = MetaData()
     found = {}
     with archive.database.reading() as connection:
@@ -53,7 +51,7 @@ def catalogue(archive: Archive) -> dict[str, list[tuple]]:
 
 
 def answers(archive: Archive) -> list[object]:
-    """What readers see."""
+    """The search results and pages that readers see."""
     seen: list[object] = []
     for text in ("windmill", '"steam tram"', "nothing"):
         page = search.search(archive, text, reader=ANYONE)
@@ -76,16 +74,16 @@ def filled(home: Path, tmp_path: Path) -> Path:
         assert report.taken is not None
         assert report.taken.package is not None
         accounts.add(archive.database, "piet", "a long password", [Role.CURATOR], archive.clock())
-        audit.add_place(archive, "second", str(tmp_path / "second"))
+        replication.add_place(archive, "second", str(tmp_path / "second"))
         assert audit.audit(archive, older_than_days=0).alarms == []
-        assert audit.write_register(archive), "the audit itself made events"
+        assert replication.write_register(archive), "the audit itself made events"
     return home
 
 
 @pytest.mark.parametrize("place", ["main", "second"])
 def test_rebuilt_on_an_empty_machine_all_is_as_it_was(filled, tmp_path, place):
     with Archive.open(filled) as archive:
-        audit.fill(archive)
+        replication.fill(archive)
         before, seen = catalogue(archive), answers(archive)
     depot = tmp_path / "rescued"
     (filled / "depot" if place == "main" else tmp_path / "second").rename(depot)
@@ -99,11 +97,8 @@ def test_rebuilt_on_an_empty_machine_all_is_as_it_was(filled, tmp_path, place):
         assert answers(archive) == seen
         after = catalogue(archive)
         for name in before:
-            if name in (
-                "copies",
-                "copy_tallies",
-                "events",
-            ):  # what the other place has must be looked at again
+            # The copies in the other place must be checked again.
+            if name in ("copies", "copy_tallies", "events"):
                 continue
             assert after[name] == before[name], name
         assert set(before["events"]) <= set(after["events"]) | {
@@ -161,7 +156,7 @@ def test_the_register_holds_no_secrets(filled):
 def test_a_register_that_says_nothing_new_adds_no_version(filled):
     with Archive.open(filled) as archive:
         before = ocfl.read_inventory(archive.store, register.id_of(archive.clock().year)).head
-        assert not audit.write_register(archive)
+        assert not replication.write_register(archive)
         assert ocfl.read_inventory(archive.store, register.id_of(archive.clock().year)).head == before
 
 

@@ -1,4 +1,4 @@
-"""Copies on real S3: filled, audited, mended; a server without conditional writes; one that fails and lies;
+"""Copies on real S3: filled, audited, repaired; a server without conditional writes; one that fails and lies;
 keys that cannot delete.
 """
 
@@ -21,7 +21,7 @@ from webdepot.errors import NotPermitted, RemoteError
 from webdepot.services import pipeline
 from webdepot.services.access import replay
 from webdepot.services.admin import setup
-from webdepot.services.depot import audit, withdrawal
+from webdepot.services.depot import audit, replication, withdrawal
 
 
 @pytest.fixture
@@ -41,9 +41,9 @@ def test_a_copy_in_a_bucket_is_whole_is_damaged_and_is_mended(request, archive, 
     server = request.getfixturevalue(kind)
     kept = keep_site(1)
     address = server.new_address()
-    place = audit.add_place(archive, "cloud", address)
+    place = replication.add_place(archive, "cloud", address)
     assert place.refuses_overwriting is (kind == "seaweed")
-    assert audit.fill(archive).copied == 1
+    assert replication.fill(archive).copied == 1
     store = places.open_store("cloud", address)
     assert not list(fixity.verify_package(store, kept.id))
     client = server.client()
@@ -65,7 +65,7 @@ def test_a_copy_in_a_bucket_is_whole_is_damaged_and_is_mended(request, archive, 
 
 
 def test_the_main_place_in_a_bucket_indexing_and_replay_go_on(tmp_path, seaweed, keys):
-    """Nothing of the depot is on this machine; a page opens by reading its part of the container."""
+    """Nothing of the depot is on this machine; a page is opened by reading its part of the container."""
     home = tmp_path / "home"
     setup.found(home, settings=f'[depot]\nplace = "{seaweed.new_address()}"\n')
     pages = {
@@ -82,8 +82,8 @@ def test_the_main_place_in_a_bucket_indexing_and_replay_go_on(tmp_path, seaweed,
             opened = replay.open_capture(archive, url, "20240517123001", collection="all", reader=ANYONE)
             assert opened.payload.read() == body
             opened.close()
-        audit.add_place(archive, "local", str(tmp_path / "local"))
-        assert audit.fill(archive).copied == 1
+        replication.add_place(archive, "local", str(tmp_path / "local"))
+        assert replication.fill(archive).copied == 1
         assert audit.audit(archive, older_than_days=0).alarms == []
         assert report.taken.package is not None
         done = withdrawal.withdraw(archive, report.taken.package.id, reason="court", approved_by="Piet")
@@ -92,7 +92,7 @@ def test_the_main_place_in_a_bucket_indexing_and_replay_go_on(tmp_path, seaweed,
 
 
 class Flaky:
-    """Between us and the server: fails, throttles, breaks off and hides keys from lists, by turns."""
+    """A proxy before the server that fails, throttles, breaks off and hides keys from lists, in turn."""
 
     def __init__(self, endpoint: str) -> None:
         target = urlsplit(endpoint)
@@ -129,7 +129,7 @@ class Flaky:
                 connection.close()
 
             def stale(self, data: bytes) -> bytes:
-                """A list that does not know of anything yet."""
+                """A stale list, without any key."""
                 start, stop = data.find(b"<Contents>"), data.rfind(b"</Contents>")
                 return data[:start] + data[stop + len(b"</Contents>") :] if start >= 0 else data
 
@@ -174,8 +174,8 @@ def flaky(seaweed) -> Iterator[Flaky]:
 def test_a_server_that_fails_throttles_and_shows_stale_lists(archive, keep_site, seaweed, flaky, keys, clock):
     kept = [keep_site(number) for number in range(1, 4)]
     address = f"s3://{seaweed.bucket}/{seaweed.new_prefix()}?endpoint={flaky.endpoint}"
-    audit.add_place(archive, "flaky", address)
-    while audit.fill(archive).waiting:
+    replication.add_place(archive, "flaky", address)
+    while replication.fill(archive).waiting:
         pass
     assert audit.audit(archive, packages=[each.id for each in kept]).counts == {AuditOutcome.WHOLE: 6}
     flaky.away = True
@@ -198,7 +198,7 @@ def test_a_server_that_fails_throttles_and_shows_stale_lists(archive, keep_site,
 def test_a_package_is_written_through_stale_lists_after_an_interrupted_try(
     archive, seaweed, flaky, keys, tmp_path
 ):
-    """The first try left content that the list does not show: the second must not fail on it, nor keep it."""
+    """An interrupted write left content that the list does not show: repeating it must overwrite it."""
     store = places.open_store(
         "flaky", f"s3://{seaweed.bucket}/{seaweed.new_prefix()}?endpoint={flaky.endpoint}"
     )
@@ -214,13 +214,11 @@ def test_a_package_is_written_through_stale_lists_after_an_interrupted_try(
 
 
 def test_keys_that_cannot_delete_leave_the_copy_in_peace(archive, keep_site, seaweed, keys, monkeypatch):
-    """The portal has keys that can read only: it can neither delete nor overwrite, and a withdrawal says what
-    is left to do.
-    """
+    """The portal has read-only keys: it cannot delete or overwrite, and a withdrawal says what is left."""
     kept = keep_site(1)
     address = seaweed.new_address()
-    audit.add_place(archive, "vault", address, write_once=True)
-    audit.fill(archive)
+    replication.add_place(archive, "vault", address, write_once=True)
+    replication.fill(archive)
     monkeypatch.setenv("WEBDEPOT_PLACE_VAULT_ACCESS_KEY", "auditor")
     monkeypatch.setenv("WEBDEPOT_PLACE_VAULT_SECRET_KEY", "auditor-secret")
     with Archive.open(archive.home, agent="portal") as portal:
@@ -237,7 +235,7 @@ def test_keys_that_cannot_delete_leave_the_copy_in_peace(archive, keep_site, sea
 def test_object_lock_refuses_to_delete_a_version_and_the_copy_can_be_had_again(
     archive, keep_site, seaweed, keys
 ):
-    """Write-once by the server: even the keeper's keys cannot remove the bytes."""
+    """Write-once enforced by the server: even the keeper's keys cannot remove the bytes."""
     from datetime import UTC, datetime, timedelta
 
     from botocore.exceptions import ClientError
@@ -246,8 +244,8 @@ def test_object_lock_refuses_to_delete_a_version_and_the_copy_can_be_had_again(
     client = seaweed.client()
     bucket = "locked-depot"
     client.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)
-    audit.add_place(archive, "vault", f"s3://{bucket}/d?endpoint={seaweed.endpoint}", write_once=True)
-    audit.fill(archive)
+    replication.add_place(archive, "vault", f"s3://{bucket}/d?endpoint={seaweed.endpoint}", write_once=True)
+    replication.fill(archive)
     key = next(
         entry["Key"]
         for entry in client.list_objects_v2(Bucket=bucket)["Contents"]
@@ -261,7 +259,7 @@ def test_object_lock_refuses_to_delete_a_version_and_the_copy_can_be_had_again(
     version = client.head_object(Bucket=bucket, Key=key)["VersionId"]
     with pytest.raises(ClientError):
         client.delete_object(Bucket=bucket, Key=key, VersionId=version)
-    client.delete_object(Bucket=bucket, Key=key)  # S3 lets anyone hide it behind a marker
+    client.delete_object(Bucket=bucket, Key=key)  # S3 allows this: a delete marker hides the key
     assert audit.audit(archive, packages=[kept.id]).counts == {
         AuditOutcome.WHOLE: 1,
         AuditOutcome.REPAIRED: 1,

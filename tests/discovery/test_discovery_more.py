@@ -225,7 +225,7 @@ def test_the_command_prints_one_list(closed: ClosedNetwork, tmp_path: Path, prog
         text=True,
         check=True,
     )
-    assert "do not belong" in rejected.stdout
+    assert "not part of" in rejected.stdout
 
 
 @pytest.fixture

@@ -1,11 +1,10 @@
-"""The gate of a crawl and the process behind it: verdicts arrive, and a process that dies costs no host its
-answer.
-"""
+"""The gate of a crawl and its process: verdicts arrive, and hosts still get an answer if the process dies."""
 
 import asyncio
 import json
 from pathlib import Path
 
+from webdepot import event_loop
 from webdepot.model import Answer
 from webdepot.selection.domains.organisations import Remembered
 from webdepot.services.harvest.host_gate import MOST_STARTS, HostGate
@@ -43,7 +42,7 @@ def test_verdicts_arrive_while_the_crawl_goes_on() -> None:
     async def run() -> dict[str, Answer]:
         return await decided(HostGate(("-c", ANSWERS), {}), ["a.own.example", "shop.example"])
 
-    assert asyncio.run(run()) == {"a.own.example": Answer.ACCEPT, "shop.example": Answer.REJECT}
+    assert event_loop.run(run()) == {"a.own.example": Answer.ACCEPT, "shop.example": Answer.REJECT}
 
 
 def test_a_process_that_dies_is_started_again_with_what_was_waiting(tmp_path: Path) -> None:
@@ -51,7 +50,7 @@ def test_a_process_that_dies_is_started_again_with_what_was_waiting(tmp_path: Pa
         gate = HostGate(("-c", DIES_FIRST + ANSWERS, str(tmp_path / "died")), {})
         return await decided(gate, ["a.own.example", "shop.example"])
 
-    assert asyncio.run(run()) == {"a.own.example": Answer.ACCEPT, "shop.example": Answer.REJECT}
+    assert event_loop.run(run()) == {"a.own.example": Answer.ACCEPT, "shop.example": Answer.REJECT}
     assert (tmp_path / "died").exists()
 
 
@@ -62,7 +61,7 @@ def test_hosts_that_cannot_be_found_out_stay_outside_and_the_reason_says_so() ->
         verdict = gate.find("a.own.example")
         return verdict.reason if verdict is not None else ""
 
-    assert f"ended {MOST_STARTS} times" in asyncio.run(run())
+    assert f"ended {MOST_STARTS} times" in event_loop.run(run())
 
 
 def test_what_was_decided_before_starts_no_process() -> None:
@@ -78,4 +77,4 @@ def test_what_was_decided_before_starts_no_process() -> None:
         assert verdict is not None and verdict.answer is Answer.ACCEPT
         return verdict.reason
 
-    assert asyncio.run(run()) == "a.own.example belongs, score 0.98: its address lies in the range (+3.0)"
+    assert event_loop.run(run()) == "a.own.example belongs, score 0.98: its address lies in the range (+3.0)"

@@ -13,7 +13,7 @@ from musterstadt import MEMBERS, STRANGERS
 from webdepot.archive import Archive
 from webdepot.config import read
 from webdepot.model import Harvest
-from webdepot.services.harvest import harvests
+from webdepot.services.harvest import harvests, runner
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.services.selection import discovery, organisations
 from webdepot.url import host_of
@@ -32,8 +32,8 @@ def harvested(closed: ClosedNetwork, archive: Archive) -> Callable[..., tuple[Ha
             host_rules=rules,
             limits={"hops_outside": hops_outside},
         )
-        harvest = harvests.start_or_resume(archive, [closed.url("www.uni-musterstadt.example")], options)
-        done = harvests.run(archive, harvest)
+        harvest = runner.start_or_resume(archive, [closed.url("www.uni-musterstadt.example")], options)
+        done = runner.run(archive, harvest)
         path = harvests.folder_of(archive, harvest) / "crawl.jsonl"
         return done, [json.loads(line) for line in path.read_text().splitlines()]
 

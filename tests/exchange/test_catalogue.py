@@ -129,13 +129,14 @@ def test_listing_by_words_creator_genre_keyword(archive, kept):
         key,
         {"title": "Über Uhren", "creators": ["Müller, Eva"], "keywords": ["Uhr", "Zeit"], "genre": "Museum"},
     )
-    assert [each.key for each in records_service.listed(archive, words="uhren müller")] == [key]
+    assert [each.key for each in records_service.list_records(archive, words="uhren müller")] == [key]
     assert [
-        each.key for each in records_service.listed(archive, creator="Müller", keyword="zeit", genre="Museum")
+        each.key
+        for each in records_service.list_records(archive, creator="Müller", keyword="zeit", genre="Museum")
     ] == [key]
-    assert records_service.listed(archive, words="windmill") == []
-    assert records_service.listed(archive, collection="other") == []
-    assert records_service.listed(archive, after=key) == []
+    assert records_service.list_records(archive, words="windmill") == []
+    assert records_service.list_records(archive, collection="other") == []
+    assert records_service.list_records(archive, after=key) == []
 
 
 def test_the_publishers_own_urn_is_kept_before_the_first_deposit(archive, tmp_path, write_warc):
@@ -145,20 +146,20 @@ def test_the_publishers_own_urn_is_kept_before_the_first_deposit(archive, tmp_pa
     target = targets_service.nominate(archive, [Url("http://www.example.org/")], collection="museums")
     site = records_service.site_record(archive, target)
     assert records_service.site_record(archive, target) == site
-    given = records_service.own_urn(archive, site.key, "urn:nbn:de:hbz:385-2902")
+    given = records_service.assign_urn(archive, site.key, "urn:nbn:de:hbz:385-2902")
     assert given.urn == "urn:nbn:de:hbz:385-2902"
     with pytest.raises(InputError):
-        records_service.own_urn(archive, site.key, "https://example.org/")
+        records_service.assign_urn(archive, site.key, "https://example.org/")
     with pytest.raises(NotFound):
         records_service.get(archive, site.urn)
 
 
 def test_once_a_slice_is_kept_the_urn_of_its_site_stays(archive, kept):
     site = records_service.find_of_harvest(archive, kept.harvest.id).parent
-    with pytest.raises(InputError, match="stays so"):
-        records_service.own_urn(archive, site, "urn:nbn:de:hbz:385-2902")
+    with pytest.raises(InputError, match="cannot be changed any more"):
+        records_service.assign_urn(archive, site, "urn:nbn:de:hbz:385-2902")
     same = records_service.get(archive, site)
-    assert records_service.own_urn(archive, site, same.urn.upper()) == same
+    assert records_service.assign_urn(archive, site, same.urn.upper()) == same
 
 
 def test_who_may_fetch_a_site_counts_for_its_slices(archive, kept):

@@ -44,7 +44,7 @@ def kept(archive: Archive, tmp_path: Path):
 
 def test_uof_out_and_in_again_elsewhere(archive, kept, tmp_path):
     target = tmp_path / "object.zip"
-    done = export.export(archive, kept.urn, export.Form.UOF, target)
+    done = export.export(archive, kept.urn, export.PackageForm.UOF, target)
     with zipfile.ZipFile(target) as packed:
         names = packed.namelist()
         root = etree.fromstring(packed.read("mets.xml"))

@@ -170,6 +170,18 @@ def test_the_record_of_a_tree_names_no_address_that_a_rule_hides(archive, tmp_pa
     assert len(regbib.read(listed(archive, token)[0]).files) == len(FILES), "partners may see it"
 
 
+def test_a_page_that_another_process_hides_is_not_in_the_next_answer(archive, tmp_path):
+    partner_admin.add(archive, "f", "http://f.example/oai", transfer="files")
+    token = partner_admin.issue_token(archive, "f")
+    own = keep(archive, write(tmp_path / "a.warc.gz"))
+    assert len(regbib.read(listed(archive, token)[0]).files) == len(FILES)
+    assert oai_provider.is_open(archive, own, ANYONE)
+    with Archive.open(archive.home, agent="test") as other:
+        rules.add(other, f"{HOST}/news", answer=RuleAnswer.HIDE)
+    assert len(regbib.read(listed(archive, token)[0]).files) == 1
+    assert not oai_provider.is_open(archive, own, ANYONE)
+
+
 def test_too_many_files_stay_in_containers_and_are_offered_so(tmp_path):
     setup.found(tmp_path / "home", settings='[exchange]\ntransfer = "files"\nmost_tree_files = 3\n')
     with Archive.open(tmp_path / "home", agent="test") as archive:

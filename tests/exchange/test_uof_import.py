@@ -137,7 +137,7 @@ def test_a_thesis_becomes_a_package_that_is_found_shown_and_handed_on(archive, t
 
 def test_out_again_and_into_another_depot(archive, tmp_path):
     take(archive, thesis(tmp_path / "thesis.zip"))
-    export.export(archive, NAME, export.Form.UOF, tmp_path / "out.zip")
+    export.export(archive, NAME, export.PackageForm.UOF, tmp_path / "out.zip")
     with zipfile.ZipFile(tmp_path / "out.zip") as packed:
         assert {name: packed.read(name) for name in packed.namelist() if name != "mets.xml"} == bytes_of(
             THESIS
@@ -212,9 +212,9 @@ BAD = {
     "missing": (
         {},
         {"content/data/readings.csv": None},
-        "content/data/readings.csv is listed, and is not in the package",
+        "content/data/readings.csv is listed but not in the package",
     ),
-    "extra": ({}, {"content/more.txt": b"x"}, "content/more.txt is in the package, and is not listed"),
+    "extra": ({}, {"content/more.txt": b"x"}, "content/more.txt is in the package but not listed"),
     "damaged": (
         {},
         {"content/thesis.html": PAGE.replace(b"H", b"J")},
@@ -252,7 +252,7 @@ def test_what_is_not_as_it_says_is_refused_whole(archive, tmp_path, kind):
     assert (done.receipt.state, done.package) == (SubmissionState.REFUSED, None)
     assert words in "; ".join(done.receipt.reasons)
     assert (archive.home / done.receipt.place / "bad.zip").exists()
-    assert records.listed(archive) == []
+    assert records.list_records(archive) == []
 
 
 def test_other_files_under_a_known_urn_are_refused(archive, tmp_path):
@@ -263,7 +263,9 @@ def test_other_files_under_a_known_urn_are_refused(archive, tmp_path):
     done = submissions.receive(
         archive, pack(tmp_path / "other.zip", mets(files), bytes_of(files)), collection="theses"
     )
-    assert done.receipt.reasons == (f"{NAME} is here already, with other files; what is in the depot stays",)
+    assert done.receipt.reasons == (
+        f"{NAME} is already in the depot with other files, which are not replaced",
+    )
 
 
 def test_as_a_tar_file(archive, tmp_path):
@@ -287,7 +289,11 @@ def test_a_tar_file_that_leads_out(archive, tmp_path):
             member.type, member.linkname = kind, "/etc/passwd"
             packed.addfile(member)
     reasons = submissions.receive(archive, tmp_path / "bad.tar", collection="theses").receipt.reasons
-    assert reasons == ("'../evil' is no path inside the file", "link is no file", "pipe is no file")
+    assert reasons == (
+        "'../evil' is not a path inside the file",
+        "link is not a regular file",
+        "pipe is not a regular file",
+    )
     assert not (archive.home.parent / "evil").exists()
 
 

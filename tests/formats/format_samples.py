@@ -46,6 +46,11 @@ def zipped(members: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
+def slow_zip() -> bytes:
+    """A ZIP file whose check takes over half a second of CPU time: each of its members costs some steps."""
+    return zipped({str(number): b"x" * 200 for number in range(40_000)})
+
+
 def docx(
     body: bytes = b"<w:document xmlns:w='http://schemas.openxmlformats.org/wordprocessingml/2006/main'/>",
 ) -> bytes:

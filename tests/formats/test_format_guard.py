@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from format_samples import HTML, image, zipped
+from format_samples import HTML, image, slow_zip
 
 from webdepot.formats import scratch
 from webdepot.formats.batch import Batch
@@ -25,7 +25,7 @@ def exhibit(number, payload, name):
 
 
 def test_one_that_does_not_end_costs_only_itself():
-    slow = zipped({str(number): bytes(3_000_000) for number in range(80)})
+    slow = slow_zip()
     files = [
         (HTML, "a.html"),
         (PNG, "a.png"),
@@ -70,7 +70,7 @@ def told(found):
 
 def test_while_files_are_checked_somebody_looks_after_the_other_child(monkeypatch):
     looks = []
-    slow = zipped({str(number): bytes(3_000_000) for number in range(80)})
+    slow = slow_zip()
     with Examiner(limits=Limits(time_s=0.3)) as examiner:
         examiner.examine(HTML, name="a.html", mime="")
         monkeypatch.setattr(examiner._identifying, "look", lambda: looks.append(examiner._identifying.pid))

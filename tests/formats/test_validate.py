@@ -13,7 +13,7 @@ import zlib
 
 import pikepdf
 import pytest
-from format_samples import HTML, docx, good_files, image, pdf, wav, zipped
+from format_samples import HTML, docx, good_files, image, pdf, slow_zip, wav, zipped
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -215,7 +215,7 @@ def test_hostile_files_end(examiner, name):
 
 def test_a_check_that_takes_too_long_is_stopped_and_the_next_one_works():
     with Examiner(limits=Limits(time_s=0.2)) as impatient:
-        slow = zipped({str(number): bytes(3_000_000) for number in range(80)})
+        slow = slow_zip()
         done = impatient.check(slow, of("application/zip"), subject="slow")
         assert (done.validity, codes(done)) == (Validity.NOT_CHECKED, ["formats.gave-up-time"])
         assert impatient.check(b"fine", of("text/plain")).validity is Validity.VALID

@@ -1,4 +1,4 @@
-"""A crawl with a keeper that appends to a real file; also a program of its own, so that it can be killed."""
+"""A crawl with a keeper that appends to a real file; can also be run as a program, so that it can be killed."""
 
 import asyncio
 import base64
@@ -9,19 +9,20 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from webdepot import event_loop
 from webdepot.harvest import crawl
 from webdepot.harvest.browser.browser import Browser
-from webdepot.harvest.crawl import CrawlProgress, CrawlResult, CrawlSettings, Kept
-from webdepot.harvest.fetch import curl_loop
+from webdepot.harvest.crawl_state import CrawlParts
 from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.cookies import CookieJar
 from webdepot.harvest.fetch.http import CurlFetcher, FetchLimits
 from webdepot.harvest.frontier import LmdbFrontier
-from webdepot.harvest.kept import Attached
+from webdepot.harvest.kept import Attached, Kept
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.politeness.servers import SharedServers
 from webdepot.harvest.report import log
 from webdepot.harvest.report.log import CrawlLog
+from webdepot.harvest.report.result import CrawlProgress, CrawlResult, CrawlSettings
 from webdepot.model import Visit
 from webdepot.times import utc_now
 from webdepot.url import Url
@@ -49,13 +50,18 @@ class FileKeeper:
             json.dumps({"url": visit.candidate.url, "status": visit.status, "digest": digest}).encode()
             + b"\n"
         )
-        return Kept(digest=digest, size_bytes=len(body), duplicate=False)
+        return Kept(digest=digest, duplicate=False)
 
-    def attach(self, visit: Visit, attached: Sequence[Attached]) -> None:
-        self.attached |= {each.url: each.data for each in attached}
-
-    def annotate(self, visit: Visit, outlinks: Sequence[tuple[str, str]]) -> None:
+    def write(
+        self,
+        visit: Visit,
+        kept: Kept,
+        *,
+        outlinks: Sequence[tuple[str, str]] = (),
+        attached: Sequence[Attached] = (),
+    ) -> None:
         self.outlinks[visit.candidate.url] = list(outlinks)
+        self.attached |= {each.url: each.data for each in attached}
 
     def checkpoint(self) -> Mapping[str, int]:
         self._file.flush()
@@ -101,17 +107,17 @@ def run(
             cookies=cookies,
         )
         try:
-            return await crawl.run(
-                given,
+            parts = CrawlParts(
                 frontier=frontier,
                 fetcher=fetcher,
                 keeper=keeper,
                 log=crawl_log,
                 clock=utc_now,
-                progress=lambda progress: on_progress(progress, stop),
-                stop=stop,
                 shared=shared,
                 browser=opened,
+            )
+            return await crawl.run(
+                given, parts, progress=lambda progress: on_progress(progress, stop), stop=stop
             )
         finally:
             if opened is not None:
@@ -119,7 +125,7 @@ def run(
             await fetcher.close()
 
     try:
-        return curl_loop.run(main())
+        return event_loop.run(main())
     finally:
         crawl_log.close()
         keeper.close()

@@ -1,4 +1,4 @@
-"""A web server on loopback that can behave as badly as we like, and remembers who asked what and when."""
+"""A web server on loopback that can behave badly on purpose, and remembers every request."""
 
 import asyncio
 import random
@@ -56,7 +56,7 @@ class Site:
         self.raw(path, whole(body, status=status, mime=mime, **headers), close=False)
 
     def raw(self, path: str, data: bytes, *, close: bool = True) -> None:
-        """Exact bytes, then the connection is closed unless told otherwise."""
+        """Answer with exact bytes; by default the connection is closed after them."""
 
         async def answer(writer: asyncio.StreamWriter, asked: Asked) -> None:
             asked.ended_s = time.monotonic()
@@ -109,7 +109,7 @@ async def serve(site: Site, reader: asyncio.StreamReader, writer: asyncio.Stream
 
 
 OTHER_ADDRESSES = ("127.0.0.2", "127.0.0.3")
-"""At which the site can be asked, too, on the same port."""
+"""Other addresses of the site, on the same port."""
 
 
 @contextmanager

@@ -23,9 +23,8 @@ from webdepot.errors import ConfigError
 from webdepot.harvest.browser import launch, minder
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.devtools import Wire
-from webdepot.harvest.crawl import CrawlResult
 from webdepot.harvest.fetch.mode import Fetching, Pictures
-from webdepot.harvest.report.result import HostSettings
+from webdepot.harvest.report.result import CrawlResult, HostSettings
 from webdepot.harvest.scope.scope import Kind
 
 pytestmark = pytest.mark.browser

@@ -1,6 +1,4 @@
-"""Whole crawls against real servers: complete, once, polite, recoverable, and with a reason in words at the
-end.
-"""
+"""Whole crawls against real servers: complete, once, polite, recoverable, and with a reason at the end."""
 
 import asyncio
 import time
@@ -14,10 +12,10 @@ from harvest_crawl import FileKeeper, kept, lines, run
 from harvest_site import Asked, Site, fill, of, whole
 
 from webdepot.errors import InputError
-from webdepot.harvest.crawl import End, RobotsPolicy, Trouble
 from webdepot.harvest.fetch.http import FetchLimits
 from webdepot.harvest.links.extract import LinkLimits
 from webdepot.harvest.politeness.pauses import Manners
+from webdepot.harvest.report.result import End, RobotsPolicy, Trouble
 from webdepot.harvest.scope.scope import Kind, ScopeLimits
 
 # --- complete and once ---

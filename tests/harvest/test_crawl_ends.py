@@ -1,4 +1,4 @@
-"""How crawls end: limits, stops, crashes and full disks that lose nothing, and a reason in words."""
+"""How crawls end: limits, stops, crashes and full disks that lose nothing, and the reason that is given."""
 
 import asyncio
 import json
@@ -17,11 +17,12 @@ from harvest_crawl import KEPT_NAME, QUICK, FileKeeper, kept, lines, run
 from harvest_site import Asked, Site, fill, of, whole
 
 from webdepot.errors import NoSpace
-from webdepot.harvest.crawl import CrawlProgress, End, Kept, Trouble
 from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.http import FetchLimits
 from webdepot.harvest.frontier import LmdbFrontier
+from webdepot.harvest.kept import Kept
 from webdepot.harvest.politeness.pauses import Manners
+from webdepot.harvest.report.result import CrawlProgress, End, Trouble
 from webdepot.model import Visit
 
 # --- limits, stops, crashes ---
@@ -122,7 +123,7 @@ def test_killed_at_any_moment_and_resumed_every_url_is_kept_exactly_once(site: S
     assert result.counts["fetched"] == len(paths)
 
 
-def test_a_full_disk_ends_the_crawl_and_the_last_checkpoint_stands(site: Site, tmp_path: Path) -> None:
+def test_a_full_disk_ends_the_crawl_and_the_last_checkpoint_holds(site: Site, tmp_path: Path) -> None:
     paths = fill(site, 60)
 
     class Full(FileKeeper):
@@ -238,7 +239,7 @@ def test_a_site_of_errors(site: Site, tmp_path: Path) -> None:
     assert "returned status 404" in result.explain()
 
 
-def test_several_troubles_are_all_told(site: Site, tmp_path: Path) -> None:
+def test_several_troubles_are_all_named(site: Site, tmp_path: Path) -> None:
     result = run(tmp_path, [f"{site.url}/not-here", f"http://127.0.0.1:{closed_port()}/"])
     assert result.trouble is Trouble.SEVERAL
     assert "returned status 404" in result.explain()
@@ -254,16 +255,21 @@ def test_one_good_seed_is_enough(site: Site, tmp_path: Path) -> None:
 
 def test_progress_tells_what_goes_on(site: Site, tmp_path: Path) -> None:
     fill(site, 40)
-    told: list[CrawlProgress] = []
-    run(tmp_path, [f"{site.url}/0"], on_progress=lambda progress, stop: told.append(progress), progress_s=0.0)
-    assert told[-1].fetched == 47
-    assert told[-1].waiting == 0
-    assert told[-1].host == f"127.0.0.1:{site.port}"
-    assert told[-1].size_bytes == sum(
+    reports: list[CrawlProgress] = []
+    run(
+        tmp_path,
+        [f"{site.url}/0"],
+        on_progress=lambda progress, stop: reports.append(progress),
+        progress_s=0.0,
+    )
+    assert reports[-1].fetched == 47
+    assert reports[-1].waiting == 0
+    assert reports[-1].host == f"127.0.0.1:{site.port}"
+    assert reports[-1].size_bytes == sum(
         int(str(line["size"])) for line in lines(tmp_path) if line["path"] != "P"
     )
-    assert [progress.fetched for progress in told] == sorted(progress.fetched for progress in told)
-    assert max(progress.rate for progress in told) > 0
+    assert [progress.fetched for progress in reports] == sorted(progress.fetched for progress in reports)
+    assert max(progress.rate for progress in reports) > 0
 
 
 def test_the_notes_of_a_harvest_can_be_read_by_people(site: Site, tmp_path: Path) -> None:

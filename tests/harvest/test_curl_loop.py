@@ -4,7 +4,7 @@ the next one has.
 
 import asyncio
 
-from webdepot.harvest.fetch import curl_loop
+from webdepot import event_loop
 from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.http import CurlFetcher, FetchLimits
 from webdepot.model import Candidate
@@ -56,7 +56,7 @@ def asked(
             server.close()
         return bodies
 
-    bodies = curl_loop.run(main())
+    bodies = event_loop.run(main())
     return bodies, connections
 
 

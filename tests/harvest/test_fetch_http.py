@@ -21,8 +21,8 @@ from h2.connection import H2Connection
 from h2.events import RequestReceived
 from harvest_site import Asked, Site
 
+from webdepot import event_loop
 from webdepot.errors import ConfigError, NoSpace
-from webdepot.harvest.fetch import curl_loop
 from webdepot.harvest.fetch.addresses import Router, is_public, parse_connect_to
 from webdepot.harvest.fetch.http import CurlFetcher, FetchLimits
 from webdepot.model import Candidate, Failure, Visit
@@ -44,7 +44,7 @@ def fetching(
         finally:
             await fetcher.close()
 
-    curl_loop.run(main())
+    event_loop.run(main())
 
 
 def fetch(url: str, *, via: str | None = None, **more: object) -> tuple[Visit, bytes]:

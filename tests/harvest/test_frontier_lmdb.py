@@ -45,7 +45,7 @@ def test_the_map_grows_by_itself(tmp_path: Path) -> None:
     frontier.close()
 
 
-def test_a_full_disk_is_told_and_the_last_commit_stands(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_the_last_commit_holds(tmp_path: Path) -> None:
     frontier = LmdbFrontier(tmp_path / "f")
     frontier.add([Candidate(url=Url("http://h.example/first"))])
     frontier.commit({"log": 1})

@@ -13,10 +13,10 @@ import pytest
 
 from webdepot.harvest import intake, peers
 from webdepot.harvest.frontier import LmdbFrontier
-from webdepot.harvest.intake import Intake
-from webdepot.harvest.judge import Judge
+from webdepot.harvest.intake import LinkIntake
+from webdepot.harvest.judge import CrawlJudge
 from webdepot.harvest.links.extract import Extracted
-from webdepot.harvest.peers import Peers, Word
+from webdepot.harvest.peers import PeerReport, Peers
 from webdepot.harvest.report.log import JSON_NAME, CrawlLog
 from webdepot.harvest.report.result import CrawlSettings
 from webdepot.harvest.seed_book import SeedBook
@@ -28,20 +28,20 @@ SETTINGS = CrawlSettings(seeds=(Url(MINE), Url(THEIRS)), user_agent="Webdepot/1 
 
 
 class Wire:
-    """Keeps what was said (`peers.Line`)."""
+    """Keeps what was reported (`peers.PeerLine`)."""
 
     def __init__(self) -> None:
-        self.words: list[Word] = []
+        self.reports: list[PeerReport] = []
 
-    def say(self, word: Word) -> None:
-        self.words.append(word)
+    def report(self, report: PeerReport) -> None:
+        self.reports.append(report)
 
     def is_over(self) -> bool:
         return False
 
 
 class Process:
-    """All of a process that has to do with links."""
+    """The part of a process that handles links."""
 
     def __init__(
         self, folder: Path, number: int, opened: ExitStack, settings: CrawlSettings = SETTINGS
@@ -51,10 +51,10 @@ class Process:
         self.log = opened.enter_context(closing(CrawlLog(self.folder)))
         self.wire = Wire()
         self.peers = opened.enter_context(closing(Peers(folder, number, 2, self.frontier, self.wire)))
-        self.judge = Judge(settings, None, lambda: (0, 0))
+        self.judge = CrawlJudge(settings, None, lambda: (0, 0))
         seeds = SeedBook(settings.seeds, None)
         clock = lambda: datetime(2026, 1, 1, tzinfo=UTC)  # noqa: E731
-        self.intake = Intake(
+        self.intake = LinkIntake(
             settings,
             frontier=self.frontier,
             judge=self.judge,
@@ -102,12 +102,12 @@ def test_a_link_to_anothers_host_is_judged_there_and_logged_there(pair: tuple[Pr
     assert not two.intake.hear_peers()
 
 
-def test_what_was_handed_over_lately_is_not_handed_over_again(pair: tuple[Process, Process]) -> None:
+def test_what_was_handed_over_recently_is_not_handed_over_again(pair: tuple[Process, Process]) -> None:
     one, two = pair
     one.reads(f"{THEIRS}y")
     one.reads(f"{THEIRS}y", f"{THEIRS}z")
     assert handed_over(one.folder) == [f"{THEIRS}y", f"{THEIRS}z"]
-    one.intake.lately_added.clear()  # as after many other links
+    one.intake.recently_added.clear()  # as after many other links
     one.reads(f"{THEIRS}y")
     assert (
         two.intake.hear_peers()
@@ -142,7 +142,7 @@ def test_links_beyond_the_seeds_hosts_are_judged_where_they_are_found(tmp_path: 
 
 def test_where_a_rule_looks_hosts_up_the_finder_judges(tmp_path: Path) -> None:
     async def look_up(hosts: object) -> None:
-        """Nobody asks."""
+        """Not called."""
 
     settings = replace(SETTINGS, look_up=look_up)
     peers.deal_out(tmp_path, settings.seeds, 2)
@@ -164,19 +164,19 @@ def test_what_is_remembered_of_links_is_bounded(
     for number in range(100):
         one.reads(f"{THEIRS}{number}")
         two.intake.hear_peers()
-        assert len(one.intake.lately_added) <= 11 and len(two.intake.lately_added) <= 11
+        assert len(one.intake.recently_added) <= 11 and len(two.intake.recently_added) <= 11
     assert two.frontier.counts().seen == 100
 
 
-def test_who_reads_anew_takes_back_that_it_was_idle(pair: tuple[Process, Process]) -> None:
+def test_a_process_that_reads_more_withdraws_its_report_of_being_idle(pair: tuple[Process, Process]) -> None:
     one, two = pair
     one.reads(f"{THEIRS}y")
     two.intake.hear_peers()
-    assert two.wire.words == []
-    two.peers.say_idle()
+    assert two.wire.reports == []
+    two.peers.report_idle()
     one.reads(f"{THEIRS}z")
     two.intake.hear_peers()
-    assert [word.idle for word in two.wire.words] == [True, False]
-    one.peers.say_idle()
-    two.peers.say_idle()
-    assert peers.is_over([one.wire.words[-1], two.wire.words[-1]])
+    assert [report.idle for report in two.wire.reports] == [True, False]
+    one.peers.report_idle()
+    two.peers.report_idle()
+    assert peers.is_over([one.wire.reports[-1], two.wire.reports[-1]])

@@ -24,7 +24,7 @@ from webdepot.container.reader import iter_records
 from webdepot.errors import RemoteError
 from webdepot.harvest.links.extract import LinkLimits, extract
 from webdepot.model import Harvest, HarvestState, RecordKind
-from webdepot.services.harvest import harvests
+from webdepot.services.harvest import runner
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.times import utc_now
 from webdepot.url import Url
@@ -32,8 +32,8 @@ from webdepot.url import Url
 
 def harvested(home: Path, *urls: str) -> Harvest:
     with Archive.open(home) as archive:
-        return harvests.run(
-            archive, harvests.start_or_resume(archive, urls, HarvestOptions.from_config(archive.config))
+        return runner.run(
+            archive, runner.start_or_resume(archive, urls, HarvestOptions.from_config(archive.config))
         )
 
 
@@ -146,7 +146,7 @@ def test_bandwidth_of_all_servers_together_is_capped(site: Site, tmp_path: Path)
 
 @contextmanager
 def secure_server(folder: Path) -> Iterator[int]:
-    """A server whose certificate nobody has signed; its port."""
+    """A server with a certificate that no authority has signed; its port."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate(folder, "127.0.0.1"))
     loop, stop, ready, ports = asyncio.new_event_loop(), asyncio.Event(), threading.Event(), []
@@ -207,9 +207,9 @@ def test_a_clock_that_jumps_loses_and_repeats_nothing(site: Site, tmp_path: Path
         return utc_now() + timedelta(hours=chance.choice((-49, -1, 0, 0, 1, 30)))
 
     with Archive.open(tmp_path / "home", clock=jumping) as archive:
-        harvest = harvests.run(archive, begin(archive, plan))
+        harvest = runner.run(archive, begin(archive, plan))
         assert harvest.state is HarvestState.FINISHED
-    # robots.txt is asked anew when a day has passed, by whatever clock; pages never are.
+    # robots.txt is fetched again when a day has passed, by any clock; pages never are.
     pages = [(asked.host, asked.target) for asked in site.log if asked.path != "/robots.txt"]
     assert len(pages) == len(set(pages))
     assert_complete(tmp_path / "home", plan, but_robots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from harvest_crawl import FileKeeper, kept, lines, run
 from harvest_site import Asked, Site, whole
 
-from webdepot.harvest.crawl import Kept
+from webdepot.harvest.kept import Kept
 from webdepot.harvest.links.extract import LinkLimits
 from webdepot.harvest.scope.missing_pages import SUSPICIOUS
 from webdepot.model import Visit
@@ -28,7 +28,7 @@ class _Repeats(FileKeeper):
         made = super().keep(visit)
         repeated = made.digest in self._known
         self._known.add(made.digest)
-        return Kept(digest=made.digest, size_bytes=made.size_bytes, duplicate=repeated, repeated=repeated)
+        return Kept(digest=made.digest, duplicate=repeated, repeated=repeated)
 
 
 def _says_yes_to_all(site: Site, text: str) -> None:

@@ -15,7 +15,7 @@ from test_whole_site import begin, build, found, held
 from pywb_beside import PROGRAMS, needs_pywb
 from webdepot.archive import Archive
 from webdepot.model import HarvestState
-from webdepot.services.harvest import harvests
+from webdepot.services.harvest import runner
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -50,7 +50,7 @@ def test_every_answer_is_replayed_by_pywb(site: Site, tmp_path: Path) -> None:
     plan = build(site, pages=6)
     found(tmp_path / "home")
     with Archive.open(tmp_path / "home") as archive:
-        assert harvests.run(archive, begin(archive, plan)).state is HarvestState.FINISHED
+        assert runner.run(archive, begin(archive, plan)).state is HarvestState.FINISHED
     containers = sorted(map(str, (tmp_path / "home").glob("harvests/*/warc/*.warc.gz")))
     there = tmp_path / "pywb"
     there.mkdir()

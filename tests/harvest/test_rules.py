@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from webdepot.errors import ConfigError, InputError, NotFound
 from webdepot.harvest import profile
-from webdepot.harvest.judge import Judge
+from webdepot.harvest.judge import CrawlJudge
 from webdepot.harvest.politeness.robots import Policy, judge, of_answer, page_directives, tag_directives
 from webdepot.harvest.report.result import CrawlSettings
 from webdepot.harvest.scope import rules, scope
@@ -174,11 +174,9 @@ def test_a_profile_is_read_saved_and_found_again(tmp_path: Path) -> None:
     assert saved.values["delay_s"] == 2.0
     assert [str(rule) for rule in saved.rules] == ["reject extension avi", "accept path /films/"]
     assert saved.hosts["slow.museum.example"]["credentials"] == "reading-room"
-    both = profile.read_all(tmp_path, {"museum": {"scope": "host"}, "news": {"scope": "host"}})
-    assert [(name, found.origin) for name, found in both.items()] == [
-        ("museum", "profiles/museum.toml"),
-        ("news", "webdepot.toml"),
-    ]
+    sections = {"museum": {"scope": "host"}, "news": {"scope": "host"}}
+    origins = [profile.get(tmp_path, sections, name).origin for name in sections]
+    assert origins == ["profiles/museum.toml", "webdepot.toml"]
     with pytest.raises(NotFound, match="museum, news"):
         profile.get(tmp_path, {"news": {}}, "nwes")
 
@@ -190,13 +188,13 @@ def test_a_profile_is_read_saved_and_found_again(tmp_path: Path) -> None:
         ("scope = 'hosts'", "one of host, domain"),
         ("delay_s = 'x'", "must be a number"),
         ("limit_pages = -1", "0 or more"),
-        ("reject = ['(']", "no regular expression"),
+        ("reject = ['(']", "not a regular expression"),
         ("robots = 'ignore'", "robots_reason"),
         ("rules = ['x']", "rules are tables"),
         ("[hosts]\nx = 1", "hosts are tables"),
         ("[hosts.'a.example']\ndelay = 1", "unknown key `delay`"),
         ("scope = ", "not valid TOML"),
-        ("seeds = [1]", "list of texts"),
+        ("seeds = [1]", "list of strings"),
     ],
 )
 def test_a_wrong_profile_is_told_and_not_saved(tmp_path: Path, text: str, words: str) -> None:
@@ -215,8 +213,8 @@ def settings(**given: object) -> CrawlSettings:
     return CrawlSettings(seeds=(Url("http://a.example/"),), user_agent="Webdepot/1", **given)  # type: ignore[arg-type]
 
 
-def judge_of(**given: object) -> Judge:
-    made = Judge(settings(**given), None, lambda: (0, 0))
+def judge_of(**given: object) -> CrawlJudge:
+    made = CrawlJudge(settings(**given), None, lambda: (0, 0))
     made.follow(made.settings, [Url("http://a.example/")])
     return made
 
@@ -302,7 +300,7 @@ def test_guesses_end_where_most_of_them_are_wrong() -> None:
         made.learn(guess, 404, bytes)
     assert made.of_link(guess).reason == "20 of 20 guesses at its host were wrong"
     assert made.of_link(candidate("http://a.example/x.html", "L"))
-    again = Judge(settings(), None, lambda: (0, 0), made.to_json())
+    again = CrawlJudge(settings(), None, lambda: (0, 0), made.to_json())
     again.follow(again.settings, [Url("http://a.example/")])
     assert again.of_link(guess).rule == "guesses"
 

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from webdepot.errors import ConfigError
 from webdepot.harvest import control, peers
-from webdepot.harvest.control import Orders, Verb
+from webdepot.harvest.control import Orders, OrderVerb
 from webdepot.harvest.fetch import login
 from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.cookies import CookieJar
-from webdepot.harvest.peers import Word
+from webdepot.harvest.peers import PeerReport
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.politeness.servers import SharedServers
 
@@ -172,25 +172,28 @@ def test_accounts_are_read_only_from_a_file_that_is_private(tmp_path: Path) -> N
 # --- orders and peers ---
 
 
-def test_orders_survive_whoever_died_while_giving_one(tmp_path: Path) -> None:
-    control.give(tmp_path, Verb.PAUSE, at=NOW, by="curator")
+def test_orders_survive_a_process_that_died_while_giving_one(tmp_path: Path) -> None:
+    control.give(tmp_path, OrderVerb.PAUSE, at=NOW, by="curator")
     orders = Orders(tmp_path)
-    assert [order.verb for order in orders.poll()] == [Verb.PAUSE]
+    assert [order.verb for order in orders.poll()] == [OrderVerb.PAUSE]
     with (tmp_path / control.FILE_NAME).open("ab") as file:
         file.write(b'{"verb": "st')
     assert orders.poll() == []
-    given_order = control.give(tmp_path, Verb.CHANGE, at=NOW, changes={"delay_s": 3})
+    given_order = control.give(tmp_path, OrderVerb.CHANGE, at=NOW, changes={"delay_s": 3})
     assert given_order.number == 2
     assert [order.changes for order in orders.poll()] == [{"delay_s": 3}]
-    stands = control.standing(control.read(tmp_path))
-    assert stands.paused and stands.changes == {"delay_s": 3}
+    summary = control.summarize(control.read(tmp_path))
+    assert summary.paused and summary.changes == {"delay_s": 3}
 
 
 def test_it_is_over_when_all_are_idle_and_all_was_read() -> None:
-    idle = [Word(idle=True, written_bytes=10, read_bytes=5), Word(idle=True, written_bytes=5, read_bytes=10)]
+    idle = [
+        PeerReport(idle=True, written_bytes=10, read_bytes=5),
+        PeerReport(idle=True, written_bytes=5, read_bytes=10),
+    ]
     assert peers.is_over(idle)
-    assert not peers.is_over([idle[0], Word(idle=True, written_bytes=15, read_bytes=10)])
-    assert not peers.is_over([idle[0], Word(idle=False, written_bytes=5, read_bytes=10)])
+    assert not peers.is_over([idle[0], PeerReport(idle=True, written_bytes=15, read_bytes=10)])
+    assert not peers.is_over([idle[0], PeerReport(idle=False, written_bytes=5, read_bytes=10)])
     assert not peers.is_over([idle[0], None])
 
 

@@ -1,8 +1,8 @@
-"""Whole harvests of a small version of the benchmark's site, through the service: complete, each address
-once, whatever happens.
+"""Whole harvests of a small version of the benchmark's site, through the service: complete, and each URL
+once, even after crashes.
 
-The generator's list (`bench.site.expected`) says what must be in the containers; other people's readers say
-whether they are sound.
+The generator's list (`bench.site.expected`) says what must be in the containers; readers of other projects
+check that they are valid.
 """
 
 import collections
@@ -27,10 +27,10 @@ from bench.site import Plan
 from webdepot.archive import Archive
 from webdepot.container.reader import iter_records
 from webdepot.harvest import control
-from webdepot.harvest.control import Verb
+from webdepot.harvest.control import OrderVerb
 from webdepot.model import Harvest, HarvestState, RecordKind
 from webdepot.services.admin import setup
-from webdepot.services.harvest import harvests
+from webdepot.services.harvest import harvests, runner
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.times import utc_now
 
@@ -64,7 +64,7 @@ def found(home: Path, more: str = "") -> None:
 
 
 def begin(archive: Archive, plan: Plan) -> Harvest:
-    return harvests.start_or_resume(archive, plan.seeds, HarvestOptions.from_config(archive.config))
+    return runner.start_or_resume(archive, plan.seeds, HarvestOptions.from_config(archive.config))
 
 
 def held(home: Path) -> collections.Counter[str]:
@@ -97,7 +97,7 @@ def test_every_reachable_address_once_and_no_other(site: Site, tmp_path: Path, p
     plan = build(site)
     found(tmp_path / "home", f"processes = {processes}\n")
     with Archive.open(tmp_path / "home") as archive:
-        harvest = harvests.run(archive, begin(archive, plan))
+        harvest = runner.run(archive, begin(archive, plan))
         assert harvest.state is HarvestState.FINISHED
         assert harvest.counts["waiting"] == 0
         assert harvest.counts["robots_refused"] == 3
@@ -118,7 +118,7 @@ def test_containers_are_sound_to_other_readers_and_hold_identical_content_once(
     plan = build(site)
     found(tmp_path / "home")
     with Archive.open(tmp_path / "home") as archive:
-        harvest = harvests.run(archive, begin(archive, plan))
+        harvest = runner.run(archive, begin(archive, plan))
     # Two twins on each of three hosts, with different words on each; a trap page is the same everywhere.
     assert harvest.counts["duplicates"] >= 3 + 3 * 4 - 1
     with warnings.catch_warnings():
@@ -143,7 +143,7 @@ class _Quiet:
 
 
 def _assert_revisits_refer(path: Path) -> None:
-    """Each revisit names a response that stands before it in the same harvest, with the same payload."""
+    """Each revisit names an earlier response of the same harvest with the same payload."""
     responses: dict[tuple[str, str], str] = {}
     with path.open("rb") as stream:
         for record in iter_records(stream, path.name, on_finding=lambda finding: pytest.fail(str(finding))):
@@ -161,7 +161,7 @@ def _assert_revisits_refer(path: Path) -> None:
 
 
 def run_in_child(home: Path, harvest: str) -> int:
-    """The harvest in a process group of its own, without a word; its id."""
+    """Run the harvest in its own process group without output; the process id."""
     child = os.fork()
     if child:
         return child
@@ -170,7 +170,7 @@ def run_in_child(home: Path, harvest: str) -> int:
     status = 1
     try:
         with Archive.open(home) as archive:
-            harvests.run(archive, harvests.get(archive, harvest))
+            runner.run(archive, harvests.get(archive, harvest))
         status = 0
     finally:
         os._exit(status)
@@ -199,7 +199,7 @@ def test_killed_at_random_moments_it_is_complete_in_the_end(
     with Archive.open(home) as archive:
         current = harvests.get(archive, harvest.id)
         if current.state is not HarvestState.FINISHED:
-            current = harvests.run(archive, current)
+            current = runner.run(archive, current)
         assert current.state is HarvestState.FINISHED
     assert_complete(home, plan)
 
@@ -221,11 +221,11 @@ def test_a_server_that_dies_and_returns_loses_nothing(site: Site, tmp_path: Path
         if "/p/" in path:
             site.answers[path] = dead
     with Archive.open(tmp_path / "home") as archive:
-        harvest = harvests.run(archive, begin(archive, plan))
+        harvest = runner.run(archive, begin(archive, plan))
         for _ in range(3):
             if not harvest.counts["waiting"]:
                 break
-            harvest = harvests.run(archive, harvest)
+            harvest = runner.run(archive, harvest)
     assert answered > 12
     assert_complete(tmp_path / "home", plan)
     tries = collections.Counter((asked.host, asked.target) for asked in site.log)
@@ -240,10 +240,10 @@ def test_orders_while_it_does_not_run_are_obeyed_once(site: Site, tmp_path: Path
     with Archive.open(tmp_path / "home") as archive:
         harvest = begin(archive, plan)
         folder = harvests.folder_of(archive, harvest)
-        control.give(folder, Verb.ADD, at=utc_now(), urls=[f"{host}/added.html"])
-        control.give(folder, Verb.STOP, at=utc_now())
-        assert harvests.run(archive, harvest).state is HarvestState.STOPPED
-        assert harvests.run(archive, harvest).state is HarvestState.FINISHED
+        control.give(folder, OrderVerb.ADD, at=utc_now(), urls=[f"{host}/added.html"])
+        control.give(folder, OrderVerb.STOP, at=utc_now())
+        assert runner.run(archive, harvest).state is HarvestState.STOPPED
+        assert runner.run(archive, harvest).state is HarvestState.FINISHED
     urls = held(tmp_path / "home")
     assert urls[f"{host}/added.html"] == 1
     assert set(urls.values()) == {1}
@@ -257,13 +257,13 @@ def test_nearly_full_disk_stops_it_and_it_goes_on_later(site: Site, tmp_path: Pa
     settings = toml.read_text()
     toml.write_text(settings.replace("least_free_bytes = 0", f"least_free_bytes = {1 << 60}"))
     with Archive.open(home) as archive:
-        harvest = harvests.run(archive, begin(archive, plan))
+        harvest = runner.run(archive, begin(archive, plan))
         assert harvest.state is HarvestState.STOPPED
         assert "Free some space" in harvest.reason
         assert site.log == []  # room is looked for before the first request
     toml.write_text(settings)
     with Archive.open(home) as archive:
-        assert harvests.run(archive, harvest).state is HarvestState.FINISHED
+        assert runner.run(archive, harvest).state is HarvestState.FINISHED
     assert_complete(home, plan)
 
 
@@ -292,9 +292,9 @@ def test_log_in_secrets_are_in_no_file(site: Site, tmp_path: Path) -> None:
     )
     (home / "logins.toml").chmod(0o600)
     with Archive.open(home) as archive:
-        harvest = harvests.run(
+        harvest = runner.run(
             archive,
-            harvests.start_or_resume(archive, [f"{site.url}/"], HarvestOptions.from_config(archive.config)),
+            runner.start_or_resume(archive, [f"{site.url}/"], HarvestOptions.from_config(archive.config)),
         )
         assert harvest.state is HarvestState.FINISHED
     kept = io.BytesIO()

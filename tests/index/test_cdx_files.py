@@ -12,7 +12,7 @@ from webdepot.errors import CorruptData, InputError
 from webdepot.index import cdx, zipnum
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.services.access import cdx_server
-from webdepot.services.access.cdx_server import Form
+from webdepot.services.access.cdx_server import CdxFileForm
 from webdepot.url import key as key_of
 
 TEN = "sha1:" + "A2B3C4D5" * 4
@@ -45,13 +45,13 @@ def some(count: int = 50) -> list[Capture]:
     return sorted(made, key=lambda one: (one.key, one.timestamp))
 
 
-@pytest.mark.parametrize("form", list(Form))
-def test_an_index_goes_out_and_comes_in_again(archive: Archive, tmp_path: Path, form: Form):
+@pytest.mark.parametrize("form", list(CdxFileForm))
+def test_an_index_goes_out_and_comes_in_again(archive: Archive, tmp_path: Path, form: CdxFileForm):
     for container in sorted({one.location.container for one in some()}):
         archive.captures.add(
             container, [one for one in some() if one.location.container == container], collection="c"
         )
-    path = tmp_path / ("out.cdxj.gz" if form is Form.ZIPNUM else f"out.{form}")
+    path = tmp_path / ("out.cdxj.gz" if form is CdxFileForm.ZIPNUM else f"out.{form}")
     assert cdx_server.export(archive, path, form) == len(some())
     for container, _ in list(archive.captures.containers()):
         archive.captures.remove(container)
@@ -62,7 +62,7 @@ def test_an_index_goes_out_and_comes_in_again(archive: Archive, tmp_path: Path, 
         ("0.warc.gz", "1.warc.gz", "2.warc.gz"),
     )
     back = list(archive.captures.scan("", "\x7f"))
-    if form is Form.CDX9:
+    if form is CdxFileForm.CDX9:
         assert [(one.key, one.timestamp, one.location.offset) for one in back] == [
             (one.key, one.timestamp, one.location.offset) for one in some()
         ]

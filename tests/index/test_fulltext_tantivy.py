@@ -11,9 +11,9 @@ import pytest
 
 import text_indexes
 from webdepot.errors import Conflict
-from webdepot.index.text import tantivy_add, tantivy_index, tantivy_query
+from webdepot.index.text import tantivy_add, tantivy_find, tantivy_query
 from webdepot.index.text.tantivy_index import TantivyTextIndex
-from webdepot.ports import Closed, TextQuery
+from webdepot.ports import ClosedArea, TextQuery
 from webdepot.times import from_timestamp
 from webdepot.url import key as key_of
 
@@ -25,7 +25,7 @@ def index(tmp_path):
     return TantivyTextIndex(tmp_path / "text", memory_bytes=16 << 20)
 
 
-def test_stems_add_pages_behind_the_exact_ones(index):
+def test_stems_add_pages_after_the_exact_ones(index):
     index.add(
         "a",
         [
@@ -64,7 +64,7 @@ def test_words_in_a_row_and_home_pages_come_first(index):
     assert index.find(TextQuery(words=("stad",))).hits[0].url == "http://c.org/"
 
 
-def test_what_is_no_index_of_this_version_is_refused_with_the_remedy(tmp_path):
+def test_an_index_of_another_version_is_refused_with_the_remedy(tmp_path):
     import tantivy
 
     folder = tmp_path / "text"
@@ -141,7 +141,7 @@ def test_a_new_capture_touches_only_the_state_it_follows(index, monkeypatch):
 
 
 def test_beyond_a_limit_the_number_of_pages_is_an_estimate(index, monkeypatch):
-    monkeypatch.setattr(tantivy_index, "EXACT_UP_TO", 50)
+    monkeypatch.setattr(tantivy_find, "EXACT_UP_TO", 50)
     index.add("a", [page(f"http://example.org/{number}") for number in range(300)])
     found = index.find(TextQuery(words=("words",), limit=3))
     assert not found.exact
@@ -164,7 +164,7 @@ def test_areas_with_few_and_with_many_addresses_close_the_same(index, monkeypatc
         ("org,example)/", ("org,example)/x/1",)),
     ):
         for first in ("0" * 14, "2019" + "0" * 10):
-            closed = Closed(prefix=prefix, but=but, first=first)
+            closed = ClosedArea(prefix=prefix, but=but, first=first)
             shown = {
                 hit.key for hit in index.find(TextQuery(words=("words",), limit=100, closed=(closed,))).hits
             }

@@ -1,4 +1,4 @@
-"""A harvest as it lies on disk: containers written byte by byte, a log in the form of crawl.jsonl."""
+"""A harvest on the disk: containers written byte by byte, and a crawl.jsonl."""
 
 import gzip
 import json
@@ -30,7 +30,7 @@ class Site:
         self.folder, self.lines, self.records, self.waiting = folder, [], [], 0
 
     def visit(self, url, status=200, *, embeds=(), links=(), redirect="", truncated="", path="L", **log):
-        """One line of the log and, for an answer, its records."""
+        """One line of the log and, for a response, its records."""
         self.lines.append({"url": url, "status": status, "path": path, **log})
         if status < 100:
             return

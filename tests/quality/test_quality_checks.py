@@ -1,4 +1,4 @@
-"""Planted faults and what is found of them; whole harvests and nothing found."""
+"""Planted faults and their findings; complete harvests without findings."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

@@ -1,5 +1,5 @@
-"""A harvest beside the last ones: numbers, sizes, types and times that differ; files that are new, gone or
-changed; wrong digests.
+"""A harvest compared with the last ones: numbers, sizes, types and times that differ; files that are new,
+gone or changed; wrong digests.
 """
 
 import gzip
@@ -11,10 +11,10 @@ from webdepot.digest import sha1
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.quality import checks, compare
 from webdepot.quality.checks import HarvestTraces
-from webdepot.quality.compare import Profile
+from webdepot.quality.compare import HarvestMeasures
 from webdepot.url import key
 
-USUAL = Profile(
+USUAL = HarvestMeasures(
     documents=100, size_bytes=1_000_000, duration_s=600.0, types={"text/html": 60, "image/png": 40}
 )
 
@@ -28,7 +28,7 @@ def told(now, earlier=(USUAL, USUAL, USUAL)):
 
 def like(**changed):
     facts = {"documents": 100, "size_bytes": 1_000_000, "duration_s": 600.0, "types": USUAL.types, **changed}
-    return Profile(**facts)
+    return HarvestMeasures(**facts)
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_the_median_counts_and_small_sites_are_left_alone():
     odd = like(documents=5000, size_bytes=50_000_000)
     assert told(like(), (USUAL, odd, USUAL)) == {}
     assert told(odd, ()) == {}
-    tiny = Profile(documents=2, size_bytes=10, duration_s=1.0, types={})
-    assert told(Profile(documents=9, size_bytes=5000, duration_s=9.0, types={}), (tiny,)) == {}
+    tiny = HarvestMeasures(documents=2, size_bytes=10, duration_s=1.0, types={})
+    assert told(HarvestMeasures(documents=9, size_bytes=5000, duration_s=9.0, types={}), (tiny,)) == {}
     assert "0.4 times the usual" in told(like(documents=40))["count-differs"]
 
 
@@ -82,9 +82,15 @@ def response(url, body, **fields):
 def capture(url, body):
     place = Location(container="old.warc.gz", offset=0, length=1)
     return Capture(
-        key=key(url), timestamp="20200101000000", url=url, kind=RecordKind.RESPONSE, status=200, mime="text/html",
-        digest=str(sha1(body)), location=place,
-    )  # fmt: skip
+        key=key(url),
+        timestamp="20200101000000",
+        url=url,
+        kind=RecordKind.RESPONSE,
+        status=200,
+        mime="text/html",
+        digest=str(sha1(body)),
+        location=place,
+    )
 
 
 def traces(tmp_path, *records, **more):
@@ -115,7 +121,7 @@ def test_new_gone_and_changed(tmp_path):
         "changed": ["http://a.example/other"],
     }
     summary = next(each for each in found if each.code == "quality.since-before")
-    assert summary.message == "Since h1: 1 new, 1 gone, 1 changed, 2 the same."
+    assert summary.message == "Since h1: 1 new, 1 gone, 1 changed, 2 unchanged."
 
 
 def test_a_digest_that_does_not_match(tmp_path):

@@ -1,4 +1,4 @@
-"""Verdicts, and what the database keeps of findings."""
+"""Verdicts, and findings in the database."""
 
 from datetime import UTC, datetime
 
@@ -75,9 +75,11 @@ def test_findings_in_the_database(tmp_path):
         }
         connection.execute(insert(harvests).values(id="h1", target=1, started_at=WHEN, **values))
         assert records.replace(connection, harvest, found) == {"c0": 834, "c1": 833, "c2": 833}
-        assert list(records.iter_of(connection, harvest)) == found
-        gravest = records.gravest(connection, harvest, 900)
-        assert [each.severity for each in gravest] == [Severity.ERROR] * 834 + [Severity.WARNING] * 66
+        by_severity = list(records.iter_by_severity(connection, harvest))
+        assert sorted(by_severity, key=found.index) == found
+        most_severe = records.most_severe(connection, harvest, 900)
+        assert most_severe == by_severity[:900]
+        assert [each.severity for each in most_severe] == [Severity.ERROR] * 834 + [Severity.WARNING] * 66
         assert records.replace(connection, harvest, found[:1]) == {"c0": 1}
         assert records.find_verdict(connection, harvest) is None
         judged = verdict.of({}, {"fetched": 1})

@@ -3,7 +3,7 @@ from datetime import date
 import pytest
 
 from webdepot.model import Answer
-from webdepot.selection.criteria import Judgement, judge
+from webdepot.selection.criteria import DEFAULT, Criterion, Judgement, judge
 from webdepot.selection.permission import Ground, PermissionBasis, may_harvest
 
 TODAY = date(2026, 11, 15)
@@ -65,3 +65,9 @@ def test_a_refusal_wins_over_every_other_ground_but_a_later_consent():
 def test_criteria_decide_and_name_the_one_that_did(given, answer, rule):
     verdict = judge([Judgement(criterion=code, value=float(yes), reason="because") for code, yes in given])
     assert (verdict.answer, verdict.rule) == (answer, rule)
+
+
+def test_default_questions_are_recognised_in_their_earlier_wording_too():
+    assert all(one.is_default for one in DEFAULT)
+    assert Criterion(code="cultural", question="Has it cultural content?").is_default
+    assert not Criterion(code="cultural", question="Is it culture?").is_default

@@ -1,4 +1,4 @@
-"""Every service gives the same answer as the slow reference (`rule_matrix.py`); `web/test_web_matrix.py` asks
+"""Every service gives the same answer as the slow reference (`rule_matrix.py`); `web/test_web_matrix.py` checks
 the same over HTTP.
 """
 
@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from rule_matrix import DAYS, STAMPS, URLS, random_rules, reference
-from webdepot.access import cdx, closed, rules
+from webdepot.access import cdx, rules
 from webdepot.access.cdx import Dialect
 from webdepot.access.policy import AccessPoint, Reader, Rule, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.errors import NotFound, NotPermitted
 from webdepot.model import Capture, Location, RecordKind
-from webdepot.services.access import cdx_server, replay
+from webdepot.services.access import cdx_server, gate, lookup, works
 from webdepot.services.admin import setup
 from webdepot.url import key as key_of
 
@@ -85,7 +85,7 @@ def _compare(
         _compare_one(
             archive, url, mine, {answers[url, stamp] for stamp in STAMPS}, answers[url, STAMPS[-1]], reader
         )
-    # Lists over many addresses, and what search must not tell.
+    # Lists of many addresses, and what search must not reveal.
     for prefix in ("a.org/*", "a.org/x*", "*.a.org", "org"):
         query = cdx.parse(
             [("url", prefix), *([("matchType", "domain")] if prefix == "org" else [])], Dialect.PYWB
@@ -97,7 +97,12 @@ def _compare(
         assert listed == {place for place in shown if whole in place[0]}, (prefix, every, reader, today)
         pages = cdx_server.count_pages(archive, query, reader=reader)
         assert pages == (1 if listed else 0)
-    areas = closed.areas(every, reader, today)
+    not_shown = {place for place, answer in answers.items() if answer is not RuleAnswer.SHOW}
+    hidden = {place for place, answer in answers.items() if answer is RuleAnswer.HIDE}
+    assert {(one.url, one.timestamp) for one in gate.iter_closed(archive, reader)} == not_shown
+    assert {(one.url, one.timestamp) for one in gate.iter_closed(archive, reader, hidden_only=True)} == hidden
+    assert {(one.url, one.timestamp) for one in gate.filter_open(archive, captures(), reader)} == shown
+    areas = gate.closed_areas(archive, reader)
     for (url, stamp), answer in answers.items():
         assert any((key_of(url), stamp) in area for area in areas) == (answer is not RuleAnswer.SHOW), (
             url,
@@ -107,7 +112,7 @@ def _compare(
             today,
         )
     addresses = {
-        one.capture.url: one.tally.count for one in replay.list_addresses(archive, "*.a.org", reader=reader)
+        one.capture.url: one.tally.count for one in lookup.list_addresses(archive, "*.a.org", reader=reader)
     }
     assert addresses == {
         url: sum(place[0] == url for place in shown)
@@ -128,14 +133,14 @@ def _compare_one(
     if not mine:
         expected = NotPermitted if latest is RuleAnswer.REFUSE else NotFound
         for ask in (
-            lambda: replay.look_up(archive, url, reader=reader),
-            lambda: list(replay.iter_versions(archive, url, collection="all", reader=reader)),
-            lambda: replay.find_closest(archive, url, STAMPS[2], collection="all", reader=reader),
+            lambda: lookup.look_up(archive, url, reader=reader),
+            lambda: list(lookup.iter_versions(archive, url, collection="all", reader=reader)),
+            lambda: lookup.find_closest(archive, url, STAMPS[2], collection="all", reader=reader),
         ):
             with pytest.raises(expected):
                 ask()
         return
-    versions = replay.look_up(archive, url, reader=reader)
+    versions = lookup.look_up(archive, url, reader=reader)
     assert (
         versions.timeline.total
         == len(mine)
@@ -146,9 +151,9 @@ def _compare_one(
         stamp for stamp in mine if stamp[:4] == mine[-1][:4]
     ]
     assert [
-        one.timestamp for one in replay.iter_versions(archive, url, collection="all", reader=reader)
+        one.timestamp for one in lookup.iter_versions(archive, url, collection="all", reader=reader)
     ] == mine
-    assert replay.count_versions(archive, url, collection="all", reader=reader) == len(mine)
+    assert works.count_versions(archive, key_of(url), "all", reader).count == len(mine)
     for stamp in STAMPS:
-        nearest = replay.find_closest(archive, url, stamp, collection="all", reader=reader).timestamp
+        nearest = lookup.find_closest(archive, url, stamp, collection="all", reader=reader).timestamp
         assert nearest in mine and (nearest == stamp) == (stamp in mine)

@@ -23,7 +23,7 @@ from webdepot.selection.states import LetterState, TargetState
 from webdepot.selection.targets import Origin, TargetFilter, TargetSort
 from webdepot.selection.templates import LetterKind, Template
 from webdepot.services.access import rules
-from webdepot.services.harvest import harvests
+from webdepot.services.harvest import harvests, runner
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.services.permission import consent, deadlines, delivery
 from webdepot.services.permission import letters as letters_service
@@ -480,15 +480,15 @@ def test_names_from_outside_add_no_header_to_a_letter(office: Archive, letter_bo
 
 
 def test_a_harvest_that_was_stopped_is_not_resumed_after_a_refusal(office: Archive):
-    harvest = harvests.start_or_resume(
+    harvest = runner.start_or_resume(
         office, ["http://127.0.0.1:1/"], HarvestOptions.from_config(office.config)
     )
     dossier = targets.get(office, harvest.target)
     consent.reply(office, dossier.id, OwnerReply.REFUSAL, words="please stop")
     with pytest.raises(NotPermitted, match="please stop"):
-        harvests.run(office, harvest)
+        runner.run(office, harvest)
     with pytest.raises(NotPermitted, match="please stop"):
-        harvests.start_or_resume(office, ["http://127.0.0.1:1/"], HarvestOptions.from_config(office.config))
+        runner.start_or_resume(office, ["http://127.0.0.1:1/"], HarvestOptions.from_config(office.config))
     assert harvests.get(office, harvest.id).state is HarvestState.RUNNING
 
 

@@ -1,4 +1,4 @@
-"""Formats for people: loose files, containers, newer signatures, packages looked at again and rebuilt,
+"""Format identification: single files, containers, newer signatures, packages identified again and rebuilt,
 registry and watch list.
 """
 
@@ -54,8 +54,10 @@ def warc(path: Path, payloads: dict[str, tuple[str, bytes]]) -> Path:
     with path.open("wb") as out:
         for url, (mime, body) in payloads.items():
             block = f"HTTP/1.1 200 OK\r\nContent-Type: {mime}\r\n\r\n".encode() + body
-            head = f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <{uuid.uuid4().urn}>\r\nWARC-Date: 2024-05-17T12:30:00Z\r\n"
-            head += f"WARC-Target-URI: {url}\r\nContent-Type: application/http; msgtype=response\r\nContent-Length: {len(block)}\r\n\r\n"
+            head = f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <{uuid.uuid4().urn}>\r\n"
+            head += "WARC-Date: 2024-05-17T12:30:00Z\r\n"
+            head += f"WARC-Target-URI: {url}\r\nContent-Type: application/http; msgtype=response\r\n"
+            head += f"Content-Length: {len(block)}\r\n\r\n"
             out.write(gzip.compress(head.encode() + block + b"\r\n\r\n"))
     return path
 
@@ -80,7 +82,7 @@ def home(kept, tmp_path):
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
-    """A kept import with a page, a cut image, a Flash film and a file whose server lied."""
+    """A kept import with a page, a truncated image, a Flash film and a file with a wrong media type."""
     base = tmp_path_factory.mktemp("formats")
     container = warc(
         base / "x.warc.gz",
@@ -139,7 +141,7 @@ def test_a_container_of_nobody(tmp_path):
 
 
 def other_signatures(path: Path) -> Path:
-    """The second set that the binding brings with it, taken out as a file."""
+    """The second signature set of the library, as a file."""
     library = next(each.locate() for each in files("pygfried") or () if each.name.endswith(".so"))
     data = Path(library).read_bytes()
     at = -1
@@ -179,7 +181,7 @@ def test_newer_signatures_add_to_what_was_said(home, tmp_path):
         table, shares = format_watch.of_harvest(archive, harvest)
         assert (
             table.files == sum(each.uris for each in shares) == 5
-        )  # counted once, although two engines have spoken
+        )  # counted once, although two engines identified it
         flash = next(share for share in shares if "flash" in share.mime)
         assert flash.uris == 1
 
@@ -190,7 +192,7 @@ def test_the_depot_gives_it_all_back(home):
         identification.update_signatures(archive, other_signatures(place.with_name("other.sig")))
         assert len(list(identification.identify_again(archive, [harvest]))) == 1
         harvest_check.check(archive, harvests.get(archive, harvest), again=True)
-        told = harvest_check.found_so_far(archive, harvest)
+        told = harvest_check.last_check(archive, harvest)
         watched = format_watch.watch_list(archive)
         shares = format_watch.of_harvest(archive, harvest)[1]
         with archive.database.reading() as connection:
@@ -201,7 +203,7 @@ def test_the_depot_gives_it_all_back(home):
     with Archive.open(elsewhere) as archive:
         deposit.adopt(archive)
         assert harvests.get(archive, harvest).state is HarvestState.KEPT
-        again = harvest_check.found_so_far(archive, harvest)
+        again = harvest_check.last_check(archive, harvest)
         assert (again.verdict, again.counts) == (told.verdict, told.counts)
         assert format_watch.of_harvest(archive, harvest)[1] == shares
         assert [each.name for each in format_watch.watch_list(archive)] == [each.name for each in watched]
@@ -261,7 +263,7 @@ def test_the_registry_is_edited_and_given_out(tmp_path):
         entry = Entry(puid="x/y", name="X", risk=Risk.NONE, reason="", note="", software=("x",))
         format_watch.change_entry(archive, entry, by="anna")
         known = format_watch.load_registry(archive)
-        assert known.flag("", "x/y").risk is Risk.AT_RISK  # nothing that is kept up shows it
+        assert known.flag("", "x/y").risk is Risk.AT_RISK  # no current software shows it
         assert set(known.entries) == {*supplied.entries, "x/y"}
         with pytest.raises(NotFound, match="nobody"):
             format_watch.change_entry(

@@ -1,11 +1,11 @@
-"""Changes that are made on the command line alone leave who, before and after, too; and never a secret."""
+"""Changes on the command line are recorded with person, before and after, and never with a secret."""
 
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
-from webdepot import accounts
+from webdepot import accounts, sessions
 from webdepot.access import seats
 from webdepot.access.policy import RuleAnswer
 from webdepot.accounts import Role
@@ -59,10 +59,12 @@ CHANGES: dict[str, Callable[[Archive], object]] = {
     ),
     "key made": lambda archive: (
         accounts.add(archive.database, "kees", PASSWORD, [Role.READER], archive.clock(), by="Ada"),
-        accounts.make_key(archive.database, "kees", "script", [Role.READER], archive.clock(), by="Ada"),
+        sessions.make_key(archive.database, "kees", "script", [Role.READER], archive.clock(), by="Ada"),
     ),
     "work restricted": lambda archive: records.restrict(archive, described(archive), "restricted"),
-    "work named": lambda archive: records.own_urn(archive, described(archive), "urn:nbn:de:0000-2011051900"),
+    "work named": lambda archive: records.assign_urn(
+        archive, described(archive), "urn:nbn:de:0000-2011051900"
+    ),
     "work closed": lambda archive: records.close(archive, described(archive), reason="asked for"),
 }
 

@@ -25,9 +25,9 @@ from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, NotPermitted
 from webdepot.harvest import runs
 from webdepot.harvest.report.result import End, reason_of
-from webdepot.harvest.runs import HARVEST, ListFilter
+from webdepot.harvest.runs import HARVEST, HarvestFilter
 from webdepot.model import HarvestKind, HarvestState, TargetId
-from webdepot.provenance import Asked, iter_of
+from webdepot.provenance import EventFilter, iter_of
 from webdepot.selection import schedule, turns
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.permission import Ground
@@ -194,7 +194,7 @@ def test_after_a_stop_one_turn_is_made_up_for_and_they_are_spread(planned: Archi
     assert starts[0] >= clock.now and starts[-1] <= clock.now + timedelta(hours=1)
     assert starts[-1] - starts[0] > timedelta(minutes=30) and len(set(starts)) == 40
     assert scheduler.create_turns(planned) == []
-    events = audit_trail.trail(planned, Asked(action="turns missed"), limit=100)
+    events = audit_trail.trail(planned, EventFilter(action="turns missed"), limit=100)
     assert len(events) == 40 and events[0][1].detail["missed"] == 9
     clock.now += timedelta(days=1)
     assert scheduler.create_turns(planned) == [], "what still waits is not queued again"
@@ -312,7 +312,7 @@ def test_review_patch_accept(planned: Archive, site: Site, clock: Clock):
     found = reviews.dossier(planned, harvest)
     assert found.groups["missing"] == [("part-error", 1)] and found.missing == 1
     assert [
-        each.id for each in reviews.list_harvests(planned, ListFilter(state=HarvestState.FINISHED)).rows
+        each.id for each in reviews.list_harvests(planned, HarvestFilter(state=HarvestState.FINISHED)).rows
     ] == [harvest]
     site.pages["/picture.png"] = "a picture"
     clock.now += timedelta(minutes=1)

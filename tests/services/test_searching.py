@@ -1,4 +1,4 @@
-"""Search as readers meet it: real containers, both indexes, rules of access, rebuilding."""
+"""Search as readers use it: real containers, both indexes, access rules, rebuilding."""
 
 import io
 import shutil
@@ -13,9 +13,9 @@ from webdepot.access.policy import ANYONE, AccessPoint, Reader, Rule, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.container import shelf
 from webdepot.digest import sha1
-from webdepot.errors import Conflict, CorruptData, InputError, NotFound
-from webdepot.ports import Sort
-from webdepot.services.access import replay, search
+from webdepot.errors import Conflict, CorruptData, InputError
+from webdepot.ports import SearchSort
+from webdepot.services.access import lookup, search
 from webdepot.services.admin import setup
 from webdepot.services.index import indexer
 from webdepot.services.intake import warc_files
@@ -110,7 +110,7 @@ def test_a_page_is_found_once_with_all_its_versions(filled):
     home = next(hit for hit in page.hits if hit.key == "org,example)/")
     assert (home.title, home.mime, home.versions) == ("Home", "text/html", 4)
     assert [home.snippet[start:end] for start, end in home.marks] == ["lighthouse"]
-    assert home.versions == replay.look_up(filled, home.url, reader=ANYONE).timeline.total
+    assert home.versions == lookup.look_up(filled, home.url, reader=ANYONE).timeline.total
 
 
 def test_time_collection_and_order(filled):
@@ -122,7 +122,7 @@ def test_time_collection_and_order(filled):
         "https://www.example.org/"
     ]
     assert found(filled, "lighthouse", collection="two").hits[0].versions == 1
-    assert [hit.timestamp for hit in found(filled, "lighthouse", sort=Sort.OLDEST).hits] == [
+    assert [hit.timestamp for hit in found(filled, "lighthouse", sort=SearchSort.OLDEST).hits] == [
         "20100101000000",
         "20110601000000",
     ]
@@ -131,7 +131,7 @@ def test_time_collection_and_order(filled):
 
 
 def test_a_wrong_query_is_the_readers_error(filled):
-    with pytest.raises(InputError, match="never closed"):
+    with pytest.raises(InputError, match="is not closed"):
         found(filled, '"open')
 
 
@@ -211,7 +211,7 @@ def test_damaged_indexes_are_refused_until_they_are_rebuilt(filled, damage):
         assert answer(archive) == expected
 
 
-def test_a_container_that_is_gone_is_told_and_stops_no_other(filled, tmp_path):
+def test_a_container_that_is_gone_is_reported_and_does_not_stop_the_others(filled, tmp_path):
     name = sorted(name for name, _ in filled.captures.containers())[0]
     filled.container_path(name).unlink()
     done = indexer.rebuild(filled)
@@ -219,7 +219,7 @@ def test_a_container_that_is_gone_is_told_and_stops_no_other(filled, tmp_path):
     assert done.captures in (2, 4)
 
 
-def test_what_lies_behind_a_killed_run_is_swept_up(filled):
+def test_folders_of_a_killed_run_are_removed(filled):
     left = filled.index_folder / "extracting-999999999-abc"
     left.mkdir()
     (left / "x.cdxj").write_text("x")
@@ -228,15 +228,14 @@ def test_what_lies_behind_a_killed_run_is_swept_up(filled):
     assert not list(filled.index_folder.glob("extracting-*"))
 
 
-def test_one_container_by_name(filled):
+def test_a_container_that_one_index_has_lost_is_indexed_again(filled):
     name = sorted(name for name, _ in filled.captures.containers())[0]
     filled.captures.remove(name)
-    assert indexer.index_container(filled, name).captures in (2, 4)
-    with pytest.raises(NotFound):
-        indexer.index_container(filled, "unknown.warc.gz")
+    assert indexer.update(filled).captures in (2, 4)
+    assert name in dict(filled.captures.containers())
 
 
-def test_damage_in_a_container_is_told(archive, tmp_path):
+def test_damage_in_a_container_is_reported(archive, tmp_path):
     path = container(tmp_path / "bad.warc.gz", *FIRST)
     harvest = warc_files.take(archive, [path], collection="one", watch=unwatched).harvest
     with archive.database.reading() as connection:

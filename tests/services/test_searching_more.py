@@ -1,5 +1,5 @@
-"""Search beyond the list of hits: facets, help while typing, trends, reasons, exports, saved searches, words
-of links.
+"""Search beyond the list of hits: facets, help while typing, trends, reasons, exports, saved searches, link
+texts.
 """
 
 import csv
@@ -24,12 +24,12 @@ from webdepot.exchange import catalogue
 from webdepot.formats.tables import identifications
 from webdepot.harvest import runs
 from webdepot.model import Purpose
-from webdepot.ports import Closed, Facet, Part
+from webdepot.ports import ClosedArea, Facet, PagePart
 from webdepot.selection import targets
 from webdepot.services.access import export, link_texts, search
-from webdepot.services.access.export import Form
+from webdepot.services.access.export import ExportForm
 from webdepot.services.admin import setup
-from webdepot.services.depot import titles
+from webdepot.services.depot import deposit_records
 from webdepot.services.index import indexer
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -91,6 +91,7 @@ def test_why_a_page_was_found(archive):
     assert {(reason.word, reason.part, reason.count) for reason in why.reasons} == {
         ("lighthouse", "text", 1),
         ("home", "title", 1),
+        ("home", "home", 1),
     }
     assert [state.timestamps for state in why.states] == [
         ("20100101000000", "20110101000000"),
@@ -101,11 +102,25 @@ def test_why_a_page_was_found(archive):
         search.explain(archive, "lighthouse", "org,example)/", reader=ANYONE)
 
 
-def test_words_of_links_lead_to_the_page_they_point_to(archive):
+@pytest.mark.parametrize("engine", ["tantivy", "sqlite"])
+def test_why_this_hit_shows_the_weights_that_the_engine_ranks_by(tmp_path, engine):
+    setup.found(tmp_path / "home")
+    (tmp_path / "home" / "webdepot.toml").write_text(f'[index]\nworkers = 1\nengine = "{engine}"\n')
+    record = ("http://mill.org/", "2014-01-01T00:00:00Z", "<title>Windmill</title><p>Open today.")
+    with Archive.open(tmp_path / "home", agent="test") as archive:
+        taken(archive, container(tmp_path / "mill.warc.gz", record), "one")
+        archive.texts.anchor([("org,mill)/", "the windmill", "windmill, opening hours")])
+        why = search.explain(archive, "windmill", "org,mill)/", reader=ANYONE)
+    shown = {reason.part: reason.weight for reason in why.reasons}
+    home = {"home": 1.0} if engine == "tantivy" else {}  # SQLite does not count a home page's title twice
+    assert shown == {"title": 5.0, "anchor": 5.0, "anchor_own": 2.0, **home}
+
+
+def test_link_texts_lead_to_the_page_they_point_to(archive):
     assert [hit.url for hit in found(archive, "anchor:windmill").hits] == ["http://other.org/"]
     states = archive.texts.scan(search.ask(archive, "anchor:windmill", reader=ANYONE))
     assert [state.anchors for state in states] == ["the famous windmill"]
-    assert search.ask(archive, "anchor:x", reader=ANYONE).parts == ((Part.ANCHOR, "x"),)
+    assert search.ask(archive, "anchor:x", reader=ANYONE).parts == ((PagePart.ANCHOR, "x"),)
 
 
 def test_links_on_a_page_that_is_closed_say_nothing_at_once(archive):
@@ -128,16 +143,16 @@ def test_links_on_pages_that_stay_open_are_searched_again_after_the_next_update(
 
 def test_an_embargo_that_moves_on_changes_nothing_until_the_next_month():
     def embargo(day):
-        return Closed(prefix="org,", first=f"202605{day}000000")
+        return ClosedArea(prefix="org,", first=f"202605{day}000000")
 
-    assert link_texts._moved_on((embargo("02"),), (embargo("01"),)) == (embargo("01"),)
-    assert link_texts._moved_on((Closed(prefix="org,", first="20260601000000"),), (embargo("01"),)) != (
-        embargo("01"),
-    )
-    assert link_texts._moved_on((embargo("01"),), (embargo("02"),)) == (embargo("01"),)
-    told = json.dumps([["org,", [], "20260501000000", "9" * 14]]).encode()
-    assert link_texts._cover(told, (embargo("02"),))
-    assert not link_texts._cover(told, (Closed(prefix="org,"),))
+    assert link_texts._keep_moving_embargoes((embargo("02"),), (embargo("01"),)) == (embargo("01"),)
+    assert link_texts._keep_moving_embargoes(
+        (ClosedArea(prefix="org,", first="20260601000000"),), (embargo("01"),)
+    ) != (embargo("01"),)
+    assert link_texts._keep_moving_embargoes((embargo("01"),), (embargo("02"),)) == (embargo("01"),)
+    stored = json.dumps([["org,", [], "20260501000000", "9" * 14]]).encode()
+    assert link_texts._were_closed(stored, (embargo("02"),))
+    assert not link_texts._were_closed(stored, (ClosedArea(prefix="org,"),))
 
 
 def test_a_container_that_is_gone_leaves_both_indexes_and_its_links(archive):
@@ -166,14 +181,16 @@ def described(archive):
             now=NOW,
         )
         site = replace(
-            titles.new_site(archive, target, NOW),
+            deposit_records.new_site(archive, target, NOW),
             creators=("Anna Jansen",),
             genre="Museum site",
             keywords=("Weather", "Vanes"),
         )
         catalogue.put(connection, site)
         harvest = next(shelf.iter_all(connection)).harvest
-        catalogue.put(connection, titles.new_slice(archive, site, runs.get(connection, harvest), NOW))
+        catalogue.put(
+            connection, deposit_records.new_slice(archive, site, runs.get(connection, harvest), NOW)
+        )
 
 
 @pytest.mark.parametrize(
@@ -191,7 +208,7 @@ def test_the_catalogue_is_searched_by_title_author_genre_and_keyword(archive, te
     assert [part.level.value for part in entry.slices] == ["slice"]
 
 
-def test_what_the_catalogue_says_narrows_to_its_sites_and_tells_nothing_closed(archive):
+def test_catalogue_terms_restrict_the_search_to_their_sites_and_reveal_nothing_closed(archive):
     described(archive)
     assert found(archive, "kind").pages == 1
     assert found(archive, "kind author:jansen").pages == 0
@@ -245,12 +262,12 @@ def exported(archive, form, text="lighthouse"):
 
 
 def test_exports_have_every_capture_once(archive):
-    rows = list(csv.DictReader(io.StringIO(exported(archive, Form.CSV).decode())))
+    rows = list(csv.DictReader(io.StringIO(exported(archive, ExportForm.CSV).decode())))
     expected = {"20100101000000", "20110101000000", "20110601000000", "20130101000000"}
     assert sorted(row["timestamp"] for row in rows) == sorted(expected)
-    lines = [json.loads(line) for line in exported(archive, Form.JSONL).splitlines()]
+    lines = [json.loads(line) for line in exported(archive, ExportForm.JSONL).splitlines()]
     assert {stamp for line in lines for stamp in line["timestamps"]} == expected
-    solr = [json.loads(line) for line in exported(archive, Form.SOLR).splitlines()]
+    solr = [json.loads(line) for line in exported(archive, ExportForm.SOLR).splitlines()]
     assert {str(line["wayback_date"]) for line in solr} == expected
     assert {"id", "url", "title", "content", "crawl_year", "source_file_path", "source_file_offset"} <= solr[
         0
@@ -260,7 +277,7 @@ def test_exports_have_every_capture_once(archive):
 def test_exported_records_are_a_container_that_others_read(archive):
     read = [
         (record.rec_type, record.rec_headers["WARC-Target-URI"], record.rec_headers["WARC-Date"])
-        for record in ArchiveIterator(io.BytesIO(exported(archive, Form.WARC)), check_digests="raise")
+        for record in ArchiveIterator(io.BytesIO(exported(archive, ExportForm.WARC)), check_digests="raise")
     ]
     assert {(kind, date[:10]) for kind, _, date in read} == {
         ("response", "2010-01-01"),
@@ -273,7 +290,7 @@ def test_exported_records_are_a_container_that_others_read(archive):
 def test_an_exported_table_is_read_by_arrow(archive):
     from pyarrow import parquet
 
-    table = parquet.read_table(io.BytesIO(exported(archive, Form.PARQUET))).to_pylist()
+    table = parquet.read_table(io.BytesIO(exported(archive, ExportForm.PARQUET))).to_pylist()
     assert [row["captured"].strftime("%Y%m%d") for row in sorted(table, key=lambda row: row["captured"])] == [
         "20100101",
         "20110101",
@@ -282,11 +299,13 @@ def test_an_exported_table_is_read_by_arrow(archive):
     ]
     (news,) = (row for row in table if row["url"].endswith("news"))
     assert (news["title"], news["text"], news["valid_to"]) == ("News", "A lighthouse was sold.", "")
-    assert parquet.read_table(io.BytesIO(exported(archive, Form.PARQUET, "nothing-at-all"))).num_rows == 0
+    assert (
+        parquet.read_table(io.BytesIO(exported(archive, ExportForm.PARQUET, "nothing-at-all"))).num_rows == 0
+    )
 
 
 def test_an_exported_wacz_is_whole_and_its_index_leads_to_its_records(archive, tmp_path):
-    with zipfile.ZipFile(io.BytesIO(exported(archive, Form.WACZ))) as made:
+    with zipfile.ZipFile(io.BytesIO(exported(archive, ExportForm.WACZ))) as made:
         assert made.testzip() is None
         zipped.unpack(made, tmp_path / "wacz")
     assert list(zipped.check_wacz(tmp_path / "wacz")) == []
@@ -313,7 +332,7 @@ def test_records_of_arc_files_are_exported_as_warc(archive, tmp_path):
     (tmp_path / "old.arc").write_bytes(head + line + body + b"\n")
     taken(archive, tmp_path / "old.arc", "old")
     record = next(
-        ArchiveIterator(io.BytesIO(exported(archive, Form.WARC, "zeppelin")), check_digests="raise")
+        ArchiveIterator(io.BytesIO(exported(archive, ExportForm.WARC, "zeppelin")), check_digests="raise")
     )
     assert (record.rec_headers["WARC-Target-URI"], record.rec_headers["WARC-Date"]) == (
         "http://old.org/",
@@ -324,7 +343,7 @@ def test_records_of_arc_files_are_exported_as_warc(archive, tmp_path):
 
 def test_exports_leave_out_what_is_closed(archive):
     closing(archive, "org,example)/news")
-    for form in Form:
+    for form in ExportForm:
         data = exported(archive, form).lower()
         assert b"news" not in data, form
         assert len(data) > 100
@@ -344,7 +363,7 @@ def test_saved_searches_belong_to_a_person(archive):
             saved.save(connection, "ann", name="x", query=" ", collection="all", now=NOW)
 
 
-def test_status_tells_how_far_the_indexes_are(archive):
+def test_status_shows_how_complete_the_indexes_are(archive):
     done = indexer.status(archive)
     assert (done.containers, done.with_captures, done.with_words, done.captures) == (2, 2, 2, 7)
     assert done.size_bytes > 1000

@@ -1,4 +1,4 @@
-"""The second engine of the text index stands by itself."""
+"""The second engine of the text index works without the first."""
 
 import subprocess
 import sys

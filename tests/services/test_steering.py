@@ -19,19 +19,19 @@ from small_sites import small_site
 from webdepot.archive import Archive
 from webdepot.cli.main import build_app
 from webdepot.errors import Conflict, InputError
-from webdepot.harvest.control import Verb
+from webdepot.harvest.control import OrderVerb
 from webdepot.harvest.report.reports import Kind
 from webdepot.model import Answer, HarvestState
 from webdepot.services.admin import setup
 from webdepot.services.depot import deposit
-from webdepot.services.harvest import control, harvests, profiles
+from webdepot.services.harvest import control, harvests, profiles, runner
 from webdepot.services.harvest.options import HarvestOptions
 
 PROGRAM = str(Path(sys.executable).parent / "webdepot")
 
 
 class _Endless(BaseHTTPRequestHandler):
-    """Page N links to N+1 and N+2 for ever, to a film, and elsewhere; it is told to end by `last`."""
+    """Page N links to N+1 and N+2 without an end, to a film, and to another site; `last` ends it."""
 
     last = 10**9
 
@@ -69,7 +69,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def running(home: Path, endless: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """`webdepot archive` in a process of its own, and the id of its harvest."""
+    """`webdepot archive` in a separate process, and the id of its harvest."""
     command = [PROGRAM, "--home", str(home), "--json", "--quiet", "archive", f"{endless}/p0"]
     options = ["--allow-private", "--delay", "0.02", "--no-deposit", "--reject", r"\.avi$"]
     process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -87,7 +87,7 @@ def running(home: Path, endless: str) -> Iterator[tuple[subprocess.Popen[bytes],
 
 
 def until(ask: Callable[[], object], process: subprocess.Popen[bytes] | None = None) -> object:
-    """What `ask` gives as soon as it gives something."""
+    """The first result of `ask` that is not empty."""
     ends_s = time.monotonic() + 30
     while not (found := ask()):
         if process is not None and process.poll() is not None:
@@ -107,7 +107,7 @@ def test_a_running_harvest_is_paused_changed_resumed_and_stopped_from_another_pr
 ) -> None:
     process, harvest = running
     with Archive.open(home, agent="the tester") as archive:
-        control.give(archive, harvest, Verb.PAUSE, reason="a test")
+        control.give(archive, harvest, OrderVerb.PAUSE, reason="a test")
         until(lambda: (found := control.watch(archive, harvest)).live and found.live.paused, process)
         before = until(lambda: fetched(archive, harvest) or None)
         watched = control.watch(archive, harvest)
@@ -123,14 +123,14 @@ def test_a_running_harvest_is_paused_changed_resumed_and_stopped_from_another_pr
         control.add(archive, harvest, [f"{endless}/film.avi"], reason="the only film")
         control.remove(archive, harvest, ["/p1000000$"])
         control.change(archive, harvest, {"delay_s": 0.05})
-        order = control.give(archive, harvest, Verb.RESUME)
+        order = control.give(archive, harvest, OrderVerb.RESUME)
         assert order.number == 5
         assert order.by == "the tester"
         until(lambda: fetched(archive, harvest) > int(str(before)) + 20, process)
 
         rejected = control.report(archive, harvest, Kind.REJECTED)
         assert {row["name"]: row["refused"] for row in rejected.rows}["reject"] == 1
-        control.give(archive, harvest, Verb.STOP)
+        control.give(archive, harvest, OrderVerb.STOP)
         process.communicate(timeout=60)
         assert process.returncode == 130
         found = control.watch(archive, harvest)
@@ -141,7 +141,7 @@ def test_a_running_harvest_is_paused_changed_resumed_and_stopped_from_another_pr
             row["name"] for row in control.report(archive, harvest, Kind.STATUS).rows if row["name"] == "404"
         ]  # the added film
         with pytest.raises(Conflict, match="webdepot harvest resume"):
-            control.give(archive, harvest, Verb.PAUSE)
+            control.give(archive, harvest, OrderVerb.PAUSE)
         with pytest.raises(InputError):
             control.change(archive, harvest, {"collection": "x"})
 
@@ -152,7 +152,7 @@ def test_an_aborted_harvest_is_over_and_its_reports_come_from_the_depot(
     process, harvest = running
     with Archive.open(home) as archive:
         control.reject(archive, harvest, [r"/p7$"])
-        control.give(archive, harvest, Verb.ABORT, reason="wrong site")
+        control.give(archive, harvest, OrderVerb.ABORT, reason="wrong site")
         process.communicate(timeout=60)
         found = control.watch(archive, harvest).harvest
         assert found.state is HarvestState.FINISHED
@@ -166,18 +166,20 @@ def test_an_aborted_harvest_is_over_and_its_reports_come_from_the_depot(
         kept = {kind: control.report(archive, harvest, kind).rows for kind in Kind}
         assert kept == live
         asked = profiles.explain(archive, found.seeds[0].replace("/p0", "/p7"), target=str(found.target))
-        assert asked.verdict.rule == "reject"  # as it was told while it ran
-        told = subprocess.run(
+        assert asked.verdict.rule == "reject"  # as ordered while it ran
+        done = subprocess.run(
             [*run, "report", harvest, "--kind", "status", "--csv"], check=True, capture_output=True, text=True
         ).stdout
-        assert told.splitlines()[0] == "name,documents,bytes,example,reason"
+        assert done.splitlines()[0] == "name,documents,bytes,example,reason"
         lines = subprocess.run(
             [*run, "report", harvest, "--kind", "hosts"], check=True, capture_output=True, text=True
         ).stdout
         assert json.loads(lines.splitlines()[0])["documents"] == found.counts["fetched"] + 1  # robots.txt
 
 
-def test_a_killed_harvest_is_no_running_one(home: Path, running: tuple[subprocess.Popen[bytes], str]) -> None:
+def test_a_killed_harvest_is_not_a_running_one(
+    home: Path, running: tuple[subprocess.Popen[bytes], str]
+) -> None:
     process, harvest = running
     process.kill()
     process.wait()
@@ -210,9 +212,9 @@ def test_scope_is_explained_for_a_target_by_the_rules_of_its_last_harvest(
             "--target",
             target,
         ]
-        told = subprocess.run(run, check=False, capture_output=True, text=True)
-        assert told.returncode == 1
-        assert json.loads(told.stdout)["rule"] == "reject"
+        done = subprocess.run(run, check=False, capture_output=True, text=True)
+        assert done.returncode == 1
+        assert json.loads(done.stdout)["rule"] == "reject"
 
 
 def test_what_cannot_be_asked_is_said(home: Path) -> None:
@@ -223,11 +225,11 @@ def test_what_cannot_be_asked_is_said(home: Path) -> None:
             profiles.explain(archive, "http://a.example/", seeds=["http://a.example/"], path="LZ")
 
 
-def test_a_harvest_that_is_gone_on_with_stays_out_of_the_depot_if_told_so(home: Path) -> None:
+def test_a_resumed_harvest_stays_out_of_the_depot_with_no_deposit(home: Path) -> None:
     with small_site(lambda path: "<p>One page" if path == "/" else "") as site:
         with Archive.open(home) as archive:
             options = replace(HarvestOptions.from_config(archive.config), allow_private=True, delay_s=0.0)
-            harvest = harvests.start_or_resume(archive, [f"{site}/"], options)
+            harvest = runner.start_or_resume(archive, [f"{site}/"], options)
         done = CliRunner().invoke(
             build_app(), ["--home", str(home), "harvest", "resume", harvest.id, "--no-deposit", "--quiet"]
         )

@@ -19,6 +19,7 @@ from webdepot.errors import ConfigError
 from webdepot.services.access import search
 from webdepot.services.admin import doctor, setup
 from webdepot.services.harvest import harvests as harvests_service
+from webdepot.services.harvest import runner
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.services.review import reviews
 
@@ -105,7 +106,7 @@ def test_a_harvest_that_wants_a_browser_where_there_is_none_does_not_begin(home:
     (home / "webdepot.toml").write_text('[harvest]\nbrowser = "no-such-browser"\nfetch = "when-empty"\n')
     with Archive.open(home) as archive:
         with pytest.raises(ConfigError, match=r"no-such-browser.*apt install chromium"):
-            harvests_service.start_or_resume(
+            runner.start_or_resume(
                 archive, ["http://127.0.0.1:9/"], HarvestOptions.from_config(archive.config)
             )
         assert harvests_service.latest(archive, 5) == []

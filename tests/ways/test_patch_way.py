@@ -15,7 +15,7 @@ from webdepot.access import cdx
 from webdepot.access.cdx import Dialect
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
-from webdepot.services.access import cdx_server, replay
+from webdepot.services.access import cdx_server, lookup, replay
 
 COUNT = 12
 PNG = b"\x89PNG\r\n\x1a\n of no use but there"
@@ -73,7 +73,7 @@ def site(lasting_site):
 def seen(home, url):
     """What a person, the time bar, replay and a machine see of an address: status codes and number."""
     with Archive.open(home) as archive:
-        looked = replay.look_up(archive, url, reader=ANYONE)
+        looked = lookup.look_up(archive, url, reader=ANYONE)
         place = replay.find_place(archive, url, "2000", collection="all", reader=ANYONE)
         lines = list(
             cdx_server.find(archive, cdx.parse([("url", url)], Dialect.PYWB), reader=ANYONE).captures

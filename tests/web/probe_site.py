@@ -27,7 +27,7 @@ from museum import Warc, iso
 
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
-from webdepot.services.harvest import harvests
+from webdepot.services.harvest import runner
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.services.index import indexer
 from webdepot.services.intake import warc_files
@@ -301,7 +301,7 @@ def harvested(home: Path, *, udp_port: int) -> Path:
                 limit_pages=1000,
             )
             seeds = [f"http://{HOST}/", *(f"http://{OTHER}{path}" for path in FAR)]
-            harvest = harvests.run(archive, harvests.start_or_resume(archive, seeds, options))
+            harvest = runner.run(archive, runner.start_or_resume(archive, seeds, options))
             indexer.index_harvest(archive, harvest.id)
             taken = warc_files.take(
                 archive, [posted(home.parent / "posted.warc.gz")], collection="default", watch=unwatched

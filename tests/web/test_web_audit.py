@@ -14,21 +14,21 @@ from museum import PASSWORD, Answer, Served, ask, serving, sign_in
 
 from letters import LetterBox, box_running
 from small_sites import cleared, small_site
-from webdepot import accounts
+from webdepot import accounts, sessions
 from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.exchange import partners
 from webdepot.exchange.partners import PartnerRecord, RecordState
 from webdepot.harvest import runs
 from webdepot.model import HarvestState, TargetId
-from webdepot.provenance import Asked, Event
+from webdepot.provenance import Event, EventFilter
 from webdepot.selection import schedule
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.domains import organisations
 from webdepot.selection.domains.profile import OrganisationProfile
 from webdepot.services.admin import audit_trail, setup
 from webdepot.services.harvest import harvests as harvests_service
-from webdepot.services.harvest import profiles
+from webdepot.services.harvest import profiles, runner
 from webdepot.services.schedule import plans, scheduler
 from webdepot.services.selection import contacts, targets
 from webdepot.services.selection import criteria as criteria_service
@@ -84,7 +84,7 @@ class Office:
         with Archive.open(self.served.home) as archive:
             found = [
                 (number, event)
-                for number, event in audit_trail.trail(archive, Asked(), limit=100)
+                for number, event in audit_trail.trail(archive, EventFilter(), limit=100)
                 if number > self.seen
             ]
         self.seen = max([self.seen, *(number for number, _ in found)])
@@ -116,7 +116,7 @@ def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox, site: str) 
             plans.run_now(archive, number)
         harvests = [turn.harvest for turn in scheduler.run_due(archive)]
         with archive.database.transaction() as connection:
-            begun = harvests_service.begin(
+            begun = runner.begin(
                 connection, archive, numbers[0], [f"{site}/one"], profiles.options_of(archive, "quick")
             )
             runs.move(connection, begun.id, HarvestState.RUNNING)
@@ -351,17 +351,17 @@ def walk_people(walk: Walk) -> None:
     walk.post("/users/piet", order="close")
     walk.post("/users/piet", order="reopen")
     made = office.post("/account/keys", {"label": "script", "role": "reader"})
-    text = re.search(rf"{accounts.KEY_PREFIX}[\w-]+", made.text)
+    text = re.search(rf"{sessions.KEY_PREFIX}[\w-]+", made.text)
     assert made.status == 200 and text, "the key is told once"
     walk.look("/account/keys")
     with Archive.open(office.served.home) as archive:
-        number = accounts.keys_of(archive.database, ADA)[0].id
-        events = audit_trail.trail(archive, Asked(action="key made"), limit=1)
+        number = sessions.keys_of(archive.database, ADA)[0].id
+        events = audit_trail.trail(archive, EventFilter(action="key made"), limit=1)
     assert events and text[0][:12] not in str(events), "never the key itself"
     walk.post("/account/keys", revoke=str(number))
     other = sign_in(office.served, ADA)
     walk.look("/sign-in")
-    walk.post("/account/sessions", session=accounts.session_id(other.partition("=")[2]))
+    walk.post("/account/sessions", session=sessions.session_id(other.partition("=")[2]))
     walk.post("/sign-out")
     office.cookie = sign_in(office.served, ADA)
     office.new_events()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from museum import NOW, Served, Warc, ask, make_home, serving
 
-from webdepot.access.citation import Citation, Form, written
+from webdepot.access.citation import Citation, CitationForm, write
 from webdepot.archive import Archive
 from webdepot.exchange import catalogue
 from webdepot.exchange.catalogue import Level, Record
@@ -61,8 +61,8 @@ def test_a_version_is_cited_with_its_urn(tower: Served):
     assert "urn:nbn:de:" in text and f"{tower.portal}/all/{STAMP}/{SITE}/" in text
 
 
-@pytest.mark.parametrize("form", list(Form))
-def test_a_citation_can_be_taken_along(tower: Served, form: Form):
+@pytest.mark.parametrize("form", list(CitationForm))
+def test_a_citation_can_be_taken_along(tower: Served, form: CitationForm):
     answer = ask(f"{tower.portal}/cite?url={SITE}/&at={STAMP}&form={form}")
     assert answer.status == 200 and "attachment" in answer.headers["Content-Disposition"]
     assert (
@@ -72,7 +72,7 @@ def test_a_citation_can_be_taken_along(tower: Served, form: Form):
     )
     assert (
         r"title = {The tower \& \{its\} clock}"
-        if form is Form.BIBTEX
+        if form is CitationForm.BIBTEX
         else "TI  - The tower & {its} clock\r\n"
     ) in answer.text
     assert ask(f"{tower.portal}/cite?url={SITE}/never&at={STAMP}&form={form}").status == 404
@@ -86,23 +86,23 @@ def test_a_wrong_question_about_a_citation_is_told(tower: Served, query: str):
     assert answer.status in (400, 404) and "Traceback" not in answer.text
 
 
-@given(st.text(), st.text(), st.sampled_from(Form))
-def test_no_title_breaks_out_of_its_field(title: str, archive: str, form: Form):
-    said = written(
+@given(st.text(), st.text(), st.sampled_from(CitationForm))
+def test_no_title_breaks_out_of_its_field(title: str, archive: str, form: CitationForm):
+    said = write(
         Citation(title=title, url="http://a.org/", timestamp=STAMP, archive=archive, address="http://b.org/"),
         form,
     )
     lines = said.splitlines()
     assert len(lines) == 8
-    assert all(line[2:6] == "  - " for line in lines) if form is Form.RIS else lines[-1] == "}"
+    assert all(line[2:6] == "  - " for line in lines) if form is CitationForm.RIS else lines[-1] == "}"
 
 
 @pytest.mark.parametrize(
     ("path", "status", "words"),
     [
         ("/", 200, "Shown as it was on 4 March 2015"),
-        ("/gone", 410, "On that day the server answered: Not found (410)."),
-        ("/broken", 503, "On that day the server answered: Server error (503)."),
+        ("/gone", 410, "On that day the server returned: Not found (410)."),
+        ("/broken", 503, "On that day the server returned: Server error (503)."),
         ("/orphan", 404, "its file cannot be read at the moment"),
         ("/lost", 500, "its file cannot be read at the moment"),
         ("/lost.png", 500, "its file cannot be read at the moment"),

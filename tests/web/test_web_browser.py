@@ -224,7 +224,7 @@ def test_a_hostile_page_reaches_neither_the_reader_nor_the_portal_nor_the_live_w
     page.get_by_label("Name").fill("administrator")
     page.get_by_label("Password").fill(PASSWORD)
     page.locator("main button").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Status of the archive")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Archive status")
     open_edition(page, served, 1)
     archived = page.frames[1]
     assert archived.url.startswith(f"{served.replay}/all/{EDITIONS[1]}mp_/")
@@ -249,7 +249,7 @@ def test_a_hostile_page_reaches_neither_the_reader_nor_the_portal_nor_the_live_w
     assert len(page.context.pages) == 1
     assert not [cookie for cookie in page.context.cookies(served.replay) if cookie["name"] == "session"]
     page.goto(f"{served.portal}/status")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Status of the archive")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Archive status")
     assert not [line for line in leaks.asked if "live.example.net" in line], leaks.asked
 
 
@@ -269,7 +269,7 @@ def test_the_banner_counts_what_was_blocked(page: Page, served: Served, leaks: L
 def test_the_banner_warns_of_parts_from_another_time(page: Page, served: Served):
     page.goto(f"{served.portal}/all/{EDITIONS[1]}/http://mixed.example/")
     expect(page.locator(".drift.far summary")).to_have_text(
-        "1 part of this page is from another time, up to 7 years away"
+        "1 part of this page was captured at another time, up to 7 years apart"
     )
     page.locator(".drift summary").click()
     expect(page.locator(".drift li")).to_have_text("11 September 2019 at 08:00 http://mixed.example/late.png")

@@ -71,7 +71,7 @@ def test_a_wrong_question_is_told(compared: Served, query: str):
 
 def test_what_cannot_be_compared(compared: Served):
     once = ask(f"{compared.frame}/compare?url={SHOTS}/once&at={FIRST}")
-    assert once.status == 404 and "but one version" in once.text
+    assert once.status == 404 and "only one version" in once.text
     assert ask(f"{compared.frame}/compare?url={SHOTS}/never&at={FIRST}").status == 404
     closed = ask(f"{compared.frame}/compare?url={SHOTS}/closed&at={FIRST}&with={SECOND}")
     assert "1 January 2015" not in closed.text and "<p>0<" not in closed.text, (

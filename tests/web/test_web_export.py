@@ -14,7 +14,7 @@ from webdepot.access.policy import ANYONE, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.services import pipeline
 from webdepot.services.access import export, rules
-from webdepot.services.access.export import Form
+from webdepot.services.access.export import ExportForm
 from webdepot.services.admin import setup
 
 
@@ -26,7 +26,7 @@ def browser() -> Iterator[Browser]:
 
 def records(archive: Archive, words: str) -> list[tuple[str, str]]:
     """(address, day) of each record of an export."""
-    data = gzip.decompress(b"".join(export.export(archive, words, Form.WARC, reader=ANYONE)))
+    data = gzip.decompress(b"".join(export.export(archive, words, ExportForm.WARC, reader=ANYONE)))
     heads = [block.partition(b"\r\n\r\n")[0].decode() for block in data.split(b"WARC/1.1\r\n")[1:]]
     fields = [dict(line.split(": ", 1) for line in head.splitlines()) for head in heads]
     return [(each["WARC-Target-URI"], each["WARC-Date"][:10]) for each in fields]

@@ -19,11 +19,11 @@ from small_sites import cleared, small_site
 from webdepot import accounts
 from webdepot.accounts import Role
 from webdepot.archive import Archive
-from webdepot.harvest.control import Verb
+from webdepot.harvest.control import OrderVerb
 from webdepot.model import HarvestState, TargetId
 from webdepot.selection import schedule
 from webdepot.services.admin import setup
-from webdepot.services.harvest import control, profiles
+from webdepot.services.harvest import control, profiles, runner
 from webdepot.services.harvest import harvests as harvests_service
 from webdepot.services.intake import warc_files
 from webdepot.services.progress import unwatched
@@ -328,8 +328,8 @@ def steer(page: Page) -> None:
 def test_a_running_harvest_is_watched_and_steered_live(office: Office, cookies, browser: Browser):
     with Archive.open(office.served.home, agent="Ada") as archive:
         options = profiles.options_of(archive, "quick")
-        harvest = harvests_service.start_or_resume(archive, [f"{office.site}/live"], options)
-        worker = threading.Thread(target=harvests_service.run, args=(archive, harvest))
+        harvest = runner.start_or_resume(archive, [f"{office.site}/live"], options)
+        worker = threading.Thread(target=runner.run, args=(archive, harvest))
         worker.start()
         try:
             page = signed_in(browser, office, cookies["curator"])
@@ -350,7 +350,14 @@ def test_a_running_harvest_is_watched_and_steered_live(office: Office, cookies, 
             worker.join(30)
         watched = control.watch(archive, harvest.id)
         given = [order.verb for order in watched.orders]
-        assert given == [Verb.PAUSE, Verb.RESUME, Verb.CHANGE, Verb.ADD, Verb.CHANGE, Verb.STOP]
+        assert given == [
+            OrderVerb.PAUSE,
+            OrderVerb.RESUME,
+            OrderVerb.CHANGE,
+            OrderVerb.ADD,
+            OrderVerb.CHANGE,
+            OrderVerb.STOP,
+        ]
         assert {order.by for order in watched.orders} == {"curator"} and watched.options.limit_pages == 5000
         assert (
             watched.options.reject[-1] == "/slow5"

@@ -15,7 +15,7 @@ from webdepot import accounts
 from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
-from webdepot.services.harvest import harvests, profiles
+from webdepot.services.harvest import profiles, runner
 
 PAGES = {
     "/": "<a href=/2>two</a><a href=/film.avi>film</a><a href=http://else.example/>else</a>",
@@ -35,8 +35,8 @@ def harvested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served
             'description = "Museums"\nallow_private = true\ndelay_s = 0\n[[rules]]\nreject = "extension"\nof = ["avi"]\n',
         )
         options = profiles.options_of(archive, "museum")
-        harvest = harvests.start_or_resume(archive, [f"{site}/"], options)
-        harvests.run(archive, harvest)
+        harvest = runner.start_or_resume(archive, [f"{site}/"], options)
+        runner.run(archive, harvest)
         for role in (Role.READER, Role.CURATOR, Role.REVIEWER):
             accounts.add(archive.database, role.value, PASSWORD, [role], NOW)
     with serving(home) as served:
@@ -81,7 +81,7 @@ def test_the_list_and_one_harvest(harvested: tuple[Served, str]) -> None:
     assert "<html" not in live.text
     refused = post(served, f"/harvests/{harvest}/orders", order="pause")
     assert refused.status == 409
-    assert "only one that runs or was stopped" in refused.text
+    assert "Only a harvest that is running or was stopped" in refused.text
     assert get(served, "/harvests/nothing").status == 404
 
 

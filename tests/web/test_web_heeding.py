@@ -10,7 +10,7 @@ from museum import EDITIONS, SITE, Warc, make_home
 from webdepot.access.policy import ANYONE, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.errors import NotFound, NotPermitted
-from webdepot.services.access import replay, robots_rules, rules
+from webdepot.services.access import lookup, robots_rules, rules
 from webdepot.services.index import indexer
 from webdepot.services.intake import warc_files
 from webdepot.services.progress import unwatched
@@ -32,7 +32,7 @@ def closed(archive: Archive) -> set[str]:
     found = set()
     for path in ("/", "/private/x", "/private/open/x", "/one.html", "/one.html.bak", "/a/tmp"):
         try:
-            replay.look_up(archive, f"{SITE}{path}", reader=ANYONE)
+            lookup.look_up(archive, f"{SITE}{path}", reader=ANYONE)
         except NotPermitted as error:
             assert str(error) == "By robots.txt."
             found.add(path)

@@ -19,7 +19,7 @@ from museum import EDITIONS, SITE, Served, Warc, ask, make_home, serving
 from pywb_beside import PROGRAMS, needs_pywb
 from webdepot.archive import Archive
 from webdepot.services.access import cdx_server
-from webdepot.services.access.cdx_server import Form
+from webdepot.services.access.cdx_server import CdxFileForm
 
 BODY = b"<title>Clock</title><p>It still runs."
 
@@ -117,7 +117,7 @@ def test_a_real_pywb_sits_on_our_index(told: tuple[Served, Path], tmp_path: Path
     else:
         with Archive.open(served.home) as archive:
             name = "index.cdxj" if form == "cdxj" else "index.cdxj.gz"
-            cdx_server.export(archive, place / "indexes" / name, Form(form))
+            cdx_server.export(archive, place / "indexes" / name, CdxFileForm(form))
     collection = "theirs" if form == "server" else "ours"
     with pywb(tmp_path) as base:
         for stamp in EDITIONS[:2]:

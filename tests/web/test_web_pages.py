@@ -65,13 +65,13 @@ def test_versions_of_any_spelling(served: Served, typed):
 
 def test_versions_of_a_year_are_listed_and_stand_in_the_calendar(served: Served):
     text = ask(f"{served.portal}/all/2012*/{SITE}/").text
-    assert "Calendar of 2012" in text
+    assert "Calendar for 2012" in text
     assert "1 June 2012: 2 captures" in text
     assert (
         text.count(f'<td><a href="/all/{EDITIONS[1]}/') == 1
         and text.count(f'<td><a href="/all/{EDITIONS[2]}/') == 1
     )
-    assert EDITIONS[3] not in text.split("Calendar of 2012")[1]
+    assert EDITIONS[3] not in text.split("Calendar for 2012")[1]
 
 
 def test_a_collection_has_its_own_versions(served: Served):
@@ -107,10 +107,10 @@ def test_the_frame_has_banner_time_bar_and_a_sandboxed_page(served: Served):
         and "allow-top-navigation" not in text
         and "allow-popups" not in text
     )
-    assert '<noscript><p class="no-script">Without JavaScript an archived page is shown ' in text
+    assert '<noscript><p class="no-script">Without JavaScript, an archived page is shown ' in text
     assert f'<a href="{served.replay}/all/{EDITIONS[1]}id_/{SITE}/">' in text
     assert f'href="{served.portal}/all/*/{SITE}/"' in text
-    assert "The archive does not answer for its content" in text
+    assert "The archive is not responsible for its content" in text
 
 
 @pytest.mark.parametrize(
@@ -138,26 +138,26 @@ def test_the_banner_alone_follows_a_link(served: Served):
 
 
 BAD = [
-    ("/all/20x9/http://www.example.org/", 400, "is no date"),
-    ("/all/20191399/http://www.example.org/", 400, "is no date"),
-    ("/all/201909110800001/http://www.example.org/", 400, "is no date"),
-    ("/all/123/http://www.example.org/", 400, "is no date"),
-    ("/all/2019/http://[bad/", 400, "is no web address"),
-    ("/all/2019/javascript:/alert.js", 400, "is no web address"),
-    ("/-bad-/2019/http://www.example.org/", 400, "is no name of a collection"),
+    ("/all/20x9/http://www.example.org/", 400, "is not a date"),
+    ("/all/20191399/http://www.example.org/", 400, "is not a date"),
+    ("/all/201909110800001/http://www.example.org/", 400, "is not a date"),
+    ("/all/123/http://www.example.org/", 400, "is not a date"),
+    ("/all/2019/http://[bad/", 400, "is not a web address"),
+    ("/all/2019/javascript:/alert.js", 400, "is not a web address"),
+    ("/-bad-/2019/http://www.example.org/", 400, "is not the name of a collection"),
     ("/all/2019/http://www.example.org/\xe9\xff?q=\xe9", 400, "characters outside ASCII must be escaped"),
     ("/all/2019/http://www.example.org/%c3%a9%ff?q=%e9", 404, "not in the archive"),
     ("/all/2019/http://www.example.org/%ff%fe%00", 404, "not in the archive"),
-    ("/all/2019/http://www.example.org/" + "a" * 100_000, 414, "longer than any"),
-    ("/nothing", 404, "no such page"),
-    ("/nothing/here", 404, "no such page"),
+    ("/all/2019/http://www.example.org/" + "a" * 100_000, 414, "too long to be archived"),
+    ("/nothing", 404, "This page does not exist"),
+    ("/nothing/here", 404, "This page does not exist"),
     ("/all/2019/http://www.example.org/" + "a" * 65_400, 404, "not in the archive"),
     ("/search?q=" + "a" * 2000, 400, "longer than"),
-    ("/search?q=x&collection=%2e%2e/", 400, "is no name of a collection"),
-    ("/versions?url=http://[bad", 400, "is no web address"),
-    ("/-/banner/all/nonsense/http://www.example.org/", 400, "is no date"),
+    ("/search?q=x&collection=%2e%2e/", 400, "is not the name of a collection"),
+    ("/versions?url=http://[bad", 400, "is not a web address"),
+    ("/-/banner/all/nonsense/http://www.example.org/", 400, "is not a date"),
     ("/-/static/../app.py", 404, ""),
-    ("/-/static/nothing.css", 404, "no such page"),
+    ("/-/static/nothing.css", 404, "This page does not exist"),
 ]
 
 
@@ -206,7 +206,7 @@ def test_odd_parameters_of_a_search_are_taken_as_their_defaults(served: Served):
 
 def test_other_methods_are_refused_in_words(served: Served):
     answer = ask(f"{served.portal}/about", "DELETE")
-    assert answer.status == 405 and "does not take such a request" in answer.text
+    assert answer.status == 405 and "does not accept this kind of request" in answer.text
 
 
 # --- who may see what ---
@@ -215,14 +215,16 @@ def test_other_methods_are_refused_in_words(served: Served):
 def test_the_status_page_is_for_staff_and_says_what_there_is(served: Served, cookies):
     assert next(page for page in PORTAL_PAGES if page.path == "/status").roles == STAFF
     text = ask(f"{served.portal}/status", headers={"Cookie": cookies[Role.CURATOR]}).text
-    assert "Status of the archive" in text and "imported" in text and ">27<" in text
+    assert "Archive status" in text and "imported" in text and ">27<" in text
     assert 'href="/status"' in ask(f"{served.portal}/", headers={"Cookie": cookies[Role.CURATOR]}).text
     assert 'href="/status"' not in ask(f"{served.portal}/").text
 
 
 def test_signing_in_and_out(served: Served):
     wrong = ask(f"{served.portal}/sign-in", "POST", body=b"name=curator&password=wrong&to=/status")
-    assert wrong.status == 401 and "Set-Cookie" not in wrong.headers and "not right" in wrong.text
+    assert (
+        wrong.status == 401 and "Set-Cookie" not in wrong.headers and "Wrong name or password" in wrong.text
+    )
     body = f"name=curator&password={PASSWORD.replace(' ', '+')}&to=/status".encode()
     right = ask(f"{served.portal}/sign-in", "POST", body=body)
     assert (right.status, right.headers["Location"]) == (303, "/status")

@@ -13,7 +13,7 @@ from playwright.sync_api import sync_playwright
 from webdepot.access.policy import AccessPoint, Reader, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.formats.thumbnail import Thumbnailer
-from webdepot.services.access import images, rules
+from webdepot.services.access import images, rules, thumbnail_cache
 
 STAMP = "20150607080910"
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
@@ -94,7 +94,7 @@ def test_the_gate_is_asked_before_the_cache(served: Served, tmp_path):
         assert list((archive.home / "cache" / "thumbnails").rglob("*.jpg"))
     assert ask(f"{served.replay}/-/thumbnail/all/{STAMP}/{SITE}/secret.png").status == 451
     with served.archive() as archive:
-        images.forget_thumbnails(archive)
+        thumbnail_cache.clear(archive)
         assert not (archive.home / "cache" / "thumbnails").exists()
 
 
@@ -123,7 +123,7 @@ def test_the_screen_of_pictures(served: Served):
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 375, "height": 800})
         page.goto(f"{served.portal}/search?q=windmill")
-        page.click("text=Pictures")
+        page.click("text=Images")
         page.wait_for_load_state("networkidle")
         assert page.locator(".pictures img").first.evaluate("image => image.naturalWidth") == 240
         assert page.locator(".pictures li").count() == 2

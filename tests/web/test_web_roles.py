@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 from museum import NOW, PASSWORD, Answer, Served, ask, serving, sign_in
 
-from webdepot import accounts
+from webdepot import accounts, sessions
 from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
@@ -84,7 +84,7 @@ def test_a_key_never_does_more_than_its_role_whoever_made_it(ruled: Served, role
     with ruled.archive() as archive:
         if "all" not in {person.name for person in accounts.every(archive.database)}:
             accounts.add(archive.database, "all", PASSWORD, set(Role) - {Role.ADMINISTRATOR}, NOW)
-        _, text = accounts.make_key(archive.database, "all", role.value, [role], NOW)
+        _, text = sessions.make_key(archive.database, "all", role.value, [role], NOW)
     for page in PORTAL_PAGES:
         if page.roles and role not in page.roles:
             headers = {"Authorization": f"Bearer {text}", "Content-Type": "application/x-www-form-urlencoded"}
@@ -216,13 +216,13 @@ def test_the_last_administrator_stays(ruled: Served, cookies):
 def test_sessions_are_listed_and_ended(ruled: Served, cookies):
     first, second = sign_in(ruled, "partner"), sign_in(ruled, "partner")
     text = ask(f"{ruled.portal}/account", headers={"Cookie": first}).text
-    other = accounts.session_id(second.partition("=")[2])
-    assert accounts.session_id(first.partition("=")[2]) in text and other in text and "this session" in text
+    other = sessions.session_id(second.partition("=")[2])
+    assert sessions.session_id(first.partition("=")[2]) in text and other in text and "this session" in text
     assert second.partition("=")[2] not in text
     assert post(ruled, "/account/sessions", first, {"session": other}).status == 303
     assert ask(f"{ruled.portal}/account", headers={"Cookie": second}).status == 303
     assert ask(f"{ruled.portal}/account", headers={"Cookie": first}).status == 200
-    stranger = accounts.session_id(cookies[Role.CURATOR].partition("=")[2])
+    stranger = sessions.session_id(cookies[Role.CURATOR].partition("=")[2])
     assert post(ruled, "/account/sessions", first, {"session": stranger}).status == 404
     assert ask(f"{ruled.portal}/account", headers={"Cookie": cookies[Role.CURATOR]}).status == 200
 
@@ -254,17 +254,17 @@ def test_a_key_opens_what_its_role_opens_and_no_more(ruled: Served, cookies):
 def test_a_key_ends_on_its_day_and_with_its_person(ruled: Served):
     with ruled.archive() as archive:
         accounts.add(archive.database, "kees", PASSWORD, [Role.CURATOR, Role.READER], NOW)
-        _, text = accounts.make_key(archive.database, "kees", "x", [Role.CURATOR], NOW, days=1)
-        assert accounts.find_key(archive.database, text, NOW) == accounts.Person(
+        _, text = sessions.make_key(archive.database, "kees", "x", [Role.CURATOR], NOW, days=1)
+        assert sessions.find_key(archive.database, text, NOW) == accounts.Person(
             name="kees", roles=frozenset({Role.CURATOR})
         )
         accounts.set_roles(archive.database, "kees", [Role.READER], NOW, by="test")
-        assert accounts.find_key(archive.database, text, NOW) == accounts.Person(
+        assert sessions.find_key(archive.database, text, NOW) == accounts.Person(
             name="kees", roles=frozenset()
         )
-        assert accounts.find_key(archive.database, text, NOW.replace(day=NOW.day + 2)) is None
+        assert sessions.find_key(archive.database, text, NOW.replace(day=NOW.day + 2)) is None
         accounts.close(archive.database, "kees", NOW, by="test")
-        assert accounts.find_key(archive.database, text, NOW) is None
+        assert sessions.find_key(archive.database, text, NOW) is None
 
 
 def test_ones_own_password_is_changed_by_who_knows_it(ruled: Served):

@@ -19,7 +19,7 @@ from webdepot.depot import layout
 from webdepot.services import pipeline
 from webdepot.services.access import lending, rules, statistics
 from webdepot.services.admin import setup
-from webdepot.services.depot import audit
+from webdepot.services.depot import audit, replication
 from webdepot.services.depot import status as status_service
 
 pytestmark = pytest.mark.browser
@@ -33,7 +33,7 @@ def kept(tmp_path_factory, museum) -> Iterator[tuple[Served, list[str]]]:
     with Archive.open(home, clock=lambda: NOW) as archive:
         taken = pipeline.import_files(archive, [museum], collection="museums").taken
         accounts.add(archive.database, "anna", PASSWORD, [Role.CURATOR, Role.ADMINISTRATOR], NOW)
-        audit.add_place(archive, "second", str(home.parent / "second"))
+        replication.add_place(archive, "second", str(home.parent / "second"))
         package = status_service.list_packages(archive, limit=1)[0].package.id
         damaged = next((home / "depot" / layout.folder_of(package)).rglob("*.warc.gz"))
         damaged.write_bytes(damaged.read_bytes()[:-1])
@@ -107,7 +107,7 @@ def test_every_page_fits_and_keeps_nobody_out(page: Page, kept):
 def test_a_finding_is_ignored_and_stays_so(page: Page, kept):
     served, paths = kept
     page.goto(served.portal + paths[0] + "?lang=nl")
-    expect(page.locator("tbody").first).to_contain_text("Getoond door")
+    expect(page.locator("tbody").first).to_contain_text("Onderdeel van")
     expect(page.get_by_text("Genegeerd", exact=True)).to_have_count(0)
     page.locator("td button.link").first.click()
     page.wait_for_url("**started=ignored**")

@@ -56,7 +56,7 @@ def test_the_pinned_files_are_there_and_nothing_is_fetched():
         env={**os.environ, "PATH": "/nonexistent"},
         check=False,
     )
-    assert (done.returncode, done.stdout) == (0, "Browser files: all there.\n")
+    assert (done.returncode, done.stdout) == (0, "Browser files: up to date.\n")
 
 
 def test_the_right_bytes_are_put_in_place(vendor, npm, tmp_path: Path):
@@ -92,15 +92,15 @@ def test_other_bytes_are_refused_in_words_and_change_nothing(vendor, npm, tmp_pa
         "file": {"files": (("sw", "sw.js", vendor.integrity_of(b"other")),)},
         "absent": {"files": (("gone", "sw.js", ""),)},
     }
-    with pytest.raises(vendor.CannotFetch, match=r"not the one we know|has no file"):
+    with pytest.raises(vendor.CannotFetch, match=r"has a wrong checksum|has no file"):
         vendor.fetch(dataclasses.replace(right, **changed[wrong]), command, tmp_path)
     assert not (right.folder / "sw.js").exists()
 
 
 def test_a_registry_that_fails_is_said_in_words(vendor, tmp_path: Path):
     with pytest.raises(
-        vendor.CannotFetch, match=r"npm ended with status 1\. Is the package registry reachable"
+        vendor.CannotFetch, match=r"npm failed with exit code 1\. Is the package registry reachable"
     ):
         vendor.run(["false"], tmp_path, "npm")
-    with pytest.raises(vendor.CannotFetch, match="npm did not run"):
+    with pytest.raises(vendor.CannotFetch, match="npm could not be run"):
         vendor.run([str(tmp_path / "nothing")], tmp_path, "npm")

@@ -3,20 +3,21 @@
 import copy
 import pickle
 import re
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from webdepot import accounts, reasons
+from webdepot import accounts, reasons, sessions
 from webdepot.errors import Conflict
 from webdepot.formats import texts as format_texts
-from webdepot.harvest.control import Verb
+from webdepot.harvest.control import OrderVerb
 from webdepot.harvest.report.result import End, Trouble, reason_of
 from webdepot.quality import acceptance, verdict
 from webdepot.quality import texts as quality_texts
-from webdepot.quality.acceptance import AcceptanceLimits, Figures
+from webdepot.quality.acceptance import AcceptanceLimits, HarvestFigures
 from webdepot.selection import permission
 from webdepot.selection.cases import CaseState
 from webdepot.selection.permission import Ground, Notice, PermissionBasis
@@ -62,8 +63,41 @@ def test_every_finding_has_its_words(code):
 
 def test_gaps_are_filled_in_dutch_and_german():
     one = quality_texts.finding("part-error", subject="x", pages="one page", detail="404")
-    assert wording.of_finding(load("nl"), one) == "Getoond door één pagina, maar de server antwoordde 404."
-    assert wording.of_finding(load("de"), one) == "Gezeigt von einer Seite, aber der Server antwortete 404."
+    assert (
+        wording.of_finding(load("nl"), one) == "Onderdeel van één pagina, maar de server antwoordde met 404."
+    )
+    assert wording.of_finding(load("de"), one) == "Teil von einer Seite, aber der Server antwortete mit 404."
+
+
+def test_findings_of_an_earlier_wording_are_said_by_their_facts():
+    facts = {"pages": "1234 pages", "detail": "404"}
+    old = replace(
+        quality_texts.finding("part-error", subject="x", **facts),
+        message="Shown by 1234 pages, but the server answered 404.",
+    )
+    assert wording.of_finding(load("en"), old) == "Part of 1,234 pages, but the server returned 404."
+    assert (
+        wording.of_finding(load("nl"), old)
+        == "Onderdeel van 1.234 pagina’s, maar de server antwoordde met 404."
+    )
+    left = replace(quality_texts.finding("queue-left", subject="x", count=1234), message="1,234 waited.")
+    assert "1.234 Adressen" in wording.of_finding(load("de"), left)
+    unknown = replace(old, facts={})
+    assert wording.of_finding(load("nl"), unknown) == unknown.message, "nothing to fill its gaps with"
+
+
+def test_reasons_of_an_earlier_wording_are_said_in_the_readers_language():
+    old = (
+        "2 answers are not what their records state. It differs much from the last harvests. "
+        "90 answers are not whole, more than 1% of 100 documents."
+    )
+    new = wording.of_reason(load("en"), old)
+    assert new == (
+        "2 responses do not match the checksums in their records. "
+        "The harvest differs considerably from the last ones. "
+        "90 responses are incomplete, more than 1% of 100 documents."
+    )
+    assert wording.of_reason(load("de"), old) == wording.of_reason(load("de"), new)
 
 
 @pytest.mark.parametrize(
@@ -140,12 +174,12 @@ def test_every_answer_of_the_gate_is_said_in_the_readers_language(code):
 @pytest.mark.parametrize("code", CODES)
 def test_what_rules_say_of_a_harvest_is_said_in_the_readers_language(code):
     good = verdict.of({}, {"fetched": 100})
-    limits, now = AcceptanceLimits(), Figures(documents=5000, size_bytes=9_000_000)
+    limits, now = AcceptanceLimits(), HarvestFigures(documents=5000, size_bytes=9_000_000)
     for found in (
         acceptance.by_rules(good, now, None, 0, limits),
-        acceptance.by_rules(good, Figures(documents=10, size_bytes=1, not_valid=5), now, 1, limits),
-        acceptance.by_rules(good, now, Figures(documents=10, size_bytes=1), 1, limits),
-        acceptance.by_rules(good, now, Figures(documents=5000, size_bytes=1), 1, limits),
+        acceptance.by_rules(good, HarvestFigures(documents=10, size_bytes=1, not_valid=5), now, 1, limits),
+        acceptance.by_rules(good, now, HarvestFigures(documents=10, size_bytes=1), 1, limits),
+        acceptance.by_rules(good, now, HarvestFigures(documents=5000, size_bytes=1), 1, limits),
         acceptance.by_rules(good, now, now, 1, limits),
     ):
         said = wording.of_reason(load(code), found.reason)
@@ -257,15 +291,16 @@ def test_what_was_done_has_its_words(code):
         for path in (Path(reasons.__file__).parent / "services").rglob("*.py")
     )
     source += Path(accounts.__file__).read_text(encoding="utf-8")
+    source += Path(sessions.__file__).read_text(encoding="utf-8")
     actions = set(re.findall(r'action="([a-z ]+)"', source))
     actions |= set(re.findall(r'\barchive\.event\(\s*"([a-z ]+)"', source))
     actions |= set(re.findall(r'(?<!archive\.)\b\w*(?:event|note)\((?:\w+, )*"([a-z ]+)"', source))
     actions |= (
-        set(re.findall(r'_note\(connection, [\w.\[\]"]+, "([a-z ]+)"', source))
+        set(re.findall(r'note\(connection, [\w.\[\]"]+, "([a-z ]+)"', source))
         | set(TargetState)
         | set(CaseState)
     )
-    actions |= {f"ordered {verb}" for verb in Verb} | {"turn: retry", "turn: finish"}
+    actions |= {f"ordered {verb}" for verb in OrderVerb} | {"turn: retry", "turn: finish"}
     actions.discard("command")  # a means of an alarm, not an act
     missing = [
         action

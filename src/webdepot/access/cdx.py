@@ -1,19 +1,17 @@
-"""The CDX server's questions: parameters as pywb and as the Internet Archive's server take them, read into
+"""Queries to the CDX server: parameters as pywb and as the Internet Archive's server take them, parsed into
 one value.
 
     url, matchType, from, to, limit, sort, closest, filter, fl or fields, collapse, collapseTime, output,
     page, pageSize, showNumPages, resumeKey, showResumeKey, resolveRevisits, allowFuzzy
 
-The two dialects differ in what an answer looks like and in filters without a sign; `Dialect` says which is
-meant.
+The two dialects (`Dialect`) differ in the form of the answer and in filters without an operator.
 
-* pywb (https://pywb.readthedocs.io/en/latest/manual/cdxserver_api.html): `filter=[!][=|~]field:text`, without
-  a sign the field contains it;
+* pywb (https://pywb.readthedocs.io/en/latest/manual/cdxserver_api.html): `filter=[!][=|~]field:text`; without
+  an operator the field must contain the text;
 * Internet Archive (https://github.com/internetarchive/wayback/tree/master/wayback-cdx-server):
-  `filter=[!]field:expression`, the whole field.
+  `filter=[!]field:expression`; the expression must match the whole field.
 
-Expressions are read by RE2, which takes time in proportion to the text: a stranger's expression cannot hold
-the server up.
+Regular expressions are run by RE2 in linear time, so a hostile expression cannot block the server.
 """
 
 import re
@@ -32,7 +30,7 @@ from webdepot.times import period_of, to_timestamp
 from webdepot.url import Match, split_wildcard
 
 MOST_LINES = 150_000
-"""Of one answer; what is left is fetched with its resume key."""
+"""Of one answer; the rest is fetched with the resume key."""
 PAGE_LINES = 3000
 MOST_PAGE_LINES = 10_000
 MOST_FILTERS = 16
@@ -47,13 +45,13 @@ class Dialect(StrEnum):
     INTERNET_ARCHIVE = "internet archive"
 
 
-class Sort(StrEnum):
+class CdxSort(StrEnum):
     DEFAULT = "default"
     REVERSE = "reverse"
     CLOSEST = "closest"
 
 
-class Output(StrEnum):
+class CdxOutput(StrEnum):
     CDXJ = "cdxj"
     JSON = "json"
     TEXT = "text"
@@ -61,8 +59,8 @@ class Output(StrEnum):
 
 
 _MATCHES = {match.value: match for match in Match}
-_SORTS = {sort.value: sort for sort in Sort}
-_OUTPUTS = {output.value: output for output in Output}
+_SORTS = {sort.value: sort for sort in CdxSort}
+_OUTPUTS = {output.value: output for output in CdxOutput}
 FIELDS: dict[str, Callable[[Capture], str]] = {
     "urlkey": lambda capture: capture.key,
     "timestamp": lambda capture: capture.timestamp,
@@ -98,18 +96,18 @@ class CdxQuery:
     url: str
     match: Match
     span: Span
-    sort: Sort = Sort.DEFAULT
+    sort: CdxSort = CdxSort.DEFAULT
     closest: str = ""
     filters: tuple[Callable[[Capture], bool], ...] = ()
     fields: tuple[str, ...] = ()
-    """As asked for; the dialect's usual ones otherwise."""
+    """As asked for, else the default fields of the dialect."""
     has_fields: bool = False
     collapse: tuple[tuple[str, int], ...] = ()
-    """Field and how many of its first signs; 0 means all."""
-    output: Output = Output.CDXJ
+    """Field, and how many of its first characters count; 0 means all."""
+    output: CdxOutput = CdxOutput.CDXJ
     limit: int = MOST_LINES
     last: bool = False
-    """The last ones instead of the first."""
+    """Return the last lines instead of the first."""
     page: int | None = None
     page_lines: int = PAGE_LINES
     counts_pages: bool = False
@@ -120,7 +118,7 @@ class CdxQuery:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is about one address and every capture that is read is part of the answer."""
+        """Whether it is about one address and every capture that is read belongs to the answer."""
         searches = (
             self.filters
             or self.collapse
@@ -133,10 +131,10 @@ class CdxQuery:
 
 
 def parse(parameters: Iterable[tuple[str, str]], dialect: Dialect) -> CdxQuery:
-    """Read a query string; InputError names the parameter that is wrong. Unknown parameters are passed over,
-    as both servers do.
+    """Parse a query string; InputError names the wrong parameter. Unknown parameters are ignored, as both
+    servers do.
     """
-    given: dict[str, str] = {}
+    arguments: dict[str, str] = {}
     filters: list[str] = []
     collapse: list[str] = []
     for name, value in parameters:
@@ -144,54 +142,54 @@ def parse(parameters: Iterable[tuple[str, str]], dialect: Dialect) -> CdxQuery:
             filters.append(value)
         elif name == "collapse":
             collapse.append(value)
-        given.setdefault(name, value)
-    if not given.get("url", "").strip():
+        arguments.setdefault(name, value)
+    if not arguments.get("url", "").strip():
         raise InputError("The parameter url is missing. Example: cdx?url=example.org&limit=10")
     if len(filters) > MOST_FILTERS:
-        raise InputError(f"At most {MOST_FILTERS} filters are read.")
-    url, match = _url(given)
-    if given.keys() <= _MOST_ASKED:  # as most machines ask
+        raise InputError(f"There are {len(filters)} filters; at most {MOST_FILTERS} are allowed.")
+    url, match = _url(arguments)
+    if arguments.keys() <= _MOST_ASKED:  # the most frequent form of a query
         return CdxQuery(
             dialect=dialect,
             url=url,
             match=match,
             span=_EVER,
             fields=_USUAL[dialect],
-            output=_output(given, dialect),
+            output=_output(arguments, dialect),
         )
-    sort, closest = _sort(given, match)
-    limit = _number(given, "limit", MOST_LINES, lowest=-MOST_LINES)
+    sort, closest = _sort(arguments, match)
+    limit = _number(arguments, "limit", MOST_LINES, lowest=-MOST_LINES)
     if limit < 0 and match is not Match.EXACT:
-        raise InputError("limit below 0 (the last ones) is for one address only. Take matchType=exact.")
-    fields = _fields(given.get("fl") or given.get("fields") or "", dialect)
-    if "collapseTime" in given:
-        collapse.append(f"timestamp:{given['collapseTime']}")
+        raise InputError("A negative limit (the last lines) works for one address only. Use matchType=exact.")
+    fields = _fields(arguments.get("fl") or arguments.get("fields") or "", dialect)
+    if "collapseTime" in arguments:
+        collapse.append(f"timestamp:{arguments['collapseTime']}")
     return CdxQuery(
         dialect=dialect,
         url=url,
         match=match,
-        span=_span(given),
+        span=_span(arguments),
         sort=sort,
         closest=closest,
         filters=tuple(_filter(text, dialect) for text in filters),
         fields=fields or _USUAL[dialect],
         has_fields=bool(fields),
         collapse=tuple(_collapse(text) for text in collapse),
-        output=_output(given, dialect),
+        output=_output(arguments, dialect),
         limit=min(abs(limit), MOST_LINES),
         last=limit < 0,
-        page=_number(given, "page", 0, lowest=0) if "page" in given else None,
-        page_lines=min(_number(given, "pageSize", 1, lowest=1) * PAGE_LINES, MOST_PAGE_LINES),
-        counts_pages=_is_true(given, "showNumPages"),
-        after=_position(given["resumeKey"]) if given.get("resumeKey") else None,
-        shows_resume_key=_is_true(given, "showResumeKey"),
-        resolves_revisits=_is_true(given, "resolveRevisits"),
-        allows_fuzzy=_is_true(given, "allowFuzzy"),
+        page=_number(arguments, "page", 0, lowest=0) if "page" in arguments else None,
+        page_lines=min(_number(arguments, "pageSize", 1, lowest=1) * PAGE_LINES, MOST_PAGE_LINES),
+        counts_pages=_is_true(arguments, "showNumPages"),
+        after=_position(arguments["resumeKey"]) if arguments.get("resumeKey") else None,
+        shows_resume_key=_is_true(arguments, "showResumeKey"),
+        resolves_revisits=_is_true(arguments, "resolveRevisits"),
+        allows_fuzzy=_is_true(arguments, "allowFuzzy"),
     )
 
 
 def selected(captures: Iterator[Capture], query: CdxQuery) -> Iterator[Capture]:
-    """Those that pass the filters, of equal neighbours the first."""
+    """Captures that pass the filters; of neighbours that collapse, the first."""
     known: tuple[str, ...] | None = None
     for capture in captures:
         if not all(passes(capture) for passes in query.filters):
@@ -210,7 +208,7 @@ def selected(captures: Iterator[Capture], query: CdxQuery) -> Iterator[Capture]:
 
 
 def values(capture: Capture, query: CdxQuery) -> list[str]:
-    """The wanted fields of a capture, in order. The Internet Archive writes digests without their label."""
+    """The wanted fields of a capture, in order. The Internet Archive writes digests without `sha1:`."""
     row = [FIELDS[_FOREIGN.get(name, name)](capture) for name in query.fields]
     if query.dialect is Dialect.INTERNET_ARCHIVE:
         row = [value.removeprefix("sha1:") for value in row]
@@ -232,43 +230,43 @@ def _position(text: str) -> Position:
             and _is_stamp(parts[1])
         ):
             return Position(key=parts[0], timestamp=parts[1], container=parts[2], offset=int(parts[3]))
-    raise InputError(f"resumeKey {text[:100]!r} is none that this server gave.")
+    raise InputError(f"The resumeKey {text[:100]!r} was not given by this server.")
 
 
 def _is_stamp(text: str) -> bool:
     return len(text) == 14 and text.isascii() and text.isdigit()
 
 
-def _url(given: dict[str, str]) -> tuple[str, Match]:
-    url, wildcard = split_wildcard(given["url"])
-    asked = given.get("matchType", "")
-    if not asked:
+def _url(arguments: dict[str, str]) -> tuple[str, Match]:
+    url, wildcard = split_wildcard(arguments["url"])
+    wanted = arguments.get("matchType", "")
+    if not wanted:
         return url, wildcard
-    if asked not in _MATCHES:
-        raise InputError(f"matchType {asked[:50]!r} is unknown. Take one of {', '.join(Match)}.")
-    return url, _MATCHES[asked]
+    if wanted not in _MATCHES:
+        raise InputError(f"Unknown matchType {wanted[:50]!r}. Use one of {', '.join(Match)}.")
+    return url, _MATCHES[wanted]
 
 
-def _sort(given: dict[str, str], match: Match) -> tuple[Sort, str]:
-    asked = given.get("sort", "") or (Sort.CLOSEST.value if given.get("closest") else "")
-    if not asked:
-        return Sort.DEFAULT, ""
-    if asked not in _SORTS:
-        raise InputError(f"sort {asked[:50]!r} is unknown. Take reverse or closest.")
-    sort = _SORTS[asked]
-    if sort is not Sort.DEFAULT and match is not Match.EXACT:
-        raise InputError(f"sort={sort} is for one address only. Take matchType=exact.")
-    closest = given.get("closest", "")
-    if sort is Sort.CLOSEST:
+def _sort(arguments: dict[str, str], match: Match) -> tuple[CdxSort, str]:
+    wanted = arguments.get("sort", "") or (CdxSort.CLOSEST.value if arguments.get("closest") else "")
+    if not wanted:
+        return CdxSort.DEFAULT, ""
+    if wanted not in _SORTS:
+        raise InputError(f"Unknown sort {wanted[:50]!r}. Use reverse or closest.")
+    sort = _SORTS[wanted]
+    if sort is not CdxSort.DEFAULT and match is not Match.EXACT:
+        raise InputError(f"sort={sort} works for one address only. Use matchType=exact.")
+    closest = arguments.get("closest", "")
+    if sort is CdxSort.CLOSEST:
         return sort, _stamp(closest, "closest", end=False)
     return sort, ""
 
 
-def _span(given: dict[str, str]) -> Span:
-    if not given.get("from") and not given.get("to"):
+def _span(arguments: dict[str, str]) -> Span:
+    if not arguments.get("from") and not arguments.get("to"):
         return _EVER
-    first = _stamp(given["from"], "from", end=False) if given.get("from") else "0" * 14
-    last = _stamp(given["to"], "to", end=True) if given.get("to") else "9" * 14
+    first = _stamp(arguments["from"], "from", end=False) if arguments.get("from") else "0" * 14
+    last = _stamp(arguments["to"], "to", end=True) if arguments.get("to") else "9" * 14
     return first, last
 
 
@@ -277,20 +275,20 @@ def _stamp(text: str, name: str, *, end: bool) -> str:
         period = period_of(text)
     except ValueError:
         raise InputError(
-            f"{name} {text[:30]!r} is no timestamp. Write 4 to 14 digits: 2019 or 20190304050607."
+            f"{name} {text[:30]!r} is not a timestamp. Write 4 to 14 digits: 2019 or 20190304050607."
         ) from None
     return to_timestamp(period.end if end else period.start)
 
 
 def _filter(text: str, dialect: Dialect) -> Callable[[Capture], bool]:
-    found = _FILTER.match(text)
-    name = _FOREIGN.get(found[3], found[3]) if found else ""
-    if not found or name not in FIELDS:
-        raise InputError(f"filter {text[:100]!r} is none. Write field:text with one of {', '.join(FIELDS)}.")
-    is_not, sign, wanted, field = found[1] == "!", found[2], found[4], FIELDS[name]
-    if sign == "=":
+    match = _FILTER.match(text)
+    name = _FOREIGN.get(match[3], match[3]) if match else ""
+    if not match or name not in FIELDS:
+        raise InputError(f"Invalid filter {text[:100]!r}. Write field:text with one of {', '.join(FIELDS)}.")
+    is_not, operator, wanted, field = match[1] == "!", match[2], match[4], FIELDS[name]
+    if operator == "=":
         return lambda capture: (field(capture) == wanted) != is_not
-    if not sign and dialect is Dialect.PYWB:
+    if not operator and dialect is Dialect.PYWB:
         return lambda capture: (wanted in field(capture)) != is_not
     expression = _expression(wanted)
     matches = expression.fullmatch if dialect is Dialect.INTERNET_ARCHIVE else expression.match
@@ -299,7 +297,7 @@ def _filter(text: str, dialect: Dialect) -> Callable[[Capture], bool]:
 
 def _expression(text: str) -> Any:
     if len(text) > LONGEST_EXPRESSION:
-        raise InputError(f"The expression {text[:50]!r}… is longer than {LONGEST_EXPRESSION} signs.")
+        raise InputError(f"The expression {text[:50]!r}… is longer than {LONGEST_EXPRESSION} characters.")
     options = re2.Options()
     options.log_errors = False
     options.max_mem = 1 << 20
@@ -315,7 +313,7 @@ def _fields(text: str, dialect: Dialect) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     unknown = [name for name in names if _FOREIGN.get(name, name) not in FIELDS]
     if unknown:
-        raise InputError(f"The field {unknown[0][:50]!r} is unknown. Take some of {', '.join(FIELDS)}.")
+        raise InputError(f"Unknown field {unknown[0][:50]!r}. Use fields of {', '.join(FIELDS)}.")
     return names
 
 
@@ -324,35 +322,36 @@ def _collapse(text: str) -> tuple[str, int]:
     name = _FOREIGN.get(name, name)
     if name not in FIELDS or (width and not (width.isascii() and width.isdigit() and len(width) < 5)):
         raise InputError(
-            f"collapse {text[:50]!r} is none. Write a field, or a field and how many signs of it count: timestamp:8"
+            f"Invalid collapse {text[:50]!r}. Write a field, or a field and how many of its characters "
+            "count: timestamp:8"
         )
     return name, int(width or 0)
 
 
-def _output(given: dict[str, str], dialect: Dialect) -> Output:
-    asked = given.get("output", "")
-    if not asked:
-        return Output.CDXJ if dialect is Dialect.PYWB else Output.TEXT
-    if asked not in _OUTPUTS:
-        raise InputError(f"output {asked[:50]!r} is unknown. Take one of {', '.join(Output)}.")
-    return _OUTPUTS[asked]
+def _output(arguments: dict[str, str], dialect: Dialect) -> CdxOutput:
+    wanted = arguments.get("output", "")
+    if not wanted:
+        return CdxOutput.CDXJ if dialect is Dialect.PYWB else CdxOutput.TEXT
+    if wanted not in _OUTPUTS:
+        raise InputError(f"Unknown output {wanted[:50]!r}. Use one of {', '.join(CdxOutput)}.")
+    return _OUTPUTS[wanted]
 
 
-def _number(given: dict[str, str], name: str, default: int, *, lowest: int) -> int:
-    text = given.get(name, "")
+def _number(arguments: dict[str, str], name: str, default: int, *, lowest: int) -> int:
+    text = arguments.get(name, "")
     if not text:
         return default
     if not re.match(r"-?[0-9]{1,12}\Z", text, re.ASCII) or int(text) < lowest:
-        raise InputError(f"{name} {text[:30]!r} is no number from {lowest}.")
+        raise InputError(f"{name} {text[:30]!r} is not a number of at least {lowest}.")
     return int(text)
 
 
-def _is_true(given: dict[str, str], name: str) -> bool:
-    return given.get(name, "").lower() in ("true", "1", "yes")
+def _is_true(arguments: dict[str, str], name: str) -> bool:
+    return arguments.get(name, "").lower() in ("true", "1", "yes")
 
 
 def within(spans: Sequence[Span], span: Span) -> tuple[Span, ...]:
-    """The part of open spans that lies in a span."""
+    """The part of open spans that is inside a span."""
     if span is _EVER:
         return tuple(spans)
     return tuple(

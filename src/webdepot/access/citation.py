@@ -1,7 +1,7 @@
-"""How a version is cited, for programs that keep literature: BibTeX and RIS
+"""Citations of a version for reference managers: BibTeX and RIS
 (https://en.wikipedia.org/wiki/RIS_(file_format)).
 
-Words for people are the face's own: they stand in the reader's language.
+Citations for people are written by the interface, in the reader's language.
 """
 
 import re
@@ -11,7 +11,7 @@ from enum import StrEnum
 from webdepot.access.lookup import moment_of
 from webdepot.url import host_of
 
-_BIBTEX_SIGNS = {
+_BIBTEX_ESCAPES = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
     "}": r"\}",
@@ -24,17 +24,17 @@ _BIBTEX_SIGNS = {
 _LINE_END = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029]+")
 
 
-class Form(StrEnum):
+class CitationForm(StrEnum):
     BIBTEX = "bibtex"
     RIS = "ris"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:
-    """One version of a page and everything that names it."""
+    """One version of a page and everything that identifies it."""
 
     title: str
-    """Of the page; its address where it has none."""
+    """Of the page; its address if it has no title."""
     url: str
     timestamp: str
     archive: str
@@ -42,11 +42,12 @@ class Citation:
     address: str
     """Where the version is shown."""
     urn: str = ""
-    """Of the harvest that brought it; empty where it has none."""
+    """Of the harvest that captured it; empty if it has none."""
 
 
-def written(citation: Citation, form: Form) -> str:
-    return _bibtex(citation) if form is Form.BIBTEX else _ris(citation)
+def write(citation: Citation, form: CitationForm) -> str:
+    """The citation as text in this form."""
+    return _bibtex(citation) if form is CitationForm.BIBTEX else _ris(citation)
 
 
 def _bibtex(citation: Citation) -> str:
@@ -84,9 +85,9 @@ def _ris(citation: Citation) -> str:
 
 
 def _escaped(text: str) -> str:
-    return "".join(_BIBTEX_SIGNS.get(sign, sign) for sign in _one_line(text))
+    return "".join(_BIBTEX_ESCAPES.get(char, char) for char in _one_line(text))
 
 
 def _one_line(text: str) -> str:
-    """A title with a line end would begin a field of its own."""
+    """The text on one line: a line break in a title would start a new field."""
     return _LINE_END.sub(" ", text).strip()

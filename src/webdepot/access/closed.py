@@ -1,10 +1,9 @@
-"""Rules of access as plain areas of closed captures, for indexes that cannot ask the gate about every
-capture.
+"""Access rules as areas of closed captures, for indexes that cannot ask about every capture.
 
-`policy.allows` is the truth: of all rules that match a capture one decides, the closest first. Here the same
-answer is worked out once for all captures: for each prefix that a rule names, and each stretch of time
-between the ends of its rules, the gate is asked about one capture; what it refuses becomes an area. Below a
-prefix with rules of its own these count, so its parent's areas leave it out.
+`policy.allows` is the reference. Here the same answer is computed once for all captures: for each prefix that
+a rule names, and each stretch of time between the ends of its rules, it is asked about one capture; if it
+refuses, the stretch becomes an area. A longer prefix has its own areas, so those of the shorter one leave it
+out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,51 +11,48 @@ from datetime import date
 from itertools import pairwise
 
 from webdepot.access.policy import Reader, Rule, RuleAnswer, allows
-from webdepot.ports import ANY_TIME, Closed, Span
+from webdepot.ports import ANY_TIME, ClosedArea, Span
 
 _FIRST, _LAST = "0" * 14, "9" * 14
 _SIGNS = tuple(map(chr, range(0x21, 0x7F)))
-"""What a key can go on with."""
+"""Characters with which a key can continue."""
 
 
-def areas(rules: Sequence[Rule], reader: Reader, today: date) -> tuple[Closed, ...]:
-    """What this reader must not see today. A capture lies in one of the areas exactly when the gate refuses
-    it.
-    """
+def areas(rules: Sequence[Rule], reader: Reader, today: date) -> tuple[ClosedArea, ...]:
+    """What this reader must not see today: a capture is in an area exactly if `allows` refuses it."""
     rules = [rule for rule in rules if rule.answer is not RuleAnswer.WARN]
-    # A rule for one key alone: what begins like it gets places of its own, so that the rule is not heard
-    # there.
+    # A rule for one key alone: longer keys get their own prefixes, so that the rule does not apply to them.
     beside = {rule.prefix + sign for rule in rules if rule.exact for sign in _SIGNS}
     prefixes = sorted({rule.prefix for rule in rules} | beside)
-    found: list[Closed] = []
+    areas: list[ClosedArea] = []
     for prefix in prefixes:
-        speaking = [rule for rule in rules if prefix.startswith(rule.prefix)]
+        covering = [rule for rule in rules if prefix.startswith(rule.prefix)]
         below = tuple(other for other in prefixes if other != prefix and other.startswith(prefix))
         stretches = [
             (first, last)
-            for first, last in _stretches(speaking, today)
-            if not allows(prefix, first, speaking, reader, today)
+            for first, last in _stretches(covering, today)
+            if not allows(prefix, first, covering, reader, today)
         ]
-        found += [
-            Closed(prefix=prefix, but=_outermost(below), first=first, last=last)
+        areas += [
+            ClosedArea(prefix=prefix, but=_outermost(below), first=first, last=last)
             for first, last in _joined(stretches)
         ]
-    return tuple(found)
+    return tuple(areas)
 
 
 def open_spans(rules: Sequence[Rule], key: str, reader: Reader, today: date) -> tuple[Span, ...]:
-    """When captures of one key were made that this reader may see today. `rules` may hold others than those
-    of this key.
+    """The stretches of time whose captures of one key this reader may see today. `rules` may contain rules
+    for other keys.
     """
-    speaking = [rule for rule in rules if key.startswith(rule.prefix)]
-    if not speaking:
+    covering = [rule for rule in rules if key.startswith(rule.prefix)]
+    if not covering:
         return ANY_TIME
     return tuple(
         _joined(
             [
                 stretch
-                for stretch in _stretches(speaking, today)
-                if allows(key, stretch[0], speaking, reader, today)
+                for stretch in _stretches(covering, today)
+                if allows(key, stretch[0], covering, reader, today)
             ]
         )
     )
@@ -65,15 +61,15 @@ def open_spans(rules: Sequence[Rule], key: str, reader: Reader, today: date) -> 
 def open_segments(
     rules: Sequence[Rule], start: str, stop: str, reader: Reader, today: date
 ) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
-    """Keys from `start` to before `stop`, cut where the answer changes: bounds and open spans of each piece;
-    closed pieces are left out.
+    """Keys from `start` to before `stop`, cut where the answer changes: bounds and open spans of each piece.
+    Closed pieces are left out.
 
-    All keys between two neighbouring ends of prefixes are below the same prefixes, so one of them speaks for
-    all.
+    All keys between two neighbouring bounds of prefixes have the same prefixes, so the answer for one of them
+    holds for all.
     """
     ends = {start, stop}
     for rule in rules:
-        ends |= {rule.prefix, rule.prefix + " " if rule.exact else behind(rule.prefix)}
+        ends |= {rule.prefix, rule.prefix + " " if rule.exact else after_prefix(rule.prefix)}
     inside = sorted(end for end in ends if start <= end <= stop)
     waiting: tuple[str, str, tuple[Span, ...]] | None = None
     for first, after in pairwise(inside):
@@ -88,8 +84,8 @@ def open_segments(
         yield waiting
 
 
-def behind(prefix: str) -> str:
-    """The first text behind all that begin so. Keys are ASCII."""
+def after_prefix(prefix: str) -> str:
+    """The first key that sorts after all keys with this prefix. Keys are ASCII."""
     return prefix[:-1] + chr(ord(prefix[-1]) + 1)
 
 
@@ -112,7 +108,7 @@ def _joined(stretches: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _outermost(prefixes: Sequence[str]) -> tuple[str, ...]:
-    """Of nested prefixes only the shortest: it leaves the others out too."""
+    """Of nested prefixes only the shortest: it covers the others."""
     kept: list[str] = []
     for prefix in prefixes:
         if not kept or not prefix.startswith(kept[-1]):

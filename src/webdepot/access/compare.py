@@ -1,11 +1,10 @@
-"""Two versions of a page side by side: which words, links and pictures came, went or changed. Pure functions
-on the pages' bytes.
+"""Differences between two versions of a page: words, links and images that were added, removed or changed.
+Pure functions on the bytes of the pages.
 
-1. `read` takes a page apart: its lines of text, links with their words, pictures with their descriptions, all
+1. `read` parses a page: its lines of text, links with their texts, images with their descriptions, all
    addresses absolute;
-2. `of_lines` lays the lines of both beside each other (Ratcliff-Obershelp, difflib), and inside a changed
-   line the words;
-3. `came_and_went` tells which links or pictures only one of them has.
+2. `of_lines` aligns the lines of both (Ratcliff-Obershelp, difflib), and the words inside a changed line;
+3. `added_and_removed` finds the links or images that only one of them has.
 
 Pages are cut at `MOST_LINES`; the comparison says so.
 """
@@ -24,15 +23,15 @@ from webdepot.url import find_canonical
 
 MOST_LINES = 3000
 MOST_WORDS = 400
-"""Longer lines are told as a whole."""
+"""Longer lines are compared as a whole."""
 MOST_ADDRESSES = 5000
 AROUND = 2
-"""So many unchanged lines stand around a change."""
+"""Unchanged lines shown around a change."""
 _ALIKE = 0.4
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 
 
-class Kind(StrEnum):
+class LineKind(StrEnum):
     SAME = "same"
     ADDED = "added"
     REMOVED = "removed"
@@ -41,42 +40,44 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    kind: Kind
+class LinePiece:
+    kind: LineKind
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    kind: Kind
+class ComparedLine:
+    kind: LineKind
     text: str
-    pieces: tuple[Piece, ...] = ()
-    """Of a changed line: what is the same in both and what is not."""
+    pieces: tuple[LinePiece, ...] = ()
+    """Of a changed line: the parts that are the same in both and those that are not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class LinkedAddress:
+    """The address of a link or an image, with its text or description."""
+
     url: str
     words: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """A page taken apart."""
+class PageContent:
+    """The parts of a page that are compared."""
 
     lines: tuple[str, ...] = ()
-    links: tuple[Address, ...] = ()
-    pictures: tuple[Address, ...] = ()
+    links: tuple[LinkedAddress, ...] = ()
+    pictures: tuple[LinkedAddress, ...] = ()
     is_cut: bool = False
 
 
-def read(data: bytes, content_type: str, url: str) -> Taken:
-    """A page or a plain text taken apart; nothing of what is neither."""
+def read(data: bytes, content_type: str, url: str) -> PageContent:
+    """The content of a page or of a plain text; empty for other types."""
     if "html" not in content_type:
         text = text_of(data, content_type) if content_type.startswith("text/") else ""
         return _of_text(text)
     tree = HTMLTree.parse(text_of(data, content_type))
-    found = _of_text(
+    content = _of_text(
         extract_plain_text(
             tree,
             preserve_formatting=True,
@@ -88,39 +89,43 @@ def read(data: bytes, content_type: str, url: str) -> Taken:
     )
     base = tree.document.query_selector("base[href]")
     at = find_canonical(base.getattr("href") or "", url) if base is not None else None
-    return Taken(
-        lines=found.lines,
+    return PageContent(
+        lines=content.lines,
         links=tuple(_addresses(tree, "a[href]", "href", at or url)),
         pictures=tuple(_addresses(tree, "img[src]", "src", at or url)),
-        is_cut=found.is_cut,
+        is_cut=content.is_cut,
     )
 
 
-def of_lines(before: Sequence[str], after: Sequence[str]) -> list[Line]:
-    """The lines of both in one order, long stretches without a change left out."""
-    lines: list[Line] = []
-    # Lines that come very often (autojunk) do not anchor a comparison: without that, a page of equal lines
-    # takes minutes.
+def of_lines(before: Sequence[str], after: Sequence[str]) -> list[ComparedLine]:
+    """The lines of both in one order; long stretches without a change are left out."""
+    lines: list[ComparedLine] = []
+    # Very frequent lines (autojunk) do not anchor the comparison: otherwise a page of equal lines takes
+    # minutes.
     for step, first, last, from_, to in SequenceMatcher(None, before, after).get_opcodes():
         if step == "equal":
-            lines += [Line(kind=Kind.SAME, text=text) for text in after[from_:to]]
+            lines += [ComparedLine(kind=LineKind.SAME, text=text) for text in after[from_:to]]
         else:
             lines += _changed(before[first:last], after[from_:to])
     return list(_shortened(lines))
 
 
-def came_and_went(before: Sequence[Address], after: Sequence[Address]) -> tuple[list[Address], list[Address]]:
-    """What only the later, and what only the earlier has, in their order."""
-    known, now = {one.url for one in before}, {one.url for one in after}
-    return [one for one in after if one.url not in known], [one for one in before if one.url not in now]
+def added_and_removed(
+    before: Sequence[LinkedAddress], after: Sequence[LinkedAddress]
+) -> tuple[list[LinkedAddress], list[LinkedAddress]]:
+    """Addresses that only the later page has, and those that only the earlier has, in their order."""
+    old, new = {address.url for address in before}, {address.url for address in after}
+    added = [address for address in after if address.url not in old]
+    removed = [address for address in before if address.url not in new]
+    return added, removed
 
 
-def _of_text(text: str) -> Taken:
+def _of_text(text: str) -> PageContent:
     lines = [stripped for line in text.splitlines() if (stripped := " ".join(line.split()))]
-    return Taken(lines=tuple(lines[:MOST_LINES]), is_cut=len(lines) > MOST_LINES)
+    return PageContent(lines=tuple(lines[:MOST_LINES]), is_cut=len(lines) > MOST_LINES)
 
 
-def _addresses(tree: HTMLTree, selector: str, name: str, base: str) -> Iterator[Address]:
+def _addresses(tree: HTMLTree, selector: str, name: str, base: str) -> Iterator[LinkedAddress]:
     seen: set[str] = set()
     for element in tree.document.query_selector_all(selector):
         url = find_canonical(element.getattr(name) or "", base)
@@ -128,53 +133,55 @@ def _addresses(tree: HTMLTree, selector: str, name: str, base: str) -> Iterator[
             continue
         seen.add(url)
         words = element.getattr("alt") or "" if name == "src" else element.text
-        yield Address(url=url, words=" ".join((words or "").split())[:200])
+        yield LinkedAddress(url=url, words=" ".join((words or "").split())[:200])
 
 
-def _changed(before: Sequence[str], after: Sequence[str]) -> Iterator[Line]:
-    """Lines that stand in the same place: one beside the other, with its words, where they are alike."""
+def _changed(before: Sequence[str], after: Sequence[str]) -> Iterator[ComparedLine]:
+    """Lines in the same place, paired; with the words that differ if the two are similar."""
     for at in range(max(len(before), len(after))):
         old, new = (side[at] if at < len(side) else "" for side in (before, after))
         pieces = _words(old, new) if old and new else None
         if pieces is not None:
-            yield Line(
-                kind=Kind.REMOVED,
+            yield ComparedLine(
+                kind=LineKind.REMOVED,
                 text=old,
-                pieces=tuple(piece for piece in pieces if piece.kind is not Kind.ADDED),
+                pieces=tuple(piece for piece in pieces if piece.kind is not LineKind.ADDED),
             )
-            yield Line(
-                kind=Kind.ADDED,
+            yield ComparedLine(
+                kind=LineKind.ADDED,
                 text=new,
-                pieces=tuple(piece for piece in pieces if piece.kind is not Kind.REMOVED),
+                pieces=tuple(piece for piece in pieces if piece.kind is not LineKind.REMOVED),
             )
             continue
         yield from (
-            Line(kind=kind, text=text) for kind, text in ((Kind.REMOVED, old), (Kind.ADDED, new)) if text
+            ComparedLine(kind=kind, text=text)
+            for kind, text in ((LineKind.REMOVED, old), (LineKind.ADDED, new))
+            if text
         )
 
 
-def _words(old: str, new: str) -> list[Piece] | None:
-    """Both lines in one, word by word; None where they have little in common or are very long."""
+def _words(old: str, new: str) -> list[LinePiece] | None:
+    """Both lines in one, word by word; None if they have little in common or are very long."""
     before, after = _WORD.findall(old), _WORD.findall(new)
     if max(len(before), len(after)) > MOST_WORDS:
         return None
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     if matcher.ratio() < _ALIKE:
         return None
-    pieces: list[Piece] = []
+    pieces: list[LinePiece] = []
     for step, first, last, from_, to in matcher.get_opcodes():
         if step == "equal":
-            pieces.append(Piece(kind=Kind.SAME, text="".join(after[from_:to])))
+            pieces.append(LinePiece(kind=LineKind.SAME, text="".join(after[from_:to])))
             continue
         if last > first:
-            pieces.append(Piece(kind=Kind.REMOVED, text="".join(before[first:last])))
+            pieces.append(LinePiece(kind=LineKind.REMOVED, text="".join(before[first:last])))
         if to > from_:
-            pieces.append(Piece(kind=Kind.ADDED, text="".join(after[from_:to])))
+            pieces.append(LinePiece(kind=LineKind.ADDED, text="".join(after[from_:to])))
     return pieces
 
 
-def _shortened(lines: Sequence[Line]) -> Iterator[Line]:
-    changed = [at for at, line in enumerate(lines) if line.kind is not Kind.SAME]
+def _shortened(lines: Sequence[ComparedLine]) -> Iterator[ComparedLine]:
+    changed = [at for at, line in enumerate(lines) if line.kind is not LineKind.SAME]
     near = {place for at in changed for place in range(at - AROUND, at + AROUND + 1)}
     skipped = 0
     for at, line in enumerate(lines):
@@ -182,8 +189,8 @@ def _shortened(lines: Sequence[Line]) -> Iterator[Line]:
             skipped += 1
             continue
         if skipped:
-            yield Line(kind=Kind.SKIPPED, text=str(skipped))
+            yield ComparedLine(kind=LineKind.SKIPPED, text=str(skipped))
             skipped = 0
         yield line
     if skipped and changed:
-        yield Line(kind=Kind.SKIPPED, text=str(skipped))
+        yield ComparedLine(kind=LineKind.SKIPPED, text=str(skipped))

@@ -1,8 +1,7 @@
-"""Cache-busters: arguments that a script adds so that an address is new each time. Two addresses that differ
-only there are one page.
+"""Cache busters: query arguments that a script adds so that an address is new each time. Two addresses that
+differ only in them are the same page.
 
-Asked for only when the exact address is not kept, and only while replaying: a list of versions is about one
-address.
+Used only if the exact address is not archived, and only for replay: a list of versions is about one address.
 """
 
 import re
@@ -14,7 +13,7 @@ from webdepot.model import EVERYTHING
 from webdepot.ports import CaptureIndex
 
 MOST_KEYS = 200
-"""So many keys with the same start are looked at."""
+"""Keys with the same start that are compared."""
 _NUMBERED = re.compile(
     r"(?:_|_t|_ts|t|ts|cb|cachebuster|cache|bust|buster|nocache|no_cache|rand|random|rnd|rndnum|r|time|timestamp|stamp|unique|uid|dc)=[0-9.]{3,30}\Z"
 )
@@ -22,7 +21,7 @@ _NAMED = re.compile(r"(?:callback|jsonp|cb|jsoncallback|_callback)=[a-z0-9_.$]{0
 
 
 def without_busters(key: str) -> str:
-    """The key without such arguments; the key itself where it has none."""
+    """The key without cache busters; the key itself if it has none."""
     path, mark, query = key.partition("?")
     if not mark:
         return key
@@ -35,8 +34,8 @@ def without_busters(key: str) -> str:
 def find_key(
     captures: CaptureIndex, key: str, segments: Iterable[Segment], *, collection: str = EVERYTHING
 ) -> str | None:
-    """A kept key that differs from this one in cache-busters alone. `segments` cover the keys that begin with
-    the bare one.
+    """An archived key that differs from this one only in cache busters. `segments` cover the keys that begin
+    with the bare one.
     """
     bare = without_busters(key)
     near = islice(iter_keys(captures, segments, collection=collection), MOST_KEYS)

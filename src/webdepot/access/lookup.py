@@ -1,9 +1,9 @@
 """Which version of an address: the closest to a moment, its neighbours in time, and addresses near by or
 below a prefix.
 
-Everything is answered by single seeks in the captures index, inside the spans of time that the rules of
-access leave open; a URL with fifty thousand captures costs the same as one with five. Walks past captures
-that are no versions to a reader are bounded.
+Everything is answered by single seeks in the captures index, inside the spans of time that the access rules
+leave open; a URL with fifty thousand captures costs the same as one with five. The number of captures skipped
+because they are hidden from version lists is bounded.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,14 +17,14 @@ from webdepot.times import EARLIEST, from_timestamp
 from webdepot.url import key as key_of
 
 FARTHEST_STEPS = 1000
-"""So many captures are passed over at most before the answer is: none."""
+"""Captures that are skipped at most before the answer is: none."""
 Segment = tuple[str, str, tuple[Span, ...]]
-"""Keys from the first to before the second, and when captures of theirs are open."""
+"""Keys from the first to before the second, and the stretches of time whose captures are open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbours:
-    """The time bar's four steps; None where there is nothing to step to."""
+    """The four steps of the time bar; None if there is no such version."""
 
     first: Capture | None
     previous: Capture | None
@@ -33,11 +33,11 @@ class Neighbours:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ListedAddress:
     """One address below a prefix."""
 
     capture: Capture
-    """Its first."""
+    """Its first capture."""
     tally: Tally
 
 
@@ -58,7 +58,7 @@ def iter_by_distance(
     wanted = moment_of(stamp)
     before = captures.versions(key, collection=collection, spans=until(spans, stamp), newest_first=True)
     after = captures.versions(key, collection=collection, spans=since(spans, f"{int(stamp) + 1:014d}"))
-    before, after = (filter(lambda found: found != nearest, side) for side in (before, after))
+    before, after = (filter(lambda capture: capture != nearest, side) for side in (before, after))
     earlier, later = next(before, None), next(after, None)
     while earlier or later:
         if later is None or (
@@ -95,19 +95,21 @@ def neighbours(
     collection: str = EVERYTHING,
     spans: Sequence[Span] = ANY_TIME,
 ) -> Neighbours:
-    """First, previous, next and last capture as seen from one; first and last may be the capture itself."""
+    """First, previous, next and last version, relative to a capture; first and last may be the capture
+    itself.
+    """
     key, stamp = capture.key, int(capture.timestamp)
 
     def step(narrowed: Sequence[Span], *, newest_first: bool) -> Capture | None:
         walk = captures.versions(
             key, collection=collection, spans=narrowed, newest_first=newest_first, limit=FARTHEST_STEPS
         )
-        found = next((one for one in walk if is_version(one)), None)
-        # Of several in one second the one that look-up would open.
+        version = next(filter(is_version, walk), None)
+        # If several share a second, use the one that `find_closest` would choose.
         return (
-            captures.closest(key, found.timestamp, collection=collection, spans=spans)
-            if found and not newest_first
-            else found
+            captures.closest(key, version.timestamp, collection=collection, spans=spans)
+            if version and not newest_first
+            else version
         )
 
     return Neighbours(
@@ -119,12 +121,12 @@ def neighbours(
 
 
 def is_version(capture: Capture) -> bool:
-    """Whether it is a version to a reader: no redirect to itself, and nothing that a patch replaced."""
+    """Whether readers see it as a version: not a redirect to itself, and not replaced by a patch."""
     return not capture.replaced and not redirects_to_itself(capture)
 
 
 def redirects_to_itself(capture: Capture) -> bool:
-    """From http to https, from www to without: the same key, so following it would come back here for ever."""
+    """Whether it redirects to its own key (http to https, www to without): following it would never end."""
     return 300 <= capture.status < 400 and bool(capture.redirect) and key_of(capture.redirect) == capture.key
 
 
@@ -142,25 +144,23 @@ def iter_keys(
 
 def addresses(
     captures: CaptureIndex, segments: Iterable[Segment], *, collection: str = EVERYTHING, limit: int
-) -> list[Listed]:
-    """Addresses with their first capture and how often each was captured, redirects to themselves not
-    counted.
-    """
-    found: list[Listed] = []
+) -> list[ListedAddress]:
+    """Addresses with their first capture and how often each was captured, without redirects to themselves."""
+    listed: list[ListedAddress] = []
     for capture, spans in islice(
         iter_keys(captures, segments, collection=collection), limit + FARTHEST_STEPS
     ):
         tallies = captures.tally(capture.key, digits=0, collection=collection, spans=spans)
-        found += [Listed(capture=capture, tally=tally) for tally in tallies]
-        if len(found) >= limit:
+        listed += [ListedAddress(capture=capture, tally=tally) for tally in tallies]
+        if len(listed) >= limit:
             break
-    return found
+    return listed
 
 
 def near_by(
     captures: CaptureIndex, segments: Iterable[Segment], *, collection: str = EVERYTHING, limit: int = 8
 ) -> list[Capture]:
-    """HTML pages in these stretches of keys, one capture each."""
+    """HTML pages in these ranges of keys, one capture each."""
     near = islice(iter_keys(captures, segments, collection=collection), FARTHEST_STEPS)
     return list(
         islice((capture for capture, _ in near if capture.status == 200 and "html" in capture.mime), limit)
@@ -168,17 +168,17 @@ def near_by(
 
 
 def until(spans: Sequence[Span], end: str) -> tuple[Span, ...]:
-    """The spans cut off behind a timestamp."""
+    """The spans up to a timestamp."""
     return tuple((first, min(last, end)) for first, last in spans if first <= end)
 
 
 def since(spans: Sequence[Span], start: str) -> tuple[Span, ...]:
-    """The spans cut off before a timestamp."""
+    """The spans from a timestamp on."""
     return tuple((max(first, start), last) for first, last in spans if last >= start)
 
 
 def moment_of(timestamp: str) -> datetime:
-    """Foreign indexes have timestamps that are no dates; they count as the earliest."""
+    """The moment of a timestamp; the earliest one if it is not a date, as in some foreign indexes."""
     try:
         return from_timestamp(timestamp)
     except ValueError:

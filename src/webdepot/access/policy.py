@@ -1,36 +1,35 @@
-"""May this reader see this capture? The one gate of access; look-up, calendar, search and replay all ask
-here.
+"""May this reader see this capture? The decision itself; services ask it through `services/access/gate.py`.
 
-A rule closes or opens what stands below a key prefix, for captures of a period, at one access point or at
-all, as long as it is valid. Of the rules that match, one decides:
+An access rule closes or opens captures of a period below a key prefix, at one access point or at all of them,
+while it is valid. If several rules match a capture, one decides:
 
-1. the one with the longest prefix (closer to the page), one for the page alone before one for what stands
-   below it,
+1. the one with the longest prefix (closest to the page); with the same prefix, a rule for that page alone
+   comes before one for everything below it,
 2. then one that names an access point before one for all,
-3. then the youngest.
+3. then the newest.
 
-A rule that warns decides nothing: the page is shown or not as without it, and its text stands above the page
-where it is shown.
+A rule that warns decides nothing: the page is shown or not as without the rule, and if it is shown, the
+rule's text is above it.
 
-A rolling embargo speaks about captures younger than so many days, whichever day it is.
+A rolling embargo applies to captures that are younger than a number of days, counted from today.
 
-Without a matching rule the answer is yes. A verdict's reason is the rule's public text; **an empty reason
-means that the reader must not learn that the capture exists** (the rule hides it), so faces answer as if it
-were not there.
+Without a matching rule the capture is open. The reason of a verdict is the public text of the rule; **an
+empty reason means that the reader must not learn that the capture exists** (the rule hides it), so interfaces
+answer as if it did not exist.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 
 from webdepot.accounts import Role
-from webdepot.model import Answer, Capture, Verdict
+from webdepot.model import Answer, Verdict
 from webdepot.times import to_timestamp
 
 
 class AccessPoint(StrEnum):
-    """Where a reader sits."""
+    """Where a reader is."""
 
     PUBLIC = "public"
     READING_ROOM = "reading room"
@@ -43,14 +42,14 @@ class RuleAnswer(StrEnum):
     REFUSE = "refuse"
     HIDE = "hide"
     WARN = "warn"
-    """Opens and closes nothing: its public text stands above the page, wherever the page is shown."""
+    """Opens and closes nothing: its public text is shown above the page."""
     LEND = "lend"
     """Shows a page to one reader at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Who asks. A reader without a name has not signed in."""
+    """The person or program that asks. A reader without a name has not signed in."""
 
     name: str = ""
     roles: frozenset[Role] = field(default_factory=frozenset)
@@ -60,7 +59,7 @@ class Reader:
 
     @classmethod
     def staff(cls, name: str) -> "Reader":
-        """Whoever works on the archive's own machine."""
+        """A member of staff on the archive's own server."""
         return cls(name=name, roles=frozenset(Role), access_point=AccessPoint.STAFF)
 
 
@@ -70,15 +69,17 @@ ANYONE = Reader()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
+    """One access rule."""
+
     id: int
     prefix: str
     """Start of a URL key: `org,example)/private` or `org,example)` for a host."""
     exact: bool = False
-    """Speaks about the key `prefix` alone and not about what begins like it."""
+    """Applies to the key `prefix` alone, not to keys that begin with it."""
     captured_from: str = "0" * 14
     captured_to: str = "9" * 14
     embargo_days: int = 0
-    """Not 0: speaks only about captures that are younger than so many days."""
+    """If not 0, the rule applies only to captures younger than this number of days."""
     valid_from: date = date.min
     valid_to: date = date.max
     access_point: AccessPoint | None = None
@@ -87,13 +88,13 @@ class Rule:
     public_text: str = ""
     private_note: str = ""
     reason: str = ""
-    """Why it was made, in a word: privacy, copyright, owner, robots, court."""
+    """Why it was made, in one word: privacy, copyright, owner, robots, court."""
     created_by: str = ""
     created_at: datetime
 
     def span(self, today: date) -> tuple[str, str]:
-        """First and last timestamp of the captures that it speaks about on that day; the first behind the
-        last where there are none.
+        """First and last timestamp of the captures that the rule applies to on that day; the first is after
+        the last if there are none.
         """
         if not self.embargo_days:
             return self.captured_from, self.captured_to
@@ -104,15 +105,12 @@ class Rule:
         return max(self.captured_from, youngest), self.captured_to
 
 
-Visible = Callable[[Capture], Verdict]
-"""The gate with rules, reader and day filled in."""
-
-OPEN = Verdict(answer=Answer.ACCEPT, rule="no rule", reason="No rule of access speaks about it.")
+OPEN = Verdict(answer=Answer.ACCEPT, rule="no rule", reason="No access rule covers it.")
 DEFAULT_TEXT = "Access to this page is closed."
 
 
 def allows(key: str, timestamp: str, rules: Iterable[Rule], reader: Reader, today: date) -> Verdict:
-    """The verdict on one capture. `rules` may hold others than those of this key; they are passed over."""
+    """The verdict on one capture. `rules` may contain rules for other keys; they are ignored."""
     matching = [rule for rule in rules if _matches(rule, key, timestamp, reader, today)]
     if not matching:
         return OPEN
@@ -131,7 +129,7 @@ def allows(key: str, timestamp: str, rules: Iterable[Rule], reader: Reader, toda
 
 
 def decisive(key: str, timestamp: str, rules: Iterable[Rule], reader: Reader, today: date) -> Rule | None:
-    """The rule that `allows` goes by; None where no rule speaks about the capture."""
+    """The rule that decides in `allows`; None if none does."""
     return _chosen([rule for rule in rules if _matches(rule, key, timestamp, reader, today)])
 
 
@@ -146,13 +144,6 @@ def _chosen(matching: Sequence[Rule]) -> Rule | None:
 
 def _texts(rules: Sequence[Rule]) -> str:
     return " ".join(dict.fromkeys(rule.public_text for rule in rules if rule.public_text))
-
-
-def visible_to(rules: Sequence[Rule], reader: Reader, today: date) -> Visible:
-    """The gate as one question per capture."""
-    if not rules:
-        return lambda capture: OPEN
-    return lambda capture: allows(capture.key, capture.timestamp, rules, reader, today)
 
 
 def _matches(rule: Rule, key: str, timestamp: str, reader: Reader, today: date) -> bool:

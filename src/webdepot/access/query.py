@@ -1,18 +1,20 @@
-"""What a person types into the one search box, as a `TextQuery`.
+"""The text of the search box, parsed into a `TextQuery`.
 
     words               all are wanted, in any order                gemeente archief
     "a phrase"          these words in this order                   "raad van state"
     -word  -"a phrase"  must not occur                              -wikipedia
     a OR b              one of them is enough                       fiets OR rijwiel
-    site:example.org    that host and what lies below it            site:kb.nl
-    type:pdf            format, by a short name, a media type or a PRONOM identifier     type:html  type:fmt/95
+    site:example.org    that host and all hosts below it            site:kb.nl
+    type:pdf            format: short name, media type, PRONOM identifier    type:html  type:fmt/95
     lang:nl             language                                    lang:de
-    author:name         sites that the catalogue describes so; also genre: keyword:      author:"Jan Jansen"
+    author:name         sites with that author in the catalogue; also genre: keyword:    author:"Jan Jansen"
     title:word          in the title; also heading: address: text: image: anchor:        title:"annual report"
-    before:2005  after:2019-06  as-of:2010-03-01                    captured before, captured after, as it stood then
+    before:2005  after:2019-06                                      captured before, captured after
+    as-of:2010-03-01                                                pages as they were on that day
 
-Several `site:`, `type:` or `lang:` mean one of them; `before:` and `after:` include the date they name. What
-cannot be understood is an InputError that shows the place. An address typed in is recognised by `is_address`.
+Several `site:`, `type:` or `lang:` mean any of them; `before:` and `after:` include the date they name. A
+query that cannot be parsed raises an InputError that shows the place. `is_address` recognises a typed
+address.
 """
 
 import contextlib
@@ -23,7 +25,7 @@ from dataclasses import dataclass
 
 from webdepot import times
 from webdepot.errors import InputError
-from webdepot.ports import Part, TextQuery
+from webdepot.ports import PagePart, TextQuery
 from webdepot.times import EARLIEST, LATEST, Period
 from webdepot.url import find_canonical, is_known_host
 
@@ -47,14 +49,14 @@ TYPES = {
         "application/vnd.oasis.opendocument.spreadsheet",
     ),
 }
-"""Short names of formats whose words are indexed."""
+"""Short names of formats whose text is indexed."""
 _PARTS = {
-    "title": Part.TITLE,
-    "heading": Part.HEADINGS,
-    "address": Part.ADDRESS,
-    "text": Part.TEXT,
-    "image": Part.IMAGE,
-    "anchor": Part.ANCHOR,
+    "title": PagePart.TITLE,
+    "heading": PagePart.HEADINGS,
+    "address": PagePart.ADDRESS,
+    "text": PagePart.TEXT,
+    "image": PagePart.IMAGE,
+    "anchor": PagePart.ANCHOR,
 }
 CATALOGUE_FIELDS = ("author", "genre", "keyword")
 _FIELDS = ("site", "type", "lang", "before", "after", "as-of", *CATALOGUE_FIELDS, *_PARTS)
@@ -97,12 +99,12 @@ class _Term:
 
 
 def parse(text: str) -> TextQuery:
-    """Read a query; InputError with the place marked when it is wrong, empty or too long."""
+    """Parse a query; InputError with the place marked if it is wrong, empty or too long."""
     if len(text) > LONGEST_QUERY:
-        raise InputError(f"The query is longer than {LONGEST_QUERY} characters.")
+        raise InputError(f"The query is longer than {LONGEST_QUERY} characters. Shorten it.")
     terms = list(_terms(text.translate(_QUOTES), text))
     if len(terms) > MOST_TERMS:
-        raise _wrong(text, terms[MOST_TERMS].at, f"A query has at most {MOST_TERMS} words.")
+        raise _wrong(text, terms[MOST_TERMS].at, f"A query can have at most {MOST_TERMS} words.")
     wanted, groups = _with_alternatives([term for term in terms if not term.field], text)
     fields = [term for term in terms if term.field]
     query = TextQuery(
@@ -119,23 +121,23 @@ def parse(text: str) -> TextQuery:
         ),
         formats=tuple(term.text for term in fields if term.field == "type" and _PUID.match(term.text)),
         parts=tuple(_part(term, text) for term in fields if term.field in _PARTS),
-        catalogue=tuple(_told(term, text) for term in fields if term.field in CATALOGUE_FIELDS),
+        catalogue=tuple(_catalogue_term(term, text) for term in fields if term.field in CATALOGUE_FIELDS),
         languages=tuple(_language(term, text) for term in fields if term.field == "lang"),
         period=_period(fields, text),
         as_of=next((_dates(term, text).end for term in reversed(fields) if term.field == "as-of"), None),
     )
     if not (query.words or query.phrases or query.alternatives or fields):
         raise InputError(
-            "Say at least one word to look for."
+            "The query is empty. Enter at least one word to look for."
             if not query.excluded
-            else "Say also what to look for, not only what to leave out."
+            else "The query only excludes words. Enter also a word to look for."
         )
     return query
 
 
 def is_address(text: str) -> bool:
-    """Whether what was typed is meant as an address: it has a scheme, begins with `www.`, or is a host name
-    with a path.
+    """Whether a typed text is meant as an address: it has a scheme, begins with `www.`, or is a host name
+    with or without a path.
     """
     typed = text.strip()
     if not typed or len(typed) > LONGEST_QUERY or any(char.isspace() for char in typed) or '"' in typed:
@@ -150,8 +152,8 @@ def is_address(text: str) -> bool:
     name = host.partition(":")[0].rstrip(".").lower()
     if slash or ":" in host or name.startswith("www."):
         return True
-    # `index.html` looks like a host; a name below a top-level domain that exists is one, unless it ends like
-    # a file.
+    # `index.html` looks like a host: a name in an existing top-level domain is a host, unless it ends like a
+    # file name.
     return name.rpartition(".")[2] not in _FILE_NAMES and is_known_host(name)
 
 
@@ -170,11 +172,11 @@ def _terms(text: str, original: str) -> Iterator[_Term]:
         is_phrase = text.startswith('"', at)
         end = text.find('"', at + 1) if is_phrase else _word_end(text, at)
         if end < 0:
-            raise _wrong(original, at, "A quotation mark is opened here and never closed.")
+            raise _wrong(original, at, "This quotation mark is not closed.")
         value = text[at + is_phrase : end].strip()
         at = end + is_phrase
         if field in _FIELDS and not value:
-            raise _wrong(original, start, f"After {field}: something must follow, without a space.")
+            raise _wrong(original, start, f"A value must follow {field}: without a space.")
         if field in _FIELDS or any(map(str.isalnum, value)):
             yield _Term(value, start, is_phrase, is_minus, field if field in _FIELDS else "")
 
@@ -186,7 +188,7 @@ def _skipped(text: str, at: int) -> int:
 
 
 def _word_end(text: str, at: int) -> int:
-    """Where a word ends: at a space or a quotation mark, and never where it begins."""
+    """Where a word ends: at a space or a quotation mark, but not at its first character."""
     end = at
     while end < len(text) and not text[end].isspace() and (text[end] != '"' or end == at):
         end += 1
@@ -194,14 +196,14 @@ def _word_end(text: str, at: int) -> int:
 
 
 def _refuse_near_field(field: str, original: str, at: int) -> None:
-    """`sites:` is a slip; `Betreff:` or `http:` is a word with a colon."""
+    """Refuse a misspelt field: `sites:` is a typing error, `Betreff:` or `http:` a word with a colon."""
     near = difflib.get_close_matches(field, _FIELDS, n=1, cutoff=0.75)
     if near:
-        raise _wrong(original, at, f"There is no {field}: here. Did you mean {near[0]}:?")
+        raise _wrong(original, at, f"There is no field '{field}:'. Did you mean {near[0]}:?")
 
 
 def _with_alternatives(terms: list[_Term], text: str) -> tuple[list[_Term], list[tuple[str, ...]]]:
-    """Pull `a OR b OR c` out of a row of terms."""
+    """Separate groups `a OR b OR c` from the other terms."""
     rest: list[_Term] = []
     groups: list[tuple[str, ...]] = []
     at = 0
@@ -217,7 +219,7 @@ def _with_alternatives(terms: list[_Term], text: str) -> tuple[list[_Term], list
         if len(group) == 1:
             rest += group
         elif minus := next((term for term in group if term.is_minus), None):
-            raise _wrong(text, minus.at, "A word that must not occur cannot be an alternative.")
+            raise _wrong(text, minus.at, "An excluded word cannot be an alternative of OR.")
         else:
             groups.append(tuple(term.text for term in group))
         at += 1
@@ -233,7 +235,7 @@ def _site(term: _Term, text: str) -> str:
     bare = re.sub(r"\A[a-z]+://", "", term.text.lower()).removeprefix("*.").partition("/")[0]
     canonical = find_canonical(f"http://{bare}/") if bare else None
     if canonical is None:
-        raise _wrong(text, term.at, f"{term.text[:50]!r} is no host. Write it like site:example.org")
+        raise _wrong(text, term.at, f"{term.text[:50]!r} is not a host. Write it like site:example.org")
     return (
         canonical.removeprefix("http://").rstrip("/").partition(":")[0] if not bare.startswith("[") else bare
     )
@@ -249,16 +251,16 @@ def _mimes(term: _Term, text: str) -> tuple[str, ...]:
     raise _wrong(
         text,
         term.at,
-        f"There is no type {value[:50]!r}. Known: {', '.join(TYPES)}, or a media type such as text/html.",
+        f"Unknown type {value[:50]!r}. Use one of {', '.join(TYPES)}, or a media type such as text/html.",
     )
 
 
-def _part(term: _Term, text: str) -> tuple[Part, str]:
+def _part(term: _Term, text: str) -> tuple[PagePart, str]:
     _refuse_minus(term, text)
     return _PARTS[term.field], term.text
 
 
-def _told(term: _Term, text: str) -> tuple[str, str]:
+def _catalogue_term(term: _Term, text: str) -> tuple[str, str]:
     _refuse_minus(term, text)
     return term.field, term.text
 
@@ -267,7 +269,7 @@ def _language(term: _Term, text: str) -> str:
     _refuse_minus(term, text)
     value = term.text.lower()
     if not re.fullmatch(r"[a-z]{2,3}", value):
-        raise _wrong(text, term.at, f"{value[:50]!r} is no language. Write its two letters: lang:nl")
+        raise _wrong(text, term.at, f"{value[:50]!r} is not a language code. Write its two letters: lang:nl")
     return value
 
 
@@ -284,26 +286,27 @@ def _period(fields: list[_Term], text: str) -> Period | None:
 
 
 def _dates(term: _Term, text: str) -> Period:
-    """The year, month or day a date names."""
+    """The year, month or day that a date names."""
     _refuse_minus(term, text)
-    found = _DATE.match(term.text)
+    match = _DATE.match(term.text)
     with contextlib.suppress(ValueError):
-        if found:
-            return times.period_of("".join(part for part in found.groups() if part))
+        if match:
+            return times.period_of("".join(part for part in match.groups() if part))
     raise _wrong(
         text,
         term.at,
-        f"{term.text[:50]!r} is no date. Write {term.field}:2010, {term.field}:2010-03 or {term.field}:2010-03-01",
+        f"{term.text[:50]!r} is not a date. "
+        f"Write {term.field}:2010, {term.field}:2010-03 or {term.field}:2010-03-01",
     )
 
 
 def _refuse_minus(term: _Term, text: str) -> None:
     if term.is_minus:
-        raise _wrong(text, term.at, f"{term.field}: cannot be left out with a minus.")
+        raise _wrong(text, term.at, f"{term.field}: cannot be excluded with a minus sign.")
 
 
 def _wrong(text: str, at: int, message: str) -> InputError:
-    """The message, and the query with the place marked below it."""
+    """An error with the message, and the query with the place marked below it."""
     start = max(at - 30, 0)
     shown = text[start : start + 60].replace("\n", " ").replace("\t", " ")
     return InputError(

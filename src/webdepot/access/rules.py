@@ -1,5 +1,5 @@
-"""Rules of access in the database. They are added or taken back and never changed: a younger rule overrides
-an older one.
+"""Access rules in the database. They are added or removed, never changed: a newer rule overrides an older
+one.
 """
 
 from collections.abc import Sequence
@@ -13,15 +13,15 @@ from webdepot.errors import InputError, NotFound
 
 
 def add(connection: Connection, rule: Rule) -> Rule:
-    """Keep a rule (its `id` is given here); InputError when it would close everything or nothing."""
+    """Store a rule and give it its `id`; InputError if it would apply to everything or to nothing."""
     if not rule.prefix.strip():
         raise InputError(
-            "A rule of access needs the start of an address. Without one it would speak about everything."
+            "An access rule needs the start of an address. Without one it would apply to everything."
         )
     if rule.captured_from > rule.captured_to or rule.valid_from > rule.valid_to:
-        raise InputError(f"The rule for {rule.prefix} ends before it begins.")
+        raise InputError(f"The access rule for {rule.prefix} ends before it begins. Check its dates.")
     if rule.embargo_days < 0:
-        raise InputError(f"The embargo for {rule.prefix} has fewer than 0 days.")
+        raise InputError(f"The embargo for {rule.prefix} is less than 0 days. Give 0 or more.")
     values = {
         "prefix": rule.prefix,
         "exact": rule.exact,
@@ -38,27 +38,27 @@ def add(connection: Connection, rule: Rule) -> Rule:
         "created_by": rule.created_by,
         "created_at": rule.created_at,
     }
-    kept = (
+    row = (
         connection.execute(insert(access_rules).values(**values).returning(*access_rules.c)).mappings().one()
     )
-    return _rule(kept)
+    return _rule(row)
 
 
 def remove(connection: Connection, number: int) -> Rule:
-    """Take a rule back; NotFound when there is none with that number. What it said stays in the events."""
+    """Remove a rule; NotFound if there is none with that number. The events keep what it said."""
     row = (
         connection.execute(delete(access_rules).where(access_rules.c.id == number).returning(*access_rules.c))
         .mappings()
         .one_or_none()
     )
     if row is None:
-        raise NotFound(f"There is no rule of access {number}. See: webdepot rule list")
+        raise NotFound(f"There is no access rule {number}. See: webdepot rule list")
     return _rule(row)
 
 
-def by_prefix(connection: Connection) -> "Prefixed":
-    """All rules, laid out so that those about one key are found without looking at the others."""
-    return Prefixed(every(connection))
+def by_prefix(connection: Connection) -> "RulesByPrefix":
+    """All rules, arranged so that those for one key are found without looking at the others."""
+    return RulesByPrefix(every(connection))
 
 
 def every(connection: Connection) -> list[Rule]:
@@ -67,9 +67,9 @@ def every(connection: Connection) -> list[Rule]:
     ]
 
 
-class Prefixed:
-    """Rules by their prefix. Looking up costs one step for each different length of a prefix, not one for
-    each rule.
+class RulesByPrefix:
+    """Rules by their prefix. A lookup takes one step for each different length of a prefix, not one for each
+    rule.
     """
 
     def __init__(self, every: Sequence[Rule]) -> None:
@@ -79,10 +79,10 @@ class Prefixed:
             self._by_prefix.setdefault(rule.prefix, []).append(rule)
         self._lengths = sorted({len(prefix) for prefix in self._by_prefix})
         self.lends = any(rule.answer is RuleAnswer.LEND for rule in every)
-        """Whether a page may have to be held by one reader."""
+        """Whether any rule lends a page to one reader at a time."""
 
-    def speaking_about(self, key: str) -> list[Rule]:
-        """The rules that may speak about captures of one key."""
+    def covering(self, key: str) -> list[Rule]:
+        """The rules that may apply to captures of one key."""
         return [
             rule
             for length in self._lengths
@@ -90,10 +90,10 @@ class Prefixed:
             for rule in self._by_prefix.get(key[:length], ())
         ]
 
-    def speaking_between(self, start: str, stop: str) -> list[Rule]:
-        """The rules that may speak about captures of keys from `start` to before `stop`."""
+    def covering_between(self, start: str, stop: str) -> list[Rule]:
+        """The rules that may apply to captures of keys from `start` to before `stop`."""
         inside = [rule for rule in self.every if start <= rule.prefix < stop]
-        return inside + [rule for rule in self.speaking_about(start) if rule.prefix < start]
+        return inside + [rule for rule in self.covering(start) if rule.prefix < start]
 
 
 def _rule(row: RowMapping) -> Rule:

@@ -1,6 +1,4 @@
-"""Saved searches: a person's queries with a name, and a token that opens the search's feed without signing
-in.
-"""
+"""Saved searches: a person's named queries, each with a token that opens its feed without signing in."""
 
 import secrets
 from collections.abc import Sequence
@@ -29,9 +27,9 @@ class SavedSearch:
 def save(
     connection: Connection, person: str, *, name: str, query: str, collection: str, now: datetime
 ) -> SavedSearch:
-    """Keep a search; InputError where it has no words or the person has too many."""
+    """Save a search; InputError if it is empty or the person has too many."""
     if not query.strip():
-        raise InputError("Say what to look for before you save the search.")
+        raise InputError("The search is empty. Enter something to look for before you save it.")
     if len(of_person(connection, person)) >= MOST_SAVED:
         raise InputError(f"A person can save at most {MOST_SAVED} searches. Remove one first.")
     values = {
@@ -49,8 +47,8 @@ def save(
 
 
 def of_person(connection: Connection, person: str) -> Sequence[SavedSearch]:
-    asked = select(saved_searches).where(saved_searches.c.person == person).order_by(saved_searches.c.id)
-    return [_search(row) for row in connection.execute(asked).mappings()]
+    query = select(saved_searches).where(saved_searches.c.person == person).order_by(saved_searches.c.id)
+    return [_search(row) for row in connection.execute(query).mappings()]
 
 
 def get(connection: Connection, token: str) -> SavedSearch:
@@ -60,12 +58,12 @@ def get(connection: Connection, token: str) -> SavedSearch:
         .one_or_none()
     )
     if row is None:
-        raise NotFound("There is no such saved search.")
+        raise NotFound("This saved search does not exist; its owner may have removed it.")
     return _search(row)
 
 
 def remove(connection: Connection, person: str, token: str) -> None:
-    """Only the person's own."""
+    """Remove a search of this person; nothing happens if it belongs to another."""
     connection.execute(
         delete(saved_searches).where(saved_searches.c.token == token, saved_searches.c.person == person)
     )

@@ -1,8 +1,7 @@
-"""One reader at a time: who has which page open. A seat is a terminal, known by a checksum of its address;
-nothing is kept when it is left.
+"""Pages lent to one reader at a time: which terminal has which page open.
 
-A page is held until `until`; whoever has it puts that off while the page is open. What has run out is as if
-it were not there.
+A terminal is known by a checksum of its address; nothing is kept when it closes the page. A page is held
+until `until`, and the reader's browser extends that while the page is open. An expired row counts as absent.
 """
 
 import hashlib
@@ -15,7 +14,9 @@ from webdepot.access.tables import reading_seats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class HeldPage:
+    """A page that one reader has open."""
+
     url: str
     seat: str
     taken_at: datetime
@@ -26,8 +27,8 @@ class Held:
         return self.seat == _digest(seat)
 
 
-def find(connection: Connection, key: str) -> Held | None:
-    """Who has a page, or had it last and did not leave: `until` says."""
+def find(connection: Connection, key: str) -> HeldPage | None:
+    """The reader who has a page, or had it last and did not close it: see `until`."""
     row = (
         connection.execute(select(reading_seats).where(reading_seats.c.key_digest == _digest(key)))
         .mappings()
@@ -38,8 +39,8 @@ def find(connection: Connection, key: str) -> Held | None:
 
 def take(
     connection: Connection, key: str, url: str, seat: str, *, now: datetime, until: datetime
-) -> Held | None:
-    """Hold a page, or go on holding it; who has it instead, where somebody has."""
+) -> HeldPage | None:
+    """Hold a page, or extend the hold. Returns the other hold if another terminal has the page, else None."""
     connection.execute(delete(reading_seats).where(reading_seats.c.until <= now))
     place = reading_seats.c.key_digest == _digest(key)
     row = connection.execute(select(reading_seats).where(place)).mappings().one_or_none()
@@ -59,6 +60,7 @@ def take(
 
 
 def leave(connection: Connection, key: str, seat: str) -> None:
+    """End the hold of this terminal."""
     connection.execute(
         delete(reading_seats).where(
             reading_seats.c.key_digest == _digest(key), reading_seats.c.seat == _digest(seat)
@@ -66,23 +68,24 @@ def leave(connection: Connection, key: str, seat: str) -> None:
     )
 
 
-def free(connection: Connection, key: str) -> Held | None:
-    """Take a page from whoever has it; who had it."""
+def free(connection: Connection, key: str) -> HeldPage | None:
+    """End the hold of any terminal; returns it, or None if nobody had the page."""
     place = reading_seats.c.key_digest == _digest(key)
     row = connection.execute(select(reading_seats).where(place)).mappings().one_or_none()
     connection.execute(delete(reading_seats).where(place))
     return _held(row) if row else None
 
 
-def every(connection: Connection, now: datetime) -> list[Held]:
+def every(connection: Connection, now: datetime) -> list[HeldPage]:
+    """Pages that are held now, in the order in which they were opened."""
     rows = connection.execute(
         select(reading_seats).where(reading_seats.c.until > now).order_by(reading_seats.c.taken_at)
     ).mappings()
     return [_held(row) for row in rows]
 
 
-def _held(row: RowMapping) -> Held:
-    return Held(url=row["url"], seat=row["seat"], taken_at=row["taken_at"], until=row["until"])
+def _held(row: RowMapping) -> HeldPage:
+    return HeldPage(url=row["url"], seat=row["seat"], taken_at=row["taken_at"], until=row["until"])
 
 
 def _digest(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The tables of rules of access, saved searches, statistics of use, and seats of the reading room."""
+"""Tables of access rules, saved searches, usage statistics, and lent pages."""
 
 from sqlalchemy import Boolean, Column, Integer, String, Table, Text
 

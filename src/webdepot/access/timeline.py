@@ -1,6 +1,6 @@
-"""Captures as a calendar and as a spark line: pure arithmetic on captures that the index has counted by day.
+"""Captures as a calendar and as a sparkline: pure arithmetic on captures that the index has counted by day.
 
-Memory grows with the days on which something was captured, not with the captures.
+Memory grows with the number of days on which something was captured, not with the number of captures.
 """
 
 import calendar
@@ -13,13 +13,13 @@ MOST_BARS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Day:
+class CalendarDay:
     number: int
     count: int = 0
     timestamp: str = ""
     """Of the day's first capture."""
     is_changed: bool = False
-    """Whether a capture of this day has other bytes than the one before it; told only for the year that was
+    """Whether a capture of this day has other bytes than the one before it; known only for the year that was
     asked for.
     """
 
@@ -28,7 +28,7 @@ class Day:
 class Month:
     number: int
     count: int
-    weeks: tuple[tuple[Day | None, ...], ...]
+    weeks: tuple[tuple[CalendarDay | None, ...], ...]
     """Rows of seven days, Monday first; None outside the month."""
 
 
@@ -37,18 +37,18 @@ class Year:
     number: int
     count: int
     timestamp: str
-    """Of the year's first capture; empty when there is none."""
+    """Of the year's first capture; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One bar of a spark line: a month or a year."""
+    """One bar of a sparkline: a month or a year."""
 
     label: str
     """`2019` or `2019-03`."""
     count: int
     height: float
-    """0 to 1 of the highest bar, by square root: one capture stays visible beside a thousand."""
+    """Share of the highest bar (0 to 1), as a square root: one capture stays visible beside a thousand."""
     timestamp: str
 
 
@@ -57,12 +57,12 @@ class Timeline:
     total: int
     first: str
     last: str
-    days: dict[str, Day]
+    days: dict[str, CalendarDay]
     """By `YYYYMMDD`."""
 
     @property
     def years(self) -> tuple[Year, ...]:
-        """Every year from the first to the last, those without captures too."""
+        """Every year from the first to the last, including those without captures."""
         if not self.days:
             return ()
         counts: dict[int, int] = {}
@@ -81,7 +81,7 @@ def of(tallies: Iterable[Tally]) -> Timeline:
     """The timeline of one key, from its captures counted by day, in order of time."""
     counted = list(tallies)
     days = {
-        tally.label: Day(
+        tally.label: CalendarDay(
             number=int(tally.label[6:]), count=tally.count, timestamp=tally.first, is_changed=tally.changed
         )
         for tally in counted
@@ -92,18 +92,18 @@ def of(tallies: Iterable[Tally]) -> Timeline:
 
 def months(timeline: Timeline, year: int) -> tuple[Month, ...]:
     """The twelve months of a year as weeks of days."""
-    made = []
+    twelve = []
     for number in range(1, 13):
         # 1 AD is the first year Python's calendar can lay out in whole weeks.
         weeks = calendar.monthcalendar(max(year, 1), number)
         rows = tuple(tuple(_day(timeline, year, number, day) for day in week) for week in weeks)
         count = sum(day.count for row in rows for day in row if day)
-        made.append(Month(number=number, count=count, weeks=rows))
-    return tuple(made)
+        twelve.append(Month(number=number, count=count, weeks=rows))
+    return tuple(twelve)
 
 
 def bars(timeline: Timeline) -> Sequence[Bar]:
-    """A spark line from the first to the last capture: months where they fit, years otherwise."""
+    """A sparkline from the first to the last capture: by month if that fits, else by year."""
     if not timeline.days:
         return ()
     start, stop = (int(edge[:4]) * 12 + int(edge[4:6]) - 1 for edge in (timeline.first, timeline.last))
@@ -131,7 +131,7 @@ def bars(timeline: Timeline) -> Sequence[Bar]:
     ]
 
 
-def _day(timeline: Timeline, year: int, month: int, day: int) -> Day | None:
+def _day(timeline: Timeline, year: int, month: int, day: int) -> CalendarDay | None:
     if day == 0:
         return None
-    return timeline.days.get(f"{year:04d}{month:02d}{day:02d}", Day(number=day))
+    return timeline.days.get(f"{year:04d}{month:02d}{day:02d}", CalendarDay(number=day))

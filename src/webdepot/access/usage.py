@@ -1,9 +1,8 @@
-"""What is used, counted without anybody being known: no address, no session, no browser, no time but the
-month.
+"""Usage counts without personal data: no IP address, no session, no browser, and of the time only the month.
 
-The measures are those of COUNTER 5 (https://cop5.projectcounter.org) that can be taken so; what needs a
-session there (unique items, double clicks) is left out. A *site* is a host without `www.`; of searches it is
-empty. Requests of robots are not counted.
+The metrics are those of COUNTER 5 (https://cop5.projectcounter.org) that can be counted this way; those that
+need a session (unique items, double clicks) are left out. A *site* is a host without `www.`, and empty for
+searches. Requests of robots are not counted.
 """
 
 import hashlib
@@ -20,7 +19,7 @@ from webdepot.access.policy import AccessPoint
 from webdepot.access.tables import usage, usage_of_pages
 
 MOST_PAGES = 2000
-"""So many different pages wait for being written; what comes on top is counted for its site alone."""
+"""Different pages counted between two writes; further pages count only for their site."""
 _LONGEST_URL = 2000
 _ROBOT = re.compile(
     r"bot\b|bots\b|crawl|spider|slurp|archiver|headlesschrome|curl/|wget|python-|httpx|java/|libwww|go-http",
@@ -35,13 +34,15 @@ class Metric(StrEnum):
     """The same, and lists of versions and comparisons."""
     SEARCHES = "Searches_Platform"
     REFUSED = "No_License"
-    """A rule of access said no (451)."""
+    """An access rule refused the page (451)."""
     IN_USE = "Limit_Exceeded"
-    """Somebody else had the page, where one reader at a time may (423)."""
+    """Another reader had a page that is lent to one at a time (423)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
+    """What a count is about."""
+
     month: str
     """2026-03"""
     metric: Metric
@@ -52,8 +53,8 @@ class Use:
 
 
 @dataclass(slots=True)
-class Pending:
-    """Counts that are not written yet. Not for several threads at once."""
+class PendingUses:
+    """Counts that are not written yet. Not thread-safe."""
 
     uses: Counter[Use] = field(default_factory=Counter)
     pages: Counter[tuple[str, str, str]] = field(default_factory=Counter)
@@ -70,8 +71,8 @@ def is_robot(user_agent: str) -> bool:
     return not user_agent or _ROBOT.search(user_agent) is not None
 
 
-def write(connection: Connection, pending: Pending) -> None:
-    """Add the counts to those that are kept."""
+def write(connection: Connection, pending: PendingUses) -> None:
+    """Add the counts to the stored ones."""
     _add(
         connection,
         usage,
@@ -108,12 +109,9 @@ def _add(connection: Connection, table: Table, rows: Sequence[Mapping[str, objec
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     keys = [column.name for column in table.primary_key]
     for row in rows:
-        made = insert(table).values(**row)
-        connection.execute(
-            made.on_conflict_do_update(
-                index_elements=keys, set_={"count": table.c.count + made.excluded.count}
-            )
-        )
+        new = insert(table).values(**row)
+        added = {"count": table.c.count + new.excluded.count}
+        connection.execute(new.on_conflict_do_update(index_elements=keys, set_=added))
 
 
 def find(connection: Connection, first: str, last: str) -> list[tuple[Use, int]]:
@@ -151,10 +149,10 @@ def top_pages(connection: Connection, first: str, last: str, limit: int) -> list
     return [(row[0], int(row[1])) for row in connection.execute(wanted)]
 
 
-def summed(found: Iterable[tuple[Use, int]], by: str, metric: Metric) -> dict[str, int]:
-    """Counts of one metric, added up by one field of `Use`, the highest first."""
+def sum_by(counts: Iterable[tuple[Use, int]], name: str, metric: Metric) -> dict[str, int]:
+    """Counts of one metric, summed by the field `name` of `Use`, the highest first."""
     sums: Counter[str] = Counter()
-    for use, count in found:
+    for use, count in counts:
         if use.metric is metric:
-            sums[str(getattr(use, by))] += count
+            sums[str(getattr(use, name))] += count
     return dict(sums.most_common())

@@ -1,4 +1,4 @@
-"""What stands before every command: where the archive is, who asks, and how to speak."""
+"""Options common to all commands: where the archive is, who is acting, and how results are printed."""
 
 import getpass
 import os
@@ -14,20 +14,20 @@ from webdepot.version import VERSION
 if TYPE_CHECKING:
     from webdepot.archive import Archive
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line on stdout.")]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No progress and no remarks; errors are still told.")
+    bool, typer.Option("--quiet", "-q", help="Print no progress and no remarks; errors are still shown.")
 ]
 NoDeposit = Annotated[
     bool,
-    typer.Option(
-        "--no-deposit", help="Leave it out of the depot for now; keep it later with: webdepot harvest keep"
-    ),
+    typer.Option("--no-deposit", help="Do not deposit it now; later you can with: webdepot harvest keep"),
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
+    """The options given before the command."""
+
     home: Path
     json: bool
     quiet: bool
@@ -36,7 +36,7 @@ class Call:
         return Output(json=self.json or json, quiet=self.quiet or quiet)
 
     def archive(self) -> "Archive":
-        from webdepot.archive import Archive  # with the database: most of the start of a small command
+        from webdepot.archive import Archive  # loads SQLAlchemy, which `--help` and `config show` do without
 
         return Archive.open(self.home, agent=agent())
 
@@ -46,7 +46,7 @@ def default_home() -> Path:
 
 
 def agent() -> str:
-    """The person at the keyboard, for provenance."""
+    """The user of this computer and the program's version, for provenance."""
     try:
         return f"{getpass.getuser()} (webdepot {VERSION})"
     except (KeyError, OSError):
@@ -54,6 +54,7 @@ def agent() -> str:
 
 
 def call_of(context: typer.Context) -> Call:
-    found = context.obj
-    assert isinstance(found, Call)  # noqa: S101 - set for every command by `main.before`
-    return found
+    """The options given before this command."""
+    call = context.obj
+    assert isinstance(call, Call)  # noqa: S101 - set for every command by `main.before`
+    return call

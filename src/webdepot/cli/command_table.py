@@ -1,8 +1,7 @@
-"""The table of commands: every noun and every command of its own, with the module that has it and its line in
-the help.
+"""The table of commands: every noun and every command without a noun, with its module and its help text.
 
-It stands apart from the modules so that `webdepot --help` reads the table alone, and a command loads its own
-module alone.
+The table is separate from the modules, so that `webdepot --help` loads only the table, and a command loads
+only its own module. The help text of a command without a noun is here and nowhere else.
 """
 
 from dataclasses import dataclass
@@ -10,14 +9,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command of its own, or, without a function, a noun with its commands. Its module is loaded when it is
-    asked for.
-    """
+    """A command (`function`), or a noun with commands (`group`, a `typer.Typer`)."""
 
     name: str
     module: str
     help: str
     function: str = ""
+    group: str = "commands"
     epilog: str | None = None
 
 
@@ -26,99 +24,105 @@ COMMANDS = (
         name="init",
         module="home",
         function="init",
-        help="Make an archive: folder, configuration, database. On an existing one: bring its database up to date.",
+        help="Create an archive: folder, configuration, database. "
+        "If there is one, bring its database up to date.",
         epilog="Example: webdepot init /srv/webarchive",
     ),
     Command(
         name="archive",
         module="archive",
         function="archive",
-        help="Archive web sites: harvest, check, identify, put into the depot and index them. Goes on where it was stopped.",
+        help="Archive web sites: harvest, check, identify formats, deposit and index. "
+        "Resumes a harvest that was stopped.",
         epilog="Example: webdepot archive https://www.example.org/ --limit-pages 500",
     ),
     Command(
         name="import",
         module="archive",
         function="import_",
-        help="Take in existing WARC and ARC files. Your files are not changed; the same file twice is recognised.",
+        help="Import existing WARC and ARC files. Your files are not changed; "
+        "files that were imported before are recognised.",
         epilog="Example: webdepot import old/*.arc.gz more-warcs/",
     ),
     Command(
         name="search",
         module="search",
         function="search",
-        help="Find pages by their words. Prints one result per page; exits 1 when there is none.",
+        help="Search the text of archived pages. Prints one result per page; exits 1 if there are none.",
         epilog="Example: webdepot search '\"town council\" after:2010' --json",
     ),
     Command(
         name="serve",
         module="serve",
         function="serve",
-        help="Serve the portal and, on a host name of its own, the archived pages. Stops on Ctrl-C.",
+        help="Serve the portal and, at a separate address, the archived pages. Stop with Ctrl-C.",
         epilog="Example: webdepot serve --port 8080",
     ),
     Command(
         name="scheduler",
         module="schedule",
         function="scheduler",
-        help="Harvest what is due, check it, and accept it by rules where these may, as `webdepot serve` does. Stops tidily on Ctrl-C.",
+        help="Harvest what is due, check it and, where the rules allow, accept it automatically, "
+        "as `webdepot serve` does. Stop with Ctrl-C.",
         epilog="Example: webdepot scheduler --once",
     ),
     Command(
         name="status",
         module="home",
         function="status",
-        help="What is in the archive, what runs, what waits, and how much room is left.",
+        help="Show what is in the archive, what is running, what is not indexed yet, and free disk space.",
         epilog="Example: webdepot status --json",
     ),
     Command(
         name="doctor",
         module="home",
         function="doctor",
-        help="Check installation, configuration, disk, database, depot and indexes, and say how to mend. Exits 1 on errors.",
+        help="Check installation, configuration, disk, database, depot and indexes, "
+        "and say how to repair them. Exits 1 on errors.",
         epilog="Example: webdepot doctor --mend",
     ),
     Command(
         name="demo",
-        module="demo",
+        module="serve",
         function="demo",
-        help="Archive a sample site in several editions (the dates are invented) and open the portal. A second run reuses it.",
+        help="Archive a sample site in several editions (the dates are invented) and open the portal. "
+        "A second run reuses the archive.",
         epilog="Example: webdepot --home demo-home demo",
     ),
     Command(
         name="organisation",
         module="organisation",
-        help="Organisations: find the domains that belong to one, and correct what was found.",
+        help="Organisations: find the domains that belong to one, and correct the result.",
     ),
     Command(
         name="harvest",
         module="harvest",
-        help="Harvests: one run for a site, or one import.",
+        help="Harvests: list, control, resume, report.",
     ),
     Command(
         name="profile",
         module="profile",
-        help="Profiles: how kinds of sites are harvested.",
+        help="Profiles: named sets of harvest settings.",
     ),
     Command(
         name="target",
         module="target",
-        help="Sites: nominate, judge, select; lists as CSV.",
+        help="Sites: nominate, assess, select; import and export as CSV.",
     ),
     Command(
         name="permission",
         module="permission",
-        help="Owners: contacts, letters with a term, answers, grounds.",
+        help="Permission of site owners: contacts, letters with a deadline, replies, legal grounds.",
     ),
     Command(
         name="schedule",
         module="schedule",
-        help="Plans: how often targets are harvested, and what is due.",
+        help="Schedules: how often targets are harvested, and what is due.",
     ),
     Command(
         name="review",
         module="review",
-        help="Harvests that wait for a decision: accept, reject, annotate, patch.",
+        help="Harvests awaiting a decision: accept, reject, annotate, patch.",
     ),
     Command(
         name="case",
@@ -127,67 +131,71 @@ COMMANDS = (
     ),
     Command(
         name="scope",
-        module="scope",
+        module="profile",
+        group="scope_commands",
         help="Scope: which addresses belong to a harvest, and why.",
     ),
     Command(
         name="quality",
         module="quality",
-        help="Quality: is a harvest whole?",
+        help="Quality: check whether a harvest is complete, and fetch missing parts.",
     ),
     Command(
         name="formats",
         module="formats",
-        help="Formats: what files are by their bytes, and whether they are sound.",
+        help="File formats: identify and validate files.",
     ),
     Command(
         name="index",
         module="index",
-        help="The indexes of addresses and words.",
+        help="The capture index and the text index: build, rebuild, export, import.",
     ),
     Command(
         name="cdx",
-        module="cdx",
+        module="search",
         function="cdx",
-        help="List captures as CDXJ lines, in the words of the CDX server. On the archive's own machine only rules for staff apply.",
+        help="List captures as CDXJ lines, with the parameters of a CDX server. "
+        "You are a staff reader here: only access rules for staff apply.",
         epilog="Example: webdepot cdx 'example.org/*' --filter '=status:200' --limit 20",
     ),
     Command(
         name="rule",
         module="rule",
-        help="Rules of access: what may be seen, where and when.",
+        help="Access rules: what may be seen, where and when.",
     ),
     Command(
         name="statistics",
         module="statistics",
         function="statistics",
-        help="What is read: pages opened, lists looked at, searches, and what was refused, by month, site and collection. Nobody is known.",
+        help="Usage: pages opened, lists viewed, searches and refusals by month, site and collection. "
+        "No personal data is stored.",
         epilog="Example: webdepot statistics --from 2026-01 --to 2026-06 --csv > usage.csv",
     ),
     Command(
         name="package",
         module="package",
-        help="Packages of the depot.",
+        help="Packages of the depot: list, export, import, withdraw, hold, migrate.",
     ),
     Command(
         name="partner",
         module="partner",
-        help="Partner depots: harvest their records, take in their objects.",
+        help="Partner depots: harvest their records, ingest their objects.",
     ),
     Command(
         name="depot",
         module="depot",
-        help="Long-term keeping: audits, copies, and getting everything back.",
+        help="Long-term preservation: audits, copies, recovery.",
     ),
     Command(
         name="account",
         module="account",
-        help="The people who may sign in.",
+        help="Accounts: people who may sign in, their roles, sessions and API keys.",
     ),
     Command(
         name="config",
-        module="config",
-        help="See the configuration.",
+        module="home",
+        group="config_commands",
+        help="Show the configuration.",
     ),
 )
 """In the order a newcomer meets them."""

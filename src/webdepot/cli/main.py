@@ -1,9 +1,9 @@
-"""The program `webdepot`. One file per noun in this folder; each command parses, calls one service function,
-renders.
+"""The program `webdepot`. `commands/` has the commands, by noun; each parses its arguments, calls a service
+and prints the result.
 
 Exit codes: 0 done · 1 failed, findings, or not found · 2 wrong usage, input or configuration · 3 not
-permitted · 4 conflict (port in use, home in use or newer) · 5 another machine failed · 6 damaged data · 7
-disk full or read-only · 130 interrupted (resumable).
+permitted · 4 conflict (port in use, archive in use or newer than the program) · 5 another server failed · 6
+damaged data · 7 disk full or read-only · 130 interrupted (can be resumed).
 """
 
 import errno
@@ -25,8 +25,8 @@ from webdepot.version import VERSION
 EXIT_INTERRUPTED = 130
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"webdepot {VERSION}")
         raise typer.Exit
 
@@ -40,20 +40,22 @@ def before(
     json: Json = False,
     quiet: Quiet = False,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
+    """Read the options before the command."""
     context.obj = Call(home=(home_folder or default_home()).expanduser().absolute(), json=json, quiet=quiet)
 
 
 def build_app(only: str | None = None) -> typer.Typer:
-    """The whole program; or with the modules of one command only, which starts several times as fast.
+    """The whole program, or with `only` the module of that command alone, which starts several times faster.
 
-    The others are known by name and help: enough to list them and to correct a typing error.
+    The other commands are then known by name and help text: enough to list them and to correct a typing
+    error.
     """
     app = typer.Typer(
         name="webdepot",
-        help="A complete web archive: harvest, check, keep, search and replay web sites.",
+        help="A complete web archive: harvest, check, preserve, search and replay web sites.",
         epilog="Example: webdepot archive https://www.example.org/   then: webdepot serve",
         no_args_is_help=True,
         add_completion=False,
@@ -75,15 +77,15 @@ def _add(app: typer.Typer, command: Command) -> None:
             getattr(module, command.function)
         )
     else:
-        app.add_typer(module.commands, name=command.name, help=command.help)
+        app.add_typer(getattr(module, command.group), name=command.name, help=command.help)
 
 
 def _not_loaded() -> NoReturn:
-    raise AssertionError("this command was not asked for")
+    raise AssertionError("the module of this command was not loaded")
 
 
-def asked(arguments: Sequence[str]) -> str:
-    """The command that is asked for; empty when there is none."""
+def command_name(arguments: Sequence[str]) -> str:
+    """The command among the arguments; empty if there is none."""
     rest = iter(arguments)
     for argument in rest:
         if argument == "--home":
@@ -94,13 +96,13 @@ def asked(arguments: Sequence[str]) -> str:
 
 
 def main() -> None:
-    """Run the program; every error becomes one line of words and its exit code, never a traceback."""
+    """Run the program; every error becomes a one-line message and its exit code, never a traceback."""
     try:
-        build_app(asked(sys.argv[1:]))()
+        build_app(command_name(sys.argv[1:]))()
     except WebdepotError as error:
         _fail(str(error), error.exit_status)
     except sqlite3.OperationalError as error:
-        from webdepot.database import explain  # it was loaded before this error could be
+        from webdepot.database import explain  # loads SQLAlchemy, as whatever raised this error did before
 
         explained = explain(str(error), "an index in the home of the archive")
         if explained is None:
@@ -108,32 +110,33 @@ def main() -> None:
         _fail(str(explained), explained.exit_status)
     except KeyboardInterrupt:
         _fail(
-            "Interrupted. What was acknowledged is safe; run the same command again to go on.",
+            "Interrupted. Everything reported as done is safe; run the same command again to continue.",
             EXIT_INTERRUPTED,
         )
     except OSError as error:
-        if error.errno in _STORAGE_WORDS:
-            _fail(_storage_words(error), NoSpace.exit_status)
+        if error.errno in _STORAGE_MESSAGES:
+            _fail(_storage_message(error), NoSpace.exit_status)
         _fail(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "), 1)
 
 
-_STORAGE_WORDS = {
+_STORAGE_MESSAGES = {
     errno.ENOSPC: "The disk is full",
-    errno.EDQUOT: "The disk quota is used up",
+    errno.EDQUOT: "The disk quota is exceeded",
     errno.EROFS: "The file system is read-only",
-    errno.EACCES: "No permission to write or read",
-    errno.EPERM: "No permission to write or read",
+    errno.EACCES: "Permission denied",
+    errno.EPERM: "Permission denied",
 }
 
 
-def _storage_words(error: OSError) -> str:
+def _storage_message(error: OSError) -> str:
     return (
-        f"{_STORAGE_WORDS[error.errno or 0]}: {error.filename or 'in the home of the archive'}. What was acknowledged is safe. "
-        "Make room or name another home, then run the same command again."
+        f"{_STORAGE_MESSAGES[error.errno or 0]}: {error.filename or 'in the home of the archive'}. "
+        "Everything reported as done is safe. "
+        "Make the disk writable and free some space, or choose another home; then run the same command again."
     )
 
 
-def _fail(words: str, status: int) -> NoReturn:
+def _fail(message: str, status: int) -> NoReturn:
     sys.stdout.flush()
-    Output().console.print(f"[bold red]Error:[/bold red] {plain(words)}")
+    Output().console.print(f"[bold red]Error:[/bold red] {plain(message)}")
     sys.exit(status)

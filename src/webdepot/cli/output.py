@@ -1,6 +1,6 @@
-"""How commands speak: results on stdout (`--json`: one object a line), words and progress on stderr.
+"""Output of commands: results on stdout (with `--json` one object per line), remarks and progress on stderr.
 
-Rich is loaded when words are printed: programs that read `--json` do not wait for it.
+Rich is loaded when text is printed; programs that read `--json` do not wait for it.
 """
 
 import json
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """What the person asked for: machine-readable lines, or words; and how many of them."""
+    """Where results and remarks go, by the options --json and --quiet."""
 
     json: bool = False
     quiet: bool = False
 
-    def result(self, fields: Mapping[str, Any], words: str) -> None:
-        """One result: an object on one line, or the words for a person (Rich markup)."""
+    def result(self, fields: Mapping[str, Any], text: str) -> None:
+        """Print one result: the fields as JSON on one line, or the text (Rich markup)."""
         if self.json:
             sys.stdout.write(json.dumps(fields, ensure_ascii=False, default=_plain) + "\n")
             sys.stdout.flush()
         else:
-            _console().print(words)
+            _console().print(text)
 
-    def say(self, words: str) -> None:
-        """A remark beside the result, on stderr; silent with --quiet."""
+    def say(self, text: str) -> None:
+        """Print a remark on stderr, unless --quiet was given."""
         if not self.quiet:
-            self.console.print(words)
+            self.console.print(text)
 
-    def warn(self, words: str) -> None:
-        """A remark that even --quiet lets through."""
-        self.console.print(f"[yellow]{words}[/yellow]")
+    def warn(self, text: str) -> None:
+        """Print a warning on stderr, even with --quiet."""
+        self.console.print(f"[yellow]{text}[/yellow]")
 
     @property
     def console(self) -> "Console":
@@ -46,7 +46,7 @@ class Output:
 
     @property
     def shows_progress(self) -> bool:
-        """A live line only on a terminal, and only where nobody asked for silence."""
+        """Whether to draw a live progress line: on a terminal, without --json and --quiet."""
         return not self.quiet and not self.json and sys.stderr.isatty()
 
 
@@ -57,7 +57,7 @@ def _console(*, stderr: bool = False) -> "Console":
 
 
 def size_words(size_bytes: float) -> str:
-    """`1.2 MB`, in powers of a thousand, as file managers and disks count."""
+    """A size as `1.2 MB`, in powers of a thousand, as file managers and disk makers count."""
     for unit in ("bytes", "kB", "MB", "GB", "TB"):
         if size_bytes < 1000 or unit == "TB":
             return f"{size_bytes:,.0f} {unit}" if unit == "bytes" else f"{size_bytes:,.1f} {unit}"
@@ -66,7 +66,7 @@ def size_words(size_bytes: float) -> str:
 
 
 def plain(text: str) -> str:
-    """Text from outside, safe to print: no Rich markup, no terminal control characters."""
+    """Untrusted text made safe to print: Rich markup escaped, terminal control characters replaced."""
     from rich.markup import escape
 
     return escape("".join(char if char.isprintable() or char == "\n" else "�" for char in text))

@@ -1,5 +1,5 @@
-"""Progress of long work: a live line on a terminal, JSON lines on stderr with --json, a remark per phase
-otherwise.
+"""Progress of long-running work: a live line on a terminal, JSON lines on stderr with --json, otherwise a
+remark for each phase.
 """
 
 import json
@@ -12,15 +12,15 @@ from dataclasses import asdict
 from webdepot.cli.output import Output, plain, size_words
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
-_WORDS = {
+_PHASES = {
     Phase.HARVEST: "Harvesting",
     Phase.IMPORT: "Importing",
     Phase.CHECK: "Checking quality",
     Phase.IDENTIFY: "Identifying formats",
-    Phase.KEEP: "Putting into the depot",
+    Phase.KEEP: "Depositing",
     Phase.INDEX: "Indexing",
     Phase.COPY: "Copying",
-    Phase.AUDIT: "Reading copies",
+    Phase.AUDIT: "Checking copies",
     Phase.MIGRATE: "Converting",
     Phase.DISCOVER: "Looking for domains",
     Phase.EXPORT: "Exporting",
@@ -31,7 +31,7 @@ _SHORTEST_PAUSE_S = 1.0
 
 @contextmanager
 def shown(output: Output) -> Iterator[Watch]:
-    """A watch that draws what it is told, in the form that fits where the output goes."""
+    """A `Watch` that shows progress in the form that suits the output."""
     if output.quiet:
         yield unwatched
     elif output.json:
@@ -58,9 +58,7 @@ class _JsonLines:
 
 
 class _Remarks:
-    """For logs and pipes: one line when a phase begins, and no more than one every ten seconds while it
-    lasts.
-    """
+    """For logs and pipes: one line when a phase begins, then at most one line every ten seconds."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -100,7 +98,7 @@ class _LiveLine:
 
 
 def _pieces(progress: Progress) -> tuple[str, str, str]:
-    """What is done, how far, and at what."""
+    """The phase, how far it is, and the item being worked on."""
     parts = [f"{progress.done:,}" + (f" of {progress.total:,}" if progress.total is not None else "")]
     if progress.waiting:
         parts.append(f"{progress.waiting:,} waiting")
@@ -111,7 +109,7 @@ def _pieces(progress: Progress) -> tuple[str, str, str]:
     if progress.errors:
         parts.append(f"{progress.errors:,} errors")
     return (
-        f"{_WORDS[progress.phase]}: ",
+        f"{_PHASES[progress.phase]}: ",
         " · ".join(parts),
         f"  {progress.note[:80]}" if progress.note else "",
     )

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 EXIT_STOPPED = 130
 
 
-def tell(output: Output, report: "ArchiveReport") -> None:
-    """The short report at the end."""
+def print_report(output: Output, report: "ArchiveReport") -> None:
+    """Print the report; exits 130 if the harvest was stopped and can be resumed."""
     harvest = report.harvest
     counts, formats = harvest.counts, report.formats
     fields = {
@@ -41,7 +41,8 @@ def tell(output: Output, report: "ArchiveReport") -> None:
     }
     lines = [f"[bold]{plain(harvest.id)}[/bold]: {plain(harvest.reason)}"]
     lines.append(
-        f"  Harvested   {counts.get('fetched', 0):,} documents, {size_words(counts.get('bytes', 0))}, {counts.get('errors', 0):,} failed"
+        f"  Harvested   {counts.get('fetched', 0):,} documents, {size_words(counts.get('bytes', 0))}, "
+        f"{counts.get('errors', 0):,} failed"
     )
     mark = "[green]✓[/green]" if report.verdict else "[yellow]![/yellow]"
     lines.append(f"  Quality     {mark} {plain(report.verdict.reason)}")
@@ -50,14 +51,15 @@ def tell(output: Output, report: "ArchiveReport") -> None:
         for finding in report.findings[:5]
     ]
     lines.append(
-        f"  Formats     {formats.recognised:,} recognised, {formats.uncertain:,} uncertain, {formats.not_recognised:,} not recognised"
+        f"  Formats     {formats.recognised:,} recognised, {formats.uncertain:,} uncertain, "
+        f"{formats.not_recognised:,} not recognised"
     )
     lines.append(
         f"  Depot       {plain(report.package.urn)}" if report.package else "  Depot       not deposited"
     )
-    lines.append(f"  Index       {report.captures:,} captures, {report.pages:,} pages with words")
+    lines.append(f"  Index       {report.captures:,} captures, {report.pages:,} pages with text")
     if not output.json:
-        lines.append("See it: [bold]webdepot serve[/bold]")
+        lines.append("To view it, run: [bold]webdepot serve[/bold]")
     if output.json or not output.quiet:
         output.result(fields, "\n".join(lines))
     if harvest.state is HarvestState.STOPPED:

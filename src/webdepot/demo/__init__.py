@@ -2,5 +2,5 @@
 them.
 
 Everything is invented: town, river, people, prices and dates. Host names end in `.example`, which RFC 2606
-keeps free for this, and the site is served on loopback only.
+reserves for this, and the site is served on loopback only.
 """

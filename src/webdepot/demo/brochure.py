@@ -1,4 +1,4 @@
-"""The museum's folder: a PDF of one page with real text, made by code (ISO 32000-1, through pikepdf)."""
+"""The leaflet of the museum: a PDF of one page with real text, generated with pikepdf (ISO 32000-1)."""
 
 import io
 
@@ -59,7 +59,7 @@ def _font(document: pikepdf.Pdf, base: str) -> pikepdf.Object:
 
 
 def _content(title: str, lines: list[str]) -> bytes:
-    """The drawing operators: paper, picture, title, then the lines downwards."""
+    """The drawing operators: background, picture, title, then the lines of text."""
     parts = [
         b"0.957 0.929 0.863 rg 0 0 420 595 re f",
         b"q 420 0 0 280 0 315 cm /Im1 Do Q",
@@ -71,7 +71,7 @@ def _content(title: str, lines: list[str]) -> bytes:
     return b"\n".join([*parts, b"ET"])
 
 
-def _text(words: str) -> bytes:
-    """A PDF string in the encoding of the fonts (Windows-1252), with its three special characters escaped."""
-    raw = words.encode("cp1252", "replace")
+def _text(text: str) -> bytes:
+    """A PDF string in the encoding of the fonts (Windows-1252), with the three special characters escaped."""
+    raw = text.encode("cp1252", "replace")
     return b"(" + raw.replace(b"\\", b"\\\\").replace(b"(", b"\\(").replace(b")", b"\\)") + b")"

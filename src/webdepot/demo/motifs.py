@@ -1,9 +1,9 @@
 """The pictures of the sample museum, drawn by code: seven motifs on a field of 150 by 100 units.
 
-Each motif is a function on a `Field`, which scales units to pixels and draws three times too large, so that
-the reduction smooths the edges. The same motif is a small GIF-age photograph in one edition and a wide banner
-in another. Chance (stems, grain, windows) comes from a fixed seed: the same motif is the same picture,
-always.
+Each motif is a function that draws on a `Field`. The field scales units to pixels, and draws three times too
+large, so that scaling down smooths the edges. The same motif is a small photograph in one edition and a wide
+banner in another. Random details (stems, grain, windows) use a fixed seed, so that a motif always looks the
+same.
 """
 
 import math
@@ -19,7 +19,7 @@ Point = tuple[float, float]
 
 
 def draw(name: str, width: int) -> Image.Image:
-    """A motif at a width in pixels, three to two; KeyError for an unknown name."""
+    """A motif with the given width in pixels and two thirds of it as height; KeyError for an unknown name."""
     return _large(name).resize((width, round(width * HEIGHT / WIDTH)), Image.Resampling.LANCZOS)
 
 
@@ -257,7 +257,7 @@ def _rosette(field: Field, x: float, y: float) -> None:
 
 
 def _flood(field: Field) -> None:
-    """High water on the market in January 1926, as the photographer kept it."""
+    """High water on the market in January 1926, as an old photograph."""
     field.sky("#8d8d8d", "#dedede")
     _gables(
         field, 72, ("#6d6d6d", "#555555", "#7b7b7b", "#626262", "#4c4c4c", "#707070", "#5b5b5b"), "#cfcfcf"
@@ -291,4 +291,4 @@ MOTIFS: dict[str, Callable[[Field], None]] = {
     "damast": _damask,
     "hoogwater": _flood,
 }
-"""By the names the museum's files have."""
+"""By the names of the museum's image files."""

@@ -1,4 +1,4 @@
-"""Image files of the sample site, encoded as each age did it: GIF, JPEG, PNG, WebP, ICO."""
+"""Image files of the sample site, in the formats of each period: GIF, JPEG, PNG, WebP, ICO."""
 
 import io
 from functools import cache
@@ -21,14 +21,14 @@ def webp(motif: str, width: int) -> bytes:
 
 
 @cache
-def banner_gif(words: str) -> bytes:
-    """The head of a page of 2003: damask on the left, the name in a bevelled box."""
+def banner_gif(title: str) -> bytes:
+    """The header of a page of 2003: damask on the left, the title in a bevelled box."""
     image = Image.new("RGB", (760, 90), _BLUE)
     image.paste(motifs.draw("damast", 270).crop((0, 30, 180, 120)), (0, 0))
     image.paste(motifs.draw("toren", 160).crop((20, 5, 140, 95)), (640, 0))
     pen = ImageDraw.Draw(image)
     pen.rectangle((180, 0, 639, 89), outline="#8fa5cf", width=3)
-    pen.text((204, 18), words, font=ImageFont.load_default(34), fill=_PAPER)
+    pen.text((204, 18), title, font=ImageFont.load_default(34), fill=_PAPER)
     pen.text((206, 60), "linnen - water - grens", font=ImageFont.load_default(16), fill="#c7d2ea")
     return _encoded(image.quantize(64), "GIF")
 
@@ -44,7 +44,7 @@ def tile_gif() -> bytes:
 
 @cache
 def new_gif() -> bytes:
-    """The sign of its time: a blinking NIEUW."""
+    """A blinking NIEUW, as was usual in 2003."""
     frames = []
     for ground, ink in (("#ffe14d", _RED), (_RED, "#ffe14d")):
         frame = Image.new("RGB", (46, 16), ground)
@@ -66,7 +66,7 @@ def counter_gif(number: int) -> bytes:
 
 @cache
 def head_png(height: int) -> bytes:
-    """A gradient one pixel wide, as the boxes of 2009 had behind their heads."""
+    """A gradient one pixel wide, the background of box headers in 2009."""
     return _encoded(
         Image.composite(
             Image.new("RGB", (1, 256), "#16294d"), Image.new("RGB", (1, 256), "#5f83bd"), _shade()
@@ -77,7 +77,7 @@ def head_png(height: int) -> bytes:
 
 @cache
 def feed_png() -> bytes:
-    """The orange sign of a feed."""
+    """The orange feed icon."""
     image = Image.new("RGB", (64, 64), "#e9822e")
     pen = ImageDraw.Draw(image)
     pen.ellipse((10, 42, 22, 54), fill="white")

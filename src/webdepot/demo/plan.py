@@ -1,6 +1,4 @@
-"""The town plan of 1832 that the sample museum shows: one set of shapes, as SVG and as the PNG tiles of an
-older age.
-"""
+"""The town plan of 1832 on the sample site: the same shapes as SVG and, for older editions, as PNG tiles."""
 
 import io
 from dataclasses import dataclass
@@ -28,8 +26,8 @@ _PAPER, _WATER, _STREET, _HOUSE, _INK = "#f1e6cc", "#9db9bd", "#fbf6e8", "#c98b6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A pin on the plan."""
+class MapPin:
+    """A place on the plan."""
 
     name: str
     note: str
@@ -38,18 +36,19 @@ class Place:
 
 
 PLACES = (
-    Place(name="Linnenwaag", note="Het museum, sinds 1931. Hier werd elke baal gewogen.", x=238, y=252),
-    Place(name="Lurzebrug", note="Drie bogen, 1611. In het midden liep de grens.", x=252, y=350),
-    Place(name="Bleekveld", note="In mei lag hier het linnen van veertig dorpen.", x=96, y=238),
-    Place(name="Toren", note="Het uurwerk van Terwogt, 1742, staat stil op vijf voor vier.", x=300, y=160),
-    Place(name="Douanepost", note="Commies Tönnis, zeventien jaar nachtdienst.", x=330, y=438),
+    MapPin(name="Linnenwaag", note="Het museum, sinds 1931. Hier werd elke baal gewogen.", x=238, y=252),
+    MapPin(name="Lurzebrug", note="Drie bogen, 1611. In het midden liep de grens.", x=252, y=350),
+    MapPin(name="Bleekveld", note="In mei lag hier het linnen van veertig dorpen.", x=96, y=238),
+    MapPin(name="Toren", note="Het uurwerk van Terwogt, 1742, staat stil op vijf voor vier.", x=300, y=160),
+    MapPin(name="Douanepost", note="Commies Tönnis, zeventien jaar nachtdienst.", x=330, y=438),
 )
 
 
 def svg() -> bytes:
     """The plan as a vector drawing; each place is a group with its name as title."""
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIDE} {SIDE}" role="img" aria-label="Veldwijk in 1832">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIDE} {SIDE}" role="img" '
+        'aria-label="Veldwijk in 1832">',
         f'<rect width="{SIDE}" height="{SIDE}" fill="{_PAPER}"/>',
         _line(_RIVER, _WATER, 38),
         *(_line(street, _STREET, 13) for street in _STREETS),
@@ -60,10 +59,12 @@ def svg() -> bytes:
     ]
     for place in PLACES:
         parts.append(
-            f'<g><title>{place.name}: {place.note}</title><circle cx="{place.x}" cy="{place.y}" r="7" fill="#a33a34"/>'
+            f'<g><title>{place.name}: {place.note}</title><circle cx="{place.x}" cy="{place.y}" r="7" '
+            'fill="#a33a34"/>'
         )
         parts.append(
-            f'<text x="{place.x + 12}" y="{place.y + 5}" font-family="serif" font-size="17" fill="{_INK}">{place.name}</text></g>'
+            f'<text x="{place.x + 12}" y="{place.y + 5}" font-family="serif" font-size="17" '
+            f'fill="{_INK}">{place.name}</text></g>'
         )
     return "\n".join([*parts, "</svg>"]).encode()
 
@@ -94,7 +95,8 @@ def _doubled(points: tuple[tuple[int, int], ...]) -> list[tuple[int, int]]:
 
 
 def _line(points: tuple[tuple[int, int], ...], colour: str, width: int) -> str:
-    return f'<polyline points="{_points(points)}" fill="none" stroke="{colour}" stroke-width="{width}" stroke-linejoin="round"/>'
+    style = f'stroke="{colour}" stroke-width="{width}" stroke-linejoin="round"'
+    return f'<polyline points="{_points(points)}" fill="none" {style}/>'
 
 
 def _points(points: tuple[tuple[int, int], ...]) -> str:

@@ -1,8 +1,8 @@
-"""Pages from texts and templates: one template folder a look, the same words in each.
+"""Pages from texts and templates: each look has a template folder, the texts are the same.
 
-Steps: choose the edition's pages and news, add a news list for each language, render each with the look's
-`page.html`, and make feed, sitemap and robots.txt from the same list, so that they never disagree with the
-site.
+Steps: choose the pages and news of the edition, add a news list for each language, render each with
+`page.html` of the look, and build feed, sitemap and robots.txt from the same list, so that they always match
+the site.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from markupsafe import escape
 
 from webdepot.demo import texts
 from webdepot.demo.resource import HOST, Edition, Resource
-from webdepot.demo.texts import NEWS_FOLDERS, NEWS_TITLES, Page
+from webdepot.demo.texts import NEWS_FOLDERS, NEWS_TITLES, SitePage
 from webdepot.times import to_http, to_iso
 
 _HOMES = {"nl": "/", "de": "/de/", "en": "/en/"}
@@ -31,7 +31,9 @@ CLOSED_FOLDER = "/intern/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """How an age of the site looks: its folder of templates and what they need besides the texts."""
+    """The look of the site in one period: its template folder, and the values templates need besides the
+    texts.
+    """
 
     folder: str
     encoding: str = "utf-8"
@@ -50,11 +52,11 @@ def html_pages(edition: Edition, look: Look) -> Iterator[Resource]:
         )
 
 
-def site_pages(edition: Edition) -> list[Page]:
-    """Standing pages, a list of news for each language, and the items."""
+def site_pages(edition: Edition) -> list[SitePage]:
+    """Pages, a list of news for each language, and the news items."""
     items = texts.news(edition.name)
     lists = [
-        Page(
+        SitePage(
             path=f"{NEWS_FOLDERS[code]}.html",
             language=code,
             title=NEWS_TITLES[code],
@@ -66,10 +68,10 @@ def site_pages(edition: Edition) -> list[Page]:
     return [*texts.pages(edition.name), *lists, *items]
 
 
-def page_bytes(page: Page, edition: Edition, look: Look, *, template: str = "page.html") -> bytes:
-    """One page, rendered and encoded; what Latin-1 cannot say becomes a character reference."""
+def page_bytes(page: SitePage, edition: Edition, look: Look, *, template: str = "page.html") -> bytes:
+    """One page, rendered and encoded; characters that Latin-1 does not have become character references."""
     items = [item for item in texts.news(edition.name) if item.language == page.language]
-    words = (
+    html = (
         _environment(look.folder)
         .get_template(template)
         .render(
@@ -84,12 +86,12 @@ def page_bytes(page: Page, edition: Edition, look: Look, *, template: str = "pag
             **look.extra,
         )
     )
-    return words.encode(look.encoding, "xmlcharrefreplace")
+    return html.encode(look.encoding, "xmlcharrefreplace")
 
 
 def missing_page(edition: Edition, look: Look) -> Resource:
-    """What the server says with status 404."""
-    page = Page(
+    """The page with status 404."""
+    page = SitePage(
         path="/404", language="nl", title=_MISSING["nl"], blocks=texts.blocks("\n\n".join(_MISSING.values()))
     )
     return Resource(
@@ -102,7 +104,7 @@ def missing_page(edition: Edition, look: Look) -> Resource:
 
 
 def static(look: Look, name: str, path: str, kind: str, since: datetime) -> Resource:
-    """A file of the look's folder as it is: style sheet, script, drawing."""
+    """An unchanged file from the folder of the look: style sheet, script, drawing."""
     source, _, _ = _loader(look.folder).get_source(_environment(look.folder), name)
     return Resource(path=path, type=kind, changed=since, body=source.encode())
 
@@ -120,7 +122,7 @@ def robots(edition: Edition, *, sitemap: bool) -> Resource:
 
 
 def sitemap(edition: Edition, extra: tuple[str, ...] = ()) -> Resource:
-    """sitemaps.org 0.9, without the folder that robots.txt closes."""
+    """The sitemap (sitemaps.org 0.9), without the folder that robots.txt disallows."""
     paths = [page.path for page in site_pages(edition) if not page.path.startswith(CLOSED_FOLDER)]
     entries = "\n".join(
         f"  <url><loc>http://{HOST}{path}</loc><lastmod>{to_iso(edition.date)[:10]}</lastmod></url>"
@@ -131,16 +133,20 @@ def sitemap(edition: Edition, extra: tuple[str, ...] = ()) -> Resource:
 
 
 def feed(edition: Edition) -> Resource:
-    """RSS 2.0 of the Dutch news."""
+    """The RSS 2.0 feed of the Dutch news."""
     items = [item for item in texts.news(edition.name) if item.language == "nl"]
     entries = "\n".join(
-        f"  <item><title>{escape(item.title)}</title><link>http://{HOST}{item.path}</link><guid>http://{HOST}{item.path}</guid>"
-        f"<pubDate>{to_http(_day(item, edition))}</pubDate><description>{escape(item.lead)}</description></item>"
+        f"  "
+        f"<item><title>{escape(item.title)}</title><link>http://{HOST}{item.path}</link><guid>http://{HOST}{item.path}</guid>"
+        f"<pubDate>{to_http(_day(item, edition))}</pubDate>"
+        f"<description>{escape(item.lead)}</description></item>"
         for item in items
     )
     body = (
-        '<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0"><channel>\n  <title>Museum Veldwijk: nieuws</title>\n'
-        f"  <link>http://{HOST}/</link><description>Nieuws uit de Linnenwaag</description><language>nl</language>\n"
+        '<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0"><channel>\n  <title>Museum Veldwijk: '
+        "nieuws</title>\n"
+        f"  <link>http://{HOST}/</link><description>Nieuws uit de "
+        "Linnenwaag</description><language>nl</language>\n"
         f"{entries}\n</channel></rss>\n"
     )
     return Resource(
@@ -164,11 +170,11 @@ def redirect(edition: Edition, path: str, location: str, *, host: str = HOST, st
     )
 
 
-def _changed(page: Page, edition: Edition) -> datetime:
+def _changed(page: SitePage, edition: Edition) -> datetime:
     return _day(page, edition) if page.date else edition.date - timedelta(days=9)
 
 
-def _day(page: Page, edition: Edition) -> datetime:
+def _day(page: SitePage, edition: Edition) -> datetime:
     if page.date is None:
         return edition.date
     return datetime(page.date.year, page.date.month, page.date.day, 8, tzinfo=edition.date.tzinfo)

@@ -1,4 +1,4 @@
-"""The nouns of the demonstration: an edition of the sample site, and one thing it serves."""
+"""An edition of the sample site, and a resource it serves."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,10 +10,10 @@ HOSTS = (HOST, MAP_HOST)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edition:
-    """The site as it stood on one day."""
+    """The site as it was on one day."""
 
     name: str
-    """The year; editions follow each other in the order of their names."""
+    """The year; editions are ordered by name."""
     date: datetime
     """When the demonstration harvests it."""
     label: str
@@ -21,7 +21,7 @@ class Edition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """What the server answers for one address."""
+    """The response of the server for one address."""
 
     path: str
     type: str
@@ -31,7 +31,7 @@ class Resource:
     host: str = HOST
     status: int = 200
     location: str = ""
-    """Where a redirect leads."""
+    """Target of a redirect."""
 
     @property
     def url(self) -> str:

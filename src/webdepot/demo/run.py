@@ -1,9 +1,9 @@
-"""The demonstration run: found the archive of the sample institution, harvest its sample site edition by
-edition.
+"""The demonstration run: create the archive of the sample institution, and harvest each edition of its sample
+site.
 
-1. Make the home if there is none, marked as a demonstration.
-2. Serve one edition on loopback and archive it under a clock that starts on the edition's day.
-3. Skip what is there already, go on with what a killed run left, say at the end what to look at.
+1. Create the archive if there is none, marked as a demonstration.
+2. Serve one edition on loopback, and archive it with a clock that is set to the date of the edition.
+3. Skip editions that are already archived, resume those of a killed run; finally suggest what to look at.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ _SETTINGS = f"""\
 [archive]
 name = "{site.INSTITUTION}"
 contact = "http://www.streekarchief-veldwijk.example/webarchief"
-purpose = "A demonstration: an invented regional archive keeps the web site of an invented museum. The dates are invented too."
+purpose = "A demonstration with invented dates: an invented archive preserves the site of an invented museum."
 languages = ["nl", "de", "en"]
 demo = true
 
@@ -46,38 +46,39 @@ repository = "webarchief.streekarchief-veldwijk.example"
 
 
 def run(home: Path, report: Callable[[str], None], *, editions: Sequence[Edition] = site.EDITIONS) -> None:
-    """Bring the demonstration up to date; `report` is told what happens, in lines for a person.
+    """Create or complete the demonstration; `report` is called with messages about the progress.
 
-    A second run finds everything there and changes nothing. Conflict when the home is an archive that is no
-    demonstration, KeyboardInterrupt when a harvest was stopped.
+    A second run changes nothing. Conflict if the home has an archive that is not a demonstration,
+    KeyboardInterrupt if a harvest was stopped.
     """
     if setup.found(home, settings=_SETTINGS):
-        report(f"Made the archive of the {site.INSTITUTION} (an invented institution) at {home}.")
+        report(f"Created the archive of the {site.INSTITUTION} (an invented institution) at {home}.")
     config = configuration.read(home)
     if not config.archive.demo:
         raise Conflict(
-            f"{home} is an archive of your own, not the demonstration. Name another folder: webdepot --home DIR demo"
+            f"{home} has an archive that is not a demonstration. Choose another folder: webdepot --home DIR "
+            "demo"
         )
     clock = DemoClock()
     with DemoSite() as demo:
         config = replace(config, harvest=replace(config.harvest, connect_to=demo.connect_to))
         with Archive(config, clock=clock) as archive:
             for edition in editions:
-                found = _find(archive, edition)
-                if found is not None and found.state is HarvestState.KEPT:
-                    report(f"  {edition.name}  is there already")
+                harvest = _find(archive, edition)
+                if harvest is not None and harvest.state is HarvestState.KEPT:
+                    report(f"  {edition.name}  already archived")
                     continue
                 report(f"  {edition.name}  {edition.label} …")
                 demo.show(edition)
                 clock.set(edition.date)
-                report(_summary(_take(archive, found)))
-            # A run that was killed between keeping and indexing left containers that no index knows.
+                report(_summary(_archive_edition(archive, harvest)))
+            # A run that was killed between deposit and indexing left containers that are not indexed.
             indexer.update(archive)
     report(_farewell())
 
 
 class DemoClock:
-    """A clock that can be set, and runs on from there; until then it is right."""
+    """A clock that can be set, and continues from there; until it is set, it shows the real time."""
 
     def __init__(self) -> None:
         self._ahead = timedelta(0)
@@ -89,20 +90,20 @@ class DemoClock:
         return utc_now() + self._ahead
 
 
-def _take(archive: Archive, found: Harvest | None) -> ArchiveReport:
-    """Archive what is served now, or go on with what a killed run left of it."""
-    if found is None:
+def _archive_edition(archive: Archive, unfinished: Harvest | None) -> ArchiveReport:
+    """Archive the edition that is served now, or resume its unfinished harvest."""
+    if unfinished is None:
         options = replace(HarvestOptions.from_config(archive.config), collection=COLLECTION)
         done = pipeline.archive_site(archive, [site.SEED], options)
     else:
-        done = pipeline.resume(archive, found.id)
+        done = pipeline.resume(archive, unfinished.id)
     if done.harvest.state is HarvestState.STOPPED:
         raise KeyboardInterrupt
     return done
 
 
 def _find(archive: Archive, edition: Edition) -> Harvest | None:
-    """The harvest that was begun on the edition's day and did not fail."""
+    """The harvest that was started on the date of the edition and did not fail."""
     for harvest in harvests.latest(archive, limit=1000):
         on_its_day = timedelta(0) <= harvest.started_at - edition.date < timedelta(days=1)
         if on_its_day and harvest.kind is HarvestKind.HARVEST and harvest.state is not HarvestState.FAILED:
@@ -112,17 +113,21 @@ def _find(archive: Archive, edition: Edition) -> Harvest | None:
 
 def _summary(done: ArchiveReport) -> str:
     findings = sum(done.finding_counts.values())
-    return f"        {done.captures} captures, {done.pages} pages with words, {findings} findings; {done.verdict.reason}"
+    return (
+        f"        {done.captures} captures, {done.pages} pages with text, {findings} findings; "
+        f"{done.verdict.reason}"
+    )
 
 
 def _farewell() -> str:
     return "\n".join(
         (
             "The demonstration is ready. All its dates are invented. In the portal, try:",
-            "  search for  damast          one page that changed its story: a gift in 2003, looted art in 2024",
+            "  search for  damast          a page whose story changed: a gift in 2003, looted art in 2024",
             "  search for  Schmuggler      German pages;  smokkelen  finds the Dutch ones",
             f"  look up     {site.SEED}     five versions; step through them with the time bar",
-            f"  look up     {site.SEED}nieuws/vlasweek.html     a news item that changes from edition to edition",
-            "  open        /oai?verb=ListRecords&metadataPrefix=oai_dc     the records that partners harvest, each with its URN",
+            f"  look up     {site.SEED}nieuws/vlasweek.html     a news item that changes between editions",
+            "  open        /oai?verb=ListRecords&metadataPrefix=oai_dc     "
+            "the records that partners harvest, each with its URN",
         )
     )

@@ -1,8 +1,7 @@
-"""The sample site as a real web server on loopback: one edition at a time, told apart by the Host header.
+"""The sample site as a web server on loopback: one edition at a time, with its host names by the Host header.
 
-Steps of an answer: find the host and the path in the edition that is shown, answer 404 with the site's own
-page where there is none, compress text for clients that take it (the servers of 2016 and later did), send
-head and body at once.
+For each request: look up host and path in the current edition, or answer 404 with the site's own page;
+compress text if the client accepts it (from the edition of 2016 on); send headers and body.
 """
 
 import gzip
@@ -28,9 +27,7 @@ _COMPRESSED_SINCE = "2016"
 
 
 class DemoSite:
-    """Serves the sample site while it is open; `show` switches the edition. Safe to switch between two
-    requests.
-    """
+    """Serves the sample site while it is open. `show` switches the edition, safe between requests."""
 
     def __init__(self, edition: Edition = site.EDITIONS[0]) -> None:
         self._shown = site.serve(edition)
@@ -47,7 +44,7 @@ class DemoSite:
 
     @property
     def connect_to(self) -> Mapping[str, str]:
-        """What `harvest.connect_to` needs so that the names of the site lead here."""
+        """The value of `harvest.connect_to` that makes the host names of the site lead here."""
         return dict.fromkeys(HOSTS, self.address)
 
     def show(self, edition: Edition) -> Served:
@@ -56,7 +53,7 @@ class DemoSite:
         return self._shown
 
     def answer(self, host: str, target: str) -> tuple[Edition, Resource]:
-        """What is said to a request: the resource, or the page for missing ones."""
+        """The response to a request: the resource, or the page for missing ones."""
         shown = self._shown
         name = host.partition(":")[0].lower()
         path = unquote(urlsplit(target).path) or "/"
@@ -80,10 +77,10 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, demo: DemoSite) -> None:
         self.demo = demo
-        super().__init__(("127.0.0.1", 0), _Answering)
+        super().__init__(("127.0.0.1", 0), _RequestHandler)
 
 
-class _Answering(BaseHTTPRequestHandler):
+class _RequestHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Server
 
@@ -94,7 +91,7 @@ class _Answering(BaseHTTPRequestHandler):
         self._send(with_body=False)
 
     def log_message(self, format: str, *args: object) -> None:
-        """A demonstration has no access log."""
+        """Do nothing: the demonstration has no access log."""
 
     def _send(self, *, with_body: bool) -> None:
         edition, resource = self.server.demo.answer(self.headers.get("Host", ""), self.path)

@@ -1,4 +1,4 @@
-"""The sample site: which editions there are, and everything one of them serves."""
+"""The sample site: its editions, and everything an edition serves."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ EDITIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """An edition ready to be served: answers by host and path, and the page for everything else."""
+    """An edition ready to be served: resources by host and path, and the page for everything else."""
 
     edition: Edition
     resources: Mapping[tuple[str, str], Resource]
@@ -52,7 +52,7 @@ class Served:
 
 
 def serve(edition: Edition) -> Served:
-    """Make every resource of an edition; the same edition gives the same bytes."""
+    """Build every resource of an edition; the same edition always gives the same bytes."""
     build, look = _MAKERS[edition.name]
     resources = {(resource.host, resource.path): resource for resource in build(edition)}
     return Served(edition=edition, resources=resources, missing=render.missing_page(edition, look))

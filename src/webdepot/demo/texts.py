@@ -1,8 +1,7 @@
-"""The words of the sample site: read from TOML, chosen for an edition, cut into blocks.
+"""The texts of the sample site: read from TOML, chosen for an edition, split into blocks.
 
-A text that an edition does not change is the one of the edition before. The markup is small on purpose:
-paragraphs, `## heading`, `- item`, `![caption](picture)`, and inside a line `[words](address)`, `**strong**`,
-`*slanted*`.
+A text that an edition does not change is that of the previous edition. The markup: paragraphs, `## heading`,
+`- item`, `![caption](picture)`, and inside a line `[text](address)`, `**bold**`, `*italic*`.
 """
 
 import datetime
@@ -39,15 +38,15 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """A page or news item as one edition has it."""
+class SitePage:
+    """A page or news item in one edition."""
 
     path: str
     language: str
     title: str
     blocks: tuple[Block, ...]
     menu: str = ""
-    """The word in the menu; empty when the page is not in it."""
+    """Text of the menu entry; empty if the page is not in the menu."""
     picture: str = ""
     date: datetime.date | None = None
     """Day of a news item."""
@@ -59,8 +58,8 @@ class Page:
         return first.striptags()
 
 
-def pages(edition: str) -> list[Page]:
-    """The standing pages of an edition, in the order of the file."""
+def pages(edition: str) -> list[SitePage]:
+    """The pages of an edition without the news, in the order of the file."""
     return [
         _page(entry, text, entry["path"])
         for entry in _read("pages.toml")["page"]
@@ -68,35 +67,33 @@ def pages(edition: str) -> list[Page]:
     ]
 
 
-def news(edition: str) -> list[Page]:
+def news(edition: str) -> list[SitePage]:
     """The news items of an edition, newest first."""
-    found = [
+    items = [
         _page(entry, text, f"{NEWS_FOLDERS[entry['language']]}/{entry['slug']}.html")
         for entry in _read("news.toml")["item"]
         if (text := _text(entry, edition))
     ]
-    return sorted(found, key=lambda page: str(page.date), reverse=True)
+    return sorted(items, key=lambda page: str(page.date), reverse=True)
 
 
 def blocks(text: str) -> tuple[Block, ...]:
-    """Cut a text into blocks; characters that mean something in HTML are escaped."""
-    found = []
-    for part in re.split(r"\n\s*\n", text.strip()):
-        found.extend(_blocks_of_part(part.strip().splitlines()))
-    return tuple(found)
+    """Split a text into blocks; special characters of HTML are escaped."""
+    parts = re.split(r"\n\s*\n", text.strip())
+    return tuple(block for part in parts for block in _blocks_of_part(part.strip().splitlines()))
 
 
 def inline(line: str) -> Markup:
     """One line with its links and emphasis as HTML."""
     out, at = Markup(), 0
-    for found in _INLINE.finditer(line):
-        words, address, strong, slanted = found.groups()
-        out += escape(line[at : found.start()])
-        if words is not None:
-            out += Markup('<a href="{}">{}</a>').format(address, words)
+    for match in _INLINE.finditer(line):
+        text, address, bold, italic = match.groups()
+        out += escape(line[at : match.start()])
+        if text is not None:
+            out += Markup('<a href="{}">{}</a>').format(address, text)
         else:
-            out += Markup("<b>{}</b>").format(strong) if strong else Markup("<i>{}</i>").format(slanted)
-        at = found.end()
+            out += Markup("<b>{}</b>").format(bold) if bold else Markup("<i>{}</i>").format(italic)
+        at = match.end()
     return out + escape(line[at:])
 
 
@@ -109,12 +106,12 @@ def _blocks_of_part(lines: list[str]) -> list[Block]:
         return [Block(kind=BlockKind.FIGURE, words=escape(figure[1]), picture=figure[2])]
     intro = [line for line in lines if not line.startswith("- ")]
     items = tuple(inline(line[2:]) for line in lines if line.startswith("- "))
-    found = [Block(kind=BlockKind.PARAGRAPH, words=inline(" ".join(intro)))] if intro else []
-    return [*found, Block(kind=BlockKind.LIST, words=Markup(), items=items)] if items else found
+    paragraph = [Block(kind=BlockKind.PARAGRAPH, words=inline(" ".join(intro)))] if intro else []
+    return [*paragraph, Block(kind=BlockKind.LIST, words=Markup(), items=items)] if items else paragraph
 
 
-def _page(entry: dict[str, Any], text: dict[str, str], path: str) -> Page:
-    return Page(
+def _page(entry: dict[str, Any], text: dict[str, str], path: str) -> SitePage:
+    return SitePage(
         path=path,
         language=entry["language"],
         title=text["title"],
@@ -126,7 +123,7 @@ def _page(entry: dict[str, Any], text: dict[str, str], path: str) -> Page:
 
 
 def _text(entry: dict[str, Any], edition: str) -> dict[str, str] | None:
-    """The newest text not newer than the edition; None when the page does not exist yet or no longer."""
+    """The latest text up to the edition; None if the page does not exist in it."""
     years = [key for key in entry if key.isdigit() and key <= edition]
     if not years or edition > entry.get("until", "9999"):
         return None

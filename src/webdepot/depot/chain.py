@@ -1,8 +1,8 @@
-"""Events of a package as lines that vouch for each other: `log/events.jsonl`.
+"""The events of a package as a chain of hashed lines: `log/events.jsonl`.
 
 Each line is one JSON object with sorted names. `previous` is the SHA-256 of the line before it (without its
-line end), so that a line cannot be changed, taken out or put in between without every later line showing it.
-A new version only adds lines.
+line end), so that a line cannot be changed, removed or inserted without breaking the chain. A new version
+only appends lines.
 """
 
 import hashlib
@@ -20,8 +20,8 @@ START = "0" * 64
 LONGEST_LINE_BYTES = 16 << 20
 
 
-def extended(existing: bytes, events: Iterable[Event]) -> bytes:
-    """The lines so far with further events behind them; events that are there already are not repeated."""
+def extend(existing: bytes, events: Iterable[Event]) -> bytes:
+    """The lines with further events appended; events that are already there are not repeated."""
     lines = existing.splitlines()
     known = {_facts(line) for line in lines}
     previous = hashlib.sha256(lines[-1]).hexdigest() if lines else START
@@ -36,19 +36,19 @@ def extended(existing: bytes, events: Iterable[Event]) -> bytes:
 
 
 def check(stream: BinaryIO, *, subject: str) -> Iterator[Finding]:
-    """One finding for each line that does not follow from the line before."""
+    """One finding for each line whose `previous` is not the hash of the line before."""
     expected = START
     for number, line in enumerate(_lines(stream), 1):
         try:
-            found = json.loads(line)["previous"]
+            previous = json.loads(line)["previous"]
         except (ValueError, KeyError, TypeError, RecursionError):
-            found = ""
-        if found != expected:
+            previous = ""
+        if previous != expected:
             yield Finding(
                 code="depot.chain-broken",
                 severity=Severity.ERROR,
                 subject=subject,
-                message=f"Line {number} of {subject} does not follow from the line before it: the log was changed.",
+                message=f"Line {number} of {subject} does not match the line before it: the log was changed.",
                 place=f"line {number}",
                 action="Restore the file from another copy.",
             )
@@ -65,7 +65,7 @@ def read(stream: BinaryIO, *, where: str) -> Iterator[Event]:
             )
             yield Event(**facts | {"at": from_iso(facts["at"]), "outcome": Outcome(facts["outcome"])})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise CorruptData(f"Line {number} of {where} is no event: {error}.", where=where) from error
+            raise CorruptData(f"Line {number} of {where} is not an event: {error}.", where=where) from error
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:
@@ -85,15 +85,15 @@ def _line(event: Event, previous: str) -> bytes:
         "detail": dict(event.detail),
         "previous": previous,
     }
-    if (told := to_told(event.message).get("reason_said")) is not None:
-        facts["message_said"] = told
+    if (coded := to_told(event.message).get("reason_said")) is not None:
+        facts["message_said"] = coded
     return json.dumps(facts, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode(
         "utf-8", "surrogatepass"
     )
 
 
 def _facts(line: bytes) -> bytes:
-    """The line without its link to the one before, to tell whether it says the same."""
+    """The line without its link to the one before, to recognise equal events."""
     facts = json.loads(line)
     for name in ("previous", "message_said"):
         facts.pop(name, None)

@@ -1,11 +1,11 @@
-"""Copies: which package stands in which place, when it was last read through, and what was found.
+"""Copies: which package is in which place, when it was last read, and with what result.
 
     waiting ──> whole <──> damaged ──> lost
-       │          │                      no good copy of a file is left anywhere
+       │          │                      no place has a good copy of some file
        └──────────┴──> whole again by repair from another place
 
-`copy_tallies` holds the number and bytes by place and state, changed in the same transaction, so that the
-status of a million packages is a few rows.
+`copy_tallies` has the number and bytes of copies by place and state, updated in the same transaction, so that
+the status of a million packages is a few rows.
 """
 
 from collections.abc import Sequence
@@ -17,6 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, delete, func, insert, literal, select, tuple_, update
 
 from webdepot.database import Moment
+from webdepot.depot import places
 from webdepot.depot.places import MAIN
 from webdepot.depot.tables import copies, tallies
 from webdepot.model import PackageId
@@ -24,7 +25,7 @@ from webdepot.model import PackageId
 
 class CopyState(StrEnum):
     WAITING = "waiting"
-    """To be copied there, or to be brought up to the newest version."""
+    """To be copied there, or to be updated to the newest version."""
     WHOLE = "whole"
     DAMAGED = "damaged"
     LOST = "lost"
@@ -38,12 +39,12 @@ class Copy:
     state: CopyState
     size_bytes: int
     checked_at: datetime
-    """When every byte of it was last read, or when it began to wait."""
+    """When every byte of it was last read, or since when it has been waiting."""
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class CopyTally:
     place: str
     state: CopyState
     copies: int
@@ -51,7 +52,7 @@ class Tally:
 
 
 def record(connection: Connection, copy: Copy) -> None:
-    """What is now true of a copy, in place of what was."""
+    """Write the current facts of a copy; they replace the earlier ones."""
     before = find(connection, copy.place, copy.package)
     values = {
         "version": copy.version,
@@ -84,8 +85,25 @@ def forget_place(connection: Connection, place: str) -> None:
     connection.execute(delete(tallies).where(tallies.c.place == place))
 
 
+def expect(
+    connection: Connection, package: PackageId, *, version: int, size_bytes: int, now: datetime
+) -> None:
+    """An object that is complete in the main place, and from now on waits to be copied to all others."""
+    for name in (MAIN, *(place.name for place in places.every(connection))):
+        is_main = name == MAIN
+        copy = Copy(
+            place=name,
+            package=package,
+            version=version if is_main else 0,
+            state=CopyState.WHOLE if is_main else CopyState.WAITING,
+            size_bytes=size_bytes,
+            checked_at=now,
+        )
+        record(connection, copy)
+
+
 def expect_all(connection: Connection, place: str, now: datetime) -> int:
-    """Everything that the main place has and this one does not waits for it; how many that are."""
+    """Mark everything that only the main place has as waiting for this place; return the number."""
     main, there = copies.alias(), copies.alias()
     has = select(there.c.package).where(there.c.place == place, there.c.package == main.c.package).exists()
     missing = (main.c.place == MAIN) & ~has
@@ -110,9 +128,7 @@ def expect_all(connection: Connection, place: str, now: datetime) -> int:
 def due(
     connection: Connection, *, before: datetime, place: str = "", after: Copy | None = None, limit: int
 ) -> list[Copy]:
-    """The copies that nobody has looked at for longest, oldest first; `after` goes on behind one that was
-    given before.
-    """
+    """Copies not read since `before`, the oldest check first; `after` is the last of the page before."""
     chosen = select(copies).where(copies.c.checked_at < before, copies.c.state != CopyState.WAITING.value)
     if place:
         chosen = chosen.where(copies.c.place == place)
@@ -129,7 +145,7 @@ def due(
 def in_state(
     connection: Connection, states: Sequence[CopyState], *, place: str = "", after: str = "", limit: int
 ) -> list[Copy]:
-    """Copies in one of these states by place and package; `after` is the last package seen of the place."""
+    """Copies in one of these states by place and package; `after` is the last package of the page before."""
     chosen = select(copies).where(copies.c.state.in_([state.value for state in states]))
     if place:
         chosen = chosen.where(copies.c.place == place, copies.c.package > after)
@@ -150,16 +166,16 @@ def find(connection: Connection, place: str, package: PackageId) -> Copy | None:
 
 
 def oldest_check(connection: Connection, place: str) -> datetime | None:
-    """When the copy that has waited longest for a look was last read."""
+    """When the copy whose last check is the oldest was read."""
     chosen = select(copies.c.checked_at).where(copies.c.place == place).order_by(copies.c.checked_at).limit(1)
     return connection.execute(chosen).scalar_one_or_none()
 
 
-def tally(connection: Connection) -> list[Tally]:
+def tally(connection: Connection) -> list[CopyTally]:
     rows = connection.execute(
         select(tallies).where(tallies.c.copies > 0).order_by(tallies.c.place, tallies.c.state)
     ).mappings()
-    return [Tally(**dict(row) | {"state": CopyState(row["state"])}) for row in rows]
+    return [CopyTally(**dict(row) | {"state": CopyState(row["state"])}) for row in rows]
 
 
 def _count(connection: Connection, copy: Copy, sign: int) -> None:
@@ -167,9 +183,9 @@ def _count(connection: Connection, copy: Copy, sign: int) -> None:
 
 
 def _add(connection: Connection, place: str, state: CopyState, count: int, size_bytes: int) -> None:
-    more = {"copies": tallies.c.copies + count, "size_bytes": tallies.c.size_bytes + size_bytes}
+    values = {"copies": tallies.c.copies + count, "size_bytes": tallies.c.size_bytes + size_bytes}
     changed = connection.execute(
-        update(tallies).where(tallies.c.place == place, tallies.c.state == state.value).values(**more)
+        update(tallies).where(tallies.c.place == place, tallies.c.state == state.value).values(**values)
     )
     if changed.rowcount == 0:
         connection.execute(

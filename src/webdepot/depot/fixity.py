@@ -1,15 +1,14 @@
-"""Proof that a package is what it was, in one place or in all of them, and mending from a good copy where it
-is not.
+"""Fixity checks: whether a package is unchanged, in one place or in several, and repair from a good copy.
 
-`verify_package` needs nothing but a store. `audit_package` looks at one package in some of its places, holds
-each to the inventory they agree on, and repairs; a place that cannot be reached is away, which is no damage.
+`verify_package` needs only a store. `audit_package` checks one package in some of its places against one
+inventory, and repairs it; a place that cannot be reached is away, which is not damage.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from webdepot.depot import chain, copying, ocfl, package, places
+from webdepot.depot import chain, ocfl_verification, package, places, replication
 from webdepot.depot.inventory import Inventory
 from webdepot.errors import CorruptData, NoSpace, NotFound, NotPermitted, RemoteError
 from webdepot.model import Finding, PackageId, Severity
@@ -20,10 +19,11 @@ class AuditOutcome(StrEnum):
     WHOLE = "whole"
     REPAIRED = "repaired"
     DAMAGED = "damaged"
-    """Something is wrong and was not repaired: repair was not asked for, or the place cannot be written."""
+    """Not repaired: because repair was not requested, or the place cannot be written."""
     LOST = "lost"
-    """No place has a good copy of something."""
+    """No place has a good copy of some file."""
     AWAY = "away"
+    """The place cannot be reached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,45 +40,43 @@ class CopyAudit:
 
 
 def verify_package(store: ObjectStore, identifier: PackageId) -> Iterator[Finding]:
-    """Everything wrong with one package in one store, as it is found; nothing when it is whole. Reads every
-    byte of it.
-    """
+    """Read every byte of a package in one store; one finding for each fault, none if it is whole."""
     damaged = False
-    for finding in ocfl.verify(store, identifier):
+    for finding in ocfl_verification.verify(store, identifier):
         damaged = damaged or finding.severity is Severity.ERROR
         yield finding
-    if damaged:  # what follows would only say the same in other words
+    if damaged:  # the next checks would only report the same damage again
         return
-    yield from _verify_meaning(store, identifier)
+    yield from _verify_package_files(store, identifier)
 
 
 def audit_package(
     stores: Mapping[str, ObjectStore],
     identifier: PackageId,
-    asked: Sequence[str],
+    names: Sequence[str],
     *,
     known_sha256: str = "",
     known_version: int = 0,
     repair: bool = True,
 ) -> list[CopyAudit]:
-    """Look at the copies in the places asked for, of all that there are; one result for each."""
-    here, results = _present(stores, identifier, asked)
+    """Check the copies in the places named, and repair them from all `stores`; one result for each."""
+    here, results = _present(stores, identifier, names)
     if not here:
         return results
-    inventory = copying.agree(here, identifier, known_sha256=known_sha256)
+    inventory = replication.choose_inventory(here, identifier, known_sha256=known_sha256)
     if inventory is None or inventory.head < known_version:
         missing = "an inventory" if inventory is None else f"version {known_version}"
-        message = f"No place that can be reached has {missing} of {identifier} that proves itself."
+        message = f"No reachable place has {missing} of {identifier} with a valid checksum."
         return results + [
-            _result(name, identifier, AuditOutcome.LOST, message=message) for name in asked if name in here
+            _result(name, identifier, AuditOutcome.LOST, message=message) for name in names if name in here
         ]
-    return results + [_audit_copy(here, name, inventory, repair=repair) for name in asked if name in here]
+    return results + [_audit_copy(here, name, inventory, repair=repair) for name in names if name in here]
 
 
 def _present(
-    stores: Mapping[str, ObjectStore], identifier: PackageId, asked: Sequence[str]
+    stores: Mapping[str, ObjectStore], identifier: PackageId, names: Sequence[str]
 ) -> tuple[dict[str, ObjectStore], list[CopyAudit]]:
-    """The stores that answer, and a result for each asked one that does not."""
+    """The stores that can be reached, and a result for each named one that cannot."""
     here: dict[str, ObjectStore] = {}
     away: list[CopyAudit] = []
     for name, store in stores.items():
@@ -86,7 +84,7 @@ def _present(
             places.require_present(name, store)
             here[name] = store
         except (RemoteError, NotPermitted, OSError) as error:
-            if name in asked:
+            if name in names:
                 away.append(_result(name, identifier, AuditOutcome.AWAY, message=str(error)))
     return here, away
 
@@ -97,29 +95,28 @@ def _audit_copy(
     store = stores[name]
     identifier = PackageId(inventory.id)
     try:
-        findings = tuple(ocfl.verify_against(store, inventory))
+        findings = tuple(ocfl_verification.verify_against(store, inventory))
         if not findings:
-            findings = tuple(_verify_meaning(store, identifier))
-            outcome = (
-                AuditOutcome.LOST if findings else AuditOutcome.WHOLE
-            )  # every byte agrees, so no other copy says otherwise
+            findings = tuple(_verify_package_files(store, identifier))
+            # All bytes match the inventory, so the other copies have the same faults.
+            outcome = AuditOutcome.LOST if findings else AuditOutcome.WHOLE
             return _result(name, identifier, outcome, inventory, findings=findings)
         if not repair:
             return _result(name, identifier, AuditOutcome.DAMAGED, inventory, findings=findings)
-        return _repaired(stores, name, inventory, findings)
+        return _repair(stores, name, inventory, findings)
     except (RemoteError, NotPermitted) as error:
         return _result(name, identifier, AuditOutcome.AWAY, inventory, message=str(error))
 
 
-def _repaired(
+def _repair(
     stores: Mapping[str, ObjectStore], name: str, inventory: Inventory, findings: tuple[Finding, ...]
 ) -> CopyAudit:
     store = stores[name]
     others = {other: each for other, each in stores.items() if other != name}
     wrong = frozenset(finding.subject for finding in findings)
     try:
-        brought = copying.bring(store, others, inventory, only=wrong)
-        left = () if brought.lost else tuple(ocfl.verify_against(store, inventory))
+        copied = replication.replicate(store, others, inventory, only=wrong)
+        left = () if copied.lost else tuple(ocfl_verification.verify_against(store, inventory))
     except (NoSpace, OSError) as error:
         return _result(
             name,
@@ -129,19 +126,15 @@ def _repaired(
             findings=findings,
             message=str(error),
         )
-    if brought.lost:
-        outcome, message = (
-            AuditOutcome.LOST,
-            f"No place has a good copy of {brought.lost[0]}" + _others(len(brought.lost) - 1),
-        )
+    if copied.lost:
+        outcome = AuditOutcome.LOST
+        message = f"No place has a good copy of {copied.lost[0]}" + _others(len(copied.lost) - 1)
     elif left:
-        outcome, message = (
-            AuditOutcome.DAMAGED,
-            f"After the repair {left[0].subject} is still wrong: {left[0].message}",
-        )
+        outcome = AuditOutcome.DAMAGED
+        message = f"After the repair {left[0].subject} is still wrong: {left[0].message}"
     else:
-        outcome, message = AuditOutcome.REPAIRED, f"{len(brought.written)} files were restored."
-    sources = {key: brought.sources.get(key, "inventory") for key in brought.written}
+        outcome, message = AuditOutcome.REPAIRED, f"{len(copied.written)} files were restored."
+    sources = {key: copied.sources.get(key, "inventory") for key in copied.written}
     return _result(
         name,
         PackageId(inventory.id),
@@ -149,7 +142,7 @@ def _repaired(
         inventory,
         findings=findings,
         repaired=sources,
-        lost=brought.lost,
+        lost=copied.lost,
         message=message,
     )
 
@@ -177,8 +170,8 @@ def _result(
     )
 
 
-def _verify_meaning(store: ObjectStore, identifier: PackageId) -> Iterator[Finding]:
-    """Beyond bytes: the log of events follows from itself, and package.json describes these containers."""
+def _verify_package_files(store: ObjectStore, identifier: PackageId) -> Iterator[Finding]:
+    """Check what checksums cannot show: the chain of events, and the containers that package.json lists."""
     try:
         if not package.is_package(identifier):
             return
@@ -197,7 +190,7 @@ def _verify_containers(facts: package.PackageFacts) -> Iterator[Finding]:
             yield _finding(
                 "container-differs",
                 container.name,
-                f"{container.name} is not the container that package.json describes.",
+                f"{container.name} is not the container that package.json lists.",
             )
 
 

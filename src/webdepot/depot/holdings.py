@@ -1,6 +1,4 @@
-"""Holdings: the packages as the database knows them. The depot itself is the truth; these rows can be made
-again from it.
-"""
+"""Holdings: the packages in the database. The depot is authoritative; these rows can be rebuilt from it."""
 
 from collections.abc import Iterator
 
@@ -13,7 +11,7 @@ from webdepot.model import HarvestId, Package, PackageId
 
 
 def record(connection: Connection, package: Package, inventory_sha256: str) -> None:
-    """A package that is whole in the depot; the same one again replaces its facts."""
+    """Write the row of a package that is complete in the depot; it replaces an earlier one."""
     before = find(connection, package.id)
     values = {
         "harvest": package.harvest,
@@ -33,13 +31,13 @@ def record(connection: Connection, package: Package, inventory_sha256: str) -> N
 
 
 def forget(connection: Connection, package: Package) -> None:
-    """A package that has left the depot."""
+    """Remove the row of a package that is no longer in the depot."""
     if connection.execute(delete(packages).where(packages.c.id == package.id)).rowcount:
         _grow(connection, package, -1)
 
 
 def get(connection: Connection, package: str) -> Package:
-    """By package identifier or URN; NotFound when there is none."""
+    """The package with this identifier or URN; NotFound if there is none."""
     chosen = select(packages).where((packages.c.id == package) | (packages.c.urn == package)).limit(1)
     row = connection.execute(chosen).mappings().one_or_none()
     if row is None:
@@ -53,9 +51,7 @@ def find(connection: Connection, package: str) -> Package | None:
 
 
 def inventory_sha256(connection: Connection, package: PackageId) -> str:
-    """Of the inventory as it was when the package was last written; empty where the database does not know
-    it.
-    """
+    """The SHA-256 of the inventory when the package was last written; empty if the package is unknown."""
     return (
         connection.execute(select(packages.c.inventory_sha256).where(packages.c.id == package)).scalar() or ""
     )
@@ -67,7 +63,7 @@ def find_of_harvest(connection: Connection, harvest: HarvestId) -> Package | Non
 
 
 def latest(connection: Connection, limit: int, *, before: Package | None = None) -> list[Package]:
-    """The newest packages, or those that follow one; a page of a million costs no more than the first."""
+    """The newest packages; `before` is the last one of the page before. Every page costs the same."""
     chosen = select(packages)
     if before is not None:
         moment = literal(before.stored_at, Moment)
@@ -79,7 +75,7 @@ def latest(connection: Connection, limit: int, *, before: Package | None = None)
 
 
 def growth_by_month(connection: Connection) -> list[tuple[str, int, int]]:
-    """Month, packages and bytes that came in it, oldest first."""
+    """Month, packages and bytes deposited in it, oldest first."""
     rows = connection.execute(select(growth).where(growth.c.packages > 0).order_by(growth.c.month))
     return [(row.month, row.packages, row.size_bytes) for row in rows]
 
@@ -89,7 +85,7 @@ def iter_ids(connection: Connection) -> Iterator[PackageId]:
 
 
 def totals(connection: Connection) -> tuple[int, int]:
-    """How many packages, and their bytes."""
+    """The number of packages, and their bytes."""
     row = connection.execute(
         select(func.coalesce(func.sum(growth.c.packages), 0), func.coalesce(func.sum(growth.c.size_bytes), 0))
     ).one()
@@ -98,11 +94,11 @@ def totals(connection: Connection) -> tuple[int, int]:
 
 def _grow(connection: Connection, package: Package, sign: int) -> None:
     month = f"{package.stored_at:%Y-%m}"
-    more = {
+    values = {
         "packages": growth.c.packages + sign,
         "size_bytes": growth.c.size_bytes + sign * package.size_bytes,
     }
-    if connection.execute(update(growth).where(growth.c.month == month).values(**more)).rowcount == 0:
+    if connection.execute(update(growth).where(growth.c.month == month).values(**values)).rowcount == 0:
         connection.execute(
             insert(growth).values(month=month, packages=sign, size_bytes=sign * package.size_bytes)
         )

@@ -1,8 +1,8 @@
-"""Holds: why something may not be withdrawn. A legal hold stands until it is released; retention ends so many
-years after the deposit.
+"""Holds: reasons why a package may not be withdrawn. A legal hold is in force until it is released; retention
+ends a number of years after the deposit.
 
-Both are set for a package or for a whole collection, dated, with who and why; a release is dated too, and the
-row stays.
+Both apply to a package or to a whole collection, with a date, a person and a reason. A release is dated too,
+and its row stays.
 """
 
 from collections.abc import Sequence
@@ -37,9 +37,9 @@ class Hold:
     agent: str
     placed_at: datetime
     until: datetime | None = None
-    """Ends by itself then; None where it does not."""
+    """When it ends without being released; None if it does not."""
     years: int | None = None
-    """Retention: after the deposit of each package."""
+    """Of retention: how long after the deposit of each package."""
     released_at: datetime | None = None
     released_by: str = ""
 
@@ -61,7 +61,7 @@ def place(connection: Connection, hold: Hold) -> Hold:
 
 
 def release(connection: Connection, number: int, *, agent: str, now: datetime) -> Hold:
-    """End a hold; NotFound when there is none that stands."""
+    """End a hold; NotFound if there is none, or it was released before."""
     chosen = (
         update(holds)
         .where(holds.c.id == number, holds.c.released_at.is_(None))
@@ -69,7 +69,7 @@ def release(connection: Connection, number: int, *, agent: str, now: datetime) -
     )
     row = connection.execute(chosen.returning(holds)).mappings().one_or_none()
     if row is None:
-        raise NotFound(f"There is no hold {number} that stands. See: webdepot package hold --list")
+        raise NotFound(f"There is no active hold {number}. See: webdepot package hold --list")
     return _hold(row)
 
 
@@ -77,20 +77,20 @@ def every(connection: Connection) -> list[Hold]:
     return [_hold(row) for row in connection.execute(select(holds).order_by(holds.c.id)).mappings()]
 
 
-def standing(
+def active(
     connection: Connection, *, package: str, collection: str, stored_at: datetime, now: datetime
 ) -> Sequence[Hold]:
-    """The holds that forbid to withdraw this package now."""
+    """The holds that currently forbid the withdrawal of this package."""
     subject = ((holds.c.scope == HoldScope.PACKAGE.value) & (holds.c.subject == package)) | (
         (holds.c.scope == HoldScope.COLLECTION.value) & (holds.c.subject == collection)
     )
-    found = connection.execute(
+    rows = connection.execute(
         select(holds).where(subject, holds.c.released_at.is_(None)).order_by(holds.c.id)
     ).mappings()
-    return [hold for hold in map(_hold, found) if _stands(hold, stored_at, now)]
+    return [hold for hold in map(_hold, rows) if _is_active(hold, stored_at, now)]
 
 
-def _stands(hold: Hold, stored_at: datetime, now: datetime) -> bool:
+def _is_active(hold: Hold, stored_at: datetime, now: datetime) -> bool:
     if hold.until is not None and now >= hold.until:
         return False
     return hold.years is None or now < _years_later(stored_at, hold.years)
@@ -99,7 +99,7 @@ def _stands(hold: Hold, stored_at: datetime, now: datetime) -> bool:
 def _years_later(moment: datetime, years: int) -> datetime:
     try:
         return moment.replace(year=moment.year + years)
-    except ValueError:  # the 29th of February
+    except ValueError:  # 29 February
         return moment.replace(year=moment.year + years, month=3, day=1)
 
 

@@ -1,9 +1,9 @@
-"""The inventory of an OCFL object: which bytes it holds and which version shows which of them.
+"""The inventory of an OCFL object: its content, and which version has which files.
 
-https://ocfl.io/1.1/spec/#inventory. `manifest` maps a digest to the content paths that hold those bytes;
-`state` of a version maps a digest to the logical paths under which a reader sees them. A later version names
-old digests again instead of copying bytes. Reading is strict: an inventory that contradicts itself is
-`CorruptData`, since everything else hangs on it.
+https://ocfl.io/1.1/spec/#inventory. `manifest` maps a digest to the paths of the content with that digest;
+`state` of a version maps a digest to the logical paths of that content. A later version refers to earlier
+digests instead of copying content. Reading is strict: an inventory that contradicts itself is `CorruptData`,
+because everything else depends on it.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ class Inventory:
     """Digest to content paths below the object's folder."""
     versions: tuple[ObjectVersion, ...]
     sha256: str
-    """Of the inventory file itself, as its sidecar says it."""
+    """The checksum of the inventory file itself, as in its sidecar."""
 
     def files(self, version: int | None = None) -> dict[str, str]:
         """Logical path to digest in a version (the newest by default), sorted by path."""
@@ -55,7 +55,7 @@ class Inventory:
 def serialise(
     identifier: str, manifest: Mapping[str, tuple[str, ...]], versions: tuple[ObjectVersion, ...]
 ) -> tuple[Inventory, bytes]:
-    """The value and the bytes of the file; equal values give equal bytes."""
+    """The inventory, and the bytes of its file; equal values give equal bytes."""
     document = {
         "id": identifier,
         "type": TYPE,
@@ -72,12 +72,12 @@ def serialise(
 
 
 def parse(data: bytes, *, where: str) -> Inventory:
-    """Read an inventory; CorruptData names what contradicts what."""
+    """Read an inventory; CorruptData says what is wrong with it."""
     try:
         document = json.loads(data)
-        _require(isinstance(document, dict), "it is no JSON object")
+        _require(isinstance(document, dict), "it is not a JSON object")
         _require(
-            str(document["type"]).startswith("https://ocfl.io/1."), f"type {document['type']!r} is not known"
+            str(document["type"]).startswith("https://ocfl.io/1."), f"type {document['type']!r} is unknown"
         )
         _require(
             document["digestAlgorithm"] == ALGORITHM,
@@ -95,12 +95,12 @@ def parse(data: bytes, *, where: str) -> Inventory:
         for paths in manifest.values():
             _require(
                 all(_CONTENT.match(path) and is_key(path) for path in paths),
-                "the manifest has a path that is none of an object's content",
+                "the manifest has a path that is not a content path",
             )
         for version in versions:
             _require(
                 version.state.keys() <= manifest.keys(),
-                "a version names bytes that the manifest does not have",
+                "a version refers to a digest that the manifest does not have",
             )
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise CorruptData(
@@ -116,7 +116,7 @@ def parse(data: bytes, *, where: str) -> Inventory:
 
 
 def as_of(inventory: Inventory, number: int) -> tuple[Inventory, bytes]:
-    """The inventory that an earlier version left, and its bytes: only what came later is missing from it."""
+    """The inventory as an earlier version wrote it, and its bytes."""
     known = {}
     for digest, paths in inventory.manifest.items():
         held = tuple(path for path in paths if int(path.partition("/")[0][1:]) <= number)
@@ -154,6 +154,6 @@ def _sorted(paths: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
     return {digest: sorted(paths[digest]) for digest in sorted(paths)}
 
 
-def _require(holds: bool, words: str) -> None:
-    if not holds:
-        raise ValueError(words)
+def _require(is_true: bool, message: str) -> None:
+    if not is_true:
+        raise ValueError(message)

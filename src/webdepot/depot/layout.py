@@ -1,9 +1,9 @@
-"""Where an object stands in the store: OCFL storage root 1.1 with layout extension 0003.
+"""Where an object is in the store: OCFL storage root 1.1 with layout extension 0003.
 
 https://ocfl.io/1.1/spec/#storage-root and
-https://ocfl.github.io/extensions/0003-hash-and-id-n-tuple-storage-layout.html. The folder of an object is
-three times three hexadecimal digits of the SHA-256 of its identifier, then the identifier itself,
-percent-encoded, so that a person with nothing but a file browser can find it:
+https://ocfl.github.io/extensions/0003-hash-and-id-n-tuple-storage-layout.html. The path of an object's folder
+is three times three hexadecimal digits of the SHA-256 of its identifier, then the identifier itself,
+percent-encoded, so that a person can find it with a file browser:
 
     0=ocfl_1.1
     ocfl_layout.json
@@ -27,7 +27,8 @@ OBJECT_DECLARATION = "0=ocfl_object_1.1"
 _CONFIG = {"extensionName": EXTENSION, "digestAlgorithm": "sha256", "tupleSize": 3, "numberOfTuples": 3}
 _LAYOUT = {
     "extension": EXTENSION,
-    "description": "Three times three hexadecimal digits of the SHA-256 of the object identifier, then the identifier, percent-encoded",
+    "description": "Three times three hexadecimal digits of the SHA-256 of the object identifier, "
+    "then the identifier, percent-encoded",
 }
 _LONGEST_NAME = 100
 _ENCODED = re.compile(r"[^A-Za-z0-9_-]")
@@ -43,15 +44,15 @@ def folder_of(identifier: str) -> str:
 
 
 def find_identifier(folder: str) -> str | None:
-    """The identifier that a folder's name spells out; None where it was too long for that or the folder is
-    none of ours.
+    """The identifier in the name of a folder; None if it was too long for the name, or the folder is not
+    ours.
     """
     identifier = unquote(folder.rpartition("/")[2], errors="replace")
     return identifier if folder_of(identifier) == folder else None
 
 
 def prepare(store: ObjectStore) -> None:
-    """Declare the storage root where that has not been done; Conflict when it is declared in another way."""
+    """Declare the storage root if that has not been done; Conflict if it has another layout."""
     _declare(store, f"extensions/{EXTENSION}/config.json", _CONFIG)
     _declare(store, "ocfl_layout.json", _LAYOUT)
     if store.size(ROOT_DECLARATION) is None:
@@ -64,22 +65,23 @@ def _declare(store: ObjectStore, key: str, wanted: Mapping[str, object]) -> None
         return
     with store.open(key) as stream:
         try:
-            found = json.loads(stream.read(65_536))
+            actual = json.loads(stream.read(65_536))
         except ValueError:
-            found = None
+            actual = None
     rules = {name: value for name, value in wanted.items() if name != "description"}
-    if not isinstance(found, dict) or any(found.get(name) != value for name, value in rules.items()):
+    if not isinstance(actual, dict) or any(actual.get(name) != value for name, value in rules.items()):
         raise Conflict(
-            f"The depot is laid out in another way than this version writes ({key}). Nothing was changed. Choose an empty place."
+            f"The depot has another layout than this version of Webdepot writes ({key}). "
+            "Nothing was changed. Choose an empty place."
         )
 
 
 def _create(store: ObjectStore, key: str, data: bytes) -> None:
     try:
         store.put(key, io.BytesIO(data))
-    except Conflict:  # another process was quicker, with the same bytes
+    except Conflict:  # another process wrote the same bytes first
         return
 
 
-def _percent(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02x}" for byte in found.group().encode())
+def _percent(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02x}" for byte in match.group().encode())

@@ -1,8 +1,8 @@
-"""METS of a package: `metadata/mets.xml`, a table of contents that other systems read.
+"""METS of a package: `metadata/mets.xml`, a table of contents for other systems.
 
-https://www.loc.gov/standards/mets/ 1.12.1. Descriptions are wrapped (Dublin Core) or pointed to, events stand
-in premis.xml, files are listed with size and SHA-256: one entry for each file of the package, and none for
-what is inside a container.
+https://www.loc.gov/standards/mets/ 1.12.1. Dublin Core is embedded; events are in premis.xml, which is
+linked; files are listed with size and SHA-256: one entry for each file of the package, and none for the
+content of containers.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def to_xml(
     dublin_core: bytes = b"",
     premis: str = "premis.xml",
 ) -> bytes:
-    """The document; `premis` is the address of the PREMIS file as seen from this one."""
+    """The METS document; `premis` is the address of the PREMIS file relative to it."""
     root = etree.Element(f"{{{METS}}}mets", nsmap={None: METS, "xlink": XLINK, "xsi": XSI})
     root.set(f"{{{XSI}}}schemaLocation", _LOCATION)
     root.set("OBJID", identifier)
@@ -41,7 +41,7 @@ def to_xml(
     _add(
         _add(header, "agent", ROLE="CREATOR", TYPE="OTHER", OTHERTYPE="software or person"), "name"
     ).text = plain(agent)
-    described = _wrapped(root, dublin_core)
+    described = _embed(root, dublin_core)
     provenance = _add(_add(root, "amdSec", ID="amd"), "digiprovMD", ID="premis")
     link = _add(provenance, "mdRef", LOCTYPE="URL", MDTYPE="PREMIS", MIMETYPE="application/xml")
     link.set(f"{{{XLINK}}}href", premis)
@@ -51,17 +51,17 @@ def to_xml(
     return data
 
 
-def _wrapped(root: etree._Element, dublin_core: bytes) -> bool:
-    """Dublin Core inside, where there is any that can be read."""
+def _embed(root: etree._Element, dublin_core: bytes) -> bool:
+    """Embed the Dublin Core; False if there is none that can be read."""
     parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_blank_text=True)
     try:
-        inside = etree.fromstring(dublin_core[:LONGEST_BYTES], parser) if dublin_core else None
+        element = etree.fromstring(dublin_core[:LONGEST_BYTES], parser) if dublin_core else None
     except etree.XMLSyntaxError:
-        inside = None
-    if inside is None:
+        element = None
+    if element is None:
         return False
     wrap = _add(_add(root, "dmdSec", ID="dc"), "mdWrap", MDTYPE="DC", MIMETYPE="text/xml")
-    _add(wrap, "xmlData").append(inside)
+    _add(wrap, "xmlData").append(element)
     return True
 
 

@@ -1,10 +1,9 @@
-"""Migration: a file of a format that falls out of use, also kept in one that does not. The original stays as
-it is.
+"""Migration: a file in an obsolete format is also kept in a current one. The original stays as it is.
 
-A tool is a command with two formats. It gets the file and writes another; it runs with limits on time, memory
-and output, because old decoders meet hostile bytes. What it made becomes a WARC conversion record (ISO 28500,
-6.9) in a new version of the package, and a row in `index/conversions.jsonl.gz`, by the payload digest of the
-original: all captures with those bytes share it.
+A tool is a command with a source and a target format. It reads one file and writes another, with limits on
+time, memory and output, because old decoders may meet hostile files. Its output becomes a WARC conversion
+record (ISO 28500, 6.9) in a new version of the package, and a row in `index/conversions.jsonl.gz`, by the
+payload digest of the original: all captures with that payload share it.
 """
 
 import resource
@@ -34,11 +33,11 @@ LARGEST_OUTPUT_BYTES = 1 << 30
 class Tool:
     name: str
     source: str
-    """Media type or PRONOM identifier of what it takes."""
+    """Media type or PRONOM identifier of its input."""
     target: str
-    """Media type of what it makes."""
+    """Media type of its output."""
     command: tuple[str, ...]
-    """`{input}` and `{output}` stand for the two files."""
+    """`{input}` and `{output}` are replaced by the two files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +54,7 @@ class Conversion:
 
 
 def built_in() -> dict[str, Tool]:
-    """X bitmaps, which browsers no longer show, as PNG."""
+    """The tool for X bitmaps, which browsers no longer show: to PNG."""
     module = (sys.executable, "-m", "webdepot.depot.picture", "{input}", "{output}")
     return {
         "xbitmap-to-png": Tool(
@@ -66,29 +65,31 @@ def built_in() -> dict[str, Tool]:
 
 def tools(configured: Mapping[str, str]) -> dict[str, Tool]:
     """The built-in tools and those of the configuration: NAME = "SOURCE TARGET command {input} {output}"."""
-    found = built_in()
+    known = built_in()
     for name, text in configured.items():
         source, target, *command = [*shlex.split(text), "", ""]
         command = [word for word in command if word]
         if "/" not in source or "/" not in target or "{input}" not in command or "{output}" not in command:
             raise ConfigError(
-                f'depot.migration_tools {name} must be "SOURCE TARGET command {{input}} {{output}}", not {text!r}.'
+                f'depot.migration_tools {name} must be "SOURCE TARGET command {{input}} {{output}}", '
+                f"not {text!r}."
             )
-        found[name] = Tool(name=name, source=source, target=target, command=tuple(command))
-    return found
+        known[name] = Tool(name=name, source=source, target=target, command=tuple(command))
+    return known
 
 
 def get_tool(name: str, configured: Mapping[str, str]) -> Tool:
     known = tools(configured)
     if name not in known:
         raise NotFound(
-            f"There is no migration tool {name}. Known: {', '.join(sorted(known))}. Others: depot.migration_tools"
+            f"There is no migration tool {name}. Known: {', '.join(sorted(known))}. "
+            "Add others under depot.migration_tools in the configuration."
         )
     return known[name]
 
 
 def run(tool: Tool, source: Path, output: Path) -> str:
-    """Convert one file; empty when it went well, otherwise why not, in words."""
+    """Convert one file; an error message, empty if it succeeded."""
     places = {"{input}": str(source), "{output}": str(output)}
     command = [places.get(word, word) for word in tool.command]
     try:
@@ -104,17 +105,15 @@ def run(tool: Tool, source: Path, output: Path) -> str:
         return str(error)
     if done.returncode != 0:
         return f"exit {done.returncode}: {done.stderr[-300:].decode(errors='replace').strip()}"
-    return "" if output.is_file() and output.stat().st_size > 0 else "it made no file"
+    return "" if output.is_file() and output.stat().st_size > 0 else "the tool wrote no file"
 
 
-def record(connection: Connection, found: Iterable[Conversion]) -> int:
-    count = 0
-    for each in found:
+def record(connection: Connection, new: Iterable[Conversion]) -> None:
+    """Write the rows of conversions; they replace earlier ones of the same payload to the same format."""
+    for each in new:
         same = (conversions.c.digest == each.digest) & (conversions.c.mime == each.mime)
         connection.execute(delete(conversions).where(same))
         connection.execute(insert(conversions).values(**_values(each)))
-        count += 1
-    return count
 
 
 def forget(connection: Connection, package: PackageId) -> None:
@@ -122,7 +121,7 @@ def forget(connection: Connection, package: PackageId) -> None:
 
 
 def find(connection: Connection, digest: str) -> list[Conversion]:
-    """Every form a payload was also kept in, the newest first."""
+    """The conversions of a payload, the newest first."""
     chosen = (
         select(conversions).where(conversions.c.digest == digest).order_by(conversions.c.converted_at.desc())
     )
@@ -133,8 +132,8 @@ def to_row(conversion: Conversion) -> dict[str, Any]:
     return _values(conversion) | {"converted_at": to_iso(conversion.converted_at)}
 
 
-def from_rows(found: Iterable[Mapping[str, Any]]) -> Iterator[Conversion]:
-    for row in found:
+def from_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Conversion]:
+    for row in rows:
         yield _conversion(dict(row) | {"converted_at": from_iso(row["converted_at"])})
 
 

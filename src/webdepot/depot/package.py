@@ -1,21 +1,21 @@
-"""Packages: one harvest as an OCFL object that explains itself (OAIS archival information package, ISO
-14721).
+"""Packages: one harvest as a self-describing OCFL object (OAIS archival information package, ISO 14721).
 
     warc/NAME                    containers, byte for byte as they were written or imported
-    index/captures.cdxj.gz       one line per capture
-    index/formats.jsonl.gz       one row per distinct payload: what it is and whether it is valid
-    index/findings.jsonl.gz      what was observed about the harvest
+    index/captures.cdxj.gz       one line for each capture
+    index/formats.jsonl.gz       one row for each distinct payload: its format and whether it is valid
+    index/findings.jsonl.gz      the findings about the harvest
     metadata/package.json        target, harvest, settings, counts, verdict: all that a database needs (below)
-    metadata/dublin_core.xml     and whatever other description the caller gives
-    metadata/premis.xml          files and events in PREMIS 3, metadata/mets.xml the table of contents in METS
+    metadata/dublin_core.xml     and other descriptions that the caller gives
+    metadata/premis.xml          files and events in PREMIS 3
+    metadata/mets.xml            table of contents in METS
     log/crawl.log …              logs as they were written
-    log/events.jsonl             who did what, each line vouching for the one before
+    log/events.jsonl             events, as a chain of hashed lines (`chain`)
 
-`read` gives back everything that `build` was given, so that rows and indexes can be made again on an empty
-machine. package.json, version 1: `format`, `format_version`, `id`, `urn`, `title`, `stored_at`, `agent`,
-`target`, `harvest`, `containers`, `verdict`, `finding_counts`, `decisions`, `tools`, `surveys`; each named
-like the nouns of `model.py`, moments in ISO 8601. Beside a `reason` of ours stands `reason_said` with its key
-and values, for pages in other languages; nothing is lost without it.
+`read` returns everything that `build` was given, so that rows and indexes can be rebuilt on an empty machine.
+package.json, version 1: `format`, `format_version`, `id`, `urn`, `title`, `stored_at`, `agent`, `target`,
+`harvest`, `containers`, `verdict`, `finding_counts`, `decisions`, `tools`, `surveys`; with the names of
+`model.py`, and dates in ISO 8601. A `reason` that the program wrote is followed by `reason_said`, its key and
+values, so that pages can show it in other languages; it may be missing.
 """
 
 import hashlib
@@ -58,7 +58,7 @@ from webdepot.times import from_iso
 from webdepot.url import Url
 
 OWN_OBJECTS = "info:webdepot/"
-"""Identifiers of objects that are no packages: tombstones, the register."""
+"""Prefix of the identifiers of objects that are not packages: tombstones, the register."""
 FORMAT = "webdepot-package"
 FORMAT_VERSION = 1
 FACTS = "metadata/package.json"
@@ -74,7 +74,7 @@ _NAMESPACE = uuid.UUID("6b1b4a1e-9a53-5a0c-8d0e-1c7f0a9d2c11")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerSource:
-    """A sealed container and what it must be; the put fails when its bytes are not that any more."""
+    """A sealed container with its expected checksum; `build` fails if its bytes have changed."""
 
     name: str
     path: Path
@@ -85,8 +85,8 @@ class ContainerSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageContent:
-    """All sources of a package. Paths are only read; row files come from `rows.write_*` (or are gzip members
-    to be joined).
+    """All sources of a package. Files are only read; files of rows are written by `rows.write_*`, or are gzip
+    members to be joined.
     """
 
     id: PackageId
@@ -101,7 +101,7 @@ class PackageContent:
     logs: tuple[Path, ...]
     verdict: Verdict
     events: tuple[Event, ...]
-    """The history so far; the event of keeping is added by `build`."""
+    """The history so far; `build` adds the event of the deposit."""
     descriptions: Mapping[str, bytes]
     """File name (`dublin_core.xml`) to content, for `metadata/`."""
     agent: str
@@ -109,16 +109,16 @@ class PackageContent:
     address: str = ""
     """A URI of the institution, for the OCFL version; may be empty."""
     decisions: tuple[Mapping[str, Any], ...] = ()
-    """Verdicts on the target (selection, permission) as plain JSON values."""
+    """Verdicts on the target (selection, permission) as JSON values."""
     tools: Mapping[str, str] = field(default_factory=dict)
     """Programs and signature sets with their versions."""
     surveys: tuple[Mapping[str, Any], ...] = ()
-    """What is known of the survey of each container beyond its rows, as plain JSON values."""
+    """Facts about the survey of each container that are not in its rows, as JSON values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageFacts:
-    """What the depot alone knows of a package."""
+    """Everything about a package that is in the depot."""
 
     package: Package
     target: Target
@@ -134,16 +134,15 @@ class PackageFacts:
 
 
 def id_of(harvest: HarvestId) -> PackageId:
-    """The identifier of a harvest's package: always the same, so that a repeated keeping meets what it began."""
+    """The identifier of a harvest's package: always the same, so that a deposit can be repeated."""
     return PackageId(uuid.uuid5(_NAMESPACE, harvest).urn)
 
 
 def build(store: ObjectStore, content: PackageContent) -> PackageFacts:
-    """Put a package into the depot, whole or not at all; the containers are there already: nothing is
-    written.
+    """Write a package to the depot, complete or not at all; nothing if it already has all containers.
 
-    A package that exists with fewer containers gets a new version. CorruptData when a container is not what
-    it was when sealed.
+    A package that exists with fewer containers gets a new version. CorruptData if a container has changed
+    since it was sealed.
     """
     inventory = ocfl.find_inventory(store, content.id)
     if inventory is not None and _holds_all(inventory, content):
@@ -175,23 +174,22 @@ def extend(
     agent: str,
     created: datetime,
     address: str = "",
-    told: Mapping[str, object] | None = None,
+    changes: Mapping[str, object] | None = None,
 ) -> PackageFacts:
-    """A new version with more in it (conversions, a later identification or check); what was harvested is not
-    touched.
+    """Write a new version with further files (conversions, a later identification or check).
 
-    Containers that are to be named in package.json are given as such; repeating the call adds nothing. `told`
-    are values of package.json that say something else from now on (`verdict`, `surveys`, `finding_counts`);
-    earlier versions keep theirs.
+    Harvested content is not changed. `containers` are added to package.json; repeating the call adds nothing.
+    `changes` are new values in package.json (`verdict`, `surveys`, `finding_counts`); earlier versions keep
+    theirs.
     """
     inventory = ocfl.read_inventory(store, package)
     facts = json.loads(_bytes(store, inventory, FACTS))
     known = {each["name"] for each in facts["containers"]}
-    facts |= told or {}
+    facts |= changes or {}
     facts["containers"] += [_container_document(each) for each in containers if each.name not in known]
     more: dict[str, Source] = {_container_path(source.name): source.path for source in containers}
     more |= files
-    more[EVENTS] = chain.extended(_bytes(store, inventory, EVENTS), events)
+    more[EVENTS] = chain.extend(_bytes(store, inventory, EVENTS), events)
     more[FACTS] = _json(facts)
     kept = [_held(store, inventory, path) for path in inventory.files() if path not in (*more, PREMIS, METS)]
     described = inventory.files().get(DUBLIN_CORE) and _bytes(store, inventory, DUBLIN_CORE)
@@ -213,16 +211,14 @@ def extend(
 
 
 def read(store: ObjectStore, package: PackageId) -> PackageFacts:
-    """Everything `metadata/package.json` tells, with the places of the containers; CorruptData when it is not
-    whole.
-    """
+    """The facts in `metadata/package.json`, with the places of the containers; CorruptData if damaged."""
     inventory = ocfl.read_inventory(store, package)
     where = f"{package} {FACTS}"
     try:
         facts = json.loads(_bytes(store, inventory, FACTS))
         if facts["format"] != FORMAT or facts["format_version"] > FORMAT_VERSION:
             raise InputError(
-                f"Package {package} is of a newer kind ({facts['format_version']}). Install a newer Webdepot."
+                f"Package {package} has the newer format {facts['format_version']}. Install a newer Webdepot."
             )
         return _facts(store, inventory, facts)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -262,7 +258,7 @@ def iter_events(store: ObjectStore, facts: PackageFacts) -> Iterator[Event]:
 
 
 def open_file(store: ObjectStore, facts: PackageFacts, logical: str) -> BinaryIO:
-    """Any file of a package by its path in it; NotFound when it has none such."""
+    """Any file of a package by its path in it; NotFound if it has no such file."""
     return store.open(ocfl.content_key(facts.inventory, logical))
 
 
@@ -280,7 +276,7 @@ def _files(content: PackageContent, existing_events: bytes) -> dict[str, Source]
     files |= {CAPTURES: content.captures, FORMATS: content.formats, FINDINGS: content.findings}
     files |= {f"log/{path.name}": path for path in content.logs}
     files |= {f"metadata/{name}": data for name, data in content.descriptions.items()}
-    files[EVENTS] = chain.extended(existing_events, (*content.events, kept))
+    files[EVENTS] = chain.extend(existing_events, (*content.events, kept))
     files[FACTS] = _json(_document(content))
     entries = _entries(files, content.containers)
     described = content.descriptions.get("dublin_core.xml", b"")
@@ -308,7 +304,7 @@ def _descriptions(
 ) -> dict[str, Source]:
     """PREMIS over all files, then METS over all files and PREMIS."""
     if not isinstance(events, bytes):
-        raise TypeError("the log of events is written in memory")
+        raise TypeError("the log of events must be in memory")
     entries = sorted(entries, key=lambda entry: (entry.use != "container", entry.path))
     premis_xml = premis.to_xml(identifier, title, entries, chain.read(io.BytesIO(events), where=EVENTS))
     entries.append(_entry(PREMIS, len(premis_xml), hashlib.sha256(premis_xml).hexdigest()))
@@ -317,7 +313,7 @@ def _descriptions(
 
 
 def _entries(files: Mapping[str, Source], containers: tuple[ContainerSource, ...]) -> list[FileEntry]:
-    """What is new as METS and PREMIS name it; containers were measured when they were sealed."""
+    """The entries of new files in METS and PREMIS; containers were measured when they were sealed."""
     measured = {_container_path(each.name): (each.size_bytes, each.sha256) for each in containers}
     return [_entry(path, *(measured.get(path) or ocfl.measure(source))) for path, source in files.items()]
 
@@ -334,24 +330,24 @@ def _entry(path: str, size_bytes: int, sha256: str) -> FileEntry:
 
 
 def format_of(path: str) -> str:
-    """The format of a file of a package in words, by its place in it."""
+    """The name of the format of a file, by its path in the package."""
     return _kind(path)[2]
 
 
 def _kind(path: str) -> tuple[str, str, str, str]:
-    """Use, media type, format and PRONOM identifier of a file of ours, by its place in the package."""
-    room, _, name = path.partition("/")
-    if room == "warc":
+    """Use, media type, format and PRONOM identifier of a file, by its path in the package."""
+    folder, _, name = path.partition("/")
+    if folder == "warc":
         is_arc = name.lower().endswith((".arc", ".arc.gz"))
         return (
             ("container", "application/x-arc", "ARC", "x-fmt/219")
             if is_arc
             else ("container", "application/warc", "WARC", "fmt/289")
         )
-    use = {"index": "index", "log": "log"}.get(room, "metadata")
-    for ending, mime, words, puid in _ENDINGS:
+    use = {"index": "index", "log": "log"}.get(folder, "metadata")
+    for ending, mime, label, puid in _ENDINGS:
         if name.endswith(ending):
-            return use, mime, words, puid
+            return use, mime, label, puid
     return use, "application/octet-stream", "unknown", ""
 
 
@@ -482,7 +478,7 @@ def _bytes(store: ObjectStore, inventory: Inventory, logical: str) -> bytes:
 
 
 def _plain(value: object) -> object:
-    """What JSON does not know: moments as ISO 8601 text with all their digits."""
+    """A date and time as ISO 8601 text with full precision, for JSON."""
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
-    raise TypeError(f"{type(value).__name__} has no form in package.json")
+    raise TypeError(f"{type(value).__name__} cannot be written to package.json")

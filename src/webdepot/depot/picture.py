@@ -1,9 +1,9 @@
-"""Turn a picture into PNG: `python -m webdepot.depot.picture INPUT OUTPUT`. A program of its own, run with
-limits by `migration`.
+"""Convert a picture to PNG: `python -m webdepot.depot.picture INPUT OUTPUT`. A separate program, which
+`migration` runs with limits.
 
-X bitmaps are C source; pages of the 1990s have them laid out in every way that C allows, so they are read
-here by their words: width, height, then bytes (or 16-bit words, X10) with the leftmost dot in the lowest bit
-and 1 for black.
+X bitmaps are C source. Files of the 1990s are formatted in every way that C allows, so only these tokens are
+read: width, height, then bytes (or 16-bit words, X10), with the leftmost pixel in the lowest bit and 1 for
+black.
 """
 
 import re
@@ -30,19 +30,18 @@ def convert(source: Path, output: Path) -> None:
 
 
 def _x_bitmap(data: bytes) -> Image.Image | None:
-    found = _BITS.search(data)
+    pixels = _BITS.search(data)
     size = {match[1]: int(match[2]) for match in _SIZE.finditer(data)}
-    if found is None or size.keys() != {b"width", b"height"}:
+    if pixels is None or size.keys() != {b"width", b"height"}:
         return None
-    numbers = [int(match[1], 16) if match[1] else int(match[2]) for match in _NUMBER.finditer(found[2])]
-    step = 2 if found[1] == b"short" else 1
+    numbers = [int(match[1], 16) if match[1] else int(match[2]) for match in _NUMBER.finditer(pixels[2])]
+    step = 2 if pixels[1] == b"short" else 1
     width, height = size[b"width"], size[b"height"]
     bits = b"".join((number & (1 << 8 * step) - 1).to_bytes(step, "little") for number in numbers)
     row_bytes = -(-width // (8 * step)) * step
     if width < 1 or height < 1 or len(bits) < row_bytes * height:
-        raise SystemExit(f"the bitmap says {width} x {height} and has {len(bits)} bytes")
-    # Rows of our own length; Pillow wants each to end on a byte: those of 16-bit words may have one byte
-    # more.
+        raise SystemExit(f"the bitmap declares {width} x {height} pixels but has {len(bits)} bytes")
+    # Pillow expects rows that end on a byte; rows of 16-bit words may have one byte more, which is cut off.
     rows = b"".join(bits[at * row_bytes :][: -(-width // 8)] for at in range(height))
     return Image.frombytes("1", (width, height), rows, "raw", "1;IR")
 

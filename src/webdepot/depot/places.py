@@ -1,10 +1,10 @@
-"""Places: where the copies of the depot stand. Each is complete: any one of them is enough to read everything
-again.
+"""Places: where the copies of the depot are. Each place is complete: any one of them is enough to restore
+everything.
 
-An address is a folder, or `s3://BUCKET/PREFIX?endpoint=https://host:port&region=NAME`. Addresses hold no
-secrets. Credentials of a place named `vault` come from WEBDEPOT_PLACE_VAULT_ACCESS_KEY and
-WEBDEPOT_PLACE_VAULT_SECRET_KEY, so that each can have its own and a process that has not been given them
-cannot touch the place; without these, the usual AWS_* variables or the machine's role count.
+An address is a folder, or `s3://BUCKET/PREFIX?endpoint=https://host:port&region=NAME`. Addresses contain no
+secrets. The credentials of a place named `vault` come from WEBDEPOT_PLACE_VAULT_ACCESS_KEY and
+WEBDEPOT_PLACE_VAULT_SECRET_KEY, so that each place can have its own, and a process without them has no
+access; if they are not set, the usual AWS_* variables or the role of the machine are used.
 
     filling ──> active        all packages have been copied to it once
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from webdepot.depot.store.s3 import BucketAddress
 
 MAIN = "main"
-"""The place that packages are written to first and read from; the configuration names it."""
+"""The place that packages are written to first and read from; its address is in the configuration."""
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _OPTIONS = {"endpoint", "region"}
 
@@ -42,12 +42,14 @@ class PlaceState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class DepotPlace:
     name: str
     address: str
     state: PlaceState
     write_once: bool
-    """Its keys cannot delete: withdrawn packages are left to whoever holds other keys."""
+    """Whether our credentials cannot delete there: only the holder of other keys can remove withdrawn
+    packages.
+    """
     refuses_overwriting: bool
     added_at: datetime
     away_since: datetime | None = None
@@ -57,13 +59,14 @@ class Place:
 def check_name(name: str) -> str:
     if not _NAME.fullmatch(name) or name == MAIN:
         raise InputError(
-            f"{name!r} is no name for a place: use a to z, digits and hyphens, beginning with a letter, and not `{MAIN}`."
+            f"{name!r} is not a valid name for a place. Use a to z, digits and hyphens, "
+            f"starting with a letter; the name `{MAIN}` is reserved."
         )
     return name
 
 
 def normal_address(address: str) -> str:
-    """The address in the form in which it is kept; InputError when it is none or holds a secret."""
+    """The address in the form in which it is stored; InputError if it is not valid or contains a secret."""
     if not address.startswith("s3:"):
         return str(Path(address).expanduser().absolute())
     _bucket(address)
@@ -73,7 +76,7 @@ def normal_address(address: str) -> str:
 def open_store(name: str, address: str, environment: Mapping[str, str] = os.environ) -> ObjectStore:
     if not address.startswith("s3:"):
         return FolderStore(Path(address))
-    # Its library is large; archives on disks do without.
+    # Imported here because its library (obstore) is large, and archives in folders do not need it.
     from webdepot.depot.store.s3 import S3Store
 
     prefix = f"WEBDEPOT_PLACE_{name.upper().replace('-', '_')}_"
@@ -84,25 +87,36 @@ def open_store(name: str, address: str, environment: Mapping[str, str] = os.envi
     )
 
 
+def refuses_overwriting(store: ObjectStore) -> bool:
+    """Whether a store refuses to overwrite keys; a folder always does, a server is tested."""
+    if isinstance(store, FolderStore):
+        return True
+    from webdepot.depot.store import s3  # its library (obstore) is large
+
+    return not isinstance(store, s3.S3Store) or s3.refuses_overwriting(store)
+
+
 def require_present(name: str, store: ObjectStore) -> None:
-    """RemoteError when the place is away: an empty folder where a disk should be mounted must not look like a
-    loss of everything.
+    """RemoteError if the place has no depot: an empty folder whose disk is not mounted must not count as a
+    loss.
     """
     if store.size(layout.ROOT_DECLARATION) is None and store.size("ocfl_layout.json") is None:
         raise RemoteError(
-            f"The place {name} is away: it does not show its own declaration. Mount it or check its address.",
+            f"The place {name} is not available: its OCFL declaration is missing. "
+            "Mount it or check its address.",
             retry=True,
         )
 
 
-def add(connection: Connection, place: Place) -> None:
+def add(connection: Connection, place: DepotPlace) -> None:
     if find(connection, place.name) is not None:
         raise Conflict(
-            f"There is a place {place.name} already. Choose another name, or see: webdepot depot copy status"
+            f"A place named {place.name} already exists. Choose another name, "
+            "or see: webdepot depot copy status"
         )
     taken = connection.execute(select(places.c.name).where(places.c.address == place.address)).scalar()
     if taken:
-        raise Conflict(f"{place.address} is the place {taken} already.")
+        raise Conflict(f"{place.address} is already registered as the place {taken}.")
     connection.execute(
         insert(places).values(
             name=place.name,
@@ -126,27 +140,28 @@ def activate(connection: Connection, name: str) -> None:
 
 
 def note_away(connection: Connection, name: str, since: datetime | None, note: str = "") -> None:
-    """The place could not be reached (since when), or is there again (None)."""
+    """Record since when a place cannot be reached; None if it can be reached again."""
     connection.execute(update(places).where(places.c.name == name).values(away_since=since, note=note))
 
 
-def every(connection: Connection) -> list[Place]:
+def every(connection: Connection) -> list[DepotPlace]:
+    """All places except the main one."""
     return [
         _place(row)
         for row in connection.execute(select(places).order_by(places.c.added_at, places.c.name)).mappings()
     ]
 
 
-def find(connection: Connection, name: str) -> Place | None:
+def find(connection: Connection, name: str) -> DepotPlace | None:
     row = connection.execute(select(places).where(places.c.name == name)).mappings().one_or_none()
     return _place(row) if row else None
 
 
-def get(connection: Connection, name: str) -> Place:
-    found = find(connection, name)
-    if found is None:
+def get(connection: Connection, name: str) -> DepotPlace:
+    place = find(connection, name)
+    if place is None:
         raise NotFound(f"There is no place {name}. See: webdepot depot copy status")
-    return found
+    return place
 
 
 def _bucket(address: str) -> "BucketAddress":
@@ -156,14 +171,15 @@ def _bucket(address: str) -> "BucketAddress":
     options = parse_qs(parts.query, strict_parsing=bool(parts.query))
     if parts.username or parts.password or not options.keys() <= _OPTIONS or parts.fragment:
         raise InputError(
-            f"{address.partition('?')[0]}: an address of a place has a bucket, a prefix, and the options endpoint and region; "
-            "no keys or passwords. Put those into the environment (WEBDEPOT_PLACE_NAME_ACCESS_KEY, WEBDEPOT_PLACE_NAME_SECRET_KEY)."
+            f"{address.partition('?')[0]}: the address of a place consists of a bucket, a prefix and "
+            "the options endpoint and region. It must not contain keys or passwords: put those into the "
+            "environment (WEBDEPOT_PLACE_NAME_ACCESS_KEY, WEBDEPOT_PLACE_NAME_SECRET_KEY)."
         )
     if not parts.netloc:
-        raise InputError(f"{address} names no bucket. Write s3://BUCKET/PREFIX?endpoint=https://host")
-    given = {name: values[0] for name, values in options.items()}
-    return BucketAddress(bucket=parts.netloc, prefix=parts.path.strip("/"), **given)
+        raise InputError(f"{address} has no bucket. Write s3://BUCKET/PREFIX?endpoint=https://host")
+    first = {name: values[0] for name, values in options.items()}
+    return BucketAddress(bucket=parts.netloc, prefix=parts.path.strip("/"), **first)
 
 
-def _place(row: RowMapping) -> Place:
-    return Place(**dict(row) | {"state": PlaceState(row["state"])})
+def _place(row: RowMapping) -> DepotPlace:
+    return DepotPlace(**dict(row) | {"state": PlaceState(row["state"])})

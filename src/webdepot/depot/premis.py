@@ -1,8 +1,8 @@
 """PREMIS 3 of a package: `metadata/premis.xml`, for the tools of other depots.
 
-https://www.loc.gov/standards/premis/v3/. One object for the package, one for each file (a container, a file
-of rows, a log): never one for each record, which no tool survives at a million; records are rows. Events are
-those of `log/events.jsonl`, agents whoever acted.
+https://www.loc.gov/standards/premis/v3/. One object for the package and one for each file (container, file of
+rows, log). Records of containers are not objects, because no tool can read a million of them; they are in the
+files of rows. Events are those of `log/events.jsonl`, agents the people and programs that acted.
 """
 
 import re
@@ -19,7 +19,7 @@ PREMIS = "http://www.loc.gov/premis/v3"
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
 _LOCATION = f"{PREMIS} https://www.loc.gov/standards/premis/premis.xsd"
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# The words of https://id.loc.gov/vocabulary/preservation/eventType.html where there is one.
+# Terms of https://id.loc.gov/vocabulary/preservation/eventType.html where one exists.
 _TYPES = {
     "harvested": "capture",
     "imported": "ingestion",
@@ -53,7 +53,7 @@ class FileEntry:
 
 
 def to_xml(identifier: str, title: str, files: Sequence[FileEntry], events: Iterable[Event]) -> bytes:
-    """The document; equal facts give equal bytes."""
+    """The PREMIS document; equal facts give equal bytes."""
     root = etree.Element(f"{{{PREMIS}}}premis", nsmap={None: PREMIS, "xsi": XSI}, version="3.0")
     root.set(f"{{{XSI}}}schemaLocation", _LOCATION)
     _entity(root, identifier, title)
@@ -70,7 +70,7 @@ def to_xml(identifier: str, title: str, files: Sequence[FileEntry], events: Iter
 
 
 def plain(text: str) -> str:
-    """Without what XML 1.0 cannot hold."""
+    """The text without the characters that XML 1.0 does not allow."""
     return _FORBIDDEN.sub("\ufffd", text)
 
 
@@ -80,8 +80,8 @@ def _entity(root: etree._Element, identifier: str, title: str) -> None:
 
 
 def _file(root: etree._Element, package: str, file: FileEntry) -> None:
-    made = _object(root, "file", "local", f"{package}/{file.path}")
-    facts = _add(made, "objectCharacteristics")
+    element = _object(root, "file", "local", f"{package}/{file.path}")
+    facts = _add(element, "objectCharacteristics")
     fixity = _add(facts, "fixity")
     _add(fixity, "messageDigestAlgorithm", "SHA-256")
     _add(fixity, "messageDigest", file.sha256)
@@ -92,8 +92,8 @@ def _file(root: etree._Element, package: str, file: FileEntry) -> None:
         registry = _add(kind, "formatRegistry")
         _add(registry, "formatRegistryName", "PRONOM")
         _add(registry, "formatRegistryKey", file.puid)
-    _add(made, "originalName", file.path)
-    relation = _add(made, "relationship")
+    _add(element, "originalName", file.path)
+    relation = _add(element, "relationship")
     _add(relation, "relationshipType", "structural")
     _add(relation, "relationshipSubType", "is part of")
     related = _add(relation, "relatedObjectIdentifier")
@@ -102,52 +102,52 @@ def _file(root: etree._Element, package: str, file: FileEntry) -> None:
 
 
 def _event(root: etree._Element, package: str, number: int, event: Event) -> None:
-    made = _add(root, "event")
-    identity = _add(made, "eventIdentifier")
+    element = _add(root, "event")
+    identity = _add(element, "eventIdentifier")
     _add(identity, "eventIdentifierType", "local")
     _add(identity, "eventIdentifierValue", f"{package}/log/events.jsonl#{number}")
-    _add(made, "eventType", _TYPES.get(event.action, event.action))
-    _add(made, "eventDateTime", _moment(event.at))
+    _add(element, "eventType", _TYPES.get(event.action, event.action))
+    _add(element, "eventDateTime", _moment(event.at))
     _add(
-        _add(made, "eventDetailInformation"),
+        _add(element, "eventDetailInformation"),
         "eventDetail",
         f"{event.action} {event.subject_kind} {event.subject}",
     )
-    outcome = _add(made, "eventOutcomeInformation")
+    outcome = _add(element, "eventOutcomeInformation")
     _add(outcome, "eventOutcome", event.outcome.value)
     if event.message:
         _add(_add(outcome, "eventOutcomeDetail"), "eventOutcomeDetailNote", event.message)
-    agent = _add(made, "linkingAgentIdentifier")
+    agent = _add(element, "linkingAgentIdentifier")
     _add(agent, "linkingAgentIdentifierType", "local")
     _add(agent, "linkingAgentIdentifierValue", event.agent)
-    linked = _add(made, "linkingObjectIdentifier")
+    linked = _add(element, "linkingObjectIdentifier")
     _add(linked, "linkingObjectIdentifierType", "URI")
     _add(linked, "linkingObjectIdentifierValue", package)
 
 
 def _agent(root: etree._Element, agent: str) -> None:
-    made = _add(root, "agent")
-    identity = _add(made, "agentIdentifier")
+    element = _add(root, "agent")
+    identity = _add(element, "agentIdentifier")
     _add(identity, "agentIdentifierType", "local")
     _add(identity, "agentIdentifierValue", agent)
-    _add(made, "agentName", agent)
-    _add(made, "agentType", "software" if agent.startswith("webdepot ") else "person")
+    _add(element, "agentName", agent)
+    _add(element, "agentType", "software" if agent.startswith("webdepot ") else "person")
 
 
 def _object(root: etree._Element, kind: str, type_: str, value: str) -> etree._Element:
-    made = _add(root, "object")
-    made.set(f"{{{XSI}}}type", kind)
-    identity = _add(made, "objectIdentifier")
+    element = _add(root, "object")
+    element.set(f"{{{XSI}}}type", kind)
+    identity = _add(element, "objectIdentifier")
     _add(identity, "objectIdentifierType", type_)
     _add(identity, "objectIdentifierValue", value)
-    return made
+    return element
 
 
 def _add(parent: etree._Element, name: str, text: str | None = None) -> etree._Element:
-    made = etree.SubElement(parent, f"{{{PREMIS}}}{name}")
+    element = etree.SubElement(parent, f"{{{PREMIS}}}{name}")
     if text is not None:
-        made.text = plain(text)
-    return made
+        element.text = plain(text)
+    return element
 
 
 def _moment(at: datetime) -> str:

@@ -1,15 +1,16 @@
-"""The register: what people decided, kept in the depot beside the packages, so that an empty machine gets it
-back too.
+"""The register: people's decisions, kept in the depot together with the packages, so that a rebuild on an
+empty machine restores them too.
 
-One OCFL object a year, `info:webdepot/register/YEAR`, so that its inventory stays small:
+One OCFL object for each year, `info:webdepot/register/YEAR`, so that its inventory stays small:
 
-    tables/NAME.jsonl.gz               every row of a table, as it is now (older states are older versions of the object)
+    tables/NAME.jsonl.gz               every row of a table in its current state (earlier states are in
+                                       earlier versions of the object)
     events/FIRST-LAST.jsonl.gz         events by their number, each written once
     webdepot.toml                      the configuration
 
-Tables are taken from the database as it is, so a room that adds one need not think of the register. Left out
-are those that packages and tombstones give back themselves, and sessions. Whatever is called a password,
-secret or token stays empty: places hold no secrets.
+The tables are read from the database, so a component that adds one need not change the register. Left out are
+sessions, and tables that are restored from packages and tombstones. Columns and settings whose name says
+password, secret, token or API key are left empty: places contain no secrets.
 """
 
 import re
@@ -30,7 +31,7 @@ from webdepot.ports import ObjectStore
 
 CONFIG = "webdepot.toml"
 OLDEST_YEAR = 2020
-_NOT_TAKEN = frozenset(
+_LEFT_OUT = frozenset(
     (
         *("alembic_version", "sessions", "events"),
         *(
@@ -58,7 +59,7 @@ def id_of(year: int) -> str:
 def write(
     store: ObjectStore, connection: Connection, *, config: str, user: str, created: datetime
 ) -> Inventory | None:
-    """Put the present state into the register; the object as it is then, or None when nothing had changed."""
+    """Write the current state to the register; its new inventory, or None if nothing had changed."""
     before = ocfl.find_inventory(store, id_of(created.year))
     with tempfile.TemporaryDirectory(prefix="webdepot-register-") as folder:
         files: dict[str, Source] = {CONFIG: _without_secrets(config).encode()}
@@ -73,7 +74,7 @@ def write(
 
 def find(store: ObjectStore, year: int) -> Inventory | None:
     """The newest register, of this year or an earlier one."""
-    return next((found for found in _years(store, year)), None)
+    return next(_years(store, year), None)
 
 
 def read_config(store: ObjectStore, inventory: Inventory) -> str:
@@ -82,20 +83,20 @@ def read_config(store: ObjectStore, inventory: Inventory) -> str:
 
 
 def restore_tables(store: ObjectStore, inventory: Inventory, connection: Connection) -> int:
-    """Put back the rows that are not there and that can stand (what they refer to is there); how many.
+    """Insert the rows that are missing and whose references exist; return their number.
 
-    Called twice by a rebuild, before and after the packages: some rows stand only beside a harvest.
+    A rebuild calls it twice, before and after the packages, because some rows refer to a harvest.
     """
     tables = _tables(connection)
     return sum(
-        _put_back(connection, table, _rows(store, inventory, f"tables/{table.name}.jsonl.gz"))
+        _insert_missing(connection, table, _rows(store, inventory, f"tables/{table.name}.jsonl.gz"))
         for table in tables
         if f"tables/{table.name}.jsonl.gz" in inventory.files()
     )
 
 
 def iter_events(store: ObjectStore, year: int) -> Iterator[Mapping[str, Any]]:
-    """All registered events in their order, as rows of the table."""
+    """All events of the register in their order, as rows of the table."""
     for inventory in reversed(list(_years(store, year))):
         for path in sorted(inventory.files()):
             if path.startswith("events/"):
@@ -104,26 +105,26 @@ def iter_events(store: ObjectStore, year: int) -> Iterator[Mapping[str, Any]]:
 
 def _years(store: ObjectStore, year: int) -> Iterator[Inventory]:
     for each in range(year, OLDEST_YEAR - 1, -1):
-        found = ocfl.find_inventory(store, id_of(each))
-        if found is not None:
-            yield found
+        inventory = ocfl.find_inventory(store, id_of(each))
+        if inventory is not None:
+            yield inventory
 
 
 def _tables(connection: Connection) -> list[Table]:
-    """The tables to be kept, parents before children, as the database itself knows them."""
+    """The tables to be kept, parents before children, reflected from the database."""
     known = MetaData()
     known.reflect(connection)
-    return [table for table in known.sorted_tables if table.name not in _NOT_TAKEN]
+    return [table for table in known.sorted_tables if table.name not in _LEFT_OUT]
 
 
 def _write_tables(folder: Path, connection: Connection) -> Iterator[Path]:
     for table in _tables(connection):
         path = folder / f"{table.name}.jsonl.gz"
         chosen = select(table).order_by(*table.primary_key.columns)
-        found = connection.execute(chosen.execution_options(yield_per=_BATCH)).mappings()
+        values = connection.execute(chosen.execution_options(yield_per=_BATCH)).mappings()
         if rows.write_rows(
             path,
-            ({name: "" if _SECRET.search(name) else value for name, value in row.items()} for row in found),
+            ({name: "" if _SECRET.search(name) else value for name, value in row.items()} for row in values),
         ):
             yield path
 
@@ -135,19 +136,19 @@ def _write_events(folder: Path, connection: Connection, *, after: int) -> list[P
     path = folder / "events.jsonl.gz"
     last = first = 0
 
-    def noted() -> Iterator[Mapping[str, object]]:
+    def iter_numbered() -> Iterator[Mapping[str, object]]:
         nonlocal first, last
         for row in connection.execute(chosen.execution_options(yield_per=_BATCH)).mappings():
             first, last = first or row["id"], row["id"]
             yield dict(row)
 
-    if not rows.write_rows(path, noted()):
+    if not rows.write_rows(path, iter_numbered()):
         return []
     return [path.rename(folder / f"{first:012d}-{last:012d}.jsonl.gz")]
 
 
 def _last_event(store: ObjectStore, year: int) -> int:
-    """The number of the last event that a register has."""
+    """The number of the last event in the register."""
     for inventory in _years(store, year):
         files = [path for path in inventory.files() if path.startswith("events/")]
         if files:
@@ -160,13 +161,11 @@ def _rows(store: ObjectStore, inventory: Inventory, path: str) -> Iterator[dict[
         yield from rows.read_rows(stream, where=f"{inventory.id} {path}")
 
 
-def _put_back(connection: Connection, table: Table, found: Iterator[dict[str, Any]]) -> int:
-    put = 0
-    for row in found:
+def _insert_missing(connection: Connection, table: Table, registered: Iterator[dict[str, Any]]) -> int:
+    inserted = 0
+    for row in registered:
         values = {name: value for name, value in row.items() if name in table.c}
-        for (
-            column
-        ) in table.c:  # a column that the register does not know yet, of a later version of the program
+        for column in table.c:  # columns that a later version of the program added are empty
             if (
                 column.name not in values
                 and not column.nullable
@@ -177,10 +176,10 @@ def _put_back(connection: Connection, table: Table, found: Iterator[dict[str, An
         try:
             with connection.begin_nested():
                 connection.execute(insert(table).values(**values))
-            put += 1
-        except IntegrityError:  # it is there already, or what it refers to is not
+            inserted += 1
+        except IntegrityError:  # the row exists, or a row that it refers to does not
             continue
-    return put
+    return inserted
 
 
 def _without_secrets(config: str) -> str:

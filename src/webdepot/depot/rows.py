@@ -1,12 +1,12 @@
-"""Facts per record as compressed rows: `index/captures.cdxj.gz`, `index/formats.jsonl.gz`,
+"""Files of compressed rows in a package: `index/captures.cdxj.gz`, `index/formats.jsonl.gz`,
 `index/findings.jsonl.gz`.
 
-A package has one row per record, never one XML section per record, which no tool survives at a million
-records. CDXJ is the form that pywb, warcio and WACZ read (`webdepot.cdxj` writes its lines), here sorted by
-bytes. gzip members may be concatenated, so the rows of several containers join without being unpacked. Equal
+A package has one row for each record instead of one XML section, because no tool can read a million sections.
+CDXJ is the format that pywb, warcio and WACZ read (`webdepot.cdxj` writes its lines), here sorted by bytes.
+gzip members may be concatenated, so the rows of several containers are joined without unpacking them. Equal
 rows give equal bytes.
 
-Sorting takes a bounded amount of memory: runs of lines are sorted, put aside in temporary files and merged.
+Sorting needs a limited amount of memory: runs of lines are sorted, written to temporary files and merged.
 """
 
 import gzip
@@ -30,9 +30,9 @@ LONGEST_LINE_BYTES = 4 << 20
 
 
 def write_captures(path: Path, captures: Iterable[Capture], *, run_lines: int = RUN_LINES) -> int:
-    """Sorted CDXJ of captures that come in any order; how many there were."""
+    """Write captures, given in any order, as sorted CDXJ; return their number."""
     with ExitStack() as files:
-        runs = [_put_aside(files, run) for run in _batches(map(_line, captures), run_lines)]
+        runs = [_write_run(files, run) for run in _batches(map(_line, captures), run_lines)]
         return _write_lines(path, heapq.merge(*runs))
 
 
@@ -42,7 +42,7 @@ def read_captures(stream: BinaryIO, *, where: str) -> Iterator[Capture]:
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, object]]) -> int:
-    """One JSON object a line; how many."""
+    """Write one JSON object on each line; return their number."""
     return _write_lines(
         path,
         (
@@ -72,7 +72,7 @@ def read_findings(stream: BinaryIO, *, where: str) -> Iterator[Finding]:
         try:
             yield Finding(**row | {"severity": Severity(row["severity"])})
         except (KeyError, TypeError, ValueError) as error:
-            raise CorruptData(f"{where} has a row that is no finding: {error}.", where=where) from error
+            raise CorruptData(f"{where} has a row that is not a finding: {error}.", where=where) from error
 
 
 def _line(capture: Capture) -> bytes:
@@ -83,17 +83,17 @@ def _capture(line: bytes, where: str) -> Capture:
     try:
         return cdxj.parse(line.decode(errors="replace"))
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise CorruptData(f"{where} has a line that is no capture: {error}.", where=where) from error
+        raise CorruptData(f"{where} has a line that is not a capture: {error}.", where=where) from error
 
 
 def _object(data: bytes, where: str) -> dict[str, Any]:
     try:
-        found = json.loads(data)
+        row = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise CorruptData(f"{where} has a line that is no JSON: {error}.", where=where) from error
-    if not isinstance(found, dict):
-        raise CorruptData(f"{where} has a line that is no JSON object.", where=where)
-    return found
+        raise CorruptData(f"{where} has a line that is not JSON: {error}.", where=where) from error
+    if not isinstance(row, dict):
+        raise CorruptData(f"{where} has a line that is not a JSON object.", where=where)
+    return row
 
 
 def _lines(stream: BinaryIO, where: str) -> Iterator[bytes]:
@@ -119,7 +119,8 @@ def _write_lines(path: Path, lines: Iterable[bytes]) -> int:
     return count
 
 
-def _put_aside(files: ExitStack, lines: list[bytes]) -> Iterator[bytes]:
+def _write_run(files: ExitStack, lines: list[bytes]) -> Iterator[bytes]:
+    """The lines sorted, read from a temporary file."""
     file = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
     file.writelines(line + b"\n" for line in sorted(lines))
     file.seek(0)

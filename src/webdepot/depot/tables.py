@@ -1,5 +1,7 @@
-"""The tables of the depot: packages, places, copies, holds, tombstones, submissions. All but holds can be
-made again from the places.
+"""The tables of the depot: packages, places, copies, holds, tombstones, submissions, conversions.
+
+All of them can be rebuilt from a place: places, holds and submissions from the register, the others from
+packages and tombstones.
 """
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, ForeignKey, Index, Integer, String, Table, Text
@@ -20,7 +22,7 @@ packages = Table(
     Index("ix_packages_stored_at_id", "stored_at", "id"),
 )
 
-growth = Table(  # sums that a page shows: over a million rows they would take a second to add up each time
+growth = Table(  # sums for a page: adding up a million rows each time would take a second
     "depot_growth",
     metadata,
     Column("month", String(7), primary_key=True),

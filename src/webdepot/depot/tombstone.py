@@ -1,9 +1,9 @@
-"""Tombstones: what stays of a package that was withdrawn. Who, why, when, and the digests of what was there;
-no bytes of it.
+"""Tombstones: what remains of a package that was withdrawn: who, why, when, and the checksums of its files,
+but none of its content.
 
-An object of its own, `info:webdepot/tombstone/PACKAGE`, with `tombstone.json` and `catalogue.json` (what
-stays of its records): it stands in every place, so that no place can tell of a package as if it were merely
-lost, and a rebuild does not forget what was withdrawn.
+A tombstone is a separate object, `info:webdepot/tombstone/PACKAGE`, with `tombstone.json` and
+`catalogue.json` (what remains of its records). It is copied to every place, so that in no place a withdrawn
+package looks lost, and a rebuild knows what was withdrawn.
 """
 
 import io
@@ -40,7 +40,7 @@ class Tombstone:
     approved_by: str
     reason: str
     files: Mapping[str, str]
-    """Path in the package to SHA-256, of everything that was there."""
+    """Path in the package to SHA-256, of every file that it had."""
 
 
 def id_of(package: PackageId) -> str:
@@ -48,7 +48,7 @@ def id_of(package: PackageId) -> str:
 
 
 def put(store: ObjectStore, stone: Tombstone, *, catalogued: bytes = b"") -> None:
-    """Set the tombstone, with what stays in the catalogue; the same one again changes nothing."""
+    """Write a tombstone, with what remains in the catalogue; writing the same one again changes nothing."""
     document = asdict(stone) | {"withdrawn_at": to_iso(stone.withdrawn_at)}
     data = (json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode()
     files: dict[str, Source] = {FILE: data}
@@ -65,7 +65,7 @@ def put(store: ObjectStore, stone: Tombstone, *, catalogued: bytes = b"") -> Non
 
 
 def read_catalogued(store: ObjectStore, package: PackageId) -> bytes:
-    """What stays in the catalogue of a withdrawn package; empty where its tombstone is older than the
+    """What remains in the catalogue of a withdrawn package; empty if its tombstone is older than the
     catalogue.
     """
     inventory = ocfl.read_inventory(store, id_of(package))
@@ -98,9 +98,7 @@ def from_json(data: bytes, *, where: str) -> Tombstone:
 
 
 def record(connection: Connection, stone: Tombstone, *, waiting: tuple[str, ...] = ()) -> bool:
-    """The row of a tombstone; whether it is new. `waiting` are the places whose bytes are still to be
-    removed.
-    """
+    """Write the row of a tombstone; whether it is new. `waiting` are the places that still have the bytes."""
     if find(connection, stone.package) is not None:
         connection.execute(
             update(tombstones).where(tombstones.c.package == stone.package).values(waiting=list(waiting))
@@ -113,7 +111,7 @@ def record(connection: Connection, stone: Tombstone, *, waiting: tuple[str, ...]
 
 
 def find(connection: Connection, package: str) -> Tombstone | None:
-    """By package identifier or URN."""
+    """The tombstone of a package, by its identifier or URN."""
     chosen = (
         select(tombstones).where((tombstones.c.package == package) | (tombstones.c.urn == package)).limit(1)
     )
@@ -129,7 +127,7 @@ def latest(connection: Connection, limit: int) -> list[Tombstone]:
 
 
 def still_waiting(connection: Connection) -> list[tuple[Tombstone, tuple[str, ...]]]:
-    """Tombstones of which some place still has the bytes."""
+    """Tombstones of packages whose bytes are still in some place, with those places."""
     rows = connection.execute(select(tombstones).order_by(tombstones.c.package)).mappings()
     return [(_stone(row), tuple(row["waiting"])) for row in rows if row["waiting"]]
 

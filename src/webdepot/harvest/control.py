@@ -1,62 +1,62 @@
-"""What a running crawl can be told, by anybody who can write into its folder: a command, a page of the
-portal, another process.
+"""Orders to a running crawl, given through a file in its folder: by a command, the portal or another process.
 
-    harvests/ID/orders.jsonl    one order a line, never changed, only added to
+    harvests/ID/orders.jsonl    one order a line, only appended to
 
-1. `give` adds an order: under a lock, and durable before it returns.
-2. The crawl looks every moment whether the file has grown (`Orders.poll`) and obeys what is new. It keeps the
-   number of the last order it obeyed with its frontier, in the same checkpoint as what the order did: after a
-   crash nothing is forgotten or done twice.
-3. What holds on, a pause and changed settings, is read from all orders when a harvest is run again
-   (`standing`).
+1. `give` appends an order: under a lock, and durable before it returns.
+2. The crawl checks several times a second whether the file has grown (`Orders.poll`) and obeys what is new.
+   It remembers the number of the last order in its frontier, in the same checkpoint as the effect of the
+   order: after a crash no order is lost or obeyed twice.
+3. Orders that last, a pause and changed settings, are read from all orders when a harvest is run again
+   (`summarize`).
 """
 
-import fcntl
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
+from webdepot import durable
 from webdepot.errors import CorruptData
 from webdepot.times import from_iso, to_iso
 
 FILE_NAME = "orders.jsonl"
 
 
-class Verb(StrEnum):
+class OrderVerb(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     STOP = "stop"
-    """Tidily; it can be run again."""
+    """At a checkpoint; the harvest can be run again."""
     ABORT = "abort"
-    """For good: what waits is given up."""
+    """For good: the queue is given up."""
     CHANGE = "change"
-    """Settings by name; what each means is the service's matter."""
+    """Change settings by name; the service knows what they mean."""
     ADD = "add"
-    """Addresses to be fetched whatever the scope says."""
+    """Fetch URLs even if they are outside the scope."""
     REMOVE = "remove"
-    """Waiting addresses that match one of the regular expressions are given up."""
+    """Give up the waiting URLs that match one of the regular expressions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
+    """One line of the file."""
+
     number: int
     """From 1, in the order given."""
-    verb: Verb
+    verb: OrderVerb
     at: datetime
     by: str = ""
     reason: str = ""
     urls: tuple[str, ...] = ()
-    """ADD: canonical addresses. REMOVE: regular expressions, searched in the address."""
+    """ADD: canonical URLs. REMOVE: regular expressions, searched in the URL."""
     changes: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """What holds after all orders up to a number."""
+class OrderSummary:
+    """What is in force after a sequence of orders."""
 
     paused: bool = False
     changes: Mapping[str, object] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Standing:
 
 def give(
     folder: Path,
-    verb: Verb,
+    verb: OrderVerb,
     *,
     at: datetime,
     by: str = "",
@@ -72,14 +72,13 @@ def give(
     urls: Sequence[str] = (),
     changes: Mapping[str, object] | None = None,
 ) -> Order:
-    """Tell the crawl of that folder; it need not be running."""
+    """Give an order to the crawl of a folder; it need not be running."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / FILE_NAME).open("a+b") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        file.seek(0)
-        written = file.read()
+    path = folder / FILE_NAME
+    with durable.acquire(path) as file:
+        written = path.read_bytes()
         kept = written[: written.rfind(b"\n") + 1]
-        file.truncate(len(kept))  # half a line: whoever wrote it died before it was given
+        file.truncate(len(kept))  # half a line: its writer died before the order was given
         order = Order(
             number=kept.count(b"\n") + 1,
             verb=verb,
@@ -90,28 +89,29 @@ def give(
             changes=dict(changes or {}),
         )
         file.write(_encoded(order))
-        file.flush()
-        os.fsync(file.fileno())
+        durable.sync_file(file)
+        if order.number == 1:
+            durable.sync_folder(folder)
     return order
 
 
 def read(folder: Path) -> list[Order]:
-    """All orders ever given."""
+    """All orders of a harvest."""
     return Orders(folder).poll()
 
 
-def standing(orders: Sequence[Order]) -> Standing:
-    """A pause lasts until it is resumed; of each setting the last change counts."""
+def summarize(orders: Sequence[Order]) -> OrderSummary:
+    """What is in force: a pause lasts until it is resumed; of each setting the last change counts."""
     paused, changes = False, dict[str, object]()
     for order in orders:
-        if order.verb in (Verb.PAUSE, Verb.RESUME):
-            paused = order.verb is Verb.PAUSE
+        if order.verb in (OrderVerb.PAUSE, OrderVerb.RESUME):
+            paused = order.verb is OrderVerb.PAUSE
         changes.update(order.changes)
-    return Standing(paused=paused, changes=changes)
+    return OrderSummary(paused=paused, changes=changes)
 
 
 class Orders:
-    """Reads the orders of a folder as they come. Looking costs one `stat`."""
+    """Reads the orders of a folder as they come. Polling costs one `stat`."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME
@@ -119,7 +119,7 @@ class Orders:
         self._count = 0
 
     def poll(self) -> list[Order]:
-        """Those that came since the last call; all of them the first time."""
+        """The orders given since the last call; all of them at the first call."""
         try:
             if self._path.stat().st_size <= self._read_bytes:
                 return []
@@ -150,7 +150,7 @@ def _decoded(line: bytes, number: int, path: Path) -> Order:
         values = json.loads(line)
         return Order(
             number=number,
-            verb=Verb(values["verb"]),
+            verb=OrderVerb(values["verb"]),
             at=from_iso(values["at"]),
             by=values["by"],
             reason=values["reason"],
@@ -159,5 +159,6 @@ def _decoded(line: bytes, number: int, path: Path) -> Order:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptData(
-            f"Line {number} of {path} is no order: {error}. Mend or remove that line.", where=f"line {number}"
+            f"Line {number} of {path} is not an order: {error}. Correct or remove that line.",
+            where=f"line {number}",
         ) from error

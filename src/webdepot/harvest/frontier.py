@@ -1,35 +1,34 @@
-"""The frontier on one machine: what has been seen, what waits, who may be asked when. LMDB on disk, a heap of
-hosts in memory.
+"""The frontier on one machine: which URLs were seen, which wait, and when a host may be asked. LMDB on disk,
+a heap of hosts in memory.
 
-A host here is scheme, host name and port. One candidate of a host is out at a time; how long the host rests
-is the caller's matter (`politeness`). Layout of the LMDB environment, version 1, all numbers big-endian so
-that keys sort as they should:
+A host here is scheme, host name and port. One candidate of a host is out at a time; the caller decides how
+long the host rests (`politeness`). Layout of the LMDB environment, version 1; all numbers are big-endian, so
+that keys sort by number:
 
     meta      "layout"                                          -> "1"
               "marks"                                           -> JSON object: file name -> acknowledged size
-    seen      host hash (8) | address hash (8)                  -> empty
-    refused   host hash (8) | address hash (8)                  -> empty
+    seen      host hash (8) | URL hash (8)                      -> empty
+    refused   host hash (8) | URL hash (8)                      -> empty
     queue     host hash (8) | precedence (1) | sequence (8)     -> tries (1) | outside (1) | path 0 via 0 url
     notes     key of the caller                                 -> value of the caller
 
-    precedence: 0 seeds and prerequisites, 1 embedded parts, 2 links, 3 guesses.   sequence: number of addresses seen before it.
+    precedence: 0 seeds and prerequisites, 1 embedded parts, 2 links, 3 guesses
+    sequence:   number of URLs seen before it
 
-The host comes first so that a host's queue is one range and its fingerprints lie together; 64 bits for the
-address within the host keep ten million addresses without a false "seen" (with Heritrix's 40 bits some 45 of
-them would be lost). Two hosts with one hash would share a queue, nothing worse, because the address hash is
-over the whole address.
+The host comes first, so that the queue of a host is one range and its fingerprints are adjacent. With 64 bits
+for the URL within the host, no URL among ten million is falsely taken as seen (with Heritrix's 40 bits some
+45 would be lost). Two hosts with the same hash would only share a queue, because the URL hash covers the
+whole URL.
 
 Order of steps:
-1. One write transaction stays open from commit to commit: a crash undoes all of it, and only it.
-2. `add` puts the fingerprint; if it was new, the queue entry.
+1. One write transaction stays open from commit to commit: a crash undoes all of it, and nothing else.
+2. `add` puts the fingerprint and, if it was new, the queue entry.
 3. `take` pops the host that is due first. Its next candidates are read from its range, at most `per_host` at
-   a time; an entry stays in the queue until `finish` deletes it, so what was out when the process died waits
-   again.
+   a time. An entry stays in the queue until `finish` deletes it, so a candidate that was out when the process
+   died waits again.
 """
 
-import fcntl
 import json
-import os
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -43,6 +42,7 @@ from typing import Any, cast
 
 import lmdb
 
+from webdepot import durable
 from webdepot.errors import Conflict, CorruptData, NoSpace
 from webdepot.harvest.scope.identity import identity
 from webdepot.model import Candidate, Hop
@@ -51,27 +51,25 @@ from webdepot.url import Url
 
 LAYOUT = 1
 FIRST_MAP_BYTES = 1 << 30
-"""Address space, not disk: the file is as long as the pages in use."""
+"""Address space, not disk space: the file is only as long as the pages in use."""
 PER_HOST = 20
 MOST_READ_AHEAD = 200_000
 """Candidates over all hosts; with very many hosts each gets fewer than `per_host`."""
 MOST_IN_MEMORY = 100_000
 """Hosts."""
-
+_LOCK_NAME = "lock"
 _PRECEDENCE = {"": 0, Hop.PREREQUISITE: 0, Hop.EMBED: 1, Hop.LINK: 2, Hop.MANIFEST: 2, Hop.SPECULATIVE: 3}
-_REDIRECT = Hop.REDIRECT.value
 _KEY = Struct(">BQ")
 _NONE: frozenset[bytes] = frozenset()
 
 
 def precedence(path: str) -> int:
-    """The place in a host's queue by the last hop; a redirect counts as what it redirects."""
-    last = path[-1:]
-    return _PRECEDENCE[last if last != _REDIRECT else path.rstrip(_REDIRECT)[-1:]]
+    """The place in a host's queue, by the last hop that is not a redirect."""
+    return _PRECEDENCE[path.rstrip(Hop.REDIRECT)[-1:]]
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of a canonical address, without user and password."""
+    """Scheme, host and port of a canonical URL, without user and password."""
     slash = url.find("/", 8)
     if slash > 0 and url[:4] == "http" and "@" not in url[:slash]:
         return url[:slash]
@@ -82,7 +80,7 @@ def origin_of(url: str) -> str:
 
 
 class _Host:
-    """A host in memory: when it may be asked, and the first of its waiting candidates."""
+    """A host in memory: when it may be asked, and its first waiting candidates."""
 
     __slots__ = ("deferred", "due_s", "flying", "free_at_s", "front", "id", "unread", "waiting")
 
@@ -90,21 +88,21 @@ class _Host:
         self.id = host_id
         self.free_at_s = free_at_s
         self.due_s: float | None = None
-        """When the heap has it; None while it is out or has nothing waiting."""
+        """When it is due in the heap; None while a candidate is out or nothing waits."""
         self.flying: bytes | None = None
         """Key of the candidate that is out."""
         self.front: list[tuple[bytes, bytes]] = []
         """The smallest entries of its range, ascending, without those flying or deferred."""
         self.unread = host_id
-        """Entries from this key on have not been read into `front`, nor any behind it."""
+        """Entries from this key on have not been read into `front`."""
         self.deferred: list[tuple[float, bytes]] = []
-        """Heap of retries: (not before, key)."""
+        """Heap of retries: (not before this time, key)."""
         self.waiting = 0
-        """Its entries that are not finished."""
+        """Number of its entries that are not finished."""
 
 
 class LmdbFrontier:
-    """`Frontier` in a folder of its own. One process at a time; a second one gets Conflict."""
+    """`Frontier` in one folder. One process at a time; a second one gets Conflict."""
 
     def __init__(
         self,
@@ -117,16 +115,21 @@ class LmdbFrontier:
         self.folder = folder
         self._identity = identity
         self._per_host = per_host
-        self._lock = _locked(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = durable.acquire(
+            folder / _LOCK_NAME,
+            busy=f"The frontier {folder} is in use by another process. "
+            "Wait for that harvest to end, or stop it.",
+        )
         try:
             self._open(map_bytes)
         except BaseException:
-            os.close(self._lock)
+            self._lock.close()
             raise
 
     def _open(self, map_bytes: int) -> None:
         size_bytes = sum(file.stat().st_size for file in self.folder.iterdir())
-        # Our own lock on the folder replaces LMDB's: it says so instead of waiting for ever.
+        # Our own lock replaces that of LMDB, which would wait without an end or a message.
         self._env = lmdb.Environment(
             str(self.folder), map_size=max(map_bytes, 4 * size_bytes), max_dbs=5, lock=False
         )
@@ -139,7 +142,8 @@ class LmdbFrontier:
             self._txn.put(b"layout", str(LAYOUT).encode(), db=self._meta)
         elif int(layout) > LAYOUT:
             raise Conflict(
-                f"The frontier {self.folder} was written by a newer version of Webdepot (layout {layout.decode()}). Install that."
+                f"The frontier {self.folder} was written by a newer version of Webdepot "
+                f"(layout {layout.decode()}). Install that version."
             )
         self._seen_count: int = self._txn.stat(self._seen)["entries"]
         self._queued_count: int = self._txn.stat(self._queue)["entries"]
@@ -147,14 +151,12 @@ class LmdbFrontier:
         self._turn = count()
         self._heap: list[tuple[float, int, _Host]] = []
         self._ready: deque[tuple[float, _Host]] = deque()
-        """Hosts that were due already when they were put here: they need no heap."""
+        """Hosts that were due already when they were put here; they need no heap."""
         self._hosts: dict[bytes, _Host] = {}
         self._host_ids: dict[str, bytes] = {}
         self._flying: dict[Url, _Host] = {}
         self._gone: set[bytes] = set()
-        """Keys of finished candidates, deleted with the next commit, in their order: that spares the disk
-        many pages.
-        """
+        """Keys of finished candidates; the next commit deletes them in order, which touches fewer pages."""
         for key in self._txn.cursor(db=self._queue).iternext(keys=True, values=False):
             host = self._hosts.get(key[:8]) or self._host(key[:8])
             host.waiting += 1
@@ -171,17 +173,16 @@ class LmdbFrontier:
 
     def _add(self, candidates: Iterable[Candidate]) -> int:
         before = self._seen_count
-        put, seen, queue, offer = self._txn.put, self._seen, self._queue, self._offer
         for candidate in candidates:
             fingerprint = self._fingerprint(candidate.url)
-            if not put(fingerprint, b"", True, False, False, seen):  # by place: names take a third longer
+            if not self._txn.put(fingerprint, b"", overwrite=False, db=self._seen):
                 continue
             key = fingerprint[:8] + _KEY.pack(precedence(candidate.path), self._seen_count)
             value = _encoded(candidate)
-            put(key, value, True, True, False, queue)
+            self._txn.put(key, value, db=self._queue)
             self._seen_count += 1
             self._queued_count += 1
-            offer(key, value)
+            self._offer(key, value)
         return self._seen_count - before
 
     def refuse(self, candidate: Candidate) -> bool:
@@ -196,7 +197,7 @@ class LmdbFrontier:
             else:
                 due_s, _, host = heappop(heap)
             if host.due_s != due_s or host.flying is not None:
-                continue  # scheduled anew since
+                continue  # scheduled again since
             host.due_s = None
             entry = host.front.pop(0) if host.front and not host.deferred else self._next_of(host, now_s)
             if entry is None:
@@ -268,9 +269,8 @@ class LmdbFrontier:
     def commit(self, marks: Mapping[str, int]) -> None:
         try:
             self._txn.put(b"marks", json.dumps(dict(marks)).encode(), db=self._meta)
-            delete, queue = self._txn.delete, self._queue
             for key in sorted(self._gone):
-                delete(key, b"", queue)
+                self._txn.delete(key, db=self._queue)
             self._txn.commit()
         except lmdb.Error as error:
             raise _storage_error(self.folder, error) from error
@@ -284,7 +284,7 @@ class LmdbFrontier:
             marks: dict[str, int] = json.loads(stored) if stored else {}
         except ValueError as error:
             raise CorruptData(
-                f"The frontier {self.folder} has unreadable marks: {error}.", where=str(self.folder)
+                f"The marks of the frontier {self.folder} cannot be read: {error}.", where=str(self.folder)
             ) from error
         return marks
 
@@ -310,11 +310,11 @@ class LmdbFrontier:
                 yield _decoded(value)
 
     def close(self) -> None:
-        """Gives up what was not committed."""
-        with suppress(lmdb.Error):  # after a failed commit there is nothing left to give up
+        """Discard what was not committed, and release the folder."""
+        with suppress(lmdb.Error):  # after a failed commit there is nothing left to discard
             self._txn.abort()
         self._env.close()
-        os.close(self._lock)
+        self._lock.close()
 
     # --- hosts ---
 
@@ -338,7 +338,7 @@ class LmdbFrontier:
         return host
 
     def _offer(self, key: bytes, value: bytes) -> None:
-        """Tell its host of a new entry: it may belong before those read ahead, or wake a host at rest."""
+        """Give its host a new entry: it may belong before those read ahead, or wake a host without work."""
         host_id = key[:8]
         host = self._hosts.get(host_id) or self._host(host_id)
         host.waiting += 1
@@ -354,7 +354,7 @@ class LmdbFrontier:
             self._line_up(host, host.due_s)
 
     def _schedule(self, host: _Host) -> None:
-        """Put a host that is not out into the heap, unless it has nothing waiting."""
+        """Put a host without a candidate out into the heap, unless nothing waits."""
         if host.front or self._refill(host):
             host.due_s = host.free_at_s
         elif host.deferred:
@@ -379,7 +379,7 @@ class LmdbFrontier:
         return None
 
     def _refill(self, host: _Host) -> bool:
-        """Read the next entries of a host's range; whether there are any."""
+        """Read the next entries of a host's range into `front`; whether there are any."""
         wanted = max(1, min(self._per_host, MOST_READ_AHEAD // (len(self._hosts) or 1)))
         held = {key for _, key in host.deferred} if host.deferred else _NONE
         front, gone, host_id = host.front, self._gone, host.id
@@ -404,7 +404,7 @@ class LmdbFrontier:
         return host, key
 
     def _forget_idle_hosts(self) -> None:
-        """Hosts with nothing waiting are only kept until their pause is over."""
+        """Remove hosts from memory if nothing waits and their pause is over."""
         if len(self._hosts) > MOST_IN_MEMORY:
             idle = [
                 host
@@ -415,9 +415,7 @@ class LmdbFrontier:
                 del self._hosts[host.id]
 
     def _begin(self) -> None:
-        """Start the next transaction; before it, since none may be open then, make the map four times what is
-        used.
-        """
+        """Begin the next transaction. Before that, while none is open, enlarge the map if need be."""
         info = self._env.info()
         used_bytes = info["last_pgno"] * self._env.stat()["psize"]
         if 4 * used_bytes > info["map_size"]:
@@ -427,30 +425,18 @@ class LmdbFrontier:
 
 def _encoded(candidate: Candidate, tries: int | None = None) -> bytes:
     tried = min(candidate.tries if tries is None else tries, 127)
-    return f"{chr(tried)}{chr(min(candidate.outside, 127))}{candidate.path}\0{candidate.via or ''}\0{candidate.url}".encode()
+    numbers = f"{chr(tried)}{chr(min(candidate.outside, 127))}"
+    return f"{numbers}{candidate.path}\0{candidate.via or ''}\0{candidate.url}".encode()
 
 
 def _decoded(value: bytes) -> Candidate:
-    # Both numbers are below 128, so one byte each.
+    # Both numbers are below 128, so each is one byte of UTF-8.
     path, via, url = cast(list[Url], value[2:].decode().split("\0"))
     return Candidate(url=url, via=via or None, path=path, tries=value[0], outside=value[1])
 
 
-def _locked(folder: Path) -> int:
-    """A handle on the folder that holds an exclusive lock until it is closed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        raise Conflict(
-            f"The frontier {folder} is in use by another process. Wait for that harvest to end, or stop it."
-        ) from None
-    return handle
-
-
 def _storage_error(folder: Path, error: lmdb.Error) -> NoSpace:
     return NoSpace(
-        f"The frontier {folder} could not be written ({error}). Free some space and resume the harvest: nothing acknowledged is lost."
+        f"The frontier {folder} could not be written ({error}). "
+        "Free some space and resume the harvest: nothing acknowledged is lost."
     )

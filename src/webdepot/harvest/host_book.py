@@ -1,17 +1,18 @@
-"""How much came from each host, over all runs of a harvest: for limits per host, live numbers and reports.
+"""Counts of each host over all runs of a harvest: for limits per host, live numbers and reports.
 
-Counts are facts of the frontier (`host:NAME`), so a crash takes them back together with what they count. In
-memory are only the hosts asked lately.
+They are remembered in the frontier (`host:NAME`), so a crash undoes them together with what they count. Only
+hosts that were asked recently are in memory.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from heapq import nlargest
 
 from webdepot.ports import Frontier
 
 MOST_IN_MEMORY = 20_000
+MOST_SHOWN = 20
 
 
 @dataclass(slots=True)
@@ -20,32 +21,28 @@ class HostCounts:
     """Answers kept, without robots.txt."""
     bytes: int = 0
     errors: int = 0
-    """Answers of 400 and above, and addresses that could not be fetched."""
+    """Answers of 400 and above, and URLs that could not be fetched."""
     refused: int = 0
-    """By robots.txt or a limit."""
+    """Refused by robots.txt, a rule or a limit."""
     duplicates: int = 0
     not_found: int = 0
 
 
-_NAMES = tuple(item.name for item in fields(HostCounts))
-
-
-MOST_SHOWN = 20
-
-
 def most_of(hosts: Mapping[str, HostCounts]) -> list[str]:
-    """Hosts of which most came, those first."""
+    """The hosts with the most pages, most first."""
     return nlargest(MOST_SHOWN, hosts, key=lambda host: hosts[host].fetched)
 
 
 class HostBook:
+    """The counts of all hosts of a harvest."""
+
     def __init__(self, frontier: Frontier) -> None:
         self._frontier = frontier
         self._counts: dict[str, HostCounts] = {}
         self._changed: set[str] = set()
 
     def of(self, host: str) -> HostCounts:
-        """To be read."""
+        """The counts of a host, to read."""
         counts = self._counts.get(host)
         if counts is None:
             counts = HostCounts(**json.loads(self._frontier.recall(f"host:{host}") or b"{}"))
@@ -53,21 +50,18 @@ class HostBook:
         return counts
 
     def to_change(self, host: str) -> HostCounts:
-        """To be added to; written with the next `save`."""
+        """The counts of a host, to add to; the next `save` writes them."""
         self._changed.add(host)
         return self.of(host)
 
     def active(self) -> dict[str, HostCounts]:
-        """Hosts of which something came lately."""
+        """Hosts that are in memory, with their counts."""
         return dict(self._counts)
 
     def save(self) -> None:
-        """Before each commit of the frontier."""
+        """Remember the changed counts in the frontier; called before each commit."""
         for host in self._changed:
-            counts = self._counts[host]  # dataclasses.asdict takes five times as long
-            self._frontier.remember(
-                f"host:{host}", json.dumps({name: getattr(counts, name) for name in _NAMES}).encode()
-            )
+            self._frontier.remember(f"host:{host}", json.dumps(asdict(self._counts[host])).encode())
         self._changed.clear()
         if len(self._counts) > MOST_IN_MEMORY:
             self._counts.clear()

@@ -1,13 +1,12 @@
-"""The judge of a crawl: every question about an address or an answer is put here, and every verdict names its
-rule.
+"""The judge of a crawl: decides every question about a URL or an answer, and names the rule in its verdict.
 
-    links found       `of_link`        is it queued?     scope chain, then what the page says about following, then traps
-    before asking     `before_asking`  is it asked now?  the chain as it is now: rules may have changed since it was queued
+    link found        `of_link`        is it queued?     scope rules, then nofollow, then traps
+    before asking     `before_asking`  is it asked now?  the rules may have changed since it was queued
     robots.txt known  `of_robots`      may it be asked?  the policy of the harvest or of the host
-    answer came       `of_answer`      is it kept?       rules about types
+    answer came       `of_answer`      is it kept?       rules about media types
 
-Verdicts that reject are counted by rule (`refusals`), for the report; the crawl logs them. Traps that need
-memory are in `traps`.
+Rejections are counted by rule (`refusals`), for the report; the crawl logs them. Traps that need memory are
+in `traps`.
 """
 
 import json
@@ -25,20 +24,19 @@ from webdepot.harvest.scope.traps import TrapWatch
 from webdepot.model import Answer, Candidate, Hop, Verdict
 from webdepot.url import Url, host_of
 
-_KEPT = Verdict(answer=Answer.ACCEPT, rule="kept", reason="no rule is against its type")
+_KEPT = Verdict(answer=Answer.ACCEPT, rule="kept", reason="no rule rejects its type")
 _NOFOLLOW_PAGE = Verdict(
     answer=Answer.REJECT, rule="nofollow", reason="its page asks not to follow its links"
 )
 _NOFOLLOW_LINK = Verdict(answer=Answer.REJECT, rule="nofollow", reason="its link asks not to be followed")
-_LINK, _GUESS, _REDIRECT = Hop.LINK.value, Hop.SPECULATIVE.value, Hop.REDIRECT.value
-_NO_GUESSES_BELOW = 0.2
-"""A host where fewer guesses than this are right gets no more of them."""
+_LEAST_RIGHT_GUESSES = 0.2
+"""No more URLs are guessed at a host where a smaller share of the guesses was right."""
 _FIRST_GUESSES = 20
 MOST_REMEMBERED = 20_000
 
 
-class Judge:
-    """Rules built from settings and seeds. Rebuilt (`follow`) when one of them changes."""
+class CrawlJudge:
+    """Rules built from settings and seeds, and rebuilt (`follow`) when one of them changes."""
 
     def __init__(
         self,
@@ -47,27 +45,28 @@ class Judge:
         totals: Callable[[], tuple[int, int]],
         kept: bytes | None = None,
     ) -> None:
-        """`totals` gives documents and bytes of the harvest; `kept` is what `to_json` wrote in an earlier
-        run. Without `hosts` (to explain, not to crawl) nothing came from any host yet.
+        """`totals` returns documents and bytes of the harvest; `kept` is what `to_json` wrote in an earlier
+        run. Without `hosts` (to explain, not to crawl) the counts of all hosts are 0.
         """
         self._hosts = hosts
         self._totals = totals
         self.traps = TrapWatch()
         stored = json.loads(kept or b"{}")
         self.refusals: Counter[str] = Counter(stored.get("refusals", {}))
-        """Distinct addresses by the rule that rejected them."""
+        """Distinct URLs by the rule that rejected them."""
         self._guesses: dict[str, tuple[int, int]] = {
             host: (tried, right) for host, (tried, right) in stored.get("guesses", {}).items()
         }
-        self._lately: dict[Url, tuple[tuple[str, int], Verdict]] = {}
-        """Verdicts on links that were queued lately, with what they were given for beside the address."""
+        self._recent: dict[Url, tuple[tuple[str, int], Verdict]] = {}
+        """URL -> verdict on a link that was queued recently, with the path and `outside` it was given for."""
         self._is_steady = False
+        """Whether a verdict stays the same: no rule counts or looks anything up."""
         self.settings = settings
 
     def follow(self, settings: CrawlSettings, seeds: Sequence[Url]) -> None:
-        """Judge by these settings and seeds from now on."""
+        """Use these settings and seeds from now on."""
         self.settings = settings
-        self._lately.clear()
+        self._recent.clear()
         self._is_steady = not settings.rules and settings.host_rules is None
         facts = replace(settings.facts, pages_of=self._pages_of, bytes_of=self._bytes_of)
         more = [
@@ -86,48 +85,48 @@ class Judge:
         )
         self.rules = tuple(rule for _, rule in self.named)
 
-    def inside(self, candidate: Candidate) -> bool:
-        """Does it belong by itself, not as a part or a few links beyond?"""
+    def is_inside(self, candidate: Candidate) -> bool:
+        """Whether it belongs to a seed, and not only as a part of a page or a few links beyond."""
         return bool(self._belongs(candidate)) or host_rules.is_inside(self.settings.host_rules, candidate.url)
 
     def is_outside(self, candidate: Candidate, verdict: Verdict) -> bool:
-        """Of what was rejected: does it lead elsewhere, whatever else may be against it?"""
+        """Whether a rejected candidate is outside the scope, whichever rule rejected it."""
         return verdict.rule == scope.OUTSIDE or host_rules.is_outside(self.settings.host_rules, candidate.url)
 
     def of_link(
         self, candidate: Candidate, *, page_says_no: bool = False, link_says_no: bool = False
     ) -> Verdict:
-        """Is an address that was found queued? A page or link may ask not to be followed; parts of a page are
-        taken all the same.
+        """Whether a URL that was found is queued. A page or link may ask not to be followed; parts of a page
+        are queued all the same.
         """
         verdict = scope.decide(candidate, self.rules)
         if not verdict:
             return verdict
         hop = candidate.path[-1:]
-        if (page_says_no or link_says_no) and hop in (_LINK, _GUESS):
+        if (page_says_no or link_says_no) and hop in (Hop.LINK, Hop.SPECULATIVE):
             if page_says_no and self.settings.nofollow != "none":
                 return _NOFOLLOW_PAGE
             if link_says_no and self.settings.nofollow == "all":
                 return _NOFOLLOW_LINK
-        if hop == _GUESS:
+        if hop == Hop.SPECULATIVE:
             tried, right = self._guesses.get(host_of(candidate.url), (0, 0))
-            if tried >= _FIRST_GUESSES and right < tried * _NO_GUESSES_BELOW:
+            if tried >= _FIRST_GUESSES and right < tried * _LEAST_RIGHT_GUESSES:
                 return Verdict(
                     answer=Answer.REJECT,
                     rule="guesses",
                     reason=f"{tried - right} of {tried} guesses at its host were wrong",
                 )
-        # A verdict that rejects is false, so it cannot be chosen by `or`.
+        # A rejecting verdict is false, so it cannot be chosen by `or`.
         trap = self._trap_of(candidate)
         return verdict if trap is None else trap
 
     def explain(self, candidate: Candidate) -> list[Step]:
-        """What each rule of the chain says of an address, for a person."""
+        """The answer of each rule of the chain to a URL, for a person."""
         return scope.explain(candidate, self.named)
 
     def before_asking(self, candidate: Candidate) -> Verdict:
-        """Is it still wanted, by the rules of now?"""
-        judged = self._lately.pop(candidate.url, None)
+        """Whether the rules still accept it; they may have changed since it was queued."""
+        judged = self._recent.pop(candidate.url, None)
         if judged is not None and judged[0] == (candidate.path, candidate.outside):
             verdict = judged[1]
         else:
@@ -136,32 +135,30 @@ class Judge:
         return verdict if trap is None else trap
 
     def remember(self, candidate: Candidate, verdict: Verdict) -> None:
-        """An accepted link is asked soon, and where no rule counts or looks anything up its verdict is the
-        same then.
-        """
+        """Remember the verdict on an accepted link for `before_asking`, if it stays the same until then."""
         if self._is_steady:
-            if len(self._lately) >= MOST_REMEMBERED:
-                self._lately.clear()
-            self._lately[candidate.url] = ((candidate.path, candidate.outside), verdict)
+            if len(self._recent) >= MOST_REMEMBERED:
+                self._recent.clear()
+            self._recent[candidate.url] = ((candidate.path, candidate.outside), verdict)
 
     def _trap_of(self, candidate: Candidate) -> Verdict | None:
-        return (
-            self.traps.of(candidate.url) if self.traps.trapped and candidate.path.strip(_REDIRECT) else None
-        )
+        is_seed = not candidate.path.strip(Hop.REDIRECT)
+        return self.traps.of(candidate.url) if self.traps.trapped and not is_seed else None
 
     def of_robots(self, known: Robots, candidate: Candidate) -> Verdict:
+        """Whether robots.txt allows a URL, under the policy of the harvest or of the host."""
         verdict = known.decide(candidate.url)
-        if verdict:  # as for nearly all
+        if verdict:
             return verdict
         host = self.settings.of_host(host_of(candidate.url))
         policy = host.robots or self.settings.robots
         return robots.judge(known, candidate.url, policy, is_part=scope.embed_depth(candidate.path) > 0)
 
     def of_answer(self, candidate: Candidate, mime: str) -> Verdict:
-        """Is it kept? Seeds always are. Rules about types stand in one row with those about addresses, and
-        the last answer wins.
+        """Whether an answer is kept; seeds always are. Of the rules about types the last that answers wins,
+        as with those about URLs.
         """
-        if self._answer_rules and candidate.path.strip(_REDIRECT):
+        if self._answer_rules and candidate.path.strip(Hop.REDIRECT):
             for rule in reversed(self._answer_rules):
                 verdict = rule(candidate, mime)
                 if verdict.answer is not Answer.PASS:
@@ -169,19 +166,19 @@ class Judge:
         return _KEPT
 
     def learn(self, candidate: Candidate, status: int, body: Callable[[], bytes]) -> None:
-        """What an answer teaches about guesses at its host and about traps."""
-        if candidate.path.endswith(_GUESS):
+        """Learn from an answer about guesses at its host and about traps."""
+        if candidate.path.endswith(Hop.SPECULATIVE):
             host = host_of(candidate.url)
             tried, right = self._guesses.get(host, (0, 0))
             self._guesses[host] = (tried + 1, right + (status < 400))
         if 200 <= status < 300:
             self.traps.note(candidate.url, body)
 
-    def refused(self, verdict: Verdict) -> None:
+    def count_refusal(self, verdict: Verdict) -> None:
         self.refusals[verdict.rule] += 1
 
     def to_json(self) -> bytes:
-        """What the next run should know; of guesses at many hosts only those that decide something."""
+        """What the next run must know; of the guesses only those at hosts where they decide something."""
         decided = {host: counts for host, counts in self._guesses.items() if counts[0] >= _FIRST_GUESSES}
         values: Mapping[str, object] = {
             "refusals": dict(self.refusals),

@@ -1,5 +1,5 @@
-"""What the steps of a crawl hand each other: an answer that has arrived, what its keeper says of it, and what
-is counted.
+"""What the steps of a crawl pass to each other: an answer on its way from the fetcher to the log, what the
+keeper says about it, and the counts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -7,65 +7,75 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from webdepot.container.http import HttpHead
+from webdepot.container.records import NewRecord
 from webdepot.harvest.links.extract import Extracted
-from webdepot.model import Verdict, Visit
+from webdepot.harvest.politeness import pauses
+from webdepot.model import Failure, Verdict, Visit
+
+_TEMPORARY = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT, Failure.DISCONNECT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What the keeper says of a visit it has stored."""
+    """What the keeper says about a visit."""
 
     digest: str
     """Labelled payload digest."""
-    size_bytes: int
     duplicate: bool
     repeated: bool = False
-    """This very harvest has kept the same payload before, of the same host."""
+    """This same harvest has kept the same payload before, from the same host."""
+    records: Sequence[NewRecord] = ()
+    """Its records, which `Keeper.write` writes together with those made later."""
 
 
 _NO_HEAD = HttpHead(version="", status=0, reason="", headers=())
-_NOT_KEPT = Kept(digest="", size_bytes=0, duplicate=False)
+_NOT_KEPT = Kept(digest="", duplicate=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attached:
-    """Something made of a page by us, to be kept beside it: a picture, its text."""
+    """Something we made from a page and keep with it: a screenshot, its text."""
 
     url: str
-    """Its name: `urn:view:ADDRESS`."""
+    """Its name: `urn:view:URL`."""
     mime: str
     data: bytes
 
 
 class Keeper(Protocol):
-    """Stores visits; the service has it on a container writer. NoSpace ends the crawl."""
+    """Stores visits; the service implements it with a container writer. NoSpace ends the crawl."""
 
-    def keep(self, visit: Visit) -> Kept: ...
+    def keep(self, visit: Visit) -> Kept:
+        """Compare the payload with those kept before, and prepare the records of the visit."""
 
-    def attach(self, visit: Visit, attached: Sequence[Attached]) -> None:
-        """What belongs to a visit that was kept and is not annotated yet."""
-
-    def annotate(self, visit: Visit, outlinks: Sequence[tuple[str, str]]) -> None:
-        """What was found in a visit that was kept: addresses with their hop."""
+    def write(
+        self,
+        visit: Visit,
+        kept: Kept,
+        *,
+        outlinks: Sequence[tuple[str, str]] = (),
+        attached: Sequence[Attached] = (),
+    ) -> None:
+        """Store a visit, with the links found in it (URL, hop) and what was made from it."""
 
     def checkpoint(self) -> Mapping[str, int]:
-        """Make everything kept durable; file name -> acknowledged size."""
+        """Make everything written durable; file name -> acknowledged size."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Arrived:
-    """An answer or a failure that waits to be settled, and what is known of it by then."""
+    """An answer or a failure that waits to be settled, and what is known about it by then."""
 
     visit: Visit
     origin: str
-    """Scheme, host and port of its address."""
+    """Scheme, host and port of its URL."""
     asked_by: Verdict
-    found: Extracted | None
+    extracted: Extracted | None
     head: HttpHead = _NO_HEAD
     mime: str = ""
     kept: Kept = _NOT_KEPT
     is_part: bool = False
-    """Asked for by a page in the browser: the frontier did not hand it out."""
+    """Requested by a page in the browser: the frontier did not hand it out."""
     attached: Sequence[Attached] = ()
     note: str = ""
     """A further annotation for the log."""
@@ -73,7 +83,7 @@ class Arrived:
 
 @dataclass(slots=True)
 class Totals:
-    """Counted over all runs of a harvest; kept with the frontier."""
+    """Counts over all runs of a harvest; remembered in the frontier."""
 
     fetched: int = 0
     good: int = 0
@@ -86,5 +96,17 @@ class Totals:
     opened: int = 0
     """Pages opened in the browser."""
     unopened: int = 0
-    """Pages of which the browser saw nothing, or not all."""
+    """Pages of which the browser showed nothing, or not everything."""
     screenshots: int = 0
+
+
+def is_temporary(visit: Visit) -> bool:
+    """Whether a visit failed in a way that may not happen at the next try."""
+    if visit.failure:
+        return visit.failure in _TEMPORARY and not visit.permanent
+    return visit.status in pauses.TRANSIENT
+
+
+def mime_of(head: HttpHead) -> str:
+    """The media type of an answer without parameters; `no-type` if it has none."""
+    return (head.get("content-type") or "").partition(";")[0].strip().lower() or "no-type"

@@ -1,24 +1,25 @@
-"""A harvest shared by several processes: each has its own hosts, and hands over what it finds of the others'.
+"""A harvest shared by several processes: each owns some hosts, and hands over links to hosts of the others.
 
     harvests/ID/parts/0, 1, …         frontier and logs of each process
-    harvests/ID/parts/A-to-B.jsonl    what A found for B: one JSON array a line, only added to
-    harvests/ID/parts/owners.json     JSON object: name of a host without `www.` -> its process; written once, before the first begins
+    harvests/ID/parts/A-to-B.jsonl    what A found for B: one JSON array a line, only appended to
+    harvests/ID/parts/owners.json     JSON object: host name without `www.` -> its process;
+                                      written once, before the first process begins
 
-A host belongs to one process for ever, so a server's pauses, robots.txt and queue have one owner: the hosts
-of the seeds are dealt out in turn, so that each process has as much to do as may be known beforehand; any
-other host goes by the hash of its name.
+A host belongs to the same process for the whole harvest, so the pauses, the robots.txt and the queue of a
+server have one owner. The hosts of the seeds are dealt out in turn, to give each process about the same
+amount of work; all other hosts are assigned by the hash of their name.
 
-A link to a seed's host is handed over as it was found: its owner mostly has the address already, and
-otherwise judges it, knowing best what came from that host. Any other link is judged where it was found, so
-that nothing is handed over that merely leads elsewhere. Exactly once, whatever dies when:
+A link to a seed's host is handed over as it was found: its owner usually has the URL already, and otherwise
+judges it with the counts of that host. Any other link is judged where it was found, so that links outside the
+scope are not handed over. Every link arrives exactly once, even if a process dies:
 
-1. A writes what it hands over durably before it commits the frontier in which the page that led there is
-   done. If A dies in between, it finds and writes it again: B, which sees every address once, passes over it.
-   So A need not remember for ever.
-2. B keeps, in its frontier and so in the same commit as the addresses themselves, how far it has read.
-3. A process with nothing to do says so, with how much it has written and read. When all say so, and all that
-   was written was read, the harvest is over; an old word cannot deceive, because whoever reads anew has a
-   higher number.
+1. A writes what it hands over durably before it commits the frontier in which the page with the link is
+   finished. If A dies in between, it finds and writes the link again; B, which queues every URL once, ignores
+   it. So A need not remember what it handed over.
+2. B remembers in its frontier how far it has read, in the same commit as the URLs themselves.
+3. A process with nothing to do reports so, with how much it has written and read. When all have reported that
+   and everything written was read, the harvest is over. Stale reports are harmless: a process that reads more
+   has a higher number.
 """
 
 import json
@@ -26,80 +27,74 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from json.encoder import encode_basestring as _quoted
 from pathlib import Path
 from typing import Any, Protocol
 
-from webdepot.container.writer import fsync_folder
+from webdepot import durable
 from webdepot.model import Candidate, Hop
 from webdepot.ports import Frontier
 from webdepot.url import Url, host_of
 
 MOST_REMEMBERED = 100_000
-"""Hosts whose owners are known without asking."""
+"""Hosts whose owners are held in memory."""
 _OWNERS = "owners.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
-    """What a process says of itself."""
+class PeerReport:
+    """What a process reports about itself."""
 
     idle: bool
     written_bytes: int
-    """By it, for all others, durably."""
+    """What it has written for all others, durably."""
     read_bytes: int
-    """By it, of all others."""
+    """What it has read from all others."""
 
 
-class Line(Protocol):
-    """The wire to whoever watches over all processes."""
+class PeerLine(Protocol):
+    """The connection to the process that leads the others."""
 
-    def say(self, word: Word) -> None: ...
+    def report(self, report: PeerReport) -> None: ...
 
     def is_over(self) -> bool:
-        """Whether all have nothing to do."""
+        """Whether no process has anything to do."""
 
 
 class Owners:
-    """Which process has which host."""
+    """Which process owns which host."""
 
     def __init__(self, count: int, dealt: Mapping[str, int] | None = None) -> None:
-        """`dealt` are hosts that somebody has shared out."""
+        """`dealt` are the hosts of the seeds."""
         self._count = count
         self._dealt = dict(dealt or {})
-        self._lately: dict[str, int] = {}
+        self._recent: dict[str, int] = {}
 
     def of(self, url: str) -> int:
-        """The process that has the host of an address."""
+        """The process that owns the host of a URL."""
         host = host_of(url)
-        owner = self._lately.get(host)
+        owner = self._recent.get(host)
         if owner is None:
-            if len(self._lately) >= MOST_REMEMBERED:
-                self._lately.clear()
+            if len(self._recent) >= MOST_REMEMBERED:
+                self._recent.clear()
             name = _name(host)
             by_hash = int.from_bytes(blake2b(name.encode(), digest_size=4).digest(), "big") % self._count
-            owner = self._lately[host] = self._dealt.get(name, by_hash)
+            owner = self._recent[host] = self._dealt.get(name, by_hash)
         return owner
 
     def is_dealt(self, url: str) -> bool:
-        """Whether it is of a host that somebody has shared out."""
+        """Whether its host is the host of a seed."""
         return _name(host_of(url)) in self._dealt
 
 
 def deal_out(folder: Path, seeds: Iterable[str], count: int) -> None:
-    """Share out the hosts of the seeds among so many processes, durably, before the first of them begins."""
+    """Deal out the hosts of the seeds to the processes, durably, before the first of them begins."""
     names = dict.fromkeys(_name(host_of(seed)) for seed in seeds)
-    new = folder / f".{_OWNERS}.new"
-    with new.open("w", encoding="utf-8") as file:
-        json.dump({name: number % count for number, name in enumerate(names)}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(folder / _OWNERS)
-    fsync_folder(folder)
+    dealt = {name: number % count for number, name in enumerate(names)}
+    durable.write_whole(folder / _OWNERS, json.dumps(dealt).encode())
 
 
 def owners(folder: Path, count: int) -> Owners:
-    """As they were dealt out; a harvest begun before that was done goes by hashes alone."""
+    """The owners as they were dealt out; without the file, by hashes alone."""
     try:
         return Owners(count, json.loads((folder / _OWNERS).read_text(encoding="utf-8")))
     except FileNotFoundError:
@@ -110,18 +105,21 @@ def _name(host: str) -> str:
     return host.partition(":")[0].removeprefix("www.")
 
 
-def is_over(words: Iterable[Word | None]) -> bool:
-    """Whether nothing is left to do, by the last word of each."""
-    said = list(words)
-    if any(word is None or not word.idle for word in said):
-        return False
-    return sum(word.written_bytes for word in said if word) == sum(word.read_bytes for word in said if word)
+def is_over(reports: Iterable[PeerReport | None]) -> bool:
+    """Whether nothing is left to do, by the last report of each process."""
+    written_bytes = read_bytes = 0
+    for report in reports:
+        if report is None or not report.idle:
+            return False
+        written_bytes += report.written_bytes
+        read_bytes += report.read_bytes
+    return written_bytes == read_bytes
 
 
 class Peers:
-    """The others, as one process sees them."""
+    """The other processes, as one process sees them."""
 
-    def __init__(self, folder: Path, number: int, count: int, frontier: Frontier, line: Line) -> None:
+    def __init__(self, folder: Path, number: int, count: int, frontier: Frontier, line: PeerLine) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._number = number
         self._owners = owners(folder, count)
@@ -131,15 +129,15 @@ class Peers:
         self._to = {other: (folder / f"{number}-to-{other}.jsonl").open("ab") for other in self._others}
         self._from = {other: folder / f"{other}-to-{number}.jsonl" for other in self._others}
         self._read = {int(other): at for other, at in json.loads(frontier.recall("peers") or b"{}").items()}
-        self._is_said_idle = False
+        self._is_reported_idle = False
         for other in self._others:
-            _mend(folder / f"{number}-to-{other}.jsonl")
+            _cut_half_line(folder / f"{number}-to-{other}.jsonl")
 
     def is_mine(self, url: str) -> bool:
         return self._owners.of(url) == self._number
 
     def keep_mine(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
-        """Those of our hosts; the others are handed over."""
+        """The candidates of our hosts; the others are handed over."""
         for candidate in candidates:
             owner = self._owners.of(candidate.url)
             if owner == self._number:
@@ -150,7 +148,7 @@ class Peers:
     def keep_unjudged(
         self, links: Iterable[tuple[Url, Hop]], source: Candidate
     ) -> tuple[list[tuple[Url, Hop]], list[Url]]:
-        """Of the links of a page those that are to be judged here, and the others: they are handed over."""
+        """The links of a page that must be judged here, and the URLs that were handed over instead."""
         kept, others = [], []
         for url, hop in links:
             owner = self._owners.of(url)
@@ -162,16 +160,16 @@ class Peers:
         return kept, others
 
     def _hand_over(self, owner: int, url: str, via: str, path: str, outside: int) -> None:
-        # By hand, since json.dumps takes five times as long, for every second page.
-        self._to[owner].write(f"[{_quoted(url)}, {_quoted(via)}, {_quoted(path)}, {outside}]\n".encode())
+        line = json.dumps([url, via, path, outside], ensure_ascii=False)
+        self._to[owner].write(line.encode() + b"\n")
 
     def announce_move(self, target: str, seed: str) -> None:
-        """A seed has moved, and the scope with it: everybody must know."""
+        """Inform all processes that a seed, and the scope with it, has moved."""
         for other in self._others:
             self._to[other].write(json.dumps([target, seed]).encode() + b"\n")
 
     def take(self) -> tuple[list[Candidate], list[tuple[Url, Url]]]:
-        """What was handed over to us since: addresses, and moves of seeds."""
+        """What was handed over to us since the last call: candidates, and moves of seeds."""
         candidates: list[Candidate] = []
         moves: list[tuple[Url, Url]] = []
         for other, path in self._from.items():
@@ -188,23 +186,23 @@ class Peers:
         return candidates, moves
 
     def sync(self) -> None:
-        """Before each commit of the frontier."""
+        """Make everything handed over durable; called before each commit of the frontier."""
         for file in self._to.values():
-            file.flush()
-            os.fsync(file.fileno())
+            durable.sync_file(file)
 
-    def say_idle(self) -> None:
+    def report_idle(self) -> None:
         written = sum(os.fstat(file.fileno()).st_size for file in self._to.values())
-        self._line.say(Word(idle=True, written_bytes=written, read_bytes=sum(self._read.values())))
-        self._is_said_idle = True
+        self._line.report(PeerReport(idle=True, written_bytes=written, read_bytes=sum(self._read.values())))
+        self._is_reported_idle = True
 
-    def say_busy(self) -> None:
-        """Before anything comes of what was read: the word before does not hold any more."""
-        if self._is_said_idle:
-            self._line.say(Word(idle=False, written_bytes=0, read_bytes=0))
-            self._is_said_idle = False
+    def report_busy(self) -> None:
+        """Withdraw the report of being idle, before anything is done with what was read."""
+        if self._is_reported_idle:
+            self._line.report(PeerReport(idle=False, written_bytes=0, read_bytes=0))
+            self._is_reported_idle = False
 
     def is_over(self) -> bool:
+        """Whether no process has anything to do."""
         return self._line.is_over()
 
     def close(self) -> None:
@@ -226,8 +224,8 @@ class Peers:
         yield from json.loads(b"[%s]" % b",".join(new.splitlines()))
 
 
-def _mend(path: Path) -> None:
-    """Half a line at the end: whoever wrote it died. It was not handed over, and will be written again."""
+def _cut_half_line(path: Path) -> None:
+    """Remove half a line at the end: its writer died. It was not handed over and will be written again."""
     with path.open("r+b") as file:
         size = file.seek(0, os.SEEK_END)
         if size:
@@ -235,7 +233,6 @@ def _mend(path: Path) -> None:
             if file.read(1) != b"\n":
                 file.seek(0)
                 whole = file.read().rfind(b"\n") + 1
-                # Nobody has read beyond the last whole line, so it may go.
+                # No process has read beyond the last whole line.
                 file.truncate(whole)
-                file.flush()
-                os.fsync(file.fileno())
+                durable.sync_file(file)

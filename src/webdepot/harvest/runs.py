@@ -1,9 +1,9 @@
-"""Harvests as the database knows them: one row per run, its state only ever moved by `move`, and only as
-`HARVEST` allows.
+"""Harvests in the database: one row per harvest. Only `move` changes the state, and only as `HARVEST` allows.
 
-running ──> finished ──> kept                a harvest that ended by itself, was accepted, and has its package
-   │  ╲        ╰──────> rejected             a reviewer's decision, which can be taken back
-   │   ──> stopped, failed ──> running       by a person, a limit of the machine, or a crash; resumed from its folder
+running ──> finished ──> kept             it ended, was accepted, and has its package
+   │  ╲        ╰──────> rejected          a reviewer's decision, which can be undone
+   │   ──> stopped, failed ──> running    stopped by a person or a full disk, or nothing harvested; resumed
+                                          from its folder
 """
 
 import re
@@ -30,65 +30,66 @@ HARVEST = Machine(
             act="start",
             before=(),
             after=_H.RUNNING,
-            words="By the plan, by a person, or as an import of containers.",
+            words="By the schedule, by a person, or as an import of containers.",
         ),
         Step(
             act="finish",
             before=(_H.RUNNING,),
             after=_H.FINISHED,
-            words="Nothing waits any more, or a limit was reached.",
+            words="The queue is empty, or a limit was reached.",
         ),
         Step(
             act="stop",
             before=(_H.RUNNING, _H.STOPPED),
             after=_H.STOPPED,
-            words="A person stopped it, its window ended, or there was no room; it can go on.",
+            words="A person stopped it, its time window ended, or the disk was full. It can be resumed.",
         ),
-        Step(act="fail", before=(_H.RUNNING,), after=_H.FAILED, words="Nothing came at all."),
+        Step(act="fail", before=(_H.RUNNING,), after=_H.FAILED, words="Nothing could be harvested."),
         Step(
             act="resume",
             before=(_H.RUNNING, _H.STOPPED, _H.FAILED),
             after=_H.RUNNING,
-            words="It goes on from its last checkpoint; a killed one, too.",
+            words="It continues from its last checkpoint, also after its process was killed.",
         ),
         Step(
             act="accept",
             before=(_H.FINISHED,),
             after=_H.KEPT,
-            words="It goes into the depot and becomes public.",
+            words="It is deposited and becomes public.",
         ),
         Step(
             act="reject",
             before=(_H.FINISHED,),
             after=_H.REJECTED,
-            words="A reviewer's decision, with a reason; nothing of it is shown.",
+            words="A reviewer rejects it and gives a reason; it is not shown.",
         ),
         Step(
             act="reopen",
             before=(_H.REJECTED,),
             after=_H.FINISHED,
-            words="The rejection is taken back; it waits for review again.",
+            words="The rejection is undone; it waits for review again.",
         ),
-        Step(act="extend", before=(_H.KEPT,), after=_H.KEPT, words="Its package has a further version."),
+        Step(act="extend", before=(_H.KEPT,), after=_H.KEPT, words="Its package gets another version."),
     ),
     meanings={
-        _H.RUNNING: "a process works on it, or was killed while it did",
+        _H.RUNNING: "a process works on it, or was killed while doing so",
         _H.STOPPED: "it can be resumed",
-        _H.FAILED: "nothing came",
-        _H.FINISHED: "it waits for a reviewer, or for the rules that may accept it",
-        _H.REJECTED: "it is not shown and not kept in the depot; its containers stay in the working folder",
+        _H.FAILED: "nothing could be harvested",
+        _H.FINISHED: "it waits for a reviewer, or for the rules of automatic acceptance",
+        _H.REJECTED: "it is not shown and not in the depot; its containers stay in the working folder",
         _H.KEPT: "it is in the depot",
     },
 )
 
 
 def new_id(now: datetime, host: str) -> HarvestId:
-    """Readable, sortable by time, and unique among all archives that may one day exchange packages."""
+    """A readable id, sortable by time, and unique among archives that exchange packages."""
     slug = re.sub(r"[^a-z0-9]+", "-", host.lower()).strip("-")[:40] or "import"
     return HarvestId(f"{to_timestamp(now)}-{slug}-{secrets.token_hex(3)}")
 
 
 def begin(connection: Connection, harvest: Harvest) -> None:
+    """Add the row of a new harvest."""
     connection.execute(
         insert(harvests).values(
             id=harvest.id,
@@ -115,8 +116,9 @@ def move(
     counts: Mapping[str, int] | None = None,
     ended_at: datetime | None = None,
 ) -> None:
-    """To another state, with the reason in words; what is not given stays, except the reason. Conflict where
-    no row leads there.
+    """Change the state. The reason is always replaced; counts and end stay as they are unless given.
+
+    Conflict if `HARVEST` does not allow the change.
     """
     before = connection.execute(select(harvests.c.state).where(harvests.c.id == harvest)).scalar_one_or_none()
     if before is not None:
@@ -130,6 +132,7 @@ def move(
 
 
 def get(connection: Connection, harvest: str) -> Harvest:
+    """The harvest with this id; NotFound if there is none."""
     row = connection.execute(select(harvests).where(harvests.c.id == harvest)).mappings().one_or_none()
     if row is None:
         raise NotFound(f"There is no harvest {harvest}. List them: webdepot harvest list")
@@ -141,11 +144,12 @@ def exists(connection: Connection, harvest: str) -> bool:
 
 
 def set_settings(connection: Connection, harvest: HarvestId, settings: Mapping[str, object]) -> None:
-    """Other options for the rest of an unfinished harvest."""
+    """Replace the options of an unfinished harvest."""
     connection.execute(update(harvests).where(harvests.c.id == harvest).values(settings=dict(settings)))
 
 
 def latest(connection: Connection, limit: int) -> list[Harvest]:
+    """The newest harvests, newest first."""
     rows = connection.execute(
         select(harvests).order_by(harvests.c.started_at.desc(), harvests.c.id.desc()).limit(limit)
     )
@@ -153,6 +157,7 @@ def latest(connection: Connection, limit: int) -> list[Harvest]:
 
 
 def in_states(connection: Connection, states: Iterable[HarvestState]) -> list[Harvest]:
+    """All harvests in one of these states, oldest first."""
     chosen = (
         select(harvests)
         .where(harvests.c.state.in_([state.value for state in states]))
@@ -175,7 +180,7 @@ def unfinished(connection: Connection, target: TargetId, kind: HarvestKind) -> H
 
 
 def of_target(connection: Connection, target: TargetId, kind: HarvestKind) -> list[Harvest]:
-    """Harvests of a target that came to an end, the newest first."""
+    """The finished and kept harvests of a target, newest first."""
     ended = (HarvestState.FINISHED.value, HarvestState.KEPT.value)
     wanted = (harvests.c.target == target, harvests.c.kind == kind.value, harvests.c.state.in_(ended))
     return [
@@ -187,7 +192,7 @@ def of_target(connection: Connection, target: TargetId, kind: HarvestKind) -> li
 
 
 def patches(connection: Connection) -> list[Harvest]:
-    """Every patch that came to an end, the oldest first."""
+    """All finished and kept patches, oldest first."""
     ended = (HarvestState.FINISHED.value, HarvestState.KEPT.value)
     wanted = (harvests.c.kind == HarvestKind.PATCH.value, harvests.c.state.in_(ended))
     return [
@@ -199,14 +204,14 @@ def patches(connection: Connection) -> list[Harvest]:
 
 
 def newest_of(connection: Connection, target: TargetId) -> Harvest | None:
-    """The latest harvest of a target, whatever became of it; no imports."""
+    """The newest harvest of a target in any state; imports do not count."""
     chosen = select(harvests).where(harvests.c.target == target, harvests.c.kind == HarvestKind.HARVEST.value)
     row = connection.execute(chosen.order_by(harvests.c.started_at.desc()).limit(1)).mappings().one_or_none()
     return _harvest(row) if row else None
 
 
 def of_target_any(connection: Connection, target: TargetId, kind: HarvestKind) -> list[Harvest]:
-    """Harvests of a target in whatever state, the newest first."""
+    """The harvests of a target in any state, newest first."""
     wanted = (harvests.c.target == target, harvests.c.kind == kind.value)
     return [
         _harvest(row)
@@ -217,7 +222,7 @@ def of_target_any(connection: Connection, target: TargetId, kind: HarvestKind) -
 
 
 def oldest_in(connection: Connection, state: HarvestState) -> datetime | None:
-    """When the oldest harvest in a state began."""
+    """When the oldest harvest in a state was started."""
     chosen = (
         select(harvests.c.started_at)
         .where(harvests.c.state == state.value)
@@ -228,8 +233,8 @@ def oldest_in(connection: Connection, state: HarvestState) -> datetime | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListFilter:
-    """What a list of harvests shows. Empty fields take in everything."""
+class HarvestFilter:
+    """Which harvests a list shows. Empty fields do not filter."""
 
     state: HarvestState | None = None
     target: int = 0
@@ -242,34 +247,39 @@ class ListFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class HarvestPage:
+    """One page of a list of harvests."""
+
     rows: Sequence[Harvest]
     has_more: bool
     page: int
 
 
-def listing(connection: Connection, asked: ListFilter) -> Listed:
-    """A page of the list. Whether there is more is known from one row too many: counting a million rows takes
-    longer than showing fifty.
+def list_page(connection: Connection, query: HarvestFilter) -> HarvestPage:
+    """One page of the list. One more row is read to know whether there is a next page: counting a million
+    rows takes longer than showing fifty.
     """
-    kept = harvests.c
+    column = harvests.c
     where = [
-        *([kept.state == asked.state.value] if asked.state else []),
-        *([kept.target == asked.target] if asked.target else []),
-        *([kept.collection == asked.collection] if asked.collection else []),
-        *([kept.kind == asked.kind.value] if asked.kind else []),
-        *([kept.started_at >= asked.since] if asked.since else []),
-        *([kept.started_at < asked.until] if asked.until else []),
+        *([column.state == query.state.value] if query.state else []),
+        *([column.target == query.target] if query.target else []),
+        *([column.collection == query.collection] if query.collection else []),
+        *([column.kind == query.kind.value] if query.kind else []),
+        *([column.started_at >= query.since] if query.since else []),
+        *([column.started_at < query.until] if query.until else []),
     ]
-    order = (kept.started_at, kept.id) if asked.oldest_first else (kept.started_at.desc(), kept.id.desc())
-    page = max(asked.page, 1)
-    numbers = select(kept.id).where(*where).order_by(*order).limit(ROWS + 1).offset((page - 1) * ROWS)
-    found = list(connection.execute(numbers).scalars())
-    rows = connection.execute(select(harvests).where(kept.id.in_(found[:ROWS])).order_by(*order)).mappings()
-    return Listed(rows=[_harvest(row) for row in rows], has_more=len(found) > ROWS, page=page)
+    order = (
+        (column.started_at, column.id) if query.oldest_first else (column.started_at.desc(), column.id.desc())
+    )
+    page = max(query.page, 1)
+    chosen = select(column.id).where(*where).order_by(*order).limit(ROWS + 1).offset((page - 1) * ROWS)
+    ids = list(connection.execute(chosen).scalars())
+    rows = connection.execute(select(harvests).where(column.id.in_(ids[:ROWS])).order_by(*order)).mappings()
+    return HarvestPage(rows=[_harvest(row) for row in rows], has_more=len(ids) > ROWS, page=page)
 
 
 def collections(connection: Connection) -> Sequence[str]:
+    """The names of all collections that have a harvest."""
     return list(
         connection.execute(select(harvests.c.collection).distinct().order_by(harvests.c.collection)).scalars()
     )

@@ -1,7 +1,7 @@
-"""What became of each seed, followed along its redirects, so that a crawl that brought nothing can say why.
+"""What became of each seed, along its redirects, so that a crawl that harvested nothing can say why.
 
-A seed that redirects within its registrable domain (to https, to `www.`, to another host of the owner) takes
-the scope with it; one that leaves the domain is noted and not followed.
+If a seed redirects within its registrable domain (to https, to `www.`, to another host of the owner), the
+scope moves with it. A redirect out of the domain is noted and not followed.
 """
 
 import json
@@ -15,8 +15,10 @@ from webdepot.url import Url
 
 
 class SeedBook:
+    """The outcome of each seed, and where seeds have moved."""
+
     def __init__(self, seeds: Iterable[Url], stored: bytes | None) -> None:
-        """`stored` is what an earlier run of the same harvest kept."""
+        """`stored` is what `to_json` returned in an earlier run of the same harvest."""
         values = json.loads(stored or b"{}")
         self._outcomes: dict[Url, SeedOutcome] = {}
         for outcome in values.get("seeds", []):
@@ -26,9 +28,9 @@ class SeedBook:
             self._outcomes.setdefault(seed, SeedOutcome(seed=seed))
         self._moved: dict[Url, Url] = values.get("moved", {})
         self.shut_out: list[str] = values.get("shut_out", [])
-        """Hosts whose robots.txt shuts everybody out."""
+        """Hosts whose robots.txt forbids everything."""
         self.changed = True
-        """Since it was last written by `to_json`."""
+        """Whether anything has changed since the last `to_json`."""
 
     def to_json(self) -> bytes:
         self.changed = False
@@ -41,11 +43,11 @@ class SeedBook:
 
     @property
     def addresses(self) -> list[Url]:
-        """The seeds and where they have moved to: what the scope is built from."""
+        """The seeds and where they have moved: the scope is built from these."""
         return [*self._outcomes, *self._moved]
 
     def note(self, visit: Visit) -> None:
-        """An answer or a failure of a seed, or of what it redirected to."""
+        """Note an answer or a failure, if it is of a seed or of a URL to which a seed redirected."""
         seed = self._seed_of(visit.candidate)
         if seed is not None:
             self._set(
@@ -64,9 +66,7 @@ class SeedBook:
             self._set(replace(self._outcomes[seed], failure=failure, detail=reason))
 
     def follow(self, target: Candidate) -> bool:
-        """A redirect of a seed that the scope does not take: whether the seed, and the scope with it, moves
-        there.
-        """
+        """Whether a seed, and the scope with it, moves to the target of a redirect outside the scope."""
         seed = self._owner(target.via)
         if seed is None:
             return False
@@ -78,7 +78,7 @@ class SeedBook:
         return True
 
     def adopt_move(self, target: Url, via: Url) -> None:
-        """Another process of this harvest followed a seed, or what it had moved to, there."""
+        """Note a move of a seed that another process of this harvest followed."""
         seed = self._owner(via)
         if seed is not None:
             self._moved[target] = seed
@@ -90,12 +90,12 @@ class SeedBook:
             self.changed = True
 
     def _seed_of(self, candidate: Candidate) -> Url | None:
-        """The seed from which redirects alone led to this one."""
+        """The seed from which only redirects led to this candidate."""
         if not scope.is_seed_way(candidate.path):
             return None
         seed = self._owner(candidate.url) or self._owner(candidate.via)
         if seed is not None and candidate.url not in self._outcomes:
-            self._moved[candidate.url] = seed  # within the scope; the next redirect is found by it
+            self._moved[candidate.url] = seed  # within the scope; needed to recognise the next redirect
         return seed
 
     def _owner(self, url: Url | None) -> Url | None:

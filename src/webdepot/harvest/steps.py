@@ -1,472 +1,313 @@
-"""The way of one candidate, from the frontier's hand to its last log line, and all that decides about it.
+"""The path of one candidate, from the moment the frontier hands it out to its last log line.
 
-1. robots.txt of its host is known, or asked now (kept and logged like a page); the candidate goes back until
-   the pause is over.
-2. robots.txt forbids it: logged, done.
-3. It is fetched. A passing failure (no connection, time-out, 429, 5xx) sends it back with a growing distance,
-   at most so many times. A page that is to be opened in the browser is opened (`page_opener`).
-4. The answer is kept (`keeper.keep`), then read for links; each link passes the scope rules and goes to the
-   frontier (`intake`).
-5. What was found is noted (`keeper.annotate`), the line is logged, the host rests.
+1. If the robots.txt of its host is not known, it is fetched first (kept and logged like a page), and the
+   candidate goes back to the frontier until the pause is over.
+2. If robots.txt forbids it, that is logged and the candidate is finished.
+3. It is fetched. After a temporary failure (no connection, timeout, 429, 5xx) it goes back with a growing
+   delay, until its tries are used up. A page that must be opened in the browser is opened (`page_opener`).
+4. The answer is kept (`keeper.keep`) and its links are extracted; those that the scope rules accept are added
+   to the frontier (`intake`).
+5. The answer is written with its links (`keeper.write`), the line is logged, and the host rests.
 
 Steps 4 and 5 are done for all answers that have arrived meanwhile (`settle`), one step after the other: the
-processor runs the same code over many pages, which takes two thirds of the time that page after page would.
-There is no `await` in them, so a checkpoint (`crawl`) always sees them done or not begun.
+same code runs over many pages, which takes two thirds of the time of page after page. There is no `await` in
+them, so a checkpoint (`crawl`) sees an answer settled or not begun.
 """
 
-import json
 import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
-from webdepot.container.http import HttpHead, parse_head
+from webdepot.container.http import parse_head
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.page_opener import PageOpener
+from webdepot.harvest.crawl_state import CrawlState
 from webdepot.harvest.frontier import origin_of
-from webdepot.harvest.host_book import HostBook
-from webdepot.harvest.intake import Intake
-from webdepot.harvest.judge import Judge
-from webdepot.harvest.kept import Arrived, Keeper, Kept, Totals
-from webdepot.harvest.links import extract as links
+from webdepot.harvest.kept import Arrived, Kept, is_temporary, mime_of
+from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
-from webdepot.harvest.peers import Peers
-from webdepot.harvest.politeness import pauses, robots
-from webdepot.harvest.politeness.robots_desk import RobotsAnswer, RobotsDesk
-from webdepot.harvest.politeness.servers import SharedServers
-from webdepot.harvest.politeness.turns import Turns
-from webdepot.harvest.report.log import CrawlLog, of_refusal, of_unkept, of_visit
-from webdepot.harvest.report.result import CrawlSettings, HostSettings, RobotsPolicy
+from webdepot.harvest.politeness import pauses
+from webdepot.harvest.politeness.robots import Robots
+from webdepot.harvest.prerequisites import MISSING, Prerequisites
+from webdepot.harvest.report.log import of_unkept, of_visit
+from webdepot.harvest.report.result import RobotsPolicy
 from webdepot.harvest.scope import host_rules
-from webdepot.harvest.scope.missing_pages import MissingPages
-from webdepot.harvest.seed_book import SeedBook
-from webdepot.model import Candidate, Failure, Hop, Visit
-from webdepot.ports import Fetcher, Frontier
-from webdepot.times import Clock
-from webdepot.url import Url, find_canonical, host_of
+from webdepot.model import Candidate, Failure, Verdict, Visit
+from webdepot.url import host_of
 
-MISSING = "soft404"
-"""The annotation in the log."""
-
-_PASSING = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT, Failure.DISCONNECT})
 _NEVER_ASKED = frozenset({Failure.DNS, Failure.CONNECT})
-"""Failures of which the server knows nothing: such an address is not given up."""
-_NOT_THERE = frozenset({404, 410})
-_IGNORE = RobotsPolicy.IGNORE
+"""Failures that the server did not notice: such a URL is not given up."""
 _OF_HOST = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT})
-"""Failures that speak for the whole host."""
+"""Failures that concern the whole host."""
+_NOT_FOUND = frozenset({404, 410})
+_LOGGED_DIRECTIVES = frozenset({"nofollow", "noarchive", "noindex"})
+"""Robots directives of a page that are repeated in the log."""
 
 
 class Steps:
-    """What all candidates of a crawl go through. One event loop; `is_dirty` is the crawl's to reset."""
+    """What every candidate of a crawl passes through. One event loop."""
 
-    def __init__(
-        self,
-        settings: CrawlSettings,
-        *,
-        frontier: Frontier,
-        fetcher: Fetcher,
-        keeper: Keeper,
-        log: CrawlLog,
-        clock: Clock,
-        shared: SharedServers | None,
-        peers: Peers | None,
-        browser: Browser | None = None,
-    ) -> None:
-        self.settings = settings
-        self.frontier = frontier
-        self.keeper = keeper
-        self.log = log
-        self.clock = clock
-        self.peers = peers
-        self.totals = Totals(**json.loads(frontier.recall("totals") or b"{}"))
-        self.seeds = SeedBook(settings.seeds, frontier.recall("seeds"))
-        self.hosts = HostBook(frontier)
-        self.judge = Judge(
-            settings, self.hosts, lambda: (self.totals.fetched, self.totals.bytes), frontier.recall("judge")
-        )
-        self.intake = Intake(
-            settings, frontier=frontier, judge=self.judge, seeds=self.seeds, log=log, clock=clock, peers=peers
-        )
-        self.turns = Turns(fetcher, settings.manners, shared=shared, bytes_per_s=settings.bytes_per_s)
-        self.robots = RobotsDesk(self.turns, frontier, clock, robots.product_token(settings.user_agent))
-        self.missing = MissingPages(self.turns, frontier)
-        self.nameless_since_s: dict[str, float] = {}
-        self.is_dirty = True
-        """Something was decided since the last checkpoint."""
-        self.host = ""
-        """Of the newest answer."""
-        self.arrived: list[Arrived] = []
-        self.is_paused = False
-        """Nothing is to be asked now; the crawl itself hands out nothing."""
-        self.opener = PageOpener(self, browser) if browser is not None else None
-
-    def follow(self, settings: CrawlSettings) -> None:
-        """Go by these settings from now on."""
-        self.settings = settings
-        self.turns.manners, self.turns.bytes_per_s = settings.manners, settings.bytes_per_s
-        self.intake.follow(settings)
-
-    def hear_peers(self) -> None:
-        """Take in what other processes found on our hosts."""
-        if self.intake.hear_peers():
-            self.is_dirty = True
-
-    def save(self, elapsed_s: float) -> Mapping[str, int]:
-        """Put everything known with the frontier and make containers and log durable: what a checkpoint then
-        commits.
-        """
-        remember = self.frontier.remember
-        remember("totals", json.dumps(asdict(self.totals) | {"elapsed_s": elapsed_s}).encode())
-        self.hosts.save()
-        remember("judge", self.judge.to_json())
-        if self.seeds.changed:
-            remember("seeds", self.seeds.to_json())
-        if self.peers is not None:
-            self.peers.sync()
-        return {**self.keeper.checkpoint(), **self.log.sync()}
+    def __init__(self, state: CrawlState, browser: Browser | None) -> None:
+        self._state = state
+        self._prerequisites = Prerequisites(state)
+        self._opener = PageOpener(state, self._prerequisites, browser) if browser is not None else None
+        self._dns_failing_since_s: dict[str, float] = {}
+        """By origin."""
 
     # --- one candidate ---
 
     async def visit(self, candidate: Candidate) -> None:
-        origin, host = origin_of(candidate.url), self.settings.of_host(host_of(candidate.url))
-        if (self.opener is not None and self.opener.has(candidate.url)) or self._is_over_limit(
-            candidate, host
-        ):
-            self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
+        """Fetch a candidate that the frontier handed out, or send it back, or finish it."""
+        state, origin = self._state, origin_of(candidate.url)
+        host = state.settings.of_host(host_of(candidate.url))
+        if (self._opener is not None and self._opener.has(candidate.url)) or self._is_over_limit(candidate):
+            self._finish(candidate, origin)
             return
-        asked_by = self.judge.before_asking(candidate)
-        if asked_by.rule == host_rules.UNDECIDED and self.settings.host_rules is not None:
-            # Nobody knows yet whose host it is; no worker waits for that.
-            due_s = time.monotonic() + host_rules.wait_s(self.settings.host_rules)
-            self.frontier.retry(candidate, host_free_at_s=due_s, counted=False)
+        asked_by = state.judge.before_asking(candidate)
+        if asked_by.rule == host_rules.UNDECIDED and state.settings.host_rules is not None:
+            # Which organisation owns the host is being found out; no worker waits for that.
+            due_s = time.monotonic() + host_rules.wait_s(state.settings.host_rules)
+            self._put_back(candidate, due_s)
             return
         if not asked_by:
-            self._refuse(candidate, Failure.SCOPE, asked_by.reason, rule=asked_by.rule)
-            self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
+            state.refuse(candidate, Failure.SCOPE, asked_by.reason, rule=asked_by.rule)
+            self._finish(candidate, origin)
             return
-        come_again_s = await self.turns.wait_until_s(origin)
-        if come_again_s is not None:  # another host of the same server has its turn
-            self.frontier.retry(candidate, host_free_at_s=come_again_s, counted=False)
+        busy_until_s = await state.turns.wait_until_s(origin)
+        if busy_until_s is not None:  # another host at the same server address has its turn
+            self._put_back(candidate, busy_until_s)
             return
-        obeys = (host.robots or self.settings.robots) is not _IGNORE
-        known = self.robots.find(origin)
-        if known is None:
-            await self._ask_robots(candidate, origin, obeys=obeys)
+        obeys = (host.robots or state.settings.robots) is not RobotsPolicy.IGNORE
+        robots = await self._find_robots(candidate, origin, obeys=obeys)
+        if robots is None:
             return
-        if candidate.url == f"{origin}/robots.txt":
-            self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
-            return
-        allowed = self.judge.of_robots(known, candidate)
+        allowed = state.judge.of_robots(robots, candidate)
         if not allowed:
-            self._refuse(candidate, known.failure or Failure.ROBOTS, allowed.reason)
-            if known.failure in _NEVER_ASKED and not known.permanent:
-                self.frontier.retry(candidate, host_free_at_s=math.inf, counted=False)
-            else:
-                self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
+            self._refuse_by_robots(candidate, origin, robots, allowed.reason)
             return
-        if self.missing.must_ask(candidate, origin):
-            await self._ask_for_missing(candidate, origin, known, obeys=obeys)
+        if state.missing.must_ask(candidate, origin):
+            await self._prerequisites.probe_missing(candidate, origin, robots, obeys=obeys)
+            self._put_back(candidate, state.turns.free_at_s(origin))
             return
         if allowed.rule != "robots":  # not obeyed: the log says so, and which line it was
             asked_by = replace(
                 asked_by, rule=allowed.rule, reason=f"{allowed.reason} ({asked_by.rule}: {asked_by.reason})"
             )
-        visit = await self.turns.ask(
-            candidate, crawl_delay_s=known.crawl_delay_s if obeys else None, manners=host.manners
+        visit = await state.turns.ask(
+            candidate, crawl_delay_s=robots.crawl_delay_s if obeys else None, manners=host.manners
         )
         try:
-            if self._tried_again(candidate, visit, origin):
+            if self._retry_if_temporary(candidate, visit, origin):
                 visit.body.close()
             else:
-                found = await self.looked_up(visit) if self.settings.look_up is not None else None
-                answer = Arrived(visit=visit, origin=origin, asked_by=asked_by, found=found)
-                opened = await self.opener.open(visit, answer.found) if self.opener is not None else None
-                if opened is not None:
-                    answer.found, answer.attached, answer.note = opened.found, opened.attached, opened.note
-                self.arrived.append(answer)
+                state.arrived.append(await self._receive(visit, origin, asked_by))
         except BaseException:
             visit.body.close()
             raise
 
-    def _is_over_limit(self, candidate: Candidate, host: HostSettings) -> bool:
-        """Refuse what goes beyond the limits of its host."""
-        if not host.limit_pages and not host.limit_bytes:  # as for nearly all
-            return False
-        reached = self.limit_reached(candidate, host)
+    async def _find_robots(self, candidate: Candidate, origin: str, *, obeys: bool) -> Robots | None:
+        """The robots.txt of the candidate's host. None if it is not known: then it is fetched now, and the
+        candidate goes back until the host is free again. None, too, if the candidate is the robots.txt
+        itself.
+        """
+        known = self._state.robots.find(origin)
+        if known is None:
+            learned = await self._prerequisites.learn_robots(
+                candidate,
+                origin,
+                obeys=obeys,
+                is_put_off=lambda visit: self._retry_if_temporary(candidate, visit, origin),
+            )
+            if learned is not None:
+                self._put_back(candidate, self._state.turns.free_at_s(origin))
+            return None
+        if candidate.url == f"{origin}/robots.txt":
+            self._finish(candidate, origin)
+            return None
+        return known
+
+    def _refuse_by_robots(self, candidate: Candidate, origin: str, robots: Robots, reason: str) -> None:
+        self._state.refuse(candidate, robots.failure or Failure.ROBOTS, reason)
+        if robots.failure in _NEVER_ASKED and not robots.permanent:
+            self._put_back(candidate, math.inf)
+        else:
+            self._finish(candidate, origin)
+
+    async def _receive(self, visit: Visit, origin: str, asked_by: Verdict) -> Arrived:
+        """The answer, after its page was opened in the browser if need be."""
+        answer = Arrived(
+            visit=visit, origin=origin, asked_by=asked_by, extracted=await self._state.look_up_links(visit)
+        )
+        opened = await self._opener.open(visit, answer.extracted) if self._opener is not None else None
+        if opened is not None:
+            answer.extracted, answer.attached, answer.note = opened.extracted, opened.attached, opened.note
+        return answer
+
+    def _finish(self, candidate: Candidate, origin: str) -> None:
+        self._state.frontier.finish(candidate, host_free_at_s=self._state.turns.free_at_s(origin))
+
+    def _put_back(self, candidate: Candidate, host_free_at_s: float) -> None:
+        """Send a candidate back to the frontier without counting a try."""
+        self._state.frontier.retry(candidate, host_free_at_s=host_free_at_s, counted=False)
+
+    def _is_over_limit(self, candidate: Candidate) -> bool:
+        """Refuse a candidate whose host has reached a limit."""
+        reached = self._state.find_host_limit(candidate.url)
         if reached:
-            self._refuse(
-                candidate, Failure.LIMIT, f"the limit of {reached} of its host is reached", rule="host limit"
+            self._state.refuse(
+                candidate, Failure.LIMIT, f"its host has reached the limit of {reached}", rule="host limit"
             )
         return bool(reached)
 
-    def limit_reached(self, candidate: Candidate, host: HostSettings) -> str:
-        """The limit of its host that is reached, in words; empty for none."""
-        counts = self.hosts.of(host_of(candidate.url))
-        if host.limit_pages and counts.fetched >= host.limit_pages:
-            return f"{host.limit_pages} pages"
-        return f"{host.limit_bytes} bytes" if host.limit_bytes and counts.bytes >= host.limit_bytes else ""
-
-    def _tried_again(self, candidate: Candidate, visit: Visit, origin: str) -> bool:
-        """Send a passing failure back to the frontier; False when this was the last try, or no such failure."""
-        manners = self.settings.manners
-        if not _is_passing(visit):
+    def _retry_if_temporary(self, candidate: Candidate, visit: Visit, origin: str) -> bool:
+        """Send a candidate back after a temporary failure; False if the failure is final or there is none."""
+        state, manners = self._state, self._state.settings.manners
+        if not is_temporary(visit):
             return False
         if candidate.tries + 1 >= manners.tries:
-            return self._is_waited_for(candidate, visit, origin)
-        distance_s = pauses.after_failure(candidate.tries + 1, manners)
+            return self._retry_dns(candidate, visit, origin)
+        delay_s = pauses.after_failure(candidate.tries + 1, manners)
         of_host = visit.failure in _OF_HOST
         if visit.status in pauses.BUSY:
-            asked_s = pauses.retry_after(parse_head(visit.head).get("retry-after"), self.clock(), manners)
-            distance_s, of_host = (distance_s if asked_s is None else asked_s), True
-        not_before_s = time.monotonic() + distance_s
-        free_at_s = self.turns.hold(origin, not_before_s) if of_host else self.turns.free_at_s(origin)
-        self.frontier.retry(candidate, host_free_at_s=free_at_s, not_before_s=not_before_s)
-        self.is_dirty = True
+            asked_s = pauses.retry_after(parse_head(visit.head).get("retry-after"), state.clock(), manners)
+            delay_s, of_host = (delay_s if asked_s is None else asked_s), True
+        not_before_s = time.monotonic() + delay_s
+        free_at_s = state.turns.hold(origin, not_before_s) if of_host else state.turns.free_at_s(origin)
+        state.frontier.retry(candidate, host_free_at_s=free_at_s, not_before_s=not_before_s)
+        state.is_dirty = True
         return True
 
-    def _is_waited_for(self, candidate: Candidate, visit: Visit, origin: str) -> bool:
-        """Names that cannot be looked up are mostly our own trouble: no server was asked, and they are tried
-        on for some time.
+    def _retry_dns(self, candidate: Candidate, visit: Visit, origin: str) -> bool:
+        """Retry DNS failures for some time after the last try: mostly our own network is at fault, and no
+        server was asked.
         """
-        now_s, manners = time.monotonic(), self.settings.manners
+        state, manners, now_s = self._state, self._state.settings.manners, time.monotonic()
         if (
             visit.failure is not Failure.DNS
-            or now_s - self.nameless_since_s.setdefault(origin, now_s) >= manners.dns_patience_s
+            or now_s - self._dns_failing_since_s.setdefault(origin, now_s) >= manners.dns_patience_s
         ):
             return False
-        until_s = self.turns.hold(origin, now_s + pauses.after_failure(manners.tries, manners))
-        self.frontier.retry(candidate, host_free_at_s=until_s, not_before_s=until_s, counted=False)
+        until_s = state.turns.hold(origin, now_s + pauses.after_failure(manners.tries, manners))
+        state.frontier.retry(candidate, host_free_at_s=until_s, not_before_s=until_s, counted=False)
         return True
 
-    async def looked_up(self, visit: Visit) -> Extracted | None:
-        """The links of an answer, when a rule must first learn about their hosts (`CrawlSettings.look_up`)."""
-        if self.settings.look_up is None or visit.failure is not None:
-            return None
-        found = links.extract(visit.candidate.url, parse_head(visit.head), visit.body, self.settings.links)
-        await self.settings.look_up({host_of(url) for url, _ in found.links})
-        return found
+    # --- answers ---
 
     def settle(self, most: int | None = None) -> None:
-        """The lives of candidates whose answers have arrived end here: kept and read, or logged as failed."""
-        arrived, self.arrived = self.arrived[:most], self.arrived[most:] if most is not None else []
+        """Keep, read and log the answers that have arrived, at most `most` of them; log final failures."""
+        state = self._state
+        arrived = state.arrived[:most]
+        del state.arrived[:most]
         if not arrived:
             return
-        self.is_dirty = True
+        state.is_dirty = True
         try:
             wanted = [answer for answer in arrived if self._is_wanted(answer)]
             for answer in wanted:
-                answer.kept = self.keeper.keep(answer.visit)
-            found = [answer.found or self._links_of(answer) for answer in wanted]
-            found = [
-                _of_missing(links) if self.missing.is_one(answer.visit) else links
-                for answer, links in zip(wanted, found)
-            ]
-            for answer, extracted in zip(wanted, found):
-                self.intake.take_in(answer.visit.candidate, extracted)
-            for answer, extracted in zip(wanted, found):
-                if answer.attached:
-                    self.keeper.attach(answer.visit, answer.attached)
-                self.keeper.annotate(answer.visit, extracted.links)
-            for answer, extracted in zip(wanted, found):
-                self._note(answer, extracted)
+                answer.kept = state.keeper.keep(answer.visit)
+            extracted = [self._links_of(answer) for answer in wanted]
+            for answer, links in zip(wanted, extracted):
+                state.intake.take_in(answer.visit.candidate, links)
+            for answer, links in zip(wanted, extracted):
+                state.keeper.write(answer.visit, answer.kept, outlinks=links.links, attached=answer.attached)
+            for answer, links in zip(wanted, extracted):
+                self._note(answer, links)
         finally:
             for answer in arrived:
                 answer.visit.body.close()
 
-    def _links_of(self, answer: Arrived) -> Extracted:
-        return links.extract(answer.visit.candidate.url, answer.head, answer.visit.body, self.settings.links)
-
     def discard(self) -> None:
-        """Let go of what has arrived; the frontier has it waiting again when it is opened next."""
-        for answer in self.arrived:
+        """Drop the answers that have arrived; the frontier queues them again when it is next opened."""
+        for answer in self._state.arrived:
             answer.visit.body.close()
-        self.arrived = []
+        self._state.arrived.clear()
+
+    def _links_of(self, answer: Arrived) -> Extracted:
+        visit = answer.visit
+        extracted = answer.extracted or extract.extract(
+            visit.candidate.url, answer.head, visit.body, self._state.settings.links
+        )
+        return _without_links(extracted) if self._state.missing.is_one(visit) else extracted
 
     def _is_wanted(self, answer: Arrived) -> bool:
-        """Whether there is an answer, and one that is kept; anything else is logged and done with here."""
-        visit, candidate = answer.visit, answer.visit.candidate
-        self.seeds.note(visit)
-        free_at_s = self.turns.free_at_s(answer.origin)
+        """Whether there is an answer that must be kept; all others are logged and finished here."""
+        state, visit, candidate = self._state, answer.visit, answer.visit.candidate
+        state.seeds.note(visit)
         if visit.failure is not None:
-            self.host = host_of(candidate.url)
-            self.log.write(of_visit(visit, verdict=answer.asked_by))
-            self.totals.errors += 1
-            self.hosts.to_change(self.host).errors += 1
-            # A host that let all tries of one address fail is left alone; what waits, waits for the next run.
-            is_dead = visit.failure in _OF_HOST and not visit.permanent
-            if is_dead and visit.failure in _NEVER_ASKED:
-                self.frontier.retry(candidate, host_free_at_s=math.inf, counted=False)
-            else:
-                self.frontier.finish(candidate, host_free_at_s=math.inf if is_dead else free_at_s)
+            self._note_failure(answer, visit.failure)
             return False
         answer.head = parse_head(visit.head)
-        answer.mime = _mime(answer.head)
-        wanted = self.judge.of_answer(candidate, answer.mime)
+        answer.mime = mime_of(answer.head)
+        wanted = state.judge.of_answer(candidate, answer.mime)
         if not wanted:
-            self.judge.refused(wanted)
-            self.log.write(of_unkept(visit, wanted, mime=answer.mime))
+            state.judge.count_refusal(wanted)
+            state.log.write(of_unkept(visit, wanted, mime=answer.mime))
             if not answer.is_part:
-                self.frontier.finish(candidate, host_free_at_s=free_at_s)
+                self._finish(candidate, answer.origin)
         return bool(wanted)
 
-    def _note(self, answer: Arrived, found: Extracted) -> None:
-        """Count and log what was kept, and let its host go on."""
-        visit, candidate, kept = answer.visit, answer.visit.candidate, answer.kept
+    def _note_failure(self, answer: Arrived, failure: Failure) -> None:
+        """Count and log a final failure. A host that failed all tries of one URL is left alone; its queue is
+        kept for the next run.
+        """
+        state, visit = self._state, answer.visit
+        state.latest_host = host_of(visit.candidate.url)
+        state.log.write(of_visit(visit, verdict=answer.asked_by))
+        state.totals.errors += 1
+        state.hosts.to_change(state.latest_host).errors += 1
+        is_dead = failure in _OF_HOST and not visit.permanent
+        if is_dead and failure in _NEVER_ASKED:
+            self._put_back(visit.candidate, math.inf)
+        elif is_dead:
+            state.frontier.finish(visit.candidate, host_free_at_s=math.inf)
+        else:
+            self._finish(visit.candidate, answer.origin)
+
+    def _note(self, answer: Arrived, extracted: Extracted) -> None:
+        """Count and log an answer that was kept, and free its host."""
+        state, visit, candidate, kept = self._state, answer.visit, answer.visit.candidate, answer.kept
         self._count(visit, kept)
         if kept.repeated and visit.status < 300:
-            self.missing.note_same(candidate.url)
-        self.judge.learn(
-            candidate, 404 if found.note.endswith(MISSING) else visit.status, lambda: _body_of(visit)
+            state.missing.note_same(candidate.url)
+        state.judge.learn(
+            candidate, 404 if extracted.note.endswith(MISSING) else visit.status, lambda: _body_of(visit)
         )
-        note = ",".join(filter(None, (found.note, answer.note))) if answer.note else found.note
-        if found.directives:
-            note = ",".join(
-                filter(None, (note, *(f"says:{word}" for word in sorted(found.directives & _TOLD))))
-            )
-        self.log.write(
+        directives = (f"says:{name}" for name in sorted(extracted.directives & _LOGGED_DIRECTIVES))
+        state.log.write(
             of_visit(
                 visit,
                 verdict=answer.asked_by,
                 mime=answer.mime,
                 digest=kept.digest,
                 duplicate=kept.duplicate,
-                note=note,
+                note=",".join(filter(None, (extracted.note, answer.note, *directives))),
             )
         )
-        if answer.attached:
-            self.totals.screenshots += sum(each.mime.startswith("image/") for each in answer.attached)
+        state.totals.screenshots += sum(each.mime.startswith("image/") for each in answer.attached)
         if not answer.is_part:
-            self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(answer.origin))
+            self._finish(candidate, answer.origin)
 
     def _count(self, visit: Visit, kept: Kept) -> None:
-        totals = self.totals
-        totals.fetched += 1
-        totals.bytes += len(visit.head) + visit.body_bytes
-        totals.duplicates += kept.duplicate
-        totals.errors += visit.status >= 400
-        totals.good += 200 <= visit.status < 300 and visit.body_bytes > 0
-        self.host = host_of(visit.candidate.url)
-        counts = self.hosts.to_change(self.host)
+        state, size_bytes = self._state, len(visit.head) + visit.body_bytes
+        state.totals.fetched += 1
+        state.totals.bytes += size_bytes
+        state.totals.duplicates += kept.duplicate
+        state.totals.errors += visit.status >= 400
+        state.totals.good += 200 <= visit.status < 300 and visit.body_bytes > 0
+        state.latest_host = host_of(visit.candidate.url)
+        counts = state.hosts.to_change(state.latest_host)
         counts.fetched += 1
-        counts.bytes += len(visit.head) + visit.body_bytes
+        counts.bytes += size_bytes
         counts.duplicates += kept.duplicate
         counts.errors += visit.status >= 400
-        counts.not_found += visit.status in _NOT_THERE
-
-    def _refuse(self, candidate: Candidate, failure: Failure, reason: str, *, rule: str = "robots") -> None:
-        """robots.txt forbids it, the host gave no robots.txt at all, or a limit is reached."""
-        self.is_dirty = True
-        self.seeds.note_refusal(candidate, failure, reason)
-        self.totals.robots_refused += failure is Failure.ROBOTS
-        self.totals.errors += failure not in (Failure.ROBOTS, Failure.LIMIT, Failure.SCOPE)
-        self.judge.refusals[rule] += 1
-        self.hosts.to_change(host_of(candidate.url)).refused += 1
-        self.log.write(of_refusal(candidate, failure, rule=rule, reason=reason, at=self.clock()))
-
-    # --- robots.txt ---
-
-    async def _ask_robots(self, candidate: Candidate, origin: str, *, obeys: bool) -> None:
-        """Fetch robots.txt, keep what came, and put the candidate back until the host is free again."""
-        answer = await self.robots.ask(candidate)
-        try:
-            if answer.meaning is None and obeys and self._tried_again(candidate, answer.visits[-1], origin):
-                return
-            self._settle_robots(candidate, origin, answer, obeys=obeys)
-            self.frontier.retry(candidate, host_free_at_s=self.turns.free_at_s(origin), counted=False)
-        finally:
-            for visit in answer.visits:
-                visit.body.close()
-
-    async def learn_robots(self, candidate: Candidate, origin: str, *, obeys: bool) -> robots.Robots | None:
-        """The same for what the frontier did not hand out; None when no robots.txt came, which may be another
-        next time.
-        """
-        answer = await self.robots.ask(candidate)
-        try:
-            if answer.meaning is None and obeys and _is_passing(answer.visits[-1]):
-                return None
-            return self._settle_robots(candidate, origin, answer, obeys=obeys)
-        finally:
-            for visit in answer.visits:
-                visit.body.close()
-
-    def _settle_robots(
-        self, candidate: Candidate, origin: str, answer: RobotsAnswer, *, obeys: bool
-    ) -> robots.Robots:
-        self.is_dirty = True
-        for visit in answer.visits:
-            self._keep_robots(visit)
-        meaning = self.robots.settle(origin, answer)
-        if meaning.shuts_out(origin) and obeys:
-            self.seeds.note_shut_out(host_of(origin))
-        self._add_sitemaps(candidate, origin, meaning.sitemaps)
-        return meaning
-
-    async def _ask_for_missing(
-        self, candidate: Candidate, origin: str, known: robots.Robots, *, obeys: bool
-    ) -> None:
-        """Learn what the host says of pages that are not there (`missing_pages`), and put the candidate back
-        until it is free again.
-        """
-        there_is_none = Candidate(
-            url=self.missing.address(origin), via=candidate.url, path=candidate.path + Hop.SPECULATIVE
-        )
-        if self.judge.of_robots(known, there_is_none):
-            visit = await self.missing.ask(
-                there_is_none, origin, crawl_delay_s=known.crawl_delay_s if obeys else None
-            )
-            with visit.body:
-                self.log.write(of_visit(visit, mime=_mime(parse_head(visit.head)), note=f"{MISSING}Probe"))
-        else:
-            self.missing.spare(origin)
-        self.is_dirty = True
-        self.frontier.retry(candidate, host_free_at_s=self.turns.free_at_s(origin), counted=False)
-
-    def _keep_robots(self, visit: Visit) -> None:
-        if visit.failure is not None:
-            self.log.write(of_visit(visit))
-            return
-        kept = self.keeper.keep(visit)
-        self.keeper.annotate(visit, ())
-        self.log.write(
-            of_visit(visit, mime=_mime(parse_head(visit.head)), digest=kept.digest, duplicate=kept.duplicate)
-        )
-
-    def _add_sitemaps(self, candidate: Candidate, origin: str, lines: Sequence[str]) -> None:
-        """Sitemap lines of hosts that belong to the harvest."""
-        home = Candidate(url=Url(f"{origin}/robots.txt"), via=candidate.via, path=candidate.path)
-        if not self.judge.inside(home):
-            return
-        if self.settings.find_sitemaps and not lines:
-            lines = [f"{origin}/sitemap.xml"]
-        urls = (find_canonical(line, base=home.url) for line in lines[: self.settings.links.links])
-        found = [self.intake.candidate(home, url, Hop.MANIFEST) for url in urls if url is not None]
-        self.intake.add(outlink for outlink in found if self.judge.of_link(outlink))
+        counts.not_found += visit.status in _NOT_FOUND
 
 
-def _of_missing(found: Extracted) -> Extracted:
-    """What the page leads to that a host shows for all that is not there: nowhere."""
-    return replace(found, links=[], note=",".join(filter(None, (found.note, MISSING))))
-
-
-_TOLD = frozenset({"nofollow", "noarchive", "noindex"})
-"""Words of a page about itself that the log repeats."""
-
-
-def _is_passing(visit: Visit) -> bool:
-    """A failure that may be none next time."""
-    return (
-        visit.failure in _PASSING and not visit.permanent
-        if visit.failure
-        else visit.status in pauses.TRANSIENT
-    )
+def _without_links(extracted: Extracted) -> Extracted:
+    """The page that a host shows for everything that does not exist: its links are not followed."""
+    return replace(extracted, links=[], note=",".join(filter(None, (extracted.note, MISSING))))
 
 
 def _body_of(visit: Visit) -> bytes:
     visit.body.seek(0)
     return visit.body.read(1 << 20)
-
-
-def _mime(head: HttpHead) -> str:
-    return (head.get("content-type") or "").partition(";")[0].strip().lower() or "no-type"

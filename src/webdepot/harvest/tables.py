@@ -18,7 +18,7 @@ harvests = Table(
     Column("ended_at", Moment),
     Column("reason", Said, nullable=False),
     Column("counts", JSON, nullable=False),
-    # Lists of a million harvests are read from these, in order, a page at a time.
+    # Lists of a million harvests are read in the order of these, one page at a time.
     Index("ix_harvests_started_at", "started_at", "id"),
     Index("ix_harvests_state_started_at", "state", "started_at", "id"),
     Index("ix_harvests_target_started_at", "target", "started_at", "id"),

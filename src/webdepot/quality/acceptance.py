@@ -1,8 +1,8 @@
-"""May rules accept a harvest without a person? Pure: the verdict of the check, the harvest in figures, the
-last accepted one beside it.
+"""Whether rules may accept a harvest without a person. Pure functions of the verdict of the check, the
+figures of the harvest and those of the last accepted one.
 
-Rules only ever say yes to what is like what a person said yes to before; everything else waits for a person,
-with the reason.
+Rules only accept a harvest that is similar to one that a person accepted before; every other harvest waits
+for a person, with the reason.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from webdepot.reasons import said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class HarvestFigures:
     documents: int
     size_bytes: int
     not_valid: int = 0
@@ -28,9 +28,13 @@ class AcceptanceLimits:
 
 
 def by_rules(
-    checked: Verdict, now: Figures, last: Figures | None, accepted_before: int, limits: AcceptanceLimits
+    checked: Verdict,
+    now: HarvestFigures,
+    last: HarvestFigures | None,
+    accepted_before: int,
+    limits: AcceptanceLimits,
 ) -> Verdict:
-    """ACCEPT within all limits, else PASS with the reason for which a person should look."""
+    """ACCEPT if the harvest is within all limits, otherwise PASS with the reason why a person must decide."""
     if checked.answer is not Answer.ACCEPT:
         return _person(checked.rule, checked.reason)
     if accepted_before < limits.after_accepted:

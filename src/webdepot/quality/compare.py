@@ -1,8 +1,8 @@
-"""A harvest in figures beside the last ones of its target: far smaller, larger, quicker or slower, or of
-other types, is worth a look.
+"""Compare the figures of a harvest with the last harvests of its target. A finding is made if it is much
+smaller, larger, faster or slower, or has a different mix of types.
 
-The median of the last harvests is the measure, so that one odd harvest does not spoil it. Pure functions of
-their arguments.
+It is compared with the median of the last harvests, so that one unusual harvest does not distort the result.
+Pure functions of their arguments.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,16 +13,16 @@ from webdepot.model import Finding
 from webdepot.quality.texts import finding
 
 FACTOR = 2.0
-"""So many times more or less than the median is told."""
+"""A figure more than this many times larger or smaller than the median gives a finding."""
 TYPES_SHARE = 0.25
-"""When so large a share of the documents is of other types than usual, it is told."""
+"""A larger share of documents of unusual types gives a finding."""
 FEWEST_DOCUMENTS = 10
 SHORTEST_S = 60.0
-"""Below these, chance rules."""
+"""Smaller harvests are not compared: their figures vary by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class HarvestMeasures:
     documents: int
     size_bytes: int
     duration_s: float
@@ -30,8 +30,8 @@ class Profile:
     """Documents by media type."""
 
 
-def against(now: Profile, earlier: Sequence[Profile], *, subject: str) -> Iterator[Finding]:
-    """What differs from the median of the earlier harvests; nothing without any."""
+def against(now: HarvestMeasures, earlier: Sequence[HarvestMeasures], *, subject: str) -> Iterator[Finding]:
+    """Findings about what differs from the median of the earlier harvests; none without earlier ones."""
     if not earlier:
         return
     usual = median(each.documents for each in earlier)
@@ -59,11 +59,11 @@ def _compared(code: str, subject: str, now: float, usual: float, count: int) -> 
         )
 
 
-def _types(now: Profile, earlier: Sequence[Profile], subject: str) -> Iterator[Finding]:
-    """Half the sum of differences between two shares is the share that would have to change to make them
-    alike.
+def _types(now: HarvestMeasures, earlier: Sequence[HarvestMeasures], subject: str) -> Iterator[Finding]:
+    """A finding if the mix of types differs: half the sum of the differences between the shares is the share
+    of documents that would have to be of another type to make the mixes equal.
     """
-    # Types are known of what was stored anew. Where most of a site came unchanged, the few new files tell
+    # Types are known only for files that were stored. If most of a site was unchanged, the few new files say
     # nothing about the mix.
     if any(sum(each.types.values()) * 2 < each.documents for each in (now, *earlier)):
         return
@@ -72,12 +72,13 @@ def _types(now: Profile, earlier: Sequence[Profile], subject: str) -> Iterator[F
     differences = {name: _share(now, name) - usual[name] for name in names}
     if sum(map(abs, differences.values())) / 2 > TYPES_SHARE:
         most = sorted(differences.items(), key=lambda each: -abs(each[1]))[:3]
-        words = ", ".join(
+        shares = ", ".join(
             f"{name or 'unknown'} {usual[name]:.0%} → {_share(now, name):.0%}" for name, _ in most
         )
-        yield finding("types-differ", subject=subject, place=f"{len(earlier)} earlier harvests", detail=words)
+        place = f"{len(earlier)} earlier harvests"
+        yield finding("types-differ", subject=subject, place=place, detail=shares)
 
 
-def _share(profile: Profile, name: str) -> float:
-    total = sum(profile.types.values())
-    return profile.types.get(name, 0) / total if total else 0.0
+def _share(measures: HarvestMeasures, name: str) -> float:
+    total = sum(measures.types.values())
+    return measures.types.get(name, 0) / total if total else 0.0

@@ -1,6 +1,4 @@
-"""Findings and verdicts of harvests in the database. A new check of a harvest replaces what the last one
-said.
-"""
+"""Findings and verdicts of harvests in the database. A new check replaces the results of the last one."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -13,13 +11,13 @@ from webdepot.quality.tables import findings, ignored_findings, judgements
 from webdepot.quality.texts import Action
 
 _BATCH = 1000
-_GRAVITY = case({Severity.ERROR.value: 0, Severity.WARNING.value: 1}, value=findings.c.severity, else_=2)
+_SEVERITY = case({Severity.ERROR.value: 0, Severity.WARNING.value: 1}, value=findings.c.severity, else_=2)
 
 
-def replace(connection: Connection, harvest: HarvestId, found: Iterable[Finding]) -> Mapping[str, int]:
-    """Keep the findings of a harvest in place of its earlier ones; their number by code."""
+def replace(connection: Connection, harvest: HarvestId, new: Iterable[Finding]) -> Mapping[str, int]:
+    """Replace the findings of a harvest; return their number by code."""
     connection.execute(delete(findings).where(findings.c.harvest == harvest))
-    iterator = iter(found)
+    iterator = iter(new)
     while batch := list(islice(iterator, _BATCH)):
         connection.execute(insert(findings), [_values(harvest, each) for each in batch])
     return counts(connection, harvest)
@@ -50,32 +48,19 @@ def find_verdict(connection: Connection, harvest: HarvestId) -> Verdict | None:
     return Verdict(answer=Answer(row["answer"]), rule=row["rule"], reason=row["reason"]) if row else None
 
 
-def gravest(connection: Connection, harvest: HarvestId, limit: int, offset: int = 0) -> list[Finding]:
-    """Errors first, then warnings, then notes; within each in the order of checking."""
-    chosen = (
-        select(findings)
-        .where(findings.c.harvest == harvest)
-        .order_by(_GRAVITY, findings.c.id)
-        .limit(limit)
-        .offset(offset)
-    )
-    return [_finding(row) for row in connection.execute(chosen).mappings()]
+def most_severe(connection: Connection, harvest: HarvestId, limit: int) -> list[Finding]:
+    """Up to `limit` findings: errors, then warnings, then notes; each group in the order of checking."""
+    return [finding for _, finding in by_code(connection, harvest, limit=limit)]
 
 
-def iter_gravest(connection: Connection, harvest: HarvestId) -> Iterator[Finding]:
-    """All findings, errors first; streams."""
-    chosen = select(findings).where(findings.c.harvest == harvest).order_by(_GRAVITY, findings.c.id)
-    return map(_finding, connection.execute(chosen.execution_options(yield_per=_BATCH)).mappings())
-
-
-def iter_of(connection: Connection, harvest: HarvestId) -> Iterator[Finding]:
-    """All findings of a harvest in the order of checking; streams."""
-    chosen = select(findings).where(findings.c.harvest == harvest).order_by(findings.c.id)
+def iter_by_severity(connection: Connection, harvest: HarvestId) -> Iterator[Finding]:
+    """All findings, in the order of `most_severe`; streams."""
+    chosen = select(findings).where(findings.c.harvest == harvest).order_by(_SEVERITY, findings.c.id)
     return map(_finding, connection.execute(chosen.execution_options(yield_per=_BATCH)).mappings())
 
 
 def counts(connection: Connection, harvest: HarvestId) -> dict[str, int]:
-    """Number of findings by code, without those that are ignored for the target."""
+    """The number of findings by code, without those that are ignored for the target."""
     counted = (findings.c.harvest == harvest, findings.c.action != Action.IGNORED.value)
     chosen = (
         select(findings.c.code, func.count())
@@ -87,7 +72,7 @@ def counts(connection: Connection, harvest: HarvestId) -> dict[str, int]:
 
 
 def missing(connection: Connection, harvest: HarvestId, codes: Iterable[str], limit: int) -> list[str]:
-    """The addresses that findings of these codes are about, each once, in order."""
+    """The addresses that findings of these codes are about, each once, sorted; without ignored ones."""
     chosen = (
         select(findings.c.subject)
         .where(
@@ -105,23 +90,25 @@ def missing(connection: Connection, harvest: HarvestId, codes: Iterable[str], li
 def by_code(
     connection: Connection, harvest: HarvestId, *, code: str = "", limit: int = 100, offset: int = 0
 ) -> list[tuple[int, Finding]]:
-    """Findings with their numbers, the gravest first; those of one code if one is named."""
+    """Findings with their numbers, the most severe first; only those of `code` if given."""
     wanted = [findings.c.harvest == harvest, *([findings.c.code == code] if code else [])]
-    chosen = select(findings).where(*wanted).order_by(_GRAVITY, findings.c.id).limit(limit).offset(offset)
+    chosen = select(findings).where(*wanted).order_by(_SEVERITY, findings.c.id).limit(limit).offset(offset)
     return [(row["id"], _finding(row)) for row in connection.execute(chosen).mappings()]
 
 
 def of_codes(
     connection: Connection, harvest: HarvestId, codes: Iterable[str], *, limit: int, offset: int = 0
 ) -> list[Finding]:
-    """Findings of some codes, the gravest first."""
+    """Findings of some codes, the most severe first."""
     wanted = (findings.c.harvest == harvest, findings.c.code.in_(sorted(codes)))
-    chosen = select(findings).where(*wanted).order_by(_GRAVITY, findings.c.id).limit(limit).offset(offset)
+    chosen = select(findings).where(*wanted).order_by(_SEVERITY, findings.c.id).limit(limit).offset(offset)
     return [_finding(row) for row in connection.execute(chosen).mappings()]
 
 
 def ignored(connection: Connection, target: TargetId) -> frozenset[tuple[str, str]]:
-    """What staff decided to ignore for a target: code and subject; an empty subject stands for all."""
+    """Code and subject of the findings that staff ignore for a target; an empty subject means all of the
+    code.
+    """
     rows = connection.execute(
         select(ignored_findings.c.code, ignored_findings.c.subject).where(ignored_findings.c.target == target)
     )
@@ -131,14 +118,10 @@ def ignored(connection: Connection, target: TargetId) -> frozenset[tuple[str, st
 def ignore(
     connection: Connection, target: TargetId, code: str, subject: str, *, reason: str, by: str, at: datetime
 ) -> None:
-    """From now on, for every harvest of the target. Twice is once."""
+    """Ignore a finding for every later check of the target; repeating it only replaces the reason."""
     values = {"target": target, "code": code, "subject": subject[:500]}
     connection.execute(delete(ignored_findings).filter_by(**values))
     connection.execute(insert(ignored_findings).values(**values, reason=reason, ignored_by=by, ignored_at=at))
-
-
-def unignore(connection: Connection, target: TargetId, code: str, subject: str) -> None:
-    connection.execute(delete(ignored_findings).filter_by(target=target, code=code, subject=subject[:500]))
 
 
 def _values(harvest: HarvestId, each: Finding) -> dict[str, object]:

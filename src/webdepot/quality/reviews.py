@@ -1,4 +1,4 @@
-"""What reviewers, and rules in their place, said about harvests: rows that are only ever added to."""
+"""The decisions of reviewers, or of rules in their place, about harvests. Rows are only added."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from webdepot.model import HarvestId
 from webdepot.quality.tables import reviews
 
 
-class Decision(StrEnum):
+class ReviewDecision(StrEnum):
     ACCEPT = "accept"
     REJECT = "reject"
     REOPEN = "reopen"
@@ -21,7 +21,7 @@ class Decision(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
     harvest: HarvestId
-    decision: Decision
+    decision: ReviewDecision
     words: str
     by: str
     at: datetime
@@ -41,20 +41,20 @@ def add(connection: Connection, review: Review) -> None:
 
 
 def of_harvest(connection: Connection, harvest: HarvestId) -> list[Review]:
-    """The newest first."""
+    """The reviews of a harvest, the newest first."""
     rows = connection.execute(
         select(reviews).where(reviews.c.harvest == harvest).order_by(reviews.c.id.desc())
     ).mappings()
     names = ("words", "by", "at", "is_automatic")
     return [
-        Review(harvest=harvest, decision=Decision(row["decision"]), **{name: row[name] for name in names})
+        Review(
+            harvest=harvest, decision=ReviewDecision(row["decision"]), **{name: row[name] for name in names}
+        )
         for row in rows
     ]
 
 
 def accepted(connection: Connection, harvests: Iterable[HarvestId]) -> set[HarvestId]:
-    """Those of them that were accepted."""
-    wanted = (reviews.c.harvest.in_(list(harvests)), reviews.c.decision == Decision.ACCEPT.value)
-    return {
-        HarvestId(found) for found in connection.execute(select(reviews.c.harvest).where(*wanted)).scalars()
-    }
+    """Those of the given harvests that were accepted."""
+    wanted = (reviews.c.harvest.in_(list(harvests)), reviews.c.decision == ReviewDecision.ACCEPT.value)
+    return set(map(HarvestId, connection.execute(select(reviews.c.harvest).where(*wanted)).scalars()))

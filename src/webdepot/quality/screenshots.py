@@ -1,6 +1,6 @@
-"""Screenshots in containers, and where they stand: `resource` records whose address is `urn:view:URL`
-(browsertrix), `screenshot:URL` or `urn:screenshot:URL`. They are about a page and not versions of it, so the
-captures index does not have them.
+"""Where the screenshots of a harvest are: `resource` records in its containers, with the address
+`urn:view:URL` (browsertrix), `screenshot:URL` or `urn:screenshot:URL`. They show a page but are not versions
+of it, so the index of captures does not have them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,16 +21,14 @@ MIMES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screenshot:
     url: str
-    """Of the page that is shown."""
+    """The page that it shows."""
     mime: str
     location: Location
     id: int = 0
 
 
 def iter_in(stream: BinaryIO, name: str) -> Iterator[Screenshot]:
-    """The screenshots of a container; what is damaged is passed over, since the check of the harvest tells of
-    it.
-    """
+    """The screenshots in a container; damaged records are skipped, as the harvest check reports them."""
     for record in iter_records(stream, name, on_finding=lambda _: None):
         if record.kind is not RecordKind.RESOURCE or not record.url.startswith(PREFIXES):
             continue
@@ -40,9 +38,9 @@ def iter_in(stream: BinaryIO, name: str) -> Iterator[Screenshot]:
             yield Screenshot(url=record.url[len(prefix) :][:2000], mime=mime, location=record.location)
 
 
-def replace(connection: Connection, harvest: HarvestId, found: Sequence[Screenshot]) -> None:
+def replace(connection: Connection, harvest: HarvestId, shots: Sequence[Screenshot]) -> None:
     connection.execute(delete(screenshots).where(screenshots.c.harvest == harvest))
-    for shot in found:
+    for shot in shots:
         at = shot.location
         values = {"container": at.container, "offset": at.offset, "length": at.length}
         connection.execute(
@@ -58,7 +56,7 @@ def of_harvest(connection: Connection, harvest: HarvestId, limit: int) -> list[S
 
 
 def find(connection: Connection, harvest: HarvestId, url: str) -> Screenshot | None:
-    """What a harvest saw of a page."""
+    """The screenshot of a page in a harvest; None if there is none."""
     chosen = (
         select(screenshots)
         .where(screenshots.c.harvest == harvest, screenshots.c.url == url[:2000])

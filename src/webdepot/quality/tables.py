@@ -1,5 +1,5 @@
-"""The tables of what was observed about a harvest, of the verdict on it, of reviewers' decisions, and of what
-to ignore.
+"""The tables of the findings about a harvest, its verdict, reviewers' decisions, ignored findings and
+screenshots.
 """
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, ForeignKey, Index, Integer, String, Table, Text

@@ -1,5 +1,6 @@
-"""Every finding about a harvest, with its severity, its words and the one action it suggests: one table, to
-be translated as a whole.
+"""The table of all findings about a harvest: severity, English message and the suggested action of each.
+
+The portal has the messages in other languages under the same codes (`quality.words`).
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ _ERROR, _WARNING, _NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
 
 class Action(StrEnum):
-    """What a person can do about a finding; the portal makes a button of it."""
+    """What a person can do about a finding; the portal shows it as a button."""
 
     PATCH = "patch"
     WIDEN_SCOPE = "widen scope"
@@ -22,7 +23,7 @@ class Action(StrEnum):
     EXCLUDE = "exclude"
     IGNORE = "ignore"
     IGNORED = "ignored"
-    """Somebody decided so for this target."""
+    """A person decided to ignore the finding for this target."""
     NONE = ""
 
 
@@ -35,77 +36,87 @@ class Text:
 
 TEXTS: Mapping[str, Text] = {
     "nothing-harvested": Text(
-        _ERROR, "The harvest brought nothing: no address answered with a document.", Action.CHECK_SEED
+        _ERROR, "Nothing was harvested: no address returned a document.", Action.CHECK_SEED
     ),
-    "seed-failed": Text(_ERROR, "The seed did not answer with a document: {detail}.", Action.CHECK_SEED),
-    "seed-never-tried": Text(_ERROR, "The seed was never asked for.", Action.RESUME),
-    "queue-left": Text(_WARNING, "The harvest ended with {count} addresses still waiting.", Action.RESUME),
-    "part-never-tried": Text(_WARNING, "Shown by {pages}, but it was never asked for.", Action.PATCH),
-    "part-robots": Text(_WARNING, "Shown by {pages}, but robots.txt forbids it.", Action.IGNORE),
+    "seed-failed": Text(_ERROR, "The seed did not return a document: {detail}.", Action.CHECK_SEED),
+    "seed-never-tried": Text(_ERROR, "The seed was never requested.", Action.RESUME),
+    "queue-left": Text(
+        _WARNING, "The harvest ended with {count} addresses still in the queue.", Action.RESUME
+    ),
+    "part-never-tried": Text(_WARNING, "Part of {pages}, but it was never requested.", Action.PATCH),
+    "part-robots": Text(_WARNING, "Part of {pages}, but robots.txt blocks it.", Action.IGNORE),
     "part-out-of-scope": Text(
-        _WARNING, "Shown by {pages}, but it lies outside the scope: {detail}.", Action.WIDEN_SCOPE
+        _WARNING, "Part of {pages}, but it is out of scope: {detail}.", Action.WIDEN_SCOPE
     ),
     "part-over-limit": Text(
-        _WARNING, "Shown by {pages}, but a limit was reached before it: {detail}.", Action.RAISE_LIMIT
+        _WARNING, "Part of {pages}, but a limit was reached first: {detail}.", Action.RAISE_LIMIT
     ),
-    "part-error": Text(_WARNING, "Shown by {pages}, but the server answered {detail}.", Action.PATCH),
+    "part-error": Text(_WARNING, "Part of {pages}, but the server returned {detail}.", Action.PATCH),
     "part-unreachable": Text(
-        _WARNING, "Shown by {pages}, but it could not be fetched: {detail}.", Action.PATCH
+        _WARNING, "Part of {pages}, but it could not be fetched: {detail}.", Action.PATCH
     ),
-    "link-broken": Text(_NOTE, "Linked from {pages}, but the server answered {detail}.", Action.IGNORE),
+    "link-broken": Text(_NOTE, "Linked from {pages}, but the server returned {detail}.", Action.IGNORE),
     "link-server-error": Text(
-        _WARNING, "Linked from {pages}, but the server answered {detail}.", Action.PATCH
+        _WARNING, "Linked from {pages}, but the server returned {detail}.", Action.PATCH
     ),
     "link-unreachable": Text(
         _WARNING, "Linked from {pages}, but it could not be fetched: {detail}.", Action.PATCH
     ),
-    "link-robots": Text(_NOTE, "Linked from {pages}, but robots.txt forbids it.", Action.IGNORE),
-    "body-truncated": Text(_WARNING, "The answer was cut off ({detail}) and is not whole.", Action.PATCH),
-    "digest-differs": Text(_ERROR, "The bytes are not those that the record states: {detail}.", Action.PATCH),
-    "redirect-loop": Text(_WARNING, "Its redirects lead in a circle: {detail}.", Action.EXCLUDE),
+    "link-robots": Text(_NOTE, "Linked from {pages}, but robots.txt blocks it.", Action.IGNORE),
+    "body-truncated": Text(_WARNING, "The response was cut off ({detail}) and is incomplete.", Action.PATCH),
+    "digest-differs": Text(
+        _ERROR, "The content does not match the checksum in its record: {detail}.", Action.PATCH
+    ),
+    "redirect-loop": Text(_WARNING, "Its redirects form a loop: {detail}.", Action.EXCLUDE),
     "soft-missing": Text(
-        _WARNING, "The page answers 200 but says that it does not exist: “{detail}”.", Action.EXCLUDE
+        _WARNING,
+        "The server returned 200, but the page says that it does not exist: “{detail}”.",
+        Action.EXCLUDE,
     ),
     "page-login": Text(
-        _WARNING, "A form to sign in stands where a page should be: “{detail}”.", Action.IGNORE
+        _WARNING, "A sign-in form was returned instead of the page: “{detail}”.", Action.IGNORE
     ),
-    "page-riddle": Text(
-        _WARNING, "A riddle against robots stands where a page should be: “{detail}”.", Action.PATCH
-    ),
+    "page-riddle": Text(_WARNING, "A CAPTCHA was returned instead of the page: “{detail}”.", Action.PATCH),
     "browser-failed": Text(
         _WARNING,
-        "It was not seen whole in the browser ({detail}); it is kept as the server sent it.",
+        "The browser did not load the page completely ({detail}); it is kept as the server sent it.",
         Action.PATCH,
     ),
     "since-before": Text(
-        _NOTE, "Since {before}: {new} new, {gone} gone, {changed} changed, {same} the same.", Action.NONE
+        _NOTE, "Since {before}: {new} new, {gone} gone, {changed} changed, {same} unchanged.", Action.NONE
     ),
-    "file-new": Text(_NOTE, "It was not there last time.", Action.NONE),
-    "file-gone": Text(_NOTE, "It was there last time and is not now.", Action.IGNORE),
-    "file-changed": Text(_NOTE, "Its bytes have changed since last time.", Action.NONE),
-    "count-differs": Text(_WARNING, "{now} documents came, usually {usual}: {detail}.", Action.CHECK_SEED),
-    "size-differs": Text(_WARNING, "{now} bytes came, usually {usual}: {detail}.", Action.CHECK_SEED),
-    "duration-differs": Text(_NOTE, "It took {now} seconds, usually {usual}: {detail}.", Action.RAISE_LIMIT),
+    "file-new": Text(_NOTE, "It was not in the last harvest.", Action.NONE),
+    "file-gone": Text(_NOTE, "It was in the last harvest, but is missing now.", Action.IGNORE),
+    "file-changed": Text(_NOTE, "Its content has changed since the last harvest.", Action.NONE),
+    "count-differs": Text(
+        _WARNING, "{now} documents were harvested, usually {usual}: {detail}.", Action.CHECK_SEED
+    ),
+    "size-differs": Text(
+        _WARNING, "{now} bytes were harvested, usually {usual}: {detail}.", Action.CHECK_SEED
+    ),
+    "duration-differs": Text(
+        _NOTE, "The harvest took {now} seconds, usually {usual}: {detail}.", Action.RAISE_LIMIT
+    ),
     "types-differ": Text(
-        _WARNING, "The types of documents are others than usual: {detail}.", Action.CHECK_SEED
+        _WARNING, "The document types differ from the usual ones: {detail}.", Action.CHECK_SEED
     ),
     "sub-domain": Text(
-        _NOTE, "Pages lead to this host of the same domain, which was not harvested.", Action.WIDEN_SCOPE
+        _NOTE, "Pages link to this host of the same domain, which was not harvested.", Action.WIDEN_SCOPE
     ),
     "path-repeats": Text(
-        _NOTE, "Its address repeats itself ({detail}) and may be a trap without end.", Action.EXCLUDE
+        _NOTE, "Its address repeats itself ({detail}) and may be a crawler trap.", Action.EXCLUDE
     ),
     "path-long": Text(
-        _NOTE, "Its address is very long ({detail}) and may be a trap without end.", Action.EXCLUDE
+        _NOTE, "Its address is very long ({detail}) and may be a crawler trap.", Action.EXCLUDE
     ),
     "log-damaged": Text(
-        _WARNING, "{count} lines of the crawl log cannot be read and were passed over.", Action.NONE
+        _WARNING, "{count} lines of the crawl log cannot be read and were skipped.", Action.NONE
     ),
 }
 
 
 def finding(code: str, *, subject: str, place: str = "", **facts: object) -> Finding:
-    """The finding of that code in English; `facts` fill the gaps of its words."""
+    """The finding with this code; `facts` fill the placeholders of its English message."""
     text = TEXTS[code]
     message = text.words.format(
         **{name: f"{fact:,}" if type(fact) is int else fact for name, fact in facts.items()}
@@ -123,10 +134,20 @@ def finding(code: str, *, subject: str, place: str = "", **facts: object) -> Fin
 
 PATCHED = frozenset(
     f"quality.{code}"
-    for code in ("part-never-tried", "part-error", "part-unreachable", "part-over-limit", "link-server-error", "link-unreachable",
-                 "body-truncated", "digest-differs", "page-riddle", "browser-failed")
-)  # fmt: skip
-"""Findings about something that another try may bring."""
+    for code in (
+        "part-never-tried",
+        "part-error",
+        "part-unreachable",
+        "part-over-limit",
+        "link-server-error",
+        "link-unreachable",
+        "body-truncated",
+        "digest-differs",
+        "page-riddle",
+        "browser-failed",
+    )
+)
+"""Codes of findings about addresses that a patch harvests again."""
 
 
 def pages(count: int) -> str:

@@ -22,15 +22,15 @@ _FATAL = ("nothing-harvested",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictLimits:
-    """Up to these shares a harvest is accepted without a person. Shares are of the documents harvested."""
+    """Limits up to which a harvest is accepted without a person. Shares are of the harvested documents."""
 
     missing_parts: float = 0.05
     broken_links: float = 0.10
     truncated: float = 0.01
     false_pages: float = 0.05
-    """Error pages, forms and riddles that came as if they were content."""
+    """Error pages, sign-in forms and CAPTCHAs returned instead of content."""
     differs: bool = True
-    """Whether a person should look when it is far from the usual size, number or mix."""
+    """Whether a person must decide if size, number of documents or mix of types is unusual."""
     failed_seeds: int = 0
     queue_may_be_left: bool = False
 
@@ -41,18 +41,18 @@ def of(
     *,
     limits: VerdictLimits = VerdictLimits(),  # noqa: B008 - frozen
 ) -> Verdict:
-    """Judge a harvest by the number of its findings by code, and by its own counts (`fetched` documents,
-    `captures` of an import).
+    """The verdict on a harvest, from the number of its findings by code and from its own counts (`fetched`
+    documents, `captures` of an import).
 
-    ACCEPT when every share is within its limit; REJECT when nothing came in; PASS when a person should look,
-    with the reasons.
+    ACCEPT if every share is within its limit; REJECT if nothing was harvested; otherwise PASS, with the
+    reasons why a person must decide.
     """
     found = {code.removeprefix("quality."): count for code, count in finding_counts.items()}
     if any(found.get(code) for code in _FATAL):
         return Verdict(
             answer=Answer.REJECT,
             rule="nothing-harvested",
-            reason=said("quality.reasons.nothing", "The harvest brought nothing."),
+            reason=said("quality.reasons.nothing", "Nothing was harvested."),
         )
     documents = max(1, counts.get("fetched", 0), counts.get("captures", 0))
     reasons = [reason for reason in _reasons(found, documents, limits) if reason]
@@ -60,7 +60,10 @@ def of(
         rule = reasons[0][0]
         return Verdict(answer=Answer.PASS, rule=rule, reason=together([words for _, words in reasons]))
     noted = sum(found.get(code, 0) for code in (*_PARTS, *_LINKS, *FALSE_PAGES, "body-truncated"))
-    words = "{documents} documents, {noted} of their parts and links absent or broken: within the limits."
+    words = (
+        "{documents} documents; {noted} of their parts and links are missing or broken, "
+        "which is within the limits."
+    )
     within = said("quality.reasons.within", words, documents=documents, noted=noted)
     reason = within if noted else said("quality.reasons.whole", "Nothing is missing.")
     return Verdict(answer=Answer.ACCEPT, rule="within-limits", reason=reason)
@@ -72,7 +75,7 @@ def _reasons(
     seeds = found.get("seed-failed", 0) + found.get("seed-never-tried", 0)
     waiting = found.get("queue-left", 0) and not limits.queue_may_be_left
     return [
-        ("failed-seeds", said("quality.reasons.seeds", "{count} of the seeds did not answer.", count=seeds))
+        ("failed-seeds", said("quality.reasons.seeds", "{count} of the seeds failed.", count=seeds))
         if seeds > limits.failed_seeds
         else None,
         ("queue-left", said("quality.reasons.queue", "The harvest ended before its queue was empty."))
@@ -100,7 +103,7 @@ def _reasons(
             limits.false_pages,
         ),
         ("digests", _counted("digests", found["digest-differs"])) if found.get("digest-differs") else None,
-        ("differs", said("quality.reasons.differs", "It differs much from the last harvests."))
+        ("differs", said("quality.reasons.differs", "The harvest differs considerably from the last ones."))
         if limits.differs and any(found.get(code) for code in _DIFFERS)
         else None,
         _share("truncated", "truncated", found.get("body-truncated", 0), documents, limits.truncated),
@@ -110,14 +113,17 @@ def _reasons(
 _WORDS = {
     "parts": ("One part of a page is missing", "{count} parts of pages are missing"),
     "links": ("One link of the site is broken", "{count} links of the site are broken"),
-    "false": ("One page is not what it should be", "{count} pages are not what they should be"),
-    "truncated": ("One answer is not whole", "{count} answers are not whole"),
+    "false": (
+        "One page is an error page, a sign-in form or a CAPTCHA instead of content",
+        "{count} pages are an error page, a sign-in form or a CAPTCHA instead of content",
+    ),
+    "truncated": ("One response is incomplete", "{count} responses are incomplete"),
     "digests": (
-        "One answer is not what its record states.",
-        "{count} answers are not what their records state.",
+        "One response does not match the checksum in its record.",
+        "{count} responses do not match the checksums in their records.",
     ),
 }
-"""Of one thing and of several."""
+"""Singular and plural."""
 
 
 def _share(rule: str, key: str, count: int, documents: int, limit: float) -> tuple[str, Reason] | None:

@@ -1,8 +1,9 @@
-"""The whole way in one call: harvest or import, check, identify, keep, index. Each step can be repeated.
+"""The whole pipeline in one call: harvest or import, identify, check, deposit, index. Each step can be
+repeated.
 
-    running ─ harvest ─> finished ─ identify ─ check ─ keep ─> kept ─ index ─ unpack, where partners take files
+    running ─ harvest ─> finished ─ identify ─ check ─ keep ─> kept ─ index ─ unpack, if partners want files
 
-A killed process leaves a harvest in one of those states; the same call goes on from there.
+After a crash the harvest is in one of these states, and the same call continues from there.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from webdepot.archive import Archive
 from webdepot.model import HarvestKind, HarvestState
-from webdepot.services.harvest import harvests
+from webdepot.services.harvest import harvests, runner
 from webdepot.services.intake import in_place as in_place_service
 from webdepot.services.intake import ingest, warc_files
 from webdepot.services.intake.ingest import ArchiveReport
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
     taken: ArchiveReport | None
-    """None when nothing new was in the files."""
+    """None if the files contained nothing new."""
     known: Sequence[str]
-    """Files whose bytes are in the archive already."""
+    """Files that the archive already has."""
     skipped: Sequence[str]
-    """Files that were not taken, each with its reason in words."""
+    """Files that could not be taken in, each with the reason."""
 
 
 def archive_site(
@@ -40,23 +41,24 @@ def archive_site(
     deposit: bool = True,
     watch: Watch = unwatched,
 ) -> ArchiveReport:
-    """From addresses as typed to a kept, searchable, replayable site. Goes on with an unfinished harvest of
-    the same seeds.
+    """Harvest, deposit and index the sites of these addresses, as a person typed them.
+
+    An unfinished harvest of the same seeds is continued.
     """
-    harvest = harvests.start_or_resume(archive, seeds, options)
-    return ingest.take_in(archive, harvests.run(archive, harvest, watch=watch), deposit=deposit, watch=watch)
+    harvest = runner.start_or_resume(archive, seeds, options)
+    return ingest.take_in(archive, runner.run(archive, harvest, watch=watch), deposit=deposit, watch=watch)
 
 
 def resume(
     archive: Archive, harvest: str, *, deposit: bool = True, watch: Watch = unwatched
 ) -> ArchiveReport:
-    """Go on with one harvest, wherever it stands."""
-    found = harvests.get(archive, harvest)
-    if found.kind is not HarvestKind.IMPORT and found.state in (HarvestState.RUNNING, HarvestState.STOPPED):
-        found = harvests.run(archive, found, watch=watch)
-    elif found.kind is HarvestKind.IMPORT and found.state is HarvestState.RUNNING:
-        found = warc_files.finish(archive, found)
-    return ingest.take_in(archive, found, deposit=deposit, watch=watch)
+    """Continue a harvest from the state it is in."""
+    run = harvests.get(archive, harvest)
+    if run.kind is not HarvestKind.IMPORT and run.state in (HarvestState.RUNNING, HarvestState.STOPPED):
+        run = runner.run(archive, run, watch=watch)
+    elif run.kind is HarvestKind.IMPORT and run.state is HarvestState.RUNNING:
+        run = warc_files.finish(archive, run)
+    return ingest.take_in(archive, run, deposit=deposit, watch=watch)
 
 
 def import_files(
@@ -68,19 +70,16 @@ def import_files(
     in_place: bool = False,
     watch: Watch = unwatched,
 ) -> ImportReport:
-    """Foreign containers, as files or folders of files. A file that cannot be taken is told and stops no
-    other.
+    """Import containers of others, given as files or folders. A file that cannot be taken in does not stop
+    the others.
 
-    With `in_place` they stay where they are, which may be an http, https or s3 address, and are not put into
-    the depot.
+    With `in_place` they stay where they are, which may be an http, https or s3 address, and are not
+    deposited.
     """
     if in_place:
-        intake, deposit = (
-            in_place_service.refer(
-                archive, [str(path) for path in paths], collection=collection, watch=watch
-            ),
-            False,
-        )
+        deposit = False
+        addresses = [str(path) for path in paths]
+        intake = in_place_service.refer(archive, addresses, collection=collection, watch=watch)
     else:
         intake = warc_files.take(archive, [Path(path) for path in paths], collection=collection, watch=watch)
     taken = ingest.take_in(archive, intake.harvest, deposit=deposit, watch=watch) if intake.harvest else None

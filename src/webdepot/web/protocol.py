@@ -48,20 +48,18 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc, unused-ignore]
     def send_400_response(self, msg: str) -> None:
         """Called for everything that the parser or one of the limits refuses."""
         if len(getattr(self, "url", b"")) > LONGEST_TARGET_BYTES:
-            self._refuse(
-                "414 URI Too Long", "Address too long", "The address is longer than any that can be archived."
-            )
+            self._refuse("414 URI Too Long", "Address too long", "The address is too long to be archived.")
         elif self._header_bytes > LONGEST_HEADERS_BYTES:
             self._refuse(
                 "431 Request Header Fields Too Large",
                 "Too large",
-                "The headers of this request are larger than this server takes.",
+                "The headers of this request are larger than this server accepts.",
             )
         else:
             self._refuse(
                 "400 Bad Request",
-                "That did not work",
-                "What was sent is no HTTP request; characters outside ASCII must be escaped.",
+                "Invalid request",
+                "This is not a valid HTTP request; characters outside ASCII must be escaped.",
             )
 
     def _refuse(self, status: str, title: str, words: str) -> None:

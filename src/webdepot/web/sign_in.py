@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot import accounts
+from webdepot import sessions
 from webdepot.web import preload
 from webdepot.web.site import language_of, local_path, of_app, person_of, render, session_token, site_of
 
@@ -77,7 +77,7 @@ def _signed_in(request: Request, form: dict[str, str]) -> Response:
     if brake.is_on(*keys):
         return page(request, status=429, to=to, wrong=spoken.texts["sign_in.too_many"], name=name)
     config = site.archive.config.web
-    token = accounts.sign_in(
+    token = sessions.sign_in(
         site.archive.database,
         name,
         form.get("password", ""),
@@ -114,7 +114,7 @@ def sign_out(request: Request) -> Response:
     site = site_of(request)
     token = session_token(request)
     if token:
-        accounts.sign_out(site.archive.database, token, site.archive.clock())
+        sessions.sign_out(site.archive.database, token, site.archive.clock())
     response = RedirectResponse("/", status_code=303)
     response.delete_cookie(
         site.session_cookie,

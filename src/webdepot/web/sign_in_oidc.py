@@ -8,7 +8,7 @@ from threading import Lock
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot import accounts
+from webdepot import sessions
 from webdepot.errors import NotFound, WebdepotError
 from webdepot.services.admin.oidc import Begun, Provider
 from webdepot.web.sign_in import page, signed_in
@@ -79,7 +79,7 @@ def back(request: Request) -> Response:
     begun, to = found
     try:
         vouched = provider.redeem(code, begun, _back_to(request))
-        token = accounts.sign_in_external(
+        token = sessions.sign_in_external(
             site.archive.database,
             vouched.external,
             vouched.name,

@@ -15,13 +15,13 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from webdepot import accounts
+from webdepot import sessions
 from webdepot.access.policy import ANYONE, AccessPoint, Reader
 from webdepot.accounts import STAFF, Person, Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
 from webdepot.ports import Hit
-from webdepot.services.access import lending
+from webdepot.services.access import gate
 from webdepot.url import host_of
 from webdepot.version import VERSION
 from webdepot.web import language, wording
@@ -143,13 +143,13 @@ def _find_person(request: Request) -> Person | None:
     if site.face is not Face.PORTAL:
         return None
     if has_key(request):
-        return accounts.find_key(
+        return sessions.find_key(
             site.archive.database,
             request.headers["authorization"][len(BEARER) :].strip(),
             site.archive.clock(),
         )
     token = session_token(request)
-    return accounts.find_session(site.archive.database, token, site.archive.clock()) if token else None
+    return sessions.find_session(site.archive.database, token, site.archive.clock()) if token else None
 
 
 def has_key(request: Request) -> bool:
@@ -189,7 +189,7 @@ def reader_of(request: Request) -> Reader:
         point = network_point(
             client.host if client else "", config.reading_room_networks, config.partner_networks
         )
-    seat = client.host if client and lending.has_lent(site.archive) else ""
+    seat = client.host if client and gate.has_lending_rules(site.archive) else ""
     if site.face is Face.PORTAL:
         person = person_of(request)
     elif "cookie" in request.headers and passes.is_good(

@@ -8,9 +8,11 @@ it is.
 """
 
 import re
+from collections.abc import Mapping
 from datetime import date
 from enum import Enum
 from functools import cache
+from typing import Any
 
 from webdepot.model import Finding
 from webdepot.reasons import TOGETHER, Choice, Reason
@@ -49,6 +51,20 @@ _KEPT_AS_SENTENCES = (
 """Of older homes; only numbers stand in their gaps, so that nothing that a person typed is taken for one of
 them.
 """
+_EARLIER_SENTENCES = {
+    "quality.reasons.nothing": "The harvest brought nothing.",
+    "quality.reasons.within": (
+        "{documents} documents, {noted} of their parts and links absent or broken: within the limits."
+    ),
+    "quality.reasons.seeds": "{count} of the seeds did not answer.",
+    "quality.reasons.false": (
+        "{count} pages are not what they should be, more than {limit} of {documents} documents."
+    ),
+    "quality.reasons.digests": "{count} answers are not what their records state.",
+    "quality.reasons.differs": "It differs much from the last harvests.",
+    "quality.reasons.truncated": "{count} answers are not whole, more than {limit} of {documents} documents.",
+}
+"""Earlier English wording of the sentences above, as older homes have it."""
 _ENUMERATIONS = {
     "TargetState": "targets.state_",
     "Ground": "targets.ground_",
@@ -64,10 +80,17 @@ _ENUMERATIONS = {
 
 
 def of_finding(language: Language, finding: Finding) -> str:
-    """What was found, in the language; the English words where the text is not known."""
+    """The message of a finding in the language; the English message if its text is not in the table.
+
+    A message that an earlier version of the program worded differently is filled from the finding's facts.
+    """
     room, _, code = finding.code.partition(".")
     key = f"formats.words.{code}" if room == "formats" else f"quality.words.{code}"
-    return _said(language, key, finding.message) or finding.message
+    return (
+        _said(language, key, finding.message)
+        or _said_by_facts(language, key, finding.facts)
+        or finding.message
+    )
 
 
 def of_reason(language: Language, reason: str) -> str:
@@ -78,8 +101,8 @@ def of_reason(language: Language, reason: str) -> str:
         return _reason(language, reason)
     said, rest = [], reason
     while rest:
-        for key in _KEPT_AS_SENTENCES:
-            found = _pattern(key, whole=False).match(rest)
+        for key, sentence in _sentences():
+            found = _pattern(sentence, whole=False).match(rest)
             if found:
                 said.append(_filled(language, key, found.groupdict()))
                 rest = rest[found.end() :].lstrip()
@@ -143,8 +166,15 @@ def _member(language: Language, one_of: str, name: str, otherwise: str) -> str:
 def _said(language: Language, key: str, words: str) -> str:
     if key not in load("en").texts:
         return ""
-    found = _pattern(key, whole=True).match(words)
+    found = _pattern(load("en").texts[key], whole=True).match(words)
     return _filled(language, key, found.groupdict()) if found else ""
+
+
+def _said_by_facts(language: Language, key: str, facts: Mapping[str, Any]) -> str:
+    gaps = set(re.findall(r"{(\w+)}", language.texts.get(key, "")))
+    if key not in language.texts or not gaps <= facts.keys():
+        return ""
+    return _filled(language, key, {name: _value(language, facts[name]) for name in gaps})
 
 
 def _filled(language: Language, key: str, facts: dict[str, str]) -> str:
@@ -155,7 +185,14 @@ def _filled(language: Language, key: str, facts: dict[str, str]) -> str:
 
 
 @cache
-def _pattern(key: str, *, whole: bool) -> re.Pattern[str]:
+def _sentences() -> tuple[tuple[str, str], ...]:
+    """Keys and English sentences that were kept without a key, in the current and in the earlier wording."""
+    now = tuple((key, load("en").texts[key]) for key in _KEPT_AS_SENTENCES)
+    return (*now, *_EARLIER_SENTENCES.items())
+
+
+@cache
+def _pattern(text: str, *, whole: bool) -> re.Pattern[str]:
     """The English text with its gaps as groups; a number in a reason, anything in a finding."""
     gap = r"(?P<\1>.*)" if whole else r"(?P<\1>\\d+(?:[.,]\\d+)*%?)"
-    return re.compile(_GAP.sub(gap, re.escape(load("en").texts[key])) + (r"\Z" if whole else ""), re.S)
+    return re.compile(_GAP.sub(gap, re.escape(text)) + (r"\Z" if whole else ""), re.S)

@@ -1,11 +1,11 @@
 """The body of a replayed capture: exact bytes, with or without the content coding in which they were sent,
 whole or in part.
 
-1. `negotiated` keeps the archived content coding when the client takes it and the bytes really begin like it
-   (heads lie), and undoes it otherwise;
+1. `negotiated` keeps the archived content coding if the client accepts it and the bytes really have it
+   (headers can be wrong), and decodes it otherwise;
 2. `parse_range` reads one byte range (RFC 9110, 14.2);
-3. `part_of` skips and cuts the stream;
-4. `with_ended_embeds` is for the worker in the browser alone.
+3. `part_of` cuts the stream;
+4. `with_ended_embeds` is only for the service worker in the browser.
 """
 
 import re
@@ -19,7 +19,7 @@ from webdepot.container.http import HttpHead, content_decoded
 from webdepot.container.pieces import iter_pieces, limited, stream_of
 
 LIMIT_BYTES = 1 << 34
-"""Of one decoded body so much is sent at most."""
+"""Of one decoded body, at most this much is sent."""
 _PEEK_BYTES = 1 << 14
 LONGEST_PAGE_BYTES = 16 << 20
 _EMBED = re.compile(rb"(<embed\b[^>]*>)(?!\s*</embed)", re.IGNORECASE)
@@ -27,28 +27,28 @@ _RANGE = re.compile(r"\s*bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})\s*\Z", re.ASCII
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Body:
+class ReplayBody:
     stream: BinaryIO
     coding: str
     """Content coding of the stream; empty for none."""
 
 
-def negotiated(payload: BinaryIO, head: HttpHead | None, accept_encoding: str | None) -> Body:
-    """The payload as this client can read it. `accept_encoding` is the request's header; None means that it
-    sent none: anything goes.
+def negotiated(payload: BinaryIO, head: HttpHead | None, accept_encoding: str | None) -> ReplayBody:
+    """The payload as this client can read it. `accept_encoding` is the header of the request; None means that
+    there was none, so every coding is accepted.
     """
     codings = _codings(head)
     if head is None or not codings:
-        return Body(stream=payload, coding="")
+        return ReplayBody(stream=payload, coding="")
     first = payload.read(_PEEK_BYTES)
     again = stream_of(chain((first,), iter_pieces(payload)))
     if len(codings) == 1 and accepts(codings[0], accept_encoding) and _begins_like(codings[0], first):
-        return Body(stream=again, coding=codings[0])
-    return Body(stream=content_decoded(again, head, limit_bytes=LIMIT_BYTES), coding="")
+        return ReplayBody(stream=again, coding=codings[0])
+    return ReplayBody(stream=content_decoded(again, head, limit_bytes=LIMIT_BYTES), coding="")
 
 
 def accepts(coding: str, accept_encoding: str | None) -> bool:
-    """Whether an Accept-Encoding header takes a coding (RFC 9110, 12.5.3)."""
+    """Whether an Accept-Encoding header accepts a coding (RFC 9110, 12.5.3)."""
     if accept_encoding is None:
         return True
     weights: dict[str, float] = {}
@@ -64,22 +64,22 @@ def accepts(coding: str, accept_encoding: str | None) -> bool:
 
 
 def parse_range(header: str | None, size_bytes: int) -> tuple[int, int] | None:
-    """First and last byte of a satisfiable single range; None for anything else, which then gets the whole
-    body.
+    """First and last byte of a satisfiable single range; None for anything else, which is answered with the
+    whole body.
     """
-    found = _RANGE.match(header or "")
-    if not found or size_bytes <= 0 or not (found[1] or found[2]):
+    match = _RANGE.match(header or "")
+    if not match or size_bytes <= 0 or not (match[1] or match[2]):
         return None
-    if not found[1]:
-        length = min(int(found[2]), size_bytes)
+    if not match[1]:
+        length = min(int(match[2]), size_bytes)
         return (size_bytes - length, size_bytes - 1) if length else None
-    first = int(found[1])
-    last = min(int(found[2]), size_bytes - 1) if found[2] else size_bytes - 1
+    first = int(match[1])
+    last = min(int(match[2]), size_bytes - 1) if match[2] else size_bytes - 1
     return (first, last) if first <= last else None
 
 
 def part_of(stream: BinaryIO, first: int, last: int) -> BinaryIO:
-    """The bytes from `first` to `last`, both included; what stands before is read and dropped."""
+    """The bytes from `first` to `last`, both included; those before `first` are read and dropped."""
     left = first
     while left > 0 and (skipped := stream.read(min(left, 1 << 20))):
         left -= len(skipped)
@@ -87,10 +87,10 @@ def part_of(stream: BinaryIO, first: int, last: int) -> BinaryIO:
 
 
 def with_ended_embeds(page: BinaryIO) -> BinaryIO:
-    """A decoded page in which every `<embed>` has an end tag; very long pages as they are.
+    """A decoded page in which every `<embed>` has an end tag; very long pages are left as they are.
 
-    wabac.js 2.27 shows `<embed>` as a frame or picture and waits for the end tag that this element never has:
-    it takes that of the next script instead, and the rest of the page is lost in it.
+    wabac.js 2.27 shows `<embed>` as a frame or an image and waits for an end tag, which this element never
+    has: it takes that of the next script instead, and the rest of the page is lost.
     """
     start = page.read(LONGEST_PAGE_BYTES + 1)
     if len(start) > LONGEST_PAGE_BYTES:
@@ -121,5 +121,5 @@ def _begins_like(coding: str, first: bytes) -> bool:
                 return False
             return bool(first)
         case _:
-            # `deflate` has two forms that browsers and tools read differently: better undone here.
+            # `deflate` has two forms that browsers and tools read differently: decoded here.
             return False

@@ -1,15 +1,14 @@
-"""Headers of a replayed capture: what is passed on, renamed, dropped, and what we say ourselves.
+"""Headers of a replayed capture: which are passed on, renamed or dropped, and which we add.
 
-* Archived headers that would make a browser do something to us or to the live web (cookies, policies,
-  refresh, links to preload, storage clearing, worker scopes) or that speak about a connection long gone
-  (caching, authentication) are renamed to `X-Archive-Orig-…`: nothing is lost for a person who looks, nothing
-  acts.
+* Archived headers that would make a browser act on our site or on the live web (cookies, policies, refresh,
+  preloading, clearing storage, worker scopes), or that are about the original connection (caching,
+  authentication), are renamed to `X-Archive-Orig-…`: people can still read them, but they have no effect.
 * Transfer headers are dropped; the body has been transfer-decoded.
 * `Location` leads to the archived target, never to the live web.
 * `Memento-Datetime` and `Link` follow RFC 7089 (https://www.rfc-editor.org/rfc/rfc7089).
-* The policy keeps every request of an archived page inside our origin. It names no `ws:` and no `wss:`.
-  `object-src` stays 'none': browsers ask for the data of `<object>` past the worker, so it would come raw;
-  `inside.js` shows pages and pictures in frames instead.
+* The Content-Security-Policy keeps every request of an archived page inside our origin. It allows neither
+  `ws:` nor `wss:`. `object-src` is 'none', because browsers request the data of `<object>` without the
+  worker, so it would arrive raw; `inside.js` shows pages and images in frames instead.
 """
 
 import re
@@ -23,26 +22,30 @@ PREFIX = "X-Archive-Orig-"
 _PREFIX = PREFIX.lower()
 
 DROPPED = frozenset(
-    "connection content-length keep-alive proxy-connection te trailer transfer-encoding upgrade content-range accept-ranges".split()  # noqa: SIM905 - reads better than a hundred quotes
+    """
+    connection content-length keep-alive proxy-connection te trailer transfer-encoding upgrade content-range
+    accept-ranges
+    """.split()  # noqa: SIM905 - reads better than a hundred quotes
 )
 
 RENAMED = frozenset(
     """
     accept-ch access-control-allow-credentials access-control-allow-headers access-control-allow-methods
-    access-control-allow-origin access-control-expose-headers access-control-max-age age alt-svc authentication-info
-    cache-control clear-site-data connection-allowlist connection-allowlist-report-only
+    access-control-allow-origin access-control-expose-headers access-control-max-age age alt-svc
+    authentication-info cache-control clear-site-data connection-allowlist connection-allowlist-report-only
     content-location content-security-policy content-security-policy-report-only critical-ch
     cross-origin-embedder-policy cross-origin-embedder-policy-report-only cross-origin-opener-policy
-    cross-origin-opener-policy-report-only cross-origin-resource-policy date document-policy etag expect-ct expires
-    feature-policy last-modified link location memento-datetime nel no-vary-search observe-browsing-topics origin-agent-cluster
-    origin-trial p3p permissions-policy pragma proxy-authenticate public-key-pins public-key-pins-report-only
-    referrer-policy refresh report-to reporting-endpoints server server-timing service-worker-allowed set-cookie set-cookie2 sourcemap
-    speculation-rules status strict-transport-security supports-loading-mode timing-allow-origin use-as-dictionary vary via
+    cross-origin-opener-policy-report-only cross-origin-resource-policy date document-policy etag expect-ct
+    expires feature-policy last-modified link location memento-datetime nel no-vary-search
+    observe-browsing-topics origin-agent-cluster origin-trial p3p permissions-policy pragma proxy-authenticate
+    public-key-pins public-key-pins-report-only referrer-policy refresh report-to reporting-endpoints server
+    server-timing service-worker-allowed set-cookie set-cookie2 sourcemap speculation-rules status
+    strict-transport-security supports-loading-mode timing-allow-origin use-as-dictionary vary via
     www-authenticate x-dns-prefetch-control x-frame-options x-sourcemap x-ua-compatible x-xss-protection
     x-redirect-status x-redirect-statustext x-orig-location x-orig-ts x-proxy-set-cookie x-wabac-preset-cookie
     """.split()  # noqa: SIM905
 )
-"""The last line is what the replay worker in the browser would take for orders of ours."""
+"""The last line: headers that the replay worker in the browser would take as commands from us."""
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _URI = re.compile(r"[A-Za-z0-9!#$%&'()*+,/:;=?@\[\]~._-]*")
@@ -57,28 +60,30 @@ def page_policy(replay_url: str, frame_url: str) -> str:
     """
     return (
         "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; "
-        f"frame-src data: about: blob: {replay_url}/; form-action 'self'; object-src 'none'; base-uri 'self'; webrtc 'block'; "
+        f"frame-src data: about: blob: {replay_url}/; form-action 'self'; object-src 'none'; "
+        "base-uri 'self'; webrtc 'block'; "
         f"frame-ancestors 'self' {frame_url}"
     )
 
 
 WITHOUT_BODY = frozenset({204, 205, 304})
-"""Status codes that are never sent with a body, whatever was archived."""
-RAW_POLICY = "sandbox; default-src 'none'; img-src 'self' data:; media-src 'self' data:; style-src 'unsafe-inline'; form-action 'none'"
-"""Of a raw capture opened by itself: it may be looked at, it may not act."""
+"""Status codes that are never sent with a body, even if one was archived."""
+RAW_POLICY = (
+    "sandbox; default-src 'none'; img-src 'self' data:; media-src 'self' data:; style-src 'unsafe-inline'; "
+    "form-action 'none'"
+)
+"""Of a raw capture opened directly: it is shown, but cannot run anything."""
 CONNECTIONS = ("Connection-Allowlist", "(response-origin)")
-"""With every part of a page rewritten in the browser: whatever it does, peer connections, preconnections and
-look-ups of names included, which no Content-Security-Policy reaches, the browser connects to nobody but us
+"""Sent with every part of a page rewritten in the browser: the browser connects only to us, even for peer
+connections, preconnections and name lookups, which a Content-Security-Policy does not cover
 (https://wicg.github.io/connection-allowlists/).
 """
 WORKER_POLICY = "default-src 'self'; connect-src 'self' data: blob:"
-"""Of the replay worker: whatever an archived script tells it, it can ask nobody but us."""
+"""Of the replay worker: even if an archived script controls it, it can connect only to us."""
 
 
 def passed_on(archived: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Archived headers as they may be sent again, in their order; Content-Encoding is the caller's to keep or
-    drop.
-    """
+    """Archived headers as they may be sent again, in order; the caller keeps or drops Content-Encoding."""
     return [
         (PREFIX + name if (lower := name.lower()) in RENAMED or lower.startswith(_PREFIX) else name, value)
         for name, value in cleaned(archived)
@@ -86,7 +91,7 @@ def passed_on(archived: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def sendable(status: int) -> int:
-    """The status that HTTP can send for an archived one: servers have said 999, and a record may hold a mere
+    """The status that HTTP can send for an archived one: some servers sent 999, and a record may have only a
     1xx.
     """
     if status < 200:
@@ -95,8 +100,8 @@ def sendable(status: int) -> int:
 
 
 def cleaned(archived: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Archived headers that can be sent at all: no transfer headers, no names or signs that are no HTTP, a
-    bounded number and length.
+    """Archived headers that can be sent at all: without transfer headers and without names or characters that
+    are invalid in HTTP, bounded in number and length.
     """
     kept: list[tuple[str, str]] = []
     for name, value in archived:
@@ -132,5 +137,5 @@ def http_date(timestamp: str) -> str:
 
 
 def _target(url: str) -> str:
-    """An address inside <…>: RFC 8288 allows URI characters only."""
+    """An address inside <…>, where RFC 8288 allows URI characters only."""
     return url if _URI.fullmatch(url) else quote(url, safe="!#$%&'()*+,/:;=?@[]~-._")

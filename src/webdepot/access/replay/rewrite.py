@@ -1,16 +1,17 @@
 """Rewriting on the server, for clients without a service worker (plain HTTP, private windows, text browsers):
-a page as a still picture.
+the page without scripts.
 
-Addresses in attributes, `srcset`, style sheets and refreshes are led into the archive; scripts stay in the
-page and are not run, which the policy of the answer sees to (`still_policy`). What no pattern here knows is
-refused by the same policy: nothing leaves for the live web.
+Addresses in attributes, `srcset`, style sheets and refreshes are replaced by archived ones; scripts stay in
+the page but are not run, because the Content-Security-Policy of the answer forbids it (`still_policy`).
+Addresses that are not recognised here are blocked by the same policy: no request goes to the live web.
 
 1. `text_of` decodes a page as a browser would;
-2. `html` passes over its tokens once (https://html.spec.whatwg.org/#tokenization, by turbohtml in C) and
-   writes only those tags anew that have an address in them;
+2. `html` reads its tokens once (https://html.spec.whatwg.org/#tokenization, by turbohtml in C) and rewrites
+   only the tags that contain an address;
 3. `css` does the same for style sheets.
 
-`Lead` makes the address in the archive of an absolute one, or None for what is none (`mailto:`, `data:`).
+`Lead` gives the archived address for an absolute one, or None for schemes that are not archived (`mailto:`,
+`data:`).
 """
 
 import html as entities
@@ -21,16 +22,19 @@ from typing import Any
 from webdepot.url import find_canonical
 
 MOST_BYTES = 8 << 20
-"""A page or style sheet that is larger is sent as it is."""
+"""A larger page or style sheet is sent unchanged."""
 _DEEPEST_SRCDOC = 3
 Lead = Callable[[str], str | None]
 
 _ADDRESSES = frozenset(
-    "href src poster background data action formaction manifest icon xlink:href lowsrc dynsrc longdesc cite codebase usemap profile".split()  # noqa: SIM905
+    """
+    href src poster background data action formaction manifest icon xlink:href lowsrc dynsrc longdesc cite
+    codebase usemap profile
+    """.split()  # noqa: SIM905
 )
 _LISTS = frozenset({"srcset", "imagesrcset"})
 _REMOVED = frozenset({"integrity", "ping", "nonce", "crossorigin"})
-"""What would be wrong of a rewritten part, or tell somebody of a click."""
+"""Attributes that would be wrong for a rewritten part, or report a click to somebody."""
 _NOT_LINKS = frozenset({("object", "codebase"), ("applet", "codebase")})
 _OWN_PLACES = frozenset({"_top", "_parent", "_blank"})
 _REFRESH = re.compile(
@@ -48,65 +52,65 @@ _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([a-zA-Z0-9_.:-]{2,40})", re.IGNO
 
 
 def still_policy(frame_url: str) -> str:
-    """The Content-Security-Policy of what was rewritten here: no scripts, nothing from anywhere but us."""
+    """The Content-Security-Policy of pages rewritten here: no scripts, nothing from outside our origin."""
     return (
-        "sandbox allow-same-origin allow-forms; default-src 'self' data:; style-src 'self' 'unsafe-inline' data:; script-src 'none'; "
+        "sandbox allow-same-origin allow-forms; default-src 'self' data:; "
+        "style-src 'self' 'unsafe-inline' data:; script-src 'none'; "
         f"connect-src 'none'; object-src 'none'; form-action 'self'; frame-ancestors 'self' {frame_url}"
     )
 
 
 def text_of(data: bytes, content_type: str) -> str:
-    """Decoded by what the server says, the page says, or its bytes look like."""
-    # Four megabytes that a server of raw captures does not need.
+    """The text of a page, decoded by the charset that the server or the page names, else by a guess."""
+    # Takes four megabytes, which a server of raw captures does not need.
     from resiliparse.parse.encoding import bytes_to_str, detect_encoding, map_encoding_to_html5
 
     if data[:3] == b"\xef\xbb\xbf":
         return data[3:].decode("utf-8", "replace")
-    found = _CHARSET.search(content_type) or _CHARSET.search(data[:2048].decode("latin-1"))
-    # The names browsers know (https://encoding.spec.whatwg.org); any other name is no help.
-    encoding = (map_encoding_to_html5(found[1], fallback_utf8=False) if found else None) or detect_encoding(
-        data
-    )
+    charset = _CHARSET.search(content_type) or _CHARSET.search(data[:2048].decode("latin-1"))
+    # Only names that browsers know (https://encoding.spec.whatwg.org).
+    named = map_encoding_to_html5(charset[1], fallback_utf8=False) if charset else None
+    encoding = named or detect_encoding(data)
     text: str = bytes_to_str(data, encoding, fallback_encodings=("utf-8", "windows-1252"), errors="replace")
     return text
 
 
 def html(text: str, url: str, lead: Lead, *, depth: int = 0) -> str:
-    """A page with its addresses led into the archive; everything else stays as it is."""
+    """A page with archived addresses; everything else is unchanged."""
     return "".join(_pieces(text, url, lead, depth))
 
 
 def css(text: str, url: str, lead: Lead) -> str:
-    """A style sheet, or a style attribute, with its addresses led into the archive."""
+    """A style sheet, or a style attribute, with archived addresses."""
 
-    def led(found: re.Match[str]) -> str:
-        if found["comment"]:
-            return found[0]
-        if found["import"]:
-            return f"{found['import']}{found['quote']}{_led(found['imported'], url, lead)}{found['quote']}"
-        address = _led(found["address"], url, lead) if found["address"] else ""
+    def rewrite(match: re.Match[str]) -> str:
+        if match["comment"]:
+            return match[0]
+        if match["import"]:
+            return f"{match['import']}{match['quote']}{_led(match['imported'], url, lead)}{match['quote']}"
+        address = _led(match["address"], url, lead) if match["address"] else ""
         if not address:
-            return found[0]
-        # Addresses of ours may hold brackets, which only a quoted one may.
-        quote = found["mark"] or "'"
-        return found["url"] + quote + address.replace("'", "%27") + quote
+            return match[0]
+        # Our addresses may contain brackets, which are allowed only in quotes.
+        quote = match["mark"] or "'"
+        return match["url"] + quote + address.replace("'", "%27") + quote
 
-    return _CSS.sub(led, text) if "url(" in text.lower() or "@import" in text.lower() else text
+    return _CSS.sub(rewrite, text) if "url(" in text.lower() or "@import" in text.lower() else text
 
 
 def srcset(value: str, url: str, lead: Lead) -> str:
-    """A list of pictures with their widths or densities."""
+    """A list of images with their widths or densities."""
     return _CANDIDATE.sub(
-        lambda found: f"{found[1]}{_led(found[2], url, lead).replace(',', '%2C')}{found[3]}", value
+        lambda match: f"{match[1]}{_led(match[2], url, lead).replace(',', '%2C')}{match[3]}", value
     )
 
 
 def refresh(value: str, url: str, lead: Lead) -> str:
     """`5; url=…`, of a meta tag or a header."""
-    found = _REFRESH.match(value)
-    if not found or not found[3]:
+    match = _REFRESH.match(value)
+    if not match or not match[3]:
         return value
-    return f"{found[1]}{_led(found[3], url, lead)}"
+    return f"{match[1]}{_led(match[3], url, lead)}"
 
 
 def _pieces(text: str, url: str, lead: Lead, depth: int) -> Iterator[str]:
@@ -121,8 +125,8 @@ def _pieces(text: str, url: str, lead: Lead, depth: int) -> Iterator[str]:
                 base = find_canonical(attributes["href"], url) or url
             yield _tag(token, attributes, base, lead, depth)
         elif kind == _TEXT:
-            said = token.data or ""
-            yield css(said, base, lead) if is_style else said
+            text_node = token.data or ""
+            yield css(text_node, base, lead) if is_style else text_node
         else:
             yield token.source if token.source is not None else (token.data or "")
         if kind == _START:
@@ -153,7 +157,7 @@ def _tag(token: Any, attributes: dict[str, str], base: str, lead: Lead, depth: i
 def _attribute(
     tag: str, name: str, value: str, attributes: dict[str, str], base: str, lead: Lead, depth: int
 ) -> str | None:
-    """What stands there instead; None where it goes."""
+    """The new value of an attribute; None if it is removed."""
     if name in _REMOVED:
         return None
     if name in _LISTS:
@@ -161,7 +165,7 @@ def _attribute(
     if name == "style":
         return css(value, base, lead)
     if name == "target":
-        # Out of its frame is out of the archive.
+        # Leaving the frame would leave the archive.
         return "_self" if value.strip().lower() in _OWN_PLACES else value
     if name == "srcdoc" and depth < _DEEPEST_SRCDOC:
         return html(value, base, lead, depth=depth + 1)
@@ -173,18 +177,22 @@ def _attribute(
 
 
 def _meta(name: str, value: str, attributes: dict[str, str], base: str, lead: Lead) -> str | None:
-    said = attributes.get("http-equiv", "").strip().lower()
-    if name == "content" and said == "refresh":
+    directive = attributes.get("http-equiv", "").strip().lower()
+    if name == "content" and directive == "refresh":
         return refresh(value, base, lead)
-    if name == "http-equiv" and said in ("content-security-policy", "set-cookie", "x-dns-prefetch-control"):
-        return f"x-archive-orig-{said}"
-    if name == "charset" or (name == "content" and said == "content-type"):
+    if name == "http-equiv" and directive in (
+        "content-security-policy",
+        "set-cookie",
+        "x-dns-prefetch-control",
+    ):
+        return f"x-archive-orig-{directive}"
+    if name == "charset" or (name == "content" and directive == "content-type"):
         return "utf-8" if name == "charset" else _CHARSET.sub("charset=utf-8", value)
     return value
 
 
 def _led(address: str, base: str, lead: Lead) -> str:
-    """The address in the archive; what names a place in the same page, or is no address of the web, stays."""
+    """The archived address; fragments of the same page and other schemes are unchanged."""
     stripped = address.strip()
     if not stripped or stripped.startswith("#"):
         return address

@@ -1,6 +1,4 @@
-"""The title of an archived HTML page, from its first bytes: what the banner says before the page itself has
-spoken.
-"""
+"""The title of an archived HTML page, from its first bytes: the banner shows it before the page loads."""
 
 import html
 import re
@@ -15,6 +13,6 @@ _SPACES = re.compile(r"\s+")
 
 
 def of_html(content: BinaryIO, content_type: str) -> str:
-    """The first `<title>` in one line of plain text; empty where there is none."""
+    """The first `<title>` as one line of plain text; empty if there is none."""
     title = _TITLE.search(text_of(content.read(READ_BYTES), content_type))
     return _SPACES.sub(" ", html.unescape(title[1])).strip()[:LONGEST] if title else ""

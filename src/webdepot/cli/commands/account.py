@@ -1,11 +1,11 @@
-"""`webdepot account`: the people who may sign in."""
+"""`webdepot account`: people who may sign in, their roles, sessions and API keys."""
 
 import sys
 from typing import Annotated
 
 import typer
 
-from webdepot import accounts
+from webdepot import accounts, sessions
 from webdepot.accounts import Role
 from webdepot.cli.call import Json, call_of
 from webdepot.cli.output import plain
@@ -13,7 +13,7 @@ from webdepot.errors import InputError
 
 commands = typer.Typer(no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="Name to sign in with.")]
+Name = Annotated[str, typer.Argument(help="Name of the account.")]
 FromStdin = Annotated[
     bool,
     typer.Option(
@@ -26,10 +26,10 @@ FromStdin = Annotated[
 def add(
     context: typer.Context,
     name: Name,
-    role: Annotated[list[Role], typer.Option(help="What the person may do; may be given more than once.")],
+    role: Annotated[list[Role], typer.Option(help="A role; may be given more than once.")],
     password_stdin: FromStdin = False,
 ) -> None:
-    """Add a person. The password is asked for, or read from stdin."""
+    """Add a person. Asks for the password, or reads it from stdin."""
     call = call_of(context)
     with call.archive() as archive:
         person = accounts.add(
@@ -41,7 +41,7 @@ def add(
 
 @commands.command(epilog="Example: webdepot account password anna")
 def password(context: typer.Context, name: Name, password_stdin: FromStdin = False) -> None:
-    """Give a person a new password; all their sessions end."""
+    """Set a new password; all sessions of the person end."""
     call = call_of(context)
     with call.archive() as archive:
         accounts.set_password(
@@ -52,7 +52,7 @@ def password(context: typer.Context, name: Name, password_stdin: FromStdin = Fal
 
 @commands.command(name="list", epilog="Example: webdepot account list --json")
 def list_(context: typer.Context, json: Json = False) -> None:
-    """Everybody who may sign in, and their roles."""
+    """List everybody with their roles."""
     call = call_of(context)
     with call.archive() as archive:
         for person in accounts.every(archive.database):
@@ -66,9 +66,9 @@ def list_(context: typer.Context, json: Json = False) -> None:
 def roles(
     context: typer.Context,
     name: Name,
-    role: Annotated[list[Role], typer.Option(help="From now on; may be given more than once.")],
+    role: Annotated[list[Role], typer.Option(help="A new role; may be given more than once.")],
 ) -> None:
-    """Give a person other roles, from their next request on."""
+    """Replace the roles of a person, from their next request on."""
     call = call_of(context)
     with call.archive() as archive:
         person = accounts.set_roles(archive.database, name, role, archive.clock(), by=archive.agent)
@@ -78,7 +78,7 @@ def roles(
 
 @commands.command(epilog="Example: webdepot account close anna")
 def close(context: typer.Context, name: Name) -> None:
-    """Let nobody sign in as this person any more; sessions and keys end, what they did stays theirs."""
+    """Close an account: sessions and keys end, and nobody can sign in with it. The history keeps the name."""
     call = call_of(context)
     with call.archive() as archive:
         accounts.close(archive.database, name, archive.clock(), by=archive.agent)
@@ -87,7 +87,7 @@ def close(context: typer.Context, name: Name) -> None:
 
 @commands.command(epilog="Example: webdepot account reopen anna")
 def reopen(context: typer.Context, name: Name) -> None:
-    """Open a closed account again."""
+    """Reopen a closed account."""
     call = call_of(context)
     with call.archive() as archive:
         accounts.reopen(archive.database, name, archive.clock(), by=archive.agent)
@@ -100,19 +100,19 @@ def reopen(context: typer.Context, name: Name) -> None:
 def key(
     context: typer.Context,
     name: Name,
-    label: Annotated[str, typer.Option(help="What it is for.")],
-    role: Annotated[list[Role], typer.Option(help="What the key may do; among the person's own roles.")],
-    days: Annotated[int, typer.Option(min=0, help="It ends after so many days; 0 means never.")] = 0,
+    label: Annotated[str, typer.Option(help="What the key is for.")],
+    role: Annotated[list[Role], typer.Option(help="A role of the key; the person must have it, too.")],
+    days: Annotated[int, typer.Option(min=0, help="Days until it expires; 0 means never.")] = 0,
     json: Json = False,
 ) -> None:
-    """Make a key for programs (`Authorization: Bearer KEY`). It is printed this once."""
+    """Create an API key for a program (`Authorization: Bearer KEY`). It is shown only once."""
     call = call_of(context)
     with call.archive() as archive:
-        made, text = accounts.make_key(
+        api_key, text = sessions.make_key(
             archive.database, name, label, role, archive.clock(), days=days, by=archive.agent
         )
     call.output(json).result(
-        {"id": made.id, "label": made.label, "roles": sorted(made.roles), "key": text}, text
+        {"id": api_key.id, "label": api_key.label, "roles": sorted(api_key.roles), "key": text}, text
     )
 
 
@@ -120,49 +120,50 @@ def key(
 def keys(
     context: typer.Context,
     name: Name,
-    revoke: Annotated[int, typer.Option(metavar="NUMBER", help="Take this one back.")] = 0,
+    revoke: Annotated[int, typer.Option(metavar="NUMBER", help="Revoke the key with this number.")] = 0,
     json: Json = False,
 ) -> None:
-    """The keys of a person; or take one of them back."""
+    """List the API keys of a person, or revoke one."""
     call = call_of(context)
     with call.archive() as archive:
         if revoke:
-            accounts.revoke_key(archive.database, name, revoke, archive.clock(), by=archive.agent)
-        for held in accounts.keys_of(archive.database, name):
+            sessions.revoke_key(archive.database, name, revoke, archive.clock(), by=archive.agent)
+        for api_key in sessions.keys_of(archive.database, name):
             fields = {
-                "id": held.id,
-                "label": held.label,
-                "roles": sorted(held.roles),
-                "ends": held.ends_at,
-                "used": held.used_at,
+                "id": api_key.id,
+                "label": api_key.label,
+                "roles": sorted(api_key.roles),
+                "ends": api_key.ends_at,
+                "used": api_key.used_at,
             }
             call.output(json).result(
-                fields, f"{held.id}  {plain(held.label)}  [dim]{', '.join(sorted(held.roles))}[/dim]"
+                fields, f"{api_key.id}  {plain(api_key.label)}  [dim]{', '.join(sorted(api_key.roles))}[/dim]"
             )
 
 
-@commands.command(epilog="Example: webdepot account sessions anna --end")
-def sessions(
+@commands.command(name="sessions", epilog="Example: webdepot account sessions anna --end")
+def sessions_(
     context: typer.Context,
     name: Name,
-    end: Annotated[bool, typer.Option("--end", help="End all of them.")] = False,
+    end: Annotated[bool, typer.Option("--end", help="End all sessions.")] = False,
     json: Json = False,
 ) -> None:
-    """Where a person is signed in; or end it."""
+    """List the sessions of a person, or end them."""
     call = call_of(context)
     with call.archive() as archive:
         if end:
-            accounts.end_session(archive.database, name, "", archive.clock(), by=archive.agent)
-        for each in accounts.sessions_of(archive.database, name, archive.clock()):
+            sessions.end_session(archive.database, name, "", archive.clock(), by=archive.agent)
+        for session in sessions.sessions_of(archive.database, name, archive.clock()):
             fields = {
-                "id": each.id,
-                "began": each.began_at,
-                "seen": each.seen_at,
-                "ends": each.ends_at,
-                "device": each.device,
+                "id": session.id,
+                "began": session.began_at,
+                "seen": session.seen_at,
+                "ends": session.ends_at,
+                "device": session.device,
             }
             call.output(json).result(
-                fields | {"address": each.address}, f"{each.id}  {each.address}  {plain(each.device)}"
+                fields | {"address": session.address},
+                f"{session.id}  {session.address}  {plain(session.device)}",
             )
 
 

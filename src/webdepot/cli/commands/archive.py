@@ -1,4 +1,4 @@
-"""`webdepot archive` and `webdepot import`: the whole way in one line."""
+"""`webdepot archive` and `webdepot import`: from a site or from files to a searchable archive in one step."""
 
 import re
 from dataclasses import replace
@@ -11,140 +11,159 @@ from webdepot.archive import Archive
 from webdepot.cli.call import Call, Json, NoDeposit, Quiet, agent, call_of
 from webdepot.cli.output import Output, plain
 from webdepot.cli.progress import shown
-from webdepot.cli.report import tell
+from webdepot.cli.report import print_report
 from webdepot.errors import InputError
 from webdepot.services import pipeline
 from webdepot.services.admin import setup
 from webdepot.services.harvest import profiles
 
 Collection = Annotated[str, typer.Option(help="Collection to put it into.")]
-CollectionOrNot = Annotated[str | None, typer.Option(help="Collection to put it into.")]
 
 
-class Scope(StrEnum):
+class ScopeOption(StrEnum):
     HOST = "host"
     DOMAIN = "domain"
     PREFIX = "prefix"
     ANY = "any"
 
 
-class Fetch(StrEnum):
+class FetchOption(StrEnum):
     PLAIN = "plain"
     BROWSER = "browser"
     WHEN_EMPTY = "when-empty"
 
 
-class Robots(StrEnum):
+class RobotsOption(StrEnum):
     OBEY = "obey"
     OBEY_BUT_EMBEDS = "obey-but-embeds"
     IGNORE = "ignore"
 
 
+_NOT_OBEYED = frozenset({RobotsOption.OBEY_BUT_EMBEDS, RobotsOption.IGNORE})
+
+# The options of `archive`, in the order of the help text. None means: as the profile or configuration says.
+Urls = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="URL...", help="Seeds. Not needed if the profile has seeds."),
+]
+Profile = Annotated[
+    str, typer.Option(metavar="NAME", help="Harvest with this profile; other options override it.")
+]
+Scope = Annotated[
+    ScopeOption | None,
+    typer.Option(help="What belongs to the harvest: the same host, domain or path prefix, or any address."),
+]
+Delay = Annotated[
+    float | None,
+    typer.Option(min=0, help="Minimum delay between two requests to one server, in seconds."),
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, max=1000, help="Maximum number of parallel requests over all servers.")
+]
+Robots = Annotated[RobotsOption | None, typer.Option(help="Whether to obey robots.txt.")]
+RobotsReason = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="Why robots.txt is not obeyed; recorded with the harvest."),
+]
+Fetch = Annotated[
+    FetchOption | None,
+    typer.Option(
+        help="How pages are fetched: plain; also in a browser; or in a browser only if empty without one."
+    ),
+]
+Browser = Annotated[bool, typer.Option("--browser", help="Same as --fetch browser.")]
+Reject = Annotated[
+    list[str] | None,
+    typer.Option(metavar="REGEX", help="Leave out addresses that match; may be given more than once."),
+]
+LimitPages = Annotated[int | None, typer.Option(min=0, help="Stop after this many documents.")]
+LimitBytes = Annotated[int | None, typer.Option(min=0, help="Stop after this many bytes.")]
+LimitTime = Annotated[float | None, typer.Option(min=0, help="Stop after this many seconds.")]
+AllowPrivate = Annotated[bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")]
+OrganisationDomain = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DOMAIN", help="Include all hosts of this organisation; see `webdepot organisation`."
+    ),
+]
+HostRules = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="RULE",
+        help="How hosts are matched: BelongsTo, InNetRange, SameNameServers, SameRegistrant(0.8). "
+        "Default: BelongsTo.",
+    ),
+]
+CollectionOrNot = Annotated[str | None, typer.Option(help="Collection to put it into.")]
+
+
 def archive(
     context: typer.Context,
-    urls: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="URL...", help="Addresses to start from; a profile may have its own."),
-    ] = None,
-    profile: Annotated[
-        str, typer.Option(metavar="NAME", help="Harvest by this profile; other options go before it.")
-    ] = "",
-    scope: Annotated[
-        Scope | None,
-        typer.Option(help="What belongs to it: same host, same domain, below the path, or anything."),
-    ] = None,
-    delay: Annotated[
-        float | None,
-        typer.Option(min=0, help="Shortest pause between two requests to one server, in seconds."),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Requests in flight at once over all servers.")
-    ] = None,
-    robots: Annotated[Robots | None, typer.Option(help="What to do about robots.txt.")] = None,
-    robots_reason: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Why robots.txt is not obeyed; it is recorded.")
-    ] = None,
-    fetch: Annotated[
-        Fetch | None,
-        typer.Option(
-            help="How pages are fetched: plain, opened in a browser, too, or only those that are empty without."
-        ),
-    ] = None,
-    browser: Annotated[bool, typer.Option("--browser", help="The same as --fetch browser.")] = False,
-    reject: Annotated[
-        list[str] | None,
-        typer.Option(metavar="REGEX", help="Leave out addresses that match; may be given more than once."),
-    ] = None,
-    limit_pages: Annotated[int | None, typer.Option(min=0, help="Stop after so many documents.")] = None,
-    limit_bytes: Annotated[int | None, typer.Option(min=0, help="Stop after so many bytes.")] = None,
-    limit_time: Annotated[float | None, typer.Option(min=0, help="Stop after so many seconds.")] = None,
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
-    ] = False,
-    organisation: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DOMAIN", help="All hosts of this organisation belong to it; see `webdepot organisation`."
-        ),
-    ] = None,
-    host_rule: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="RULE",
-            help="How its hosts are told: BelongsTo, InNetRange, SameNameServers, SameRegistrant(0.8). Default: BelongsTo.",
-        ),
-    ] = None,
+    urls: Urls = None,
+    profile: Profile = "",
+    scope: Scope = None,
+    delay: Delay = None,
+    workers: Workers = None,
+    robots: Robots = None,
+    robots_reason: RobotsReason = None,
+    fetch: Fetch = None,
+    browser: Browser = False,
+    reject: Reject = None,
+    limit_pages: LimitPages = None,
+    limit_bytes: LimitBytes = None,
+    limit_time: LimitTime = None,
+    allow_private: AllowPrivate = False,
+    organisation: OrganisationDomain = None,
+    host_rule: HostRules = None,
     no_deposit: NoDeposit = False,
     collection: CollectionOrNot = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Archive web sites: harvest, check, identify, put into the depot and index them. Goes on where it was
-    stopped.
-    """
     call = call_of(context)
     output = call.output(json, quiet)
-    if browser and fetch not in (None, Fetch.BROWSER):
-        raise InputError(f"--browser and --fetch {fetch.value} contradict each other. Leave out one of them.")
-    _found(call, output)
-    with call.archive() as opened:
-        given: dict[str, Any] = {
-            "scope": scope and scope.value,
-            "delay_s": delay,
-            "workers": workers,
-            "robots": robots and robots.value,
-            "robots_reason": robots_reason
-            or (f"asked for on the command line by {agent()}" if robots in _AGAINST else None),
-            "fetch": Fetch.BROWSER.value if browser else fetch and fetch.value,
-            "reject": tuple(map(_regex, reject)) if reject else None,
-            "limit_pages": limit_pages,
-            "limit_bytes": limit_bytes,
-            "limit_time_s": limit_time,
-            "allow_private": allow_private or None,
-            **_organisation(opened, organisation, host_rule),
-            "collection": collection,
-        }
+    if robots in _NOT_OBEYED and not robots_reason:
+        robots_reason = f"asked for on the command line by {agent()}"
+    changes: dict[str, Any] = {
+        "scope": scope and scope.value,
+        "delay_s": delay,
+        "workers": workers,
+        "robots": robots and robots.value,
+        "robots_reason": robots_reason or None,
+        "fetch": _fetch(fetch, browser=browser),
+        "reject": tuple(map(_regex, reject)) if reject else None,
+        "limit_pages": limit_pages,
+        "limit_bytes": limit_bytes,
+        "limit_time_s": limit_time,
+        "allow_private": allow_private or None,
+        "collection": collection,
+    }
+    _create_if_missing(call, output)
+    with call.archive() as opened, shown(output) as watch:
+        changes |= _organisation(opened, organisation, host_rule)
         options, seeds = profiles.options_of(opened, profile), list(urls or [])
         if profile and not seeds:
             seeds = list(profiles.get(opened, profile).seeds)
-        options = replace(options, **{name: value for name, value in given.items() if value is not None})
-        with shown(output) as watch:
-            report = pipeline.archive_site(opened, seeds, options, deposit=not no_deposit, watch=watch)
-    tell(output, report)
+        options = replace(options, **{name: value for name, value in changes.items() if value is not None})
+        report = pipeline.archive_site(opened, seeds, options, deposit=not no_deposit, watch=watch)
+    print_report(output, report)
+
+
+def _fetch(fetch: FetchOption | None, *, browser: bool) -> str | None:
+    if browser and fetch not in (None, FetchOption.BROWSER):
+        raise InputError(f"--browser and --fetch {fetch.value} contradict each other. Leave out one of them.")
+    return FetchOption.BROWSER.value if browser else fetch and fetch.value
 
 
 def _organisation(archive: Archive, domain: str | None, rules: list[str] | None) -> dict[str, Any]:
     if not domain and not rules:
         return {}
-    from webdepot.services.selection import organisations  # with all that looks domains up
+    from webdepot.services.selection import organisations  # loads dnspython and cryptography
 
     return {
         "organisation": organisations.get(archive, domain).root if domain else None,
         "host_rules": organisations.parse_rules(rules) if rules else None,
     }
-
-
-_AGAINST = frozenset({Robots.OBEY_BUT_EMBEDS, Robots.IGNORE})
 
 
 def import_(
@@ -157,7 +176,7 @@ def import_(
         bool,
         typer.Option(
             "--in-place",
-            help="Leave them where they are: WARC, ARC or WACZ in folders, at http(s):// or s3:// addresses.",
+            help="Index them where they are: WARC, ARC or WACZ in folders, at http(s):// or s3:// addresses.",
         ),
     ] = False,
     no_deposit: NoDeposit = False,
@@ -165,10 +184,10 @@ def import_(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Take in existing WARC and ARC files. Your files are not changed; the same file twice is recognised."""
+
     call = call_of(context)
     output = call.output(json, quiet)
-    _found(call, output)
+    _create_if_missing(call, output)
     with call.archive() as opened, shown(output) as watch:
         report = pipeline.import_files(
             opened, paths, collection=collection, deposit=not no_deposit, in_place=in_place, watch=watch
@@ -176,27 +195,27 @@ def import_(
     for skipped in report.skipped:
         output.warn(plain(skipped))
     if report.taken is not None:
-        tell(output, report.taken)
+        print_report(output, report.taken)
     elif not report.known:
         raise typer.Exit(1)
     else:
         output.result(
             {"state": "known", "files": len(report.known)},
-            f"Nothing new: {len(report.known)} files are in the archive already.",
+            f"Nothing new: all {len(report.known)} files are already in the archive.",
         )
     if report.skipped:
         raise typer.Exit(1)
 
 
-def _found(call: Call, output: Output) -> None:
-    """A newcomer needs no `init`: the first harvest makes the archive."""
+def _create_if_missing(call: Call, output: Output) -> None:
+    """Create the archive if there is none, so that a newcomer does not need `init`."""
     if setup.found(call.home, agent=agent()):
-        output.say(f"Made a new archive at [bold]{plain(str(call.home))}[/bold].")
+        output.say(f"Created a new archive at [bold]{plain(str(call.home))}[/bold].")
 
 
 def _regex(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise InputError(f"--reject {text!r} is no regular expression: {error}.") from error
+        raise InputError(f"--reject {text!r} is not a valid regular expression: {error}.") from error
     return text

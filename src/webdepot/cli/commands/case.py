@@ -4,7 +4,6 @@ from typing import Annotated, Any
 
 import typer
 
-from webdepot.archive import Archive
 from webdepot.cli.call import Json, call_of
 from webdepot.cli.output import plain
 from webdepot.selection.cases import Case, CaseState, Decision, Objection, Who
@@ -15,20 +14,21 @@ commands = typer.Typer(no_args_is_help=True)
 Which = Annotated[
     str, typer.Argument(help="Reference or number of the case, as `webdepot case list` prints it.")
 ]
-Reason = Annotated[str, typer.Option(help="Why, in a few words.")]
+Reason = Annotated[str, typer.Option(help="The reason; recorded with the case.")]
 
 
 @commands.command(
-    epilog="Example: webdepot case add https://www.example.org/page.html --words 'My photograph, without leave' --ground portrait"
+    epilog="Example: webdepot case add https://www.example.org/page.html "
+    "--words 'My photograph, without permission' --ground portrait"
 )
 def add(
     context: typer.Context,
     url: Annotated[str, typer.Argument(help="Address of the page.")],
-    words: Annotated[str, typer.Option(help="What the complainant says and wishes.")],
+    words: Annotated[str, typer.Option(help="What the complainant says and wants.")],
     who: Annotated[Who, typer.Option(help="Who objects.")] = Who.OTHER,
-    ground: Annotated[Objection, typer.Option(help="The objection.")] = Objection.OTHER,
+    ground: Annotated[Objection, typer.Option(help="Ground of the objection.")] = Objection.OTHER,
     name: Annotated[str, typer.Option(help="Name of the complainant.")] = "",
-    mail: Annotated[str, typer.Option(help="Mail address, for the letters.")] = "",
+    mail: Annotated[str, typer.Option(help="Email address for letters.")] = "",
     language: Annotated[str, typer.Option(help="Language of letters: en, nl or de.")] = "en",
     json: Json = False,
 ) -> None:
@@ -47,39 +47,40 @@ def add(
             origin="staff",
             by=archive.agent,
         )
-        _deliver(archive)
+        delivery.deliver_if_configured(archive)
     call.output(json).result(fields(case), f"Case {case.reference}: {plain(case.url)}")
 
 
 @commands.command(name="list", epilog="Example: webdepot case list --state received --json")
 def list_(
     context: typer.Context,
-    state: Annotated[CaseState | None, typer.Option(help="Only those in this state.")] = None,
-    host: Annotated[str, typer.Option(help="Only those about this host.")] = "",
-    page: Annotated[int, typer.Option(min=1, help="Fifty a page.")] = 1,
+    state: Annotated[CaseState | None, typer.Option(help="Only cases in this state.")] = None,
+    host: Annotated[str, typer.Option(help="Only cases about this host.")] = "",
+    page: Annotated[int, typer.Option(min=1, help="Page of the list, with fifty cases each.")] = 1,
     json: Json = False,
 ) -> None:
-    """Complaints; those that wait, the oldest first."""
+    """List complaints, newest first; open ones (`--state received` or `--state "in hand"`) oldest first."""
     call = call_of(context)
     with call.archive() as archive:
-        found, _ = complaints.list_cases(archive, state=state, host=host, page=page)
-    for one in found:
-        decision = one.decision.value if one.decision else ""
-        since = f"{one.state.value:9}  {one.since:%Y-%m-%d}"
+        cases, _ = complaints.list_cases(archive, state=state, host=host, page=page)
+    for case in cases:
+        decision = case.decision.value if case.decision else ""
+        since = f"{case.state.value:9}  {case.since:%Y-%m-%d}"
         text = (
-            f"[bold]{one.reference}[/bold]  {since}  {one.ground.value}  {plain(one.url[:100])}  {decision}"
+            f"[bold]{case.reference}[/bold]  {since}  {case.ground.value}  "
+            f"{plain(case.url[:100])}  {decision}"
         )
-        call.output(json).result(fields(one), text)
+        call.output(json).result(fields(case), text)
 
 
 @commands.command(epilog="Example: webdepot case show C-2026-7KXQ2M")
 def show(context: typer.Context, case: Which, json: Json = False) -> None:
-    """A complaint with its history."""
+    """Show a complaint with its history."""
     call = call_of(context)
     with call.archive() as archive:
         found = complaints.get(archive, case)
         events = complaints.history(archive, found)
-    told = [
+    history = [
         {"at": event.at, "agent": event.agent, "action": event.action, "message": event.message}
         for event in events
     ]
@@ -88,31 +89,34 @@ def show(context: typer.Context, case: Which, json: Json = False) -> None:
         for event in events
     ]
     head = f"[bold]{found.reference}[/bold] {found.state.value}: {plain(found.url)}\n{plain(found.words)}"
-    call.output(json).result({**fields(found), "history": told}, "\n".join([head, *lines]))
+    call.output(json).result({**fields(found), "history": history}, "\n".join([head, *lines]))
 
 
 @commands.command(
-    epilog="Example: webdepot case decide C-2026-7KXQ2M closed --area host --text 'Closed after an objection.' --words 'We agree.'"
+    epilog="Example: webdepot case decide C-2026-7KXQ2M closed --area host "
+    "--text 'Closed after an objection.' --words 'We agree.'"
 )
 def decide(
     context: typer.Context,
     case: Which,
-    decision: Annotated[Decision, typer.Argument(help="No action, a warning above the page, or closed.")],
+    decision: Annotated[Decision, typer.Argument(help="The decision.")],
     area: Annotated[
         Area,
-        typer.Option(help="The page alone, what begins like it, its host, or the host and all below it."),
+        typer.Option(
+            help="What it covers: the page, addresses starting with it, its host, or all subdomains, too."
+        ),
     ] = Area.PAGE,
-    address: Annotated[str, typer.Option(help="Where the area begins; default: the page of the case.")] = "",
-    audience: Annotated[Audience, typer.Option(help="For whom it is closed.")] = Audience.EVERYONE,
+    address: Annotated[str, typer.Option(help="Address of the area. Default: the page of the case.")] = "",
+    audience: Annotated[Audience, typer.Option(help="Who may not see it.")] = Audience.EVERYONE,
     captured_from: Annotated[
-        str, typer.Option(help="Only captures from this date on: 2019, 2019-03, 2019-03-04.")
+        str, typer.Option(help="Only captures from this date on: 2019, 2019-03 or 2019-03-04.")
     ] = "",
     captured_to: Annotated[str, typer.Option(help="Only captures up to this date.")] = "",
-    text: Annotated[str, typer.Option(help="The warning, or what readers see instead of the page.")] = "",
-    words: Annotated[str, typer.Option(help="The reason, for the letter.")] = "",
+    text: Annotated[str, typer.Option(help="The warning, or the text readers see instead of the page.")] = "",
+    words: Annotated[str, typer.Option(help="The reason, for the letter to the complainant.")] = "",
     json: Json = False,
 ) -> None:
-    """Decide a complaint. It holds at once on every surface, and a letter goes to the complainant."""
+    """Decide a complaint. Takes effect at once everywhere; a letter is sent to the complainant."""
     call = call_of(context)
     ruling = Ruling(
         decision=decision,
@@ -126,38 +130,39 @@ def decide(
     )
     with call.archive() as archive:
         decided = complaints.decide(archive, case, ruling)
-        _deliver(archive)
+        delivery.deliver_if_configured(archive)
     call.output(json).result(fields(decided), f"Case {decided.reference} is decided: {decision.value}.")
 
 
 @commands.command(epilog="Example: webdepot case lift C-2026-7KXQ2M --reason 'both parties agree again'")
 def lift(context: typer.Context, case: Which, reason: Reason, json: Json = False) -> None:
-    """Take a decision back: what it closed is open again at once."""
+    """Revoke a decision: everything it closed is open again at once."""
     call = call_of(context)
     with call.archive() as archive:
-        moved = complaints.lift(archive, case, reason=reason)
-    call.output(json).result(fields(moved), f"Case {moved.reference} is lifted.")
+        lifted = complaints.lift(archive, case, reason=reason)
+    call.output(json).result(fields(lifted), f"The decision on case {lifted.reference} is lifted.")
 
 
 @commands.command(epilog="Example: webdepot case reopen C-2026-7KXQ2M --reason 'a new letter came'")
 def reopen(context: typer.Context, case: Which, reason: Reason, json: Json = False) -> None:
-    """Look at a case again. What was closed stays closed until the new decision."""
+    """Reopen a case. Until the new decision, everything that is closed stays closed."""
     call = call_of(context)
     with call.archive() as archive:
-        moved = complaints.reopen(archive, case, reason=reason)
-    call.output(json).result(fields(moved), f"Case {moved.reference} is in hand again.")
+        reopened = complaints.reopen(archive, case, reason=reason)
+    call.output(json).result(fields(reopened), f"Case {reopened.reference} is open again.")
 
 
 @commands.command(epilog="Example: webdepot case drop C-2026-7KXQ2M --reason advertising")
 def drop(context: typer.Context, case: Which, reason: Reason, json: Json = False) -> None:
-    """No objection at all: advertising, a mistake. No letter goes out."""
+    """Drop a case that is not a complaint, such as spam or a mistake. No letter is sent."""
     call = call_of(context)
     with call.archive() as archive:
-        moved = complaints.drop(archive, case, reason=reason)
-    call.output(json).result(fields(moved), f"Case {moved.reference} is dropped.")
+        dropped = complaints.drop(archive, case, reason=reason)
+    call.output(json).result(fields(dropped), f"Case {dropped.reference} is dropped.")
 
 
 def fields(case: Case) -> dict[str, Any]:
+    """A case as JSON."""
     return {
         "reference": case.reference,
         "state": case.state.value,
@@ -174,9 +179,3 @@ def fields(case: Case) -> dict[str, Any]:
         "detail": dict(case.detail),
         "rules": list(case.rules),
     }
-
-
-def _deliver(archive: Archive) -> None:
-    """Letters go out at once where a mail server is configured; otherwise they wait."""
-    if archive.config.mail.host:
-        delivery.deliver(archive)

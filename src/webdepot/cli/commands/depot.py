@@ -1,6 +1,4 @@
-"""`webdepot depot`: the long-term keeping as a whole, its copies, its audits, and getting everything back
-from it.
-"""
+"""`webdepot depot`: the depot as a whole, its copies, audits, and rebuilding an archive from it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,40 +8,41 @@ import typer
 from webdepot.cli.call import Json, Quiet, agent, call_of
 from webdepot.cli.output import Output, plain, size_words
 from webdepot.cli.progress import shown
-from webdepot.depot import places
 from webdepot.errors import CorruptData
 from webdepot.model import Severity
 from webdepot.services.admin import rebuild as rebuild_service
 from webdepot.services.depot import audit as audit_service
+from webdepot.services.depot import replication, withdrawal
 from webdepot.services.depot import status as status_service
-from webdepot.services.depot import withdrawal
-from webdepot.services.depot.audit import AuditReport, FillReport
+from webdepot.services.depot.audit import AuditReport
+from webdepot.services.depot.replication import FillReport
 
 EXIT_LOST = CorruptData.exit_status
 
-_LEVEL_WORDS = {
+_NEXT_LEVEL = {
     "top": "the highest level",
-    "storage-two": "level 1 asks for two complete copies",
-    "storage-three": "level 2 asks for three complete copies, one of them elsewhere",
-    "storage-threats": "level 3 asks for places with other threats of disaster, which only people can judge",
-    "integrity-viruses": "level 1 asks for a virus check of all that comes in (depot.virus_scanner)",
-    "integrity-separate": "level 2 asks for the checksums in a second place",
-    "integrity-interval": "level 3 asks that every copy is read in its interval: some are overdue",
-    "integrity-repair": "level 4 asks that damage is repaired: some is not",
-    "control-review": "level 4 asks people to review the log of actions",
-    "metadata-backup": "level 1 asks for the inventory in a second place",
-    "content-identify": "level 1 asks that formats are identified",
-    "content-watch": "level 3 asks people to watch formats for obsolescence",
+    "storage-two": "level 1 requires two complete copies",
+    "storage-three": "level 2 requires three complete copies, one of them at another site",
+    "storage-threats": "level 3 requires sites with different disaster threats, which people have to judge",
+    "integrity-viruses": "level 1 requires a virus check of all submissions (depot.virus_scanner)",
+    "integrity-separate": "level 2 requires the checksums in a second place",
+    "integrity-interval": "level 3 requires every copy to be checked in its interval: some are overdue",
+    "integrity-repair": "level 4 requires damage to be repaired: some is not",
+    "control-review": "level 4 requires people to review the log of actions",
+    "metadata-backup": "level 1 requires the inventory in a second place",
+    "content-identify": "level 1 requires formats to be identified",
+    "content-watch": "level 3 requires people to watch formats for obsolescence",
 }
+"""What is needed for the next level, by the code of `services.depot.status`."""
 
 commands = typer.Typer(no_args_is_help=True)
-copy = typer.Typer(help="The places where copies of the depot stand.", no_args_is_help=True)
+copy = typer.Typer(help="Places with copies of the depot.", no_args_is_help=True)
 commands.add_typer(copy, name="copy")
 
 PlaceName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the place.")]
 Rate = Annotated[
     float | None,
-    typer.Option("--rate", min=0, help="Read at most so many bytes a second; 0 means as fast as possible."),
+    typer.Option("--rate", min=0, help="Maximum bytes per second to read; 0 means no limit."),
 ]
 
 
@@ -60,21 +59,21 @@ def audit(
             "--older-than",
             metavar="DAYS",
             min=0,
-            help="Copies not read for so many days. Default: depot.audit_days.",
+            help="Check copies whose last check is older than this. Default: depot.audit_days.",
         ),
     ] = None,
     limit_bytes: Annotated[
-        int, typer.Option(min=0, help="Stop after so many bytes; the next audit goes on.")
+        int, typer.Option(min=0, help="Stop after this many bytes; the next audit continues.")
     ] = 0,
     rate: Rate = None,
-    no_repair: Annotated[bool, typer.Option("--no-repair", help="Only look; write nothing.")] = False,
+    no_repair: Annotated[bool, typer.Option("--no-repair", help="Only check; write nothing.")] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Read the copies that are due, compare them with their checksums and mend them.
+    """Check copies that are due against their checksums (fixity check), and repair them.
 
-    Exits 0 when all is whole or mended, 1 when something waits (a place is away, damage was left), 6 when
-    something cannot be mended.
+    Exits 0 if everything is intact or repaired, 1 if something is left to do (a place cannot be reached,
+    damage was not repaired), 6 if something cannot be repaired.
     """
     call = call_of(context)
     output = call.output(json, quiet)
@@ -90,7 +89,7 @@ def audit(
             repair=not no_repair,
             watch=watch,
         )
-    _tell_audit(output, report)
+    _print_audit(output, report)
     if report.lost:
         raise typer.Exit(EXIT_LOST)
     if report.alarms:
@@ -107,14 +106,11 @@ def verify(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Read a whole depot from its files alone, without a database, and say what is wrong. Exits 1 on
-    findings, 6 on damage.
-    """
+    """Check a whole depot using only its files, without a database. Exits 1 on findings, 6 on damage."""
     call = call_of(context)
     output = call.output(json, quiet)
     if place:
-        store = places.open_store(places.MAIN, places.normal_address(place))
-        address = place
+        store, address = audit_service.open_place(place), place
     else:
         with call.archive() as archive:
             store, address = archive.store, archive.depot_address
@@ -130,9 +126,10 @@ def verify(
                 "message": finding.message,
             }
             output.result(fields, f"{finding.severity.value}  {plain(finding.message)}")
-    words = "is whole" if not counted else f"{counted} findings, {grave} of them damage"
+    summary = "intact" if not counted else f"{counted} findings, {grave} of them damage"
     output.result(
-        {"place": address, "findings": counted, "damaged": grave}, f"[bold]{plain(address)}[/bold]: {words}."
+        {"place": address, "findings": counted, "damaged": grave},
+        f"[bold]{plain(address)}[/bold]: {summary}.",
     )
     if counted:
         raise typer.Exit(EXIT_LOST if grave else 1)
@@ -143,20 +140,18 @@ def rebuild(
     context: typer.Context,
     source: Annotated[
         str,
-        typer.Option(
-            "--from", help="Folder or s3:// address of the depot. Default: the one of the configuration."
-        ),
+        typer.Option("--from", help="Folder or s3:// address of the depot. Default: the configured one."),
     ] = "",
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Make database, catalogue and indexes again from the depot alone, on an empty machine."""
+    """Rebuild database, catalogue and indexes from the depot, on an empty machine."""
     call = call_of(context)
     output = call.output(json, quiet)
     with shown(output) as watch:
         done = rebuild_service.rebuild(call.home, source, agent=agent(), watch=watch)
-    for words in done.failed:
-        output.warn(plain(words))
+    for message in done.failed:
+        output.warn(plain(message))
     output.result(
         {
             "packages": done.packages,
@@ -165,7 +160,8 @@ def rebuild(
             "rows": done.rows,
             "failed": list(done.failed),
         },
-        f"{done.packages:,} packages, {done.captures:,} captures and {done.pages:,} pages came back; {done.rows:,} other rows.",
+        f"Rebuilt: {done.packages:,} packages, {done.captures:,} captures, {done.pages:,} pages, "
+        f"{done.rows:,} other rows.",
     )
     if done.failed:
         raise typer.Exit(1)
@@ -173,24 +169,25 @@ def rebuild(
 
 @commands.command(epilog="Example: webdepot depot status")
 def status(context: typer.Context, json: Json = False) -> None:
-    """What is in the depot, in how many places, and how the institution stands by the NDSA levels."""
+    """Show what is in the depot, and the NDSA Levels of Digital Preservation it reaches."""
     call = call_of(context)
     with call.archive() as archive:
-        seen = status_service.status(archive)
+        depot = status_service.status(archive)
     output = call.output(json)
     fields = {
-        "packages": seen.packages,
-        "size_bytes": seen.size_bytes,
-        "tombstones": seen.tombstones,
-        "alarms": len(seen.alarms),
-        "ndsa": {level.area: level.level for level in seen.levels},
+        "packages": depot.packages,
+        "size_bytes": depot.size_bytes,
+        "tombstones": depot.tombstones,
+        "alarms": len(depot.alarms),
+        "ndsa": {level.area: level.level for level in depot.levels},
     }
     levels = "\n".join(
-        f"  {level.area:<12} {level.level}  {_LEVEL_WORDS[level.reason]}" for level in seen.levels
+        f"  {level.area:<12} {level.level}  {_NEXT_LEVEL[level.reason]}" for level in depot.levels
     )
     output.result(
         fields,
-        f"{seen.packages:,} packages, {size_words(seen.size_bytes)}; {len(seen.alarms)} alarms\nNDSA levels\n{levels}",
+        f"{depot.packages:,} packages, {size_words(depot.size_bytes)}; {len(depot.alarms)} alarms\n"
+        f"NDSA levels\n{levels}",
     )
 
 
@@ -198,22 +195,22 @@ def status(context: typer.Context, json: Json = False) -> None:
 def report(
     context: typer.Context,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; default: the terminal.")
+        Path | None, typer.Option("--output", "-o", help="File to write. Default: standard output.")
     ] = None,
     check: Annotated[
-        Path | None, typer.Option("--check", help="Check the signature of such a report instead.")
+        Path | None, typer.Option("--check", help="Check the signature of this report instead.")
     ] = None,
     key: Annotated[
-        str, typer.Option("--key", help="Public key the report must be signed with, as its sender told you.")
+        str, typer.Option("--key", help="With --check: the public key it must be signed with.")
     ] = "",
     json: Json = False,
 ) -> None:
-    """Write the fixity report, signed, or check one that somebody gave you."""
+    """Write a signed fixity report, or check the signature of one."""
     call = call_of(context)
-    told = call.output(json)
+    printed = call.output(json)
     if check is not None:
         signer = status_service.check_report(check.read_bytes(), key=key)
-        told.result({"valid": True, "key": signer}, f"The signature is right. Key: {signer}")
+        printed.result({"valid": True, "key": signer}, f"The signature is valid. Key: {signer}")
         return
     with call.archive() as archive:
         data = status_service.fixity_report(archive)
@@ -222,7 +219,7 @@ def report(
         typer.echo(data.decode())
     else:
         output.write_bytes(data)
-        told.result(
+        printed.result(
             {"file": str(output), "key": public}, f"Wrote {plain(str(output))}, signed with {public}."
         )
 
@@ -233,71 +230,74 @@ def add(
     name: PlaceName,
     address: Annotated[str, typer.Argument(help="Folder, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME.")],
     write_once: Annotated[
-        bool, typer.Option("--write-once", help="The place's keys cannot delete; nothing is tried there.")
+        bool, typer.Option("--write-once", help="The credentials cannot delete there; deleting is not tried.")
     ] = False,
     no_fill: Annotated[
         bool,
-        typer.Option("--no-fill", help="Only register it; the next audit or `copy fill` copies everything."),
+        typer.Option(
+            "--no-fill", help="Only register it; the next audit or `copy fill` copies the packages."
+        ),
     ] = False,
     rate: Rate = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Add a place and copy every package to it. Stopped, it goes on with: webdepot depot copy fill."""
+    """Add a place and copy every package to it. If stopped, continue with: webdepot depot copy fill"""
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
-        place = audit_service.add_place(archive, name, address, write_once=write_once)
+        place = replication.add_place(archive, name, address, write_once=write_once)
         if not place.refuses_overwriting:
             output.warn(
-                "This server does not refuse to overwrite. Copies there are still checked, but two writers would not be kept apart."
+                "This server allows objects to be overwritten. Copies there are still checked, "
+                "but two writers at the same time are not detected."
             )
         filled = (
             FillReport(copied=0, size_bytes=0, waiting=0)
             if no_fill
-            else audit_service.fill(archive, place=name, rate_bytes_s=rate, watch=watch)
+            else replication.fill(archive, place=name, rate_bytes_s=rate, watch=watch)
         )
-    _tell_fill(output, filled)
+    _print_fill(output, filled)
 
 
 @copy.command(epilog="Example: webdepot depot copy fill vault")
 def fill(
     context: typer.Context,
     name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="Name of the place; default: all that wait.")
+        str, typer.Argument(metavar="[NAME]", help="Name of the place. Default: all places.")
     ] = "",
     rate: Rate = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Copy what waits to be copied. Goes on where it was stopped."""
+    """Copy the packages that are not copied yet. Continues where it was stopped."""
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
-        filled = audit_service.fill(archive, place=name, rate_bytes_s=rate, watch=watch)
-    _tell_fill(output, filled)
+        filled = replication.fill(archive, place=name, rate_bytes_s=rate, watch=watch)
+    _print_fill(output, filled)
 
 
 @copy.command(epilog="Example: webdepot depot copy remove vault")
 def remove(context: typer.Context, name: PlaceName, json: Json = False) -> None:
-    """Forget a place. Its files stay where they are."""
+    """Remove a place from the depot. Its files are not deleted."""
     call = call_of(context)
     with call.archive() as archive:
-        place = audit_service.remove_place(archive, name)
-    words = f"{plain(name)} is no place of the depot any more. Its files stay at {plain(place.address)}."
-    call.output(json).result({"place": name, "address": place.address}, words)
+        place = replication.remove_place(archive, name)
+    message = f"Removed {plain(name)}. Its files are still at {plain(place.address)}."
+    call.output(json).result({"place": name, "address": place.address}, message)
 
 
 @copy.command(name="status", epilog="Example: webdepot depot copy status --json")
 def copy_status(context: typer.Context, json: Json = False) -> None:
-    """Each place with its copies, their state and the oldest audit. Exits 1 while something is damaged, lost
-    or away.
+    """Show each place with its copies, their state and the oldest check. Exits 1 if something is damaged or
+    lost, or if a place cannot be reached.
     """
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        seen = status_service.status(archive)
-    for place in seen.places:
+        depot = status_service.status(archive)
+    for place in depot.places:
         fields = {
             "place": place.name,
             "address": place.address,
@@ -308,17 +308,18 @@ def copy_status(context: typer.Context, json: Json = False) -> None:
             "away_since": place.away_since,
         }
         states = ", ".join(f"{count:,} {state}" for state, count in place.copies.items()) or "no copies"
-        away = f"  [red]away since {place.away_since:%Y-%m-%d}[/red]" if place.away_since else ""
-        oldest = f"oldest audit {place.oldest_check:%Y-%m-%d}" if place.oldest_check else "never read"
+        away = f"  [red]unreachable since {place.away_since:%Y-%m-%d}[/red]" if place.away_since else ""
+        oldest = f"oldest check {place.oldest_check:%Y-%m-%d}" if place.oldest_check else "never checked"
         output.result(
             fields,
-            f"[bold]{plain(place.name)}[/bold]  {plain(place.address)}  {states}, {size_words(place.size_bytes)}, {oldest}{away}",
+            f"[bold]{plain(place.name)}[/bold]  {plain(place.address)}  {states}, "
+            f"{size_words(place.size_bytes)}, {oldest}{away}",
         )
-    if seen.alarms:
+    if depot.alarms:
         raise typer.Exit(1)
 
 
-def _tell_audit(output: Output, report: AuditReport) -> None:
+def _print_audit(output: Output, report: AuditReport) -> None:
     for problem in report.problems:
         fields = {
             "package": problem.package,
@@ -328,10 +329,11 @@ def _tell_audit(output: Output, report: AuditReport) -> None:
         }
         output.result(
             fields,
-            f"[bold]{problem.outcome.value}[/bold]  {plain(problem.package)} in {plain(problem.place)}: {plain(problem.message)}",
+            f"[bold]{problem.outcome.value}[/bold]  {plain(problem.package)} in {plain(problem.place)}: "
+            f"{plain(problem.message)}",
         )
     counts = {outcome.value: count for outcome, count in report.counts.items()}
-    words = ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "nothing was due"
+    outcomes = ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "nothing was due"
     copied = f"{report.filled.copied:,} copies made; " if report.filled.copied else ""
     left = f"; {report.left:,} are still due" if report.left else ""
     output.result(
@@ -342,16 +344,17 @@ def _tell_audit(output: Output, report: AuditReport) -> None:
             "left": report.left,
             "alarms": len(report.alarms),
         },
-        f"{copied}{words}; {size_words(report.size_bytes)} read{left}.",
+        f"{copied}{outcomes}; {size_words(report.size_bytes)} read{left}.",
     )
 
 
-def _tell_fill(output: Output, filled: FillReport) -> None:
-    for name, words in {**filled.away, **filled.failed}.items():
-        output.warn(f"{plain(name)}: {plain(words)}")
+def _print_fill(output: Output, filled: FillReport) -> None:
+    for name, message in {**filled.away, **filled.failed}.items():
+        output.warn(f"{plain(name)}: {plain(message)}")
     output.result(
         {"copied": filled.copied, "size_bytes": filled.size_bytes, "waiting": filled.waiting},
-        f"{filled.copied:,} packages copied, {size_words(filled.size_bytes)}; {filled.waiting:,} wait.",
+        f"{filled.copied:,} packages copied, {size_words(filled.size_bytes)}; "
+        f"{filled.waiting:,} still to copy.",
     )
     if filled.away or filled.failed:
         raise typer.Exit(1)

@@ -1,6 +1,4 @@
-"""`webdepot formats`: what files are and whether they are sound, for loose files, containers and the whole
-archive.
-"""
+"""`webdepot formats`: identification and validation of single files, containers and the whole archive."""
 
 import json as json_text
 import os
@@ -14,7 +12,6 @@ from webdepot.cli.call import Call, Json, Quiet, call_of
 from webdepot.cli.output import plain, size_words
 from webdepot.cli.progress import shown
 from webdepot.errors import InputError
-from webdepot.formats import registry
 from webdepot.formats.validity import Validity
 from webdepot.model import Finding, FormatVerdict
 from webdepot.services.quality import format_watch, identification
@@ -22,25 +19,25 @@ from webdepot.services.quality.identification import ContainerReport, FileReport
 
 commands = typer.Typer(no_args_is_help=True)
 Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, or folders of files.")]
-Workers = Annotated[int, typer.Option(min=0, max=256, help="Files looked at at once; 0 means one per core.")]
+Workers = Annotated[
+    int, typer.Option(min=0, max=256, help="Files examined in parallel; 0 means one per core.")
+]
 
 
 @commands.command(epilog="Example: webdepot formats identify downloads/ --json")
 def identify(
     context: typer.Context, paths: Paths, workers: Workers = 0, json: Json = False, quiet: Quiet = False
 ) -> None:
-    """Say what files are, by PRONOM's signatures and by looking at text; names and folders need no archive."""
-    _each_file(call_of(context), paths, json=json, quiet=quiet, workers=workers, checked=False)
+    """Identify files by PRONOM signatures and by their text. Does not need an archive."""
+    _examine_files(call_of(context), paths, json=json, quiet=quiet, workers=workers, checked=False)
 
 
 @commands.command(epilog="Example: webdepot formats validate report.pdf pictures/ --json")
 def validate(
     context: typer.Context, paths: Paths, workers: Workers = 0, json: Json = False, quiet: Quiet = False
 ) -> None:
-    """Identify files, check them by the rules of their formats and read their properties. Exit 1 when one is
-    not valid.
-    """
-    if _each_file(call_of(context), paths, json=json, quiet=quiet, workers=workers, checked=True):
+    """Identify files, validate them and read their properties. Exits 1 if a file is not valid."""
+    if _examine_files(call_of(context), paths, json=json, quiet=quiet, workers=workers, checked=True):
         raise typer.Exit(1)
 
 
@@ -54,14 +51,14 @@ def report(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """What is in containers, read in place: files checked, recognised or not, and the share of each format."""
+    """Report the formats in containers, without importing them: files recognised, share of each format."""
     call = call_of(context)
     output = call.output(json, quiet)
     with shown(output) as watch:
-        for each in identification.report_containers(
+        for container in identification.report_containers(
             containers, signature_file=_signatures(call), checked=not no_validate, watch=watch
         ):
-            output.result(_container_fields(each), _container_words(each))
+            output.result(_container_fields(container), _container_text(container))
 
 
 @commands.command(epilog="Example: webdepot formats update pronom-126.sig")
@@ -69,13 +66,11 @@ def update(
     context: typer.Context,
     file: Annotated[
         Path | None,
-        typer.Argument(help="A set of signatures in Siegfried's form. Without it, the sets are listed."),
+        typer.Argument(help="A Siegfried signature file. Without it, the installed sets are listed."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Take a newer set of PRONOM signatures from a file, without a network. Old results stay; see `formats
-    again`.
-    """
+    """Install newer PRONOM signatures from a file (no network). Old results stay; see `formats again`."""
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
@@ -86,11 +81,11 @@ def update(
                     f"{known.installed_at:%Y-%m-%d}  {plain(known.name)}  [dim]{plain(known.engine)}[/dim]",
                 )
             return
-        found, is_new = identification.update_signatures(archive, file)
-    words = "In use from now on" if is_new else "Known already"
+        installed, is_new = identification.update_signatures(archive, file)
+    message = "Installed" if is_new else "Already installed"
     output.result(
-        _set_fields(found) | {"new": is_new},
-        f"{words}: {plain(found.name)}  [dim]{plain(found.engine)}[/dim]",
+        _set_fields(installed) | {"new": is_new},
+        f"{message}: {plain(installed.name)}  [dim]{plain(installed.engine)}[/dim]",
     )
 
 
@@ -99,14 +94,14 @@ def again(
     context: typer.Context,
     harvests: Annotated[
         list[str] | None,
-        typer.Argument(metavar="HARVEST...", help="Only these; all kept harvests by default."),
+        typer.Argument(metavar="HARVEST...", help="Only these harvests. Default: all in the depot."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Stop after so many harvests; 0 means no limit.")] = 0,
+    limit: Annotated[int, typer.Option(min=0, help="Stop after this many harvests; 0 means no limit.")] = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Identify kept harvests again with today's engine and signatures. Adds to what was said, never
-    overwrites; can be stopped.
+    """Identify harvests in the depot again with the current engine and signatures. New results are added, old
+    ones are kept. Can be stopped and repeated.
     """
     call = call_of(context)
     output = call.output(json, quiet)
@@ -129,91 +124,91 @@ def again(
 
 @commands.command(epilog="Example: webdepot formats watch --json")
 def watch(context: typer.Context, json: Json = False) -> None:
-    """The watch list: what the archive holds that is at risk, where, how much, since when."""
+    """Show the watch list: formats at risk, where they are held, how much, and since when."""
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        for each in format_watch.watch_list(archive):
+        for entry in format_watch.watch_list(archive):
             fields = {
-                "puid": each.puid,
-                "format": each.name,
-                "mime": each.mime,
-                "risk": each.flag.risk.value,
-                "reason": each.flag.reason,
-                "software": list(each.flag.software),
-                "addresses": each.uris,
-                "bytes": each.size_bytes,
-                "harvests": each.harvests,
-                "collections": list(each.collections),
-                "since": each.since,
-                "samples": list(each.samples),
+                "puid": entry.puid,
+                "format": entry.name,
+                "mime": entry.mime,
+                "risk": entry.flag.risk.value,
+                "reason": entry.flag.reason,
+                "software": list(entry.flag.software),
+                "addresses": entry.uris,
+                "bytes": entry.size_bytes,
+                "harvests": entry.harvests,
+                "collections": list(entry.collections),
+                "since": entry.since,
+                "samples": list(entry.samples),
             }
-            held = f"{each.uris:,} addresses, {size_words(each.size_bytes)}, since {each.since:%Y-%m-%d}"
-            named = plain(each.name or each.mime or "unknown")
+            held = f"{entry.uris:,} addresses, {size_words(entry.size_bytes)}, since {entry.since:%Y-%m-%d}"
+            name = plain(entry.name or entry.mime or "unknown")
             output.result(
                 fields,
-                f"[yellow]{each.flag.risk.value}[/yellow]  [bold]{named}[/bold]  {held}\n    {plain(each.flag.reason)}",
+                f"[yellow]{entry.flag.risk.value}[/yellow]  [bold]{name}[/bold]  {held}\n"
+                f"    {plain(entry.flag.reason)}",
             )
 
 
-@commands.command(name="registry", epilog="Example: webdepot formats registry > registry.json")
-def registry_(
+@commands.command(epilog="Example: webdepot formats registry > registry.json")
+def registry(
     context: typer.Context,
     file: Annotated[
         Path | None,
-        typer.Argument(help="A registry to take in place of the present one. Without it, that is printed."),
+        typer.Argument(help="A registry to install instead. Without it, the current one is printed."),
     ] = None,
 ) -> None:
-    """The registry of formats and of the software that shows them, as JSON."""
+    """Print or replace the registry of formats and of the software that displays them, as JSON."""
     call = call_of(context)
     with call.archive() as archive:
         if file is None:
-            sys.stdout.write(
-                json_text.dumps(
-                    registry.to_document(format_watch.load_registry(archive)), ensure_ascii=False, indent=1
-                )
-                + "\n"
-            )
+            document = format_watch.registry_document(archive)
+            sys.stdout.write(json_text.dumps(document, ensure_ascii=False, indent=1) + "\n")
             return
         try:
             document = json_text.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise InputError(f"{file} cannot be read as a registry: {error}.") from error
-        taken = registry.from_document(document)
-        format_watch.save_registry(archive, taken, by=archive.agent)
-    call.output().say(f"{len(taken.entries)} formats and {len(taken.software)} programs were taken.")
+        installed = format_watch.save_document(archive, document, by=archive.agent)
+    call.output().say(
+        f"Installed a registry of {len(installed.entries)} formats and {len(installed.software)} programs."
+    )
 
 
-def _each_file(call: Call, paths: list[Path], *, json: bool, quiet: bool, workers: int, checked: bool) -> int:
-    """Tell of every file; how many were not valid."""
+def _examine_files(
+    call: Call, paths: list[Path], *, json: bool, quiet: bool, workers: int, checked: bool
+) -> int:
+    """Print the result for every file; returns how many are not valid."""
     output = call.output(json, quiet)
     wrong = 0
-    for each in identification.examine_files(
+    for file in identification.examine_files(
         paths, checked=checked, signature_file=_signatures(call), workers=workers
     ):
-        wrong += each.found.validity is Validity.NOT_VALID
+        wrong += file.found.validity is Validity.NOT_VALID
         try:
-            output.result(_file_fields(each), _file_words(each, checked))
+            output.result(_file_fields(file), _file_text(file, checked))
         except BrokenPipeError:
-            # Whoever reads has seen enough; Python would complain once more when it closes the stream.
+            # The reader (such as `head`) is gone. Python would raise again when it closes stdout.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             break
     return wrong
 
 
 def _signatures(call: Call) -> Path | None:
-    """The archive's own set, where there is an archive."""
+    """The signature file of the archive, if there is an archive."""
     if not (call.home / "webdepot.db").exists():
         return None
     with call.archive() as archive:
         return archive.signatures()
 
 
-def _file_fields(each: FileReport) -> dict[str, Any]:
-    format = each.found.format
+def _file_fields(file: FileReport) -> dict[str, Any]:
+    format = file.found.format
     return {
-        "path": str(each.path),
-        "size": each.size_bytes,
+        "path": str(file.path),
+        "size": file.size_bytes,
         "puid": format.puid,
         "format": format.name,
         "version": format.version,
@@ -221,57 +216,50 @@ def _file_fields(each: FileReport) -> dict[str, Any]:
         "basis": format.basis.value,
         "verdict": format.verdict.value,
         "warning": format.warning,
-        "validity": each.found.validity.value,
-        "findings": [_finding_fields(found) for found in each.found.findings],
-        "properties": dict(each.found.properties),
+        "validity": file.found.validity.value,
+        "findings": [_finding_fields(finding) for finding in file.found.findings],
+        "properties": dict(file.found.properties),
     }
 
 
-def _finding_fields(found: Finding) -> dict[str, str]:
+def _finding_fields(finding: Finding) -> dict[str, str]:
     return {
-        "code": found.code,
-        "severity": found.severity.value,
-        "message": found.message,
-        "place": found.place,
-        "action": found.action,
+        "code": finding.code,
+        "severity": finding.severity.value,
+        "message": finding.message,
+        "place": finding.place,
+        "action": finding.action,
     }
 
 
-def _file_words(each: FileReport, checked: bool) -> str:
-    format = each.found.format
+def _file_text(file: FileReport, checked: bool) -> str:
+    format = file.found.format
     colour = {FormatVerdict.RECOGNISED: "green", FormatVerdict.UNCERTAIN: "yellow"}.get(format.verdict, "red")
-    named = " ".join(
-        filter(
-            None, (format.puid or "–", format.name, format.version, f"({format.mime})" if format.mime else "")
-        )
-    )
+    mime = f"({format.mime})" if format.mime else ""
+    name = " ".join(filter(None, (format.puid or "–", format.name, format.version, mime)))
     lines = [
-        f"[bold]{plain(str(each.path))}[/bold]  [{colour}]{format.verdict.value}[/{colour}]  {plain(named)}"
+        f"[bold]{plain(str(file.path))}[/bold]  [{colour}]{format.verdict.value}[/{colour}]  {plain(name)}"
     ]
     if checked:
-        lines[0] += (
-            f"  {'[red]' if each.found.validity is Validity.NOT_VALID else '[dim]'}{each.found.validity.value}[/]"
-        )
+        style = "[red]" if file.found.validity is Validity.NOT_VALID else "[dim]"
+        lines[0] += f"  {style}{file.found.validity.value}[/]"
     if format.warning:
         lines.append(f"    [yellow]{plain(format.warning)}[/yellow]")
     lines += [
-        f"    {plain(found.message)}{f' [dim]({plain(found.place)})[/dim]' if found.place else ''}"
-        for found in each.found.findings
+        f"    {plain(finding.message)}{f' [dim]({plain(finding.place)})[/dim]' if finding.place else ''}"
+        for finding in file.found.findings
     ]
-    if each.found.properties:
-        lines.append(
-            "    [dim]"
-            + plain(", ".join(f"{name} {value}" for name, value in each.found.properties.items()))
-            + "[/dim]"
-        )
+    if file.found.properties:
+        properties = ", ".join(f"{name} {value}" for name, value in file.found.properties.items())
+        lines.append(f"    [dim]{plain(properties)}[/dim]")
     return "\n".join(lines)
 
 
-def _container_fields(each: ContainerReport) -> dict[str, Any]:
-    table = each.table
+def _container_fields(container: ContainerReport) -> dict[str, Any]:
+    table = container.table
     return {
-        "path": str(each.path),
-        "engine": each.engine,
+        "path": str(container.path),
+        "engine": container.engine,
         "files": table.files,
         "checked": table.checked,
         "checked_share": round(table.checked_share, 4),
@@ -285,7 +273,7 @@ def _container_fields(each: ContainerReport) -> dict[str, Any]:
                 FormatVerdict, (table.recognised, table.uncertain, table.not_recognised)
             )
         },
-        "mismatches": each.mismatches,
+        "mismatches": container.mismatches,
         "formats": [
             {
                 "puid": share.puid,
@@ -299,35 +287,39 @@ def _container_fields(each: ContainerReport) -> dict[str, Any]:
                 "not_valid": share.not_valid,
                 "warnings": share.warnings,
             }
-            for share in each.shares
+            for share in container.shares
         ],
-        "not_recognised_samples": list(each.unknown),
-        "findings": [_finding_fields(found) | {"subject": found.subject} for found in each.findings[:100]],
+        "not_recognised_samples": list(container.unknown),
+        "findings": [
+            _finding_fields(finding) | {"subject": finding.subject} for finding in container.findings[:100]
+        ],
     }
 
 
-def _container_words(each: ContainerReport) -> str:
-    table = each.table
+def _container_text(container: ContainerReport) -> str:
+    table = container.table
     lines = [
-        f"[bold]{plain(str(each.path))}[/bold]",
-        f"  Checked         {table.checked:,} of {table.files:,} files ({table.checked_share:.1%}) in {table.duration_s:.1f} s, "
-        f"{table.files_per_s:,.0f} files/s",
+        f"[bold]{plain(str(container.path))}[/bold]",
+        f"  Checked         {table.checked:,} of {table.files:,} files ({table.checked_share:.1%}) "
+        f"in {table.duration_s:.1f} s, {table.files_per_s:,.0f} files/s",
     ]
     for verdict, count in zip(FormatVerdict, (table.recognised, table.uncertain, table.not_recognised)):
         lines.append(f"  {verdict.value.capitalize():15} {count:,} ({table.share(verdict):.1%})")
-    lines.append(f"  Server was wrong about {each.mismatches:,}")
-    for share in each.shares[:25]:
+    lines.append(f"  Wrong content type from the server: {container.mismatches:,}")
+    for share in container.shares[:25]:
         name = " ".join(filter(None, (share.puid or "–", share.name or share.mime, share.version)))
-        shown_share = f"{share.uri_share:7.2%} of addresses {share.byte_share:7.2%} of bytes {size_words(share.size_bytes):>10}"
-        lines.append(f"    {shown_share}  {plain(name)}")
+        lines.append(
+            f"    {share.uri_share:7.2%} of addresses {share.byte_share:7.2%} of bytes "
+            f"{size_words(share.size_bytes):>10}  {plain(name)}"
+        )
     return "\n".join(lines)
 
 
-def _set_fields(found: Any) -> dict[str, Any]:
+def _set_fields(installed: Any) -> dict[str, Any]:
     return {
-        "name": found.name,
-        "sha256": found.sha256,
-        "engine": found.engine,
-        "installed": found.installed_at,
-        "by": found.installed_by,
+        "name": installed.name,
+        "sha256": installed.sha256,
+        "engine": installed.engine,
+        "installed": installed.installed_at,
+        "by": installed.installed_by,
     }

@@ -1,9 +1,9 @@
-"""`webdepot harvest`: the runs so far, what they do now, and what they can be told."""
+"""`webdepot harvest`: list, resume, control and report harvests."""
 
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,14 +11,12 @@ from webdepot import sheets
 from webdepot.cli.call import Json, NoDeposit, Quiet, call_of
 from webdepot.cli.output import Output, plain, size_words
 from webdepot.cli.progress import shown
-from webdepot.cli.report import tell
+from webdepot.cli.report import print_report
 from webdepot.errors import InputError
-from webdepot.harvest.control import Order, Verb
+from webdepot.harvest.control import Order, OrderVerb
 from webdepot.harvest.report.reports import Kind
 from webdepot.model import HarvestState
-
-if TYPE_CHECKING:
-    from webdepot.services.harvest import control
+from webdepot.services.harvest import control, harvests, profiles
 
 WIDEST_COLUMN = 60
 
@@ -31,17 +29,15 @@ Harvest = Annotated[
 @commands.command(name="list", epilog="Example: webdepot harvest list --json")
 def list_(
     context: typer.Context,
-    limit: Annotated[int, typer.Option(min=1, help="So many at most.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of harvests.")] = 50,
     json: Json = False,
 ) -> None:
-    """The newest harvests first."""
-    from webdepot.services.harvest import harvests
-
+    """List harvests, newest first."""
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        found = harvests.latest(archive, limit)
-    for harvest in found:
+        latest = harvests.latest(archive, limit)
+    for harvest in latest:
         fields = {
             "id": harvest.id,
             "kind": harvest.kind.value,
@@ -52,9 +48,12 @@ def list_(
             "reason": harvest.reason,
             "counts": dict(harvest.counts),
         }
-        got = f"{harvest.counts.get('fetched', 0):,} documents, {size_words(harvest.counts.get('bytes', 0))}"
-        words = f"[bold]{plain(harvest.id)}[/bold]  {harvest.state.value}  {got}  [dim]{plain(harvest.reason)}[/dim]"
-        output.result(fields, words)
+        size = f"{harvest.counts.get('fetched', 0):,} documents, {size_words(harvest.counts.get('bytes', 0))}"
+        output.result(
+            fields,
+            f"[bold]{plain(harvest.id)}[/bold]  {harvest.state.value}  {size}  "
+            f"[dim]{plain(harvest.reason)}[/dim]",
+        )
 
 
 @commands.command(epilog="Example: webdepot harvest resume 20261115090251-www-example-org-1f2e3d")
@@ -65,107 +64,105 @@ def resume(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Go on with a harvest: one that is paused in another process, or one that was stopped or killed; then
-    check, keep and index it.
-    """
-    from webdepot.services import pipeline
-    from webdepot.services.harvest import control
+    """Resume a harvest that is paused, was stopped or was killed; then check, deposit and index it."""
+    from webdepot.services import pipeline  # loads the indexer, which `harvest list` does without
 
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive:
         watched = control.watch(archive, harvest)
         if watched.is_running:
-            _ordered(output, harvest, control.give(archive, harvest, Verb.RESUME))
+            _print_order(output, harvest, control.give(archive, harvest, OrderVerb.RESUME))
             return
         if watched.standing.paused:
             control.lift_pause(archive, harvest)
     with call.archive() as archive, shown(output) as watch:
         report = pipeline.resume(archive, harvest, deposit=not no_deposit, watch=watch)
-    tell(output, report)
+    print_report(output, report)
 
 
 @commands.command(epilog="Example: webdepot harvest keep 20261115090251-www-example-org-1f2e3d")
 def keep(context: typer.Context, harvest: Harvest, json: Json = False, quiet: Quiet = False) -> None:
-    """Put a finished harvest into the depot (after `archive --no-deposit`)."""
-    from webdepot.services.harvest import harvests
-    from webdepot.services.intake import ingest
+    """Deposit a finished harvest (after `archive --no-deposit`)."""
+    from webdepot.services.intake import ingest  # loads the indexer, which `harvest list` does without
 
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
         report = ingest.take_in(archive, harvests.get(archive, harvest), deposit=True, watch=watch)
-    tell(output, report)
+    print_report(output, report)
 
 
-# --- steering ---
+# --- control ---
 
-Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why; it is recorded.")]
+Reason = Annotated[str, typer.Option(metavar="TEXT", help="The reason; it is recorded.")]
 
 
 @commands.command(
     epilog="Example: webdepot harvest pause 20261115090251-www-example-org-1f2e3d --reason 'the owner asked'"
 )
 def pause(context: typer.Context, harvest: Harvest, reason: Reason = "", json: Json = False) -> None:
-    """Ask nothing more until it is resumed; the process stays. Works from any other process."""
-    _steer(context, harvest, Verb.PAUSE, reason, json)
+    """Pause a running harvest until it is resumed; its process keeps running."""
+    _steer(context, harvest, OrderVerb.PAUSE, reason, json)
 
 
 @commands.command(epilog="Example: webdepot harvest stop 20261115090251-www-example-org-1f2e3d")
 def stop(context: typer.Context, harvest: Harvest, reason: Reason = "", json: Json = False) -> None:
-    """Stop tidily; it can be resumed later."""
-    _steer(context, harvest, Verb.STOP, reason, json)
+    """Stop a harvest cleanly; it can be resumed later."""
+    _steer(context, harvest, OrderVerb.STOP, reason, json)
 
 
 @commands.command(
     epilog="Example: webdepot harvest abort 20261115090251-www-example-org-1f2e3d --reason 'wrong site'"
 )
 def abort(context: typer.Context, harvest: Harvest, reason: Reason = "", json: Json = False) -> None:
-    """End it for good: what was fetched is kept, what waits is given up."""
-    _steer(context, harvest, Verb.ABORT, reason, json)
+    """End a harvest for good: fetched documents are kept, the queue is discarded."""
+    _steer(context, harvest, OrderVerb.ABORT, reason, json)
 
 
 @commands.command(
-    epilog="Example: webdepot harvest limits 20261115090251-www-example-org-1f2e3d --limit-pages 5000 --reject '/calendar/'"
+    epilog="Example: webdepot harvest limits 20261115090251-www-example-org-1f2e3d --limit-pages 5000 "
+    "--reject '/calendar/'"
 )
 def limits(
     context: typer.Context,
     harvest: Harvest,
     limit_pages: Annotated[
-        int | None, typer.Option(min=0, help="Stop after so many documents; 0 for no limit.")
+        int | None, typer.Option(min=0, help="Stop after this many documents; 0 means no limit.")
     ] = None,
     limit_bytes: Annotated[
-        int | None, typer.Option(min=0, help="Stop after so many bytes; 0 for no limit.")
+        int | None, typer.Option(min=0, help="Stop after this many bytes; 0 means no limit.")
     ] = None,
     limit_time: Annotated[
-        float | None, typer.Option(min=0, help="Stop after so many seconds; 0 for no limit.")
+        float | None, typer.Option(min=0, help="Stop after this many seconds; 0 means no limit.")
     ] = None,
     limit_host_pages: Annotated[
-        int | None, typer.Option(min=0, help="So many documents of one host; 0 for no limit.")
+        int | None, typer.Option(min=0, help="Maximum documents from one host; 0 means no limit.")
     ] = None,
     limit_host_bytes: Annotated[
-        int | None, typer.Option(min=0, help="So many bytes of one host; 0 for no limit.")
+        int | None, typer.Option(min=0, help="Maximum bytes from one host; 0 means no limit.")
     ] = None,
     delay: Annotated[
         float | None,
-        typer.Option(min=0, help="Shortest pause between two requests to one server, in seconds."),
+        typer.Option(min=0, help="Minimum delay between two requests to one server, in seconds."),
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, max=1000, help="Requests in flight at once.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Maximum number of parallel requests.")
+    ] = None,
     reject: Annotated[
-        list[str] | None, typer.Option(metavar="REGEX", help="Leave out what matches, from now on.")
+        list[str] | None,
+        typer.Option(metavar="REGEX", help="Leave out addresses that match, from now on."),
     ] = None,
     profile: Annotated[
-        str, typer.Option(metavar="NAME", help="Rules, limits and hosts of this profile, from now on.")
+        str, typer.Option(metavar="NAME", help="Use rules, limits and hosts of this profile, from now on.")
     ] = "",
     reason: Reason = "",
     json: Json = False,
 ) -> None:
-    """Change limits and rules while it runs, or before it is resumed."""
-    from webdepot.services.harvest import control, profiles
-
+    """Change limits and rules of a harvest while it is running, or before it is resumed."""
     call = call_of(context)
     output = call.output(json)
-    given = {
+    values = {
         "limit_pages": limit_pages,
         "limit_bytes": limit_bytes,
         "limit_time_s": limit_time,
@@ -174,41 +171,37 @@ def limits(
         "delay_s": delay,
         "workers": workers,
     }
-    changes = {name: value for name, value in given.items() if value is not None}
+    changes = {name: value for name, value in values.items() if value is not None}
     if not changes and not reject and not profile:
-        raise InputError("Say what shall change, for example --limit-pages 1000.")
+        raise InputError("Nothing to change. Give at least one option, for example --limit-pages 1000.")
     with call.archive() as archive:
         if profile:
-            _ordered(
-                output,
-                harvest,
-                control.use_profile(archive, harvest, profiles.options_of(archive, profile), reason=reason),
-            )
+            options = profiles.options_of(archive, profile)
+            _print_order(output, harvest, control.use_profile(archive, harvest, options, reason=reason))
         if reject:
-            _ordered(output, harvest, control.reject(archive, harvest, reject, reason=reason))
+            _print_order(output, harvest, control.reject(archive, harvest, reject, reason=reason))
         if changes:
-            _ordered(output, harvest, control.change(archive, harvest, changes, reason=reason))
+            _print_order(output, harvest, control.change(archive, harvest, changes, reason=reason))
 
 
 @commands.command(
-    epilog="Example: webdepot harvest add 20261115090251-www-example-org-1f2e3d https://www.example.org/hidden.html"
+    epilog="Example: webdepot harvest add 20261115090251-www-example-org-1f2e3d "
+    "https://www.example.org/hidden.html"
 )
 def add(
     context: typer.Context,
     harvest: Harvest,
     urls: Annotated[
-        list[str], typer.Argument(metavar="URL...", help="Addresses to fetch, whatever the scope says.")
+        list[str], typer.Argument(metavar="URL...", help="Addresses to fetch, even outside the scope.")
     ],
     reason: Reason = "",
     json: Json = False,
 ) -> None:
-    """Add addresses while it runs, or before it is resumed."""
-    from webdepot.services.harvest import control
-
+    """Add addresses to a harvest while it is running, or before it is resumed."""
     call = call_of(context)
     with call.archive() as archive:
         order = control.add(archive, harvest, urls, reason=reason)
-    _ordered(call.output(json), harvest, order)
+    _print_order(call.output(json), harvest, order)
 
 
 @commands.command(
@@ -218,32 +211,26 @@ def remove(
     context: typer.Context,
     harvest: Harvest,
     patterns: Annotated[
-        list[str], typer.Argument(metavar="REGEX...", help="Waiting addresses that match are given up.")
+        list[str], typer.Argument(metavar="REGEX...", help="Queued addresses that match are removed.")
     ],
     reason: Reason = "",
     json: Json = False,
 ) -> None:
-    """Remove waiting addresses; to leave out later ones as well use: webdepot harvest limits HARVEST --reject
-    REGEX
-    """
-    from webdepot.services.harvest import control
-
+    """Remove queued addresses. To leave out later ones as well: webdepot harvest limits --reject REGEX"""
     call = call_of(context)
     with call.archive() as archive:
         order = control.remove(archive, harvest, patterns, reason=reason)
-    _ordered(call.output(json), harvest, order)
+    _print_order(call.output(json), harvest, order)
 
 
-def _steer(context: typer.Context, harvest: str, verb: Verb, reason: str, json: bool) -> None:
-    from webdepot.services.harvest import control
-
+def _steer(context: typer.Context, harvest: str, verb: OrderVerb, reason: str, json: bool) -> None:
     call = call_of(context)
     with call.archive() as archive:
         order = control.give(archive, harvest, verb, reason=reason)
-    _ordered(call.output(json), harvest, order)
+    _print_order(call.output(json), harvest, order)
 
 
-def _ordered(output: Output, harvest: str, order: Order) -> None:
+def _print_order(output: Output, harvest: str, order: Order) -> None:
     fields = {
         "harvest": harvest,
         "order": order.number,
@@ -253,11 +240,12 @@ def _ordered(output: Output, harvest: str, order: Order) -> None:
     }
     output.result(
         fields,
-        f"Order {order.number} for {plain(harvest)}: [bold]{order.verb.value}[/bold]. It is obeyed within a moment.",
+        f"Order {order.number} for {plain(harvest)}: [bold]{order.verb.value}[/bold]. "
+        "It takes effect within a few seconds.",
     )
 
 
-# --- looking at it ---
+# --- figures and reports ---
 
 
 @commands.command(epilog="Example: webdepot harvest show 20261115090251-www-example-org-1f2e3d --follow")
@@ -265,33 +253,31 @@ def show(
     context: typer.Context,
     harvest: Harvest,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Show new numbers each second until it ends.")
+        bool, typer.Option("--follow", "-f", help="Update every second until the harvest ends.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Numbers of a harvest, live while it runs: rate, done, waiting, how complete, per host."""
-    from webdepot.services.harvest import control
-
+    """Show a harvest, live while it is running: rate, fetched, queued, estimated completeness, by host."""
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
         while True:
             watched = control.watch(archive, harvest)
-            output.result(_live_fields(watched), _live_words(watched))
+            output.result(_live_fields(watched), _live_text(watched))
             if not follow or not watched.is_running:
                 return
             time.sleep(1.0)
 
 
-def _live_fields(watched: "control.Watched") -> dict[str, object]:
-    found, numbers = watched.harvest, watched.live
+def _live_fields(watched: control.WatchedHarvest) -> dict[str, object]:
+    harvest, numbers = watched.harvest, watched.live
     fields: dict[str, object] = {
-        "harvest": found.id,
-        "state": found.state.value,
+        "harvest": harvest.id,
+        "state": harvest.state.value,
         "running": watched.is_running,
     }
     if numbers is None:
-        return fields | {"counts": dict(found.counts), "reason": found.reason}
+        return fields | {"counts": dict(harvest.counts), "reason": harvest.reason}
     estimate = numbers.estimate
     return fields | {
         "paused": numbers.paused,
@@ -325,27 +311,27 @@ def _live_fields(watched: "control.Watched") -> dict[str, object]:
     }
 
 
-def _live_words(watched: "control.Watched") -> str:
-    found, numbers = watched.harvest, watched.live
-    state, reason = found.state.value, found.reason
+def _live_text(watched: control.WatchedHarvest) -> str:
+    harvest, numbers = watched.harvest, watched.live
+    state, reason = harvest.state.value, harvest.reason
     if watched.is_running:
         state = "paused" if watched.standing.paused else "running"
-    elif found.state is HarvestState.RUNNING:
+    elif harvest.state is HarvestState.RUNNING:
         state, reason = (
             "interrupted",
-            f"Its process is gone. Go on with it: webdepot harvest resume {found.id}",
+            f"Its process has ended. Resume with: webdepot harvest resume {harvest.id}",
         )
-    lines = [f"[bold]{plain(found.id)}[/bold]  {state}  [dim]{plain(reason)}[/dim]"]
+    lines = [f"[bold]{plain(harvest.id)}[/bold]  {state}  [dim]{plain(reason)}[/dim]"]
     if numbers is None:
         return lines[0]
     lines.append(
-        f"  {numbers.fetched:,} documents, {size_words(numbers.size_bytes)}, {numbers.rate:.1f} a second; "
-        f"{numbers.waiting:,} waiting, {numbers.in_flight} in flight, {numbers.errors:,} errors"
+        f"  {numbers.fetched:,} documents, {size_words(numbers.size_bytes)}, {numbers.rate:.1f} per second; "
+        f"{numbers.waiting:,} queued, {numbers.in_flight} in progress, {numbers.errors:,} errors"
     )
     lines.append(f"  {plain(str(numbers.estimate))}")
     lines += [
-        f"  {plain(host.host):40} {host.fetched:>9,} documents  {size_words(host.size_bytes):>10}  {host.waiting:>9,} waiting"
-        f"  {host.errors:,} errors"
+        f"  {plain(host.host):40} {host.fetched:>9,} documents  {size_words(host.size_bytes):>10}  "
+        f"{host.waiting:>9,} queued  {host.errors:,} errors"
         for host in numbers.hosts
     ]
     lines += [
@@ -362,28 +348,26 @@ def report(
     context: typer.Context,
     harvest: Harvest,
     kind: Annotated[Kind, typer.Option(help="Which report.")] = Kind.HOSTS,
-    limit: Annotated[int, typer.Option(min=0, help="So many rows at most; 0 for all.")] = 0,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Comma-separated values with a head line.")] = False,
+    limit: Annotated[int, typer.Option(min=0, help="Maximum number of rows; 0 means all.")] = 0,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header line.")] = False,
     json: Json = False,
 ) -> None:
-    """A report from the crawl log: hosts, mime, status, seeds, rejected (by rule) or traps. Also while it
-    runs.
+    """Print a report from the crawl log: hosts, mime, status, seeds, rejected (by rule) or traps. Works while
+    the harvest is running, too.
     """
-    from webdepot.services.harvest import control
-
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        made = control.report(archive, harvest, kind, limit=limit)
+        table = control.report(archive, harvest, kind, limit=limit)
     if as_csv:
-        sys.stdout.writelines(sheets.lines(made.columns, made.rows, end="\n"))
+        sys.stdout.writelines(sheets.lines(table.columns, table.rows, end="\n"))
         return
     if output.json:
-        for row in made.rows:
+        for row in table.rows:
             output.result(row, "")
         return
     for line in _aligned(
-        [made.columns, *([_cell(name, row[name]) for name in made.columns] for row in made.rows)]
+        [table.columns, *([_cell(name, row[name]) for name in table.columns] for row in table.rows)]
     ):
         output.result({}, line)
 
@@ -393,7 +377,7 @@ def _cell(name: str, value: object) -> str:
 
 
 def _aligned(table: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lines with columns below each other: numbers to the right, words to the left; the head in bold."""
+    """Lines with aligned columns: numbers to the right, text to the left; the header in bold."""
     widths = [min(max(map(len, column)), WIDEST_COLUMN) for column in zip(*table)]
     are_numbers = [
         all(cell.replace(",", "").isdigit() for cell in column[1:]) and len(column) > 1

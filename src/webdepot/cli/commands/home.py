@@ -1,5 +1,7 @@
-"""`webdepot init`, `status` and `doctor`: the archive as a whole. Each loads its own service: `status` is
-asked often.
+"""`webdepot init`, `status`, `doctor` and `config`: the archive as a whole.
+
+Each command loads its own service: `config show` does without SQLAlchemy, and `status`, which is run often,
+without the crawler that `doctor` needs.
 """
 
 from pathlib import Path
@@ -7,10 +9,12 @@ from typing import Annotated
 
 import typer
 
+from webdepot import config as configuration
 from webdepot.cli.call import Json, Quiet, agent, call_of
 from webdepot.cli.output import plain, size_words
 from webdepot.cli.progress import shown
 
+config_commands = typer.Typer(no_args_is_help=True)
 _MARKS = {
     "ok": "[green]ok[/green]     ",
     "warning": "[yellow]warning[/yellow]",
@@ -21,12 +25,11 @@ _MARKS = {
 def init(
     context: typer.Context,
     home: Annotated[
-        Path | None, typer.Argument(help="Folder of the new archive. Default: the one of --home.")
+        Path | None, typer.Argument(help="Folder of the new archive. Default: that of --home.")
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Make an archive: folder, configuration, database. On an existing one: bring its database up to date."""
     from webdepot.services.admin import setup
 
     call = call_of(context)
@@ -35,41 +38,41 @@ def init(
     output = call.output(json, quiet)
     if output.quiet and not output.json:
         return
-    words = f"{'Made a new archive' if is_new else 'The archive is up to date'} at [bold]{plain(str(folder))}[/bold]."
-    output.result({"home": str(folder), "new": is_new}, words)
+    message = "Created a new archive" if is_new else "The archive is up to date"
+    output.result({"home": str(folder), "new": is_new}, f"{message} at [bold]{plain(str(folder))}[/bold].")
 
 
 def status(context: typer.Context, json: Json = False) -> None:
-    """What is in the archive, what runs, what waits, and how much room is left."""
     from webdepot.services.admin import archive_status
 
     call = call_of(context)
     with call.archive() as archive:
-        seen = archive_status.status(archive)
+        now = archive_status.status(archive)
     states = (
-        ", ".join(f"{count} {state}" for state, count in sorted(seen.harvests_by_state.items())) or "none yet"
+        ", ".join(f"{count} {state}" for state, count in sorted(now.harvests_by_state.items())) or "none yet"
     )
-    running = [harvest.id for harvest in seen.harvests if harvest.state == "running"]
+    running = [harvest.id for harvest in now.harvests if harvest.state == "running"]
     call.output(json).result(
         {
             "home": str(call.home),
-            "harvests": dict(seen.harvests_by_state),
+            "harvests": dict(now.harvests_by_state),
             "running": running,
-            "containers": seen.containers,
-            "container_bytes": seen.container_bytes,
-            "packages": seen.packages,
-            "captures": seen.captures,
-            "texts": seen.texts,
-            "not_indexed": seen.not_indexed,
-            "disk_free_bytes": seen.disk_free_bytes,
+            "containers": now.containers,
+            "container_bytes": now.container_bytes,
+            "packages": now.packages,
+            "captures": now.captures,
+            "texts": now.texts,
+            "not_indexed": now.not_indexed,
+            "disk_free_bytes": now.disk_free_bytes,
         },
         f"Home        {plain(str(call.home))}\n"
         f"Harvests    {states}\n"
-        f"Containers  {seen.containers:,} ({size_words(seen.container_bytes)}), {seen.not_indexed:,} not indexed\n"
-        f"Packages    {seen.packages:,} in the depot\n"
-        f"Captures    {seen.captures:,}\n"
-        f"Words       {seen.texts:,} page states\n"
-        f"Disk        {size_words(seen.disk_free_bytes)} free of {size_words(seen.disk_total_bytes)}",
+        f"Containers  {now.containers:,} ({size_words(now.container_bytes)}), "
+        f"{now.not_indexed:,} not indexed\n"
+        f"Packages    {now.packages:,} in the depot\n"
+        f"Captures    {now.captures:,}\n"
+        f"Text        {now.texts:,} page states\n"
+        f"Disk        {size_words(now.disk_free_bytes)} free of {size_words(now.disk_total_bytes)}",
     )
 
 
@@ -80,14 +83,13 @@ def doctor(
     ] = False,
     mend: Annotated[
         bool,
-        typer.Option("--mend", help="Do what can be done at once: recover containers, update the indexes."),
+        typer.Option(
+            "--mend", help="Repair what can be repaired now: recover containers, update the indexes."
+        ),
     ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Check installation, configuration, disk, database, depot and indexes, and say how to mend. Exits 1 on
-    errors.
-    """
     from webdepot.services.admin import doctor as doctor_service
 
     call = call_of(context)
@@ -102,3 +104,22 @@ def doctor(
         output.result(fields, f"{_MARKS[check.state]}  {plain(check.name)}: {plain(check.message)}{remedy}")
     if any(check.state == "error" for check in checks):
         raise typer.Exit(1)
+
+
+@config_commands.command(name="show", epilog="Example: webdepot config show --json")
+def show_config(context: typer.Context, json: Json = False) -> None:
+    """Show every key with its value and its source: default, file or environment variable."""
+    call = call_of(context)
+    output = call.output(json)
+    for setting in configuration.iter_settings(configuration.read(call.home)):
+        fields = {
+            "key": setting.name,
+            "value": setting.value,
+            "default": setting.default,
+            "source": setting.source,
+        }
+        output.result(
+            fields,
+            f"{setting.name} = [bold]{plain(repr(setting.value))}[/bold]  "
+            f"[dim]({plain(setting.source)})[/dim]",
+        )

@@ -1,4 +1,4 @@
-"""`webdepot index`: the indexes, which can be made anew from the containers at any time."""
+"""`webdepot index`: the capture index and the text index; both can be rebuilt from the containers."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -11,7 +11,7 @@ from webdepot.cli.call import Json, Quiet, call_of
 from webdepot.cli.output import plain, size_words
 from webdepot.cli.progress import shown
 from webdepot.services.access import cdx_server
-from webdepot.services.access.cdx_server import Form
+from webdepot.services.access.cdx_server import CdxFileForm
 from webdepot.services.index import indexer
 
 commands = typer.Typer(no_args_is_help=True)
@@ -19,46 +19,47 @@ commands = typer.Typer(no_args_is_help=True)
 
 @commands.command(epilog="Example: webdepot index build")
 def build(context: typer.Context, json: Json = False, quiet: Quiet = False) -> None:
-    """Make the indexes, or go on where the last run was stopped: containers that are in them are left alone."""
-    _indexed(context, json, quiet, indexer.update)
+    """Build the indexes, or continue where the last run was stopped. Indexed containers are skipped."""
+    _run(context, json, quiet, indexer.update)
 
 
 @commands.command(epilog="Example: webdepot index update")
 def update(context: typer.Context, json: Json = False, quiet: Quiet = False) -> None:
     """Index the containers that are not indexed yet."""
-    _indexed(context, json, quiet, indexer.update)
+    _run(context, json, quiet, indexer.update)
 
 
 @commands.command(epilog="Example: webdepot index rebuild")
 def rebuild(context: typer.Context, json: Json = False, quiet: Quiet = False) -> None:
-    """Throw the indexes away and make them anew from the containers."""
-    _indexed(context, json, quiet, indexer.rebuild)
+    """Delete the indexes and rebuild them from the containers."""
+    _run(context, json, quiet, indexer.rebuild)
 
 
 @commands.command(epilog="Example: webdepot index status --json")
 def status(context: typer.Context, json: Json = False) -> None:
-    """How far the indexes are; exits 1 when a container is missing from one."""
+    """Show how complete the indexes are; exits 1 if a container is missing from one."""
     call = call_of(context)
     with call.archive() as archive:
-        found = indexer.status(archive)
+        now = indexer.status(archive)
     call.output(json).result(
-        asdict(found),
-        f"{found.containers:,} containers: {found.with_captures:,} in the index of addresses ({found.captures:,} captures), "
-        f"{found.with_words:,} in the index of words ({found.states:,} states of pages, {found.dead:.0%} replaced). "
-        f"{size_words(found.size_bytes)} in all.",
+        asdict(now),
+        f"{now.containers:,} containers: {now.with_captures:,} in the capture index "
+        f"({now.captures:,} captures), "
+        f"{now.with_words:,} in the text index ({now.states:,} page states, {now.dead:.0%} replaced). "
+        f"{size_words(now.size_bytes)} in total.",
     )
-    if min(found.with_captures, found.with_words) < found.containers:
+    if min(now.with_captures, now.with_words) < now.containers:
         raise typer.Exit(1)
 
 
-def _indexed(context: typer.Context, json: bool, quiet: bool, work: Callable[..., indexer.Indexed]) -> None:
-    """Every failing container is named, and makes the exit code 1; the others are in."""
+def _run(context: typer.Context, json: bool, quiet: bool, work: Callable[..., indexer.Indexed]) -> None:
+    """Run the work and print the result. Containers that failed are listed, and the exit code is 1."""
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
         done = work(archive, watch=watch)
     for name, reason in done.failed.items():
-        output.warn(f"{plain(name)} was left out: {plain(reason)}")
+        output.warn(f"{plain(name)} was not indexed: {plain(reason)}")
     output.result(
         {"captures": done.captures, "pages": done.pages, "failed": dict(done.failed)},
         f"{done.captures:,} captures and {done.pages:,} pages indexed."
@@ -71,19 +72,19 @@ def _indexed(context: typer.Context, json: bool, quiet: bool, work: Callable[...
 @commands.command(epilog="Example: webdepot index export captures.cdxj --form cdxj")
 def export(
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(help="File to write; with .gz it is compressed.")],
+    path: Annotated[Path, typer.Argument(help="File to write; compressed if its name ends in .gz.")],
     form: Annotated[
-        Form, typer.Option(help="cdxj, cdx11, cdx9, or zipnum (NAME.cdxj.gz with its .idx and .loc).")
-    ] = Form.CDXJ,
+        CdxFileForm, typer.Option(help="cdxj, cdx11, cdx9, or zipnum (NAME.cdxj.gz with its .idx and .loc).")
+    ] = CdxFileForm.CDXJ,
     collection: Annotated[str, typer.Option(help="Only captures of this collection.")] = "all",
     json: Json = False,
 ) -> None:
-    """Write the index of addresses to a file that other tools read."""
+    """Write the capture index to a file for other tools."""
     call = call_of(context)
     with call.archive() as archive:
         lines = cdx_server.export(archive, path, form, collection=collection)
     call.output(json).result(
-        {"lines": lines, "path": str(path)}, f"{lines:,} captures written to {plain(str(path))}."
+        {"lines": lines, "path": str(path)}, f"Wrote {lines:,} captures to {plain(str(path))}."
     )
 
 
@@ -99,16 +100,15 @@ def import_(
     collection: Annotated[str, typer.Option(help="Collection that the captures belong to.")],
     json: Json = False,
 ) -> None:
-    """Take the lines of another archive's index in. Containers are not touched; those that are missing here
-    are told.
-    """
+    """Import the capture index of another archive. Containers are not imported; missing ones are reported."""
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
         done = cdx_server.import_(archive, path, collection=collection)
     fields = {"captures": done.captures, "containers": done.containers, "unknown": list(done.unknown)}
-    output.result(fields, f"{done.captures:,} captures of {done.containers:,} containers taken in.")
+    output.result(fields, f"Imported {done.captures:,} captures of {done.containers:,} containers.")
     if done.unknown:
         output.warn(
-            f"{len(done.unknown)} containers are not in this archive ({plain(done.unknown[0])}, …). Import them: webdepot import FILE"
+            f"{len(done.unknown)} containers are not in this archive ({plain(done.unknown[0])}, …). "
+            "Import them with: webdepot import FILE"
         )

@@ -1,4 +1,4 @@
-"""`webdepot organisation`: which domains belong to an organisation, and what people say about it."""
+"""`webdepot organisation`: find the domains of an organisation, and correct the result."""
 
 import json as json_format
 import sys
@@ -21,15 +21,13 @@ Root = Annotated[str, typer.Argument(metavar="DOMAIN", help="A domain of the org
 Which = Annotated[
     str,
     typer.Option(
-        "--organisation", "-o", metavar="DOMAIN", help="The organisation; not needed while there is only one."
+        "--organisation", "-o", metavar="DOMAIN", help="The organisation; not needed if there is only one."
     ),
 ]
-Private = Annotated[
-    bool, typer.Option("--allow-private", help="Allow sites at private and loopback addresses.")
-]
+Private = Annotated[bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")]
 Hosts = Annotated[
     list[str],
-    typer.Argument(metavar="HOST...", help="Hosts or domains; what lies below them goes with them."),
+    typer.Argument(metavar="HOST...", help="Hosts or domains; their subdomains are included."),
 ]
 _OWN = {True: "[green]belongs[/green]", False: "[dim]no[/dim]     ", None: "[yellow]ask[/yellow]    "}
 
@@ -42,44 +40,47 @@ def discover(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Find the domains of an organisation from one of them. Prints its profile and every host with score,
-    case and evidence.
+    """Find the domains of an organisation, starting from one. Prints the profile of the organisation, and
+    each host with its score, case and evidence.
     """
     call = call_of(context)
     output = call.output(json, quiet)
     if setup.found(call.home, agent=agent()):
-        output.say(f"Made a new archive at [bold]{plain(str(call.home))}[/bold].")
+        output.say(f"Created a new archive at [bold]{plain(str(call.home))}[/bold].")
     with call.archive() as archive, shown(output) as watch:
-        found = discovery.discover(archive, domain, allow_private=allow_private, watch=watch)
+        survey = discovery.discover(archive, domain, allow_private=allow_private, watch=watch)
     if output.json:
-        _print_list(found.hosts)
+        _print_list(survey.hosts)
         return
-    _tell_profile(output, found.organisation)
-    _tell_hosts(output, found.hosts)
-    asked = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.asked.items()))
-    output.say(f"Questions asked: {asked or 'none, all answers were known'}.")
-    if found.left_out:
-        output.warn(f"{found.left_out:,} candidates were left out: discovery.limit_hosts is reached.")
+    _print_profile(output, survey.organisation)
+    _print_hosts(output, survey.hosts)
+    queries = ", ".join(f"{count:,} {kind}" for kind, count in sorted(survey.asked.items()))
+    output.say(f"Queries sent: {queries or 'none, all answers were cached'}.")
+    if survey.left_out:
+        output.warn(
+            f"{survey.left_out:,} candidates were skipped: the limit discovery.limit_hosts was reached."
+        )
 
 
 @commands.command(name="list", epilog="Example: webdepot organisation list")
 def list_(context: typer.Context, json: Json = False) -> None:
-    """The organisations known here."""
+    """List the organisations with their number of hosts."""
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        found = organisations.list_organisations(archive)
-    for organisation, counts in found:
+        known = organisations.list_organisations(archive)
+    for organisation, counts in known:
         fields = {
             "root": organisation.root,
             "name": organisation.profile.name,
             "surveyed": organisation.surveyed_at,
             **counts,
         }
-        words = ", ".join(f"{count:,} {word}" for word, count in sorted(counts.items()))
+        numbers = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
         output.result(
             fields,
-            f"[bold]{plain(organisation.root)}[/bold]  {plain(organisation.profile.name)}  [dim]{words}[/dim]",
+            f"[bold]{plain(organisation.root)}[/bold]  {plain(organisation.profile.name)}  "
+            f"[dim]{numbers}[/dim]",
         )
 
 
@@ -87,13 +88,13 @@ def list_(context: typer.Context, json: Json = False) -> None:
 def show(
     context: typer.Context,
     domain: Annotated[
-        str, typer.Argument(metavar="DOMAIN", help="The organisation; not needed while there is only one.")
+        str, typer.Argument(metavar="DOMAIN", help="The organisation; not needed if there is only one.")
     ] = "",
     own: Annotated[str, typer.Option(help="Only hosts of this kind: own, ask, other or wait.")] = "",
-    csv: Annotated[bool, typer.Option("--csv", help="The table as CSV.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print the hosts as CSV.")] = False,
     json: Json = False,
 ) -> None:
-    """The profile and hosts of an organisation as they were found and corrected, without asking anybody."""
+    """Show the profile and hosts of an organisation as stored. Sends no queries."""
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
@@ -104,8 +105,8 @@ def show(
     elif output.json:
         _print_list(hosts)
     else:
-        _tell_profile(output, organisation)
-        _tell_hosts(output, hosts)
+        _print_profile(output, organisation)
+        _print_hosts(output, hosts)
 
 
 @commands.command(
@@ -115,17 +116,15 @@ def correct(
     context: typer.Context,
     domain: Root,
     name: Annotated[list[str] | None, typer.Option(help="Another name of the organisation.")] = None,
-    range_: Annotated[list[str] | None, typer.Option("--range", help="A net range it holds.")] = None,
-    name_server: Annotated[list[str] | None, typer.Option(help="A name server of its own.")] = None,
+    range_: Annotated[list[str] | None, typer.Option("--range", help="An IP range it holds.")] = None,
+    name_server: Annotated[list[str] | None, typer.Option(help="A name server it runs.")] = None,
     member: Annotated[list[str] | None, typer.Option(help="A domain that belongs to it.")] = None,
     stranger: Annotated[list[str] | None, typer.Option(help="A domain that does not belong to it.")] = None,
     remove: Annotated[
-        list[str] | None, typer.Option(help="A name, range, server or domain that is wrong.")
+        list[str] | None, typer.Option(help="A name, range, server or domain to remove.")
     ] = None,
 ) -> None:
-    """Add to an organisation's profile, or strike something from it. It counts from the next survey or
-    harvest on.
-    """
+    """Add to the profile of an organisation, or remove from it. Used from the next survey or harvest on."""
     call = call_of(context)
     with call.archive() as archive:
         organisation = organisations.correct(
@@ -138,20 +137,20 @@ def correct(
             strangers=stranger or (),
             remove=remove or (),
         )
-    _tell_profile(call.output(), organisation)
+    _print_profile(call.output(), organisation)
 
 
 @commands.command(
     epilog="Example: webdepot organisation accept institute.example --organisation uni-example.de"
 )
 def accept(context: typer.Context, hosts: Hosts, organisation: Which = "") -> None:
-    """Say that these hosts belong to the organisation; later runs respect it."""
+    """Record that these hosts belong to the organisation. Later surveys and harvests respect it."""
     _decide(context, hosts, organisation, accepted=True)
 
 
 @commands.command(epilog="Example: webdepot organisation reject shop.example --organisation uni-example.de")
 def reject(context: typer.Context, hosts: Hosts, organisation: Which = "") -> None:
-    """Say that these hosts do not belong to the organisation; later runs respect it."""
+    """Record that these hosts do not belong to the organisation. Later surveys and harvests respect it."""
     _decide(context, hosts, organisation, accepted=False)
 
 
@@ -169,20 +168,20 @@ def vhosts(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Read which sites web servers host (case 4), examine them, and add them. Exits 1 when a file could not
-    be read.
+    """Read the configuration of web servers, and examine and add the sites they host (case 4). Exits 1 if a
+    file could not be read.
     """
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
         known = organisations.get(archive, organisation)
-        found, findings = discovery.read_vhosts(
+        hosts, findings = discovery.read_vhosts(
             archive, known, paths, allow_private=allow_private, watch=watch
         )
     if output.json:
-        _print_list(found)
+        _print_list(hosts)
     else:
-        _tell_hosts(output, found)
+        _print_hosts(output, hosts)
     for finding in findings:
         output.warn(
             plain(f"{finding.subject}{', ' if finding.place else ''}{finding.place}: {finding.message}")
@@ -196,32 +195,32 @@ def scan(
     context: typer.Context,
     ranges: Annotated[
         list[str] | None,
-        typer.Argument(metavar="RANGE...", help="Part of your own ranges; default: all of them."),
+        typer.Argument(metavar="RANGE...", help="Parts of discovery.own_ranges. Default: all of them."),
     ] = None,
     organisation: Which = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before the start.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     allow_private: Private = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Look for web servers in the ranges that the configuration declares as your own. Off by default; refuses
-    all others.
+    """Look for web servers in your own IP ranges (discovery.own_ranges); all others are refused. Off unless
+    discovery.scan is set.
     """
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive:
         chosen = discovery.scan_ranges(archive, ranges or ())
         if not yes:
-            typer.confirm(f"Connect to every address of {', '.join(chosen)}?", abort=True, err=True)
+            typer.confirm(f"Connect to every address in {', '.join(chosen)}?", abort=True, err=True)
         with shown(output) as watch:
             known = organisations.get(archive, organisation)
-            found = discovery.scan(archive, known, chosen, allow_private=allow_private, watch=watch)
+            result = discovery.scan(archive, known, chosen, allow_private=allow_private, watch=watch)
     if output.json:
-        _print_list(found.hosts)
+        _print_list(result.hosts)
         return
-    for answering in found.answering:
-        output.say(f"{answering.address} answers on {', '.join(map(str, answering.ports))}")
-    _tell_hosts(output, found.hosts)
+    for answering in result.answering:
+        output.say(f"{answering.address} answers on port {', '.join(map(str, answering.ports))}")
+    _print_hosts(output, result.hosts)
 
 
 def _decide(context: typer.Context, hosts: Sequence[str], organisation: str, *, accepted: bool) -> None:
@@ -229,50 +228,52 @@ def _decide(context: typer.Context, hosts: Sequence[str], organisation: str, *, 
     with call.archive() as archive:
         known = organisations.get(archive, organisation)
         organisations.decide(archive, known, hosts, accepted=accepted)
-    word = "belong" if accepted else "do not belong"
+    decision = "part of" if accepted else "not part of"
     call.output().result(
         {"hosts": list(hosts), "accepted": accepted},
-        f"{plain(', '.join(hosts))}: {word} to {plain(known.profile.name)}.",
+        f"{plain(', '.join(hosts))}: {decision} {plain(known.profile.name)}.",
     )
 
 
 def _print_list(hosts: Sequence[KnownHost]) -> None:
-    """One list, as other programs read it."""
+    """Print the hosts as one JSON list."""
     sys.stdout.write(json_format.dumps(organisations.as_objects(hosts), ensure_ascii=False, indent=1) + "\n")
 
 
-def _tell_profile(output: Output, organisation: Organisation) -> None:
+def _print_profile(output: Output, organisation: Organisation) -> None:
     profile = organisation.profile
     parts: list[tuple[str, tuple[SourcedValue, ...]]] = [
-        ("Net ranges", profile.ranges),
+        ("IP ranges", profile.ranges),
         ("Ranges of others", profile.other_ranges),
         ("Name servers", profile.name_servers),
         ("Registrant", profile.registrant),
         ("Address", profile.address),
-        ("E-mail domains", profile.mail_domains),
+        ("Email domains", profile.mail_domains),
         ("Names", profile.names),
-        ("VAT ids", profile.vat_ids),
+        ("VAT numbers", profile.vat_ids),
         ("Domains", profile.domains),
-        ("Not its own", profile.strangers),
+        ("Other domains", profile.strangers),
     ]
     lines = [f"[bold]{plain(profile.name)}[/bold]  {plain(profile.root)}"]
     for title, items in parts:
         for number, item in enumerate(items[:20]):
             lines.append(
-                f"  {title if not number else '':18}{plain(item.value)}  [dim]{plain(item.source)}, {item.at:%Y-%m-%d}[/dim]"
+                f"  {title if not number else '':18}{plain(item.value)}  "
+                f"[dim]{plain(item.source)}, {item.at:%Y-%m-%d}[/dim]"
             )
-        if not items and title in ("Net ranges", "Name servers", "Registrant"):
+        if not items and title in ("IP ranges", "Name servers", "Registrant"):
             lines.append(f"  {title:18}[dim]none found[/dim]")
     lines.extend(f"  [dim]{plain(note)}[/dim]" for note in profile.notes)
     output.result({}, "\n".join(lines))
 
 
-def _tell_hosts(output: Output, hosts: Sequence[KnownHost]) -> None:
+def _print_hosts(output: Output, hosts: Sequence[KnownHost]) -> None:
     for host in hosts:
         case = f"case {host.case}" if host.case else "      "
         decided = f"  [bold]{host.decision}[/bold] by {plain(host.decided_by)}" if host.decision else ""
-        reasons = "\n".join(f"           [dim]{plain(words)}[/dim]" for words in host.evidence[:4])
+        evidence = "\n".join(f"           [dim]{plain(text)}[/dim]" for text in host.evidence[:4])
         output.result(
             {},
-            f"  {_OWN[host.own]}  {host.score:.2f}  {case}  [bold]{plain(host.shown)}[/bold]{decided}\n{reasons}",
+            f"  {_OWN[host.own]}  {host.score:.2f}  {case}  [bold]{plain(host.shown)}[/bold]{decided}\n"
+            f"{evidence}",
         )

@@ -1,4 +1,4 @@
-"""`webdepot package`: packages of the depot, out and in, withdrawn, held, migrated."""
+"""`webdepot package`: list, export, import, withdraw, hold and migrate packages of the depot."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from webdepot.depot.holds import Hold, HoldKind, HoldScope
 from webdepot.errors import InputError
 from webdepot.services.depot import export as export_service
 from webdepot.services.depot import format_migration, status, withdrawal
-from webdepot.services.depot.export import Form
+from webdepot.services.depot.export import PackageForm
 from webdepot.services.intake import submissions
 
 commands = typer.Typer(no_args_is_help=True)
@@ -24,76 +24,81 @@ Identifier = Annotated[str, typer.Argument(metavar="ID", help="Identifier or URN
 @commands.command(name="list", epilog="Example: webdepot package list --json")
 def list_(
     context: typer.Context,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many.")] = 50,
-    before: Annotated[str, typer.Option(metavar="ID", help="Go on behind this package.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of packages.")] = 50,
+    before: Annotated[str, typer.Option(metavar="ID", help="Start after this package of the list.")] = "",
     json: Json = False,
 ) -> None:
-    """The packages, newest first, with their copies."""
+    """List packages, newest first, with their copies."""
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        found = status.list_packages(archive, limit=limit, before=before)
-    for row in found:
-        held = row.package
+        rows = status.list_packages(archive, limit=limit, before=before)
+    for row in rows:
+        package = row.package
         states = {copy.place: copy.state.value for copy in row.copies}
         fields = {
-            "id": held.id,
-            "urn": held.urn,
-            "title": held.title,
-            "version": held.version,
-            "size_bytes": held.size_bytes,
-            "stored_at": held.stored_at,
+            "id": package.id,
+            "urn": package.urn,
+            "title": package.title,
+            "version": package.version,
+            "size_bytes": package.size_bytes,
+            "stored_at": package.stored_at,
             "copies": states,
         }
-        words = ", ".join(f"{place} {state}" for place, state in states.items())
+        copies = ", ".join(f"{place} {state}" for place, state in states.items())
         output.result(
             fields,
-            f"[bold]{plain(held.id)}[/bold]  {plain(held.title)}  {size_words(held.size_bytes)}  [dim]{plain(words)}[/dim]",
+            f"[bold]{plain(package.id)}[/bold]  {plain(package.title)}  {size_words(package.size_bytes)}  "
+            f"[dim]{plain(copies)}[/dim]",
         )
 
 
 @commands.command(epilog="Example: webdepot package show urn:uuid:6fa16c6b-5c0a-4f5b-9a3c-5d0b6c0c2f4e")
 def show(context: typer.Context, identifier: Identifier, json: Json = False) -> None:
-    """One package: where its copies are, its files and what happened to it."""
+    """Show a package: its copies, files and events."""
     call = call_of(context)
     with call.archive() as archive:
-        seen = status.view(archive, identifier)
-    held = seen.package
+        view = status.view(archive, identifier)
+    package = view.package
     fields = {
-        "id": held.id,
-        "urn": held.urn,
-        "title": held.title,
-        "harvest": held.harvest,
-        "version": held.version,
-        "size_bytes": held.size_bytes,
-        "stored_at": held.stored_at,
+        "id": package.id,
+        "urn": package.urn,
+        "title": package.title,
+        "harvest": package.harvest,
+        "version": package.version,
+        "size_bytes": package.size_bytes,
+        "stored_at": package.stored_at,
         "copies": [
-            {"place": each.place, "state": each.state.value, "checked_at": each.checked_at}
-            for each in seen.copies
+            {"place": copy.place, "state": copy.state.value, "checked_at": copy.checked_at}
+            for copy in view.copies
         ],
         "files": [
-            {"path": each.path, "size_bytes": each.size_bytes, "sha256": each.sha256, "version": each.version}
-            for each in seen.files
+            {"path": file.path, "size_bytes": file.size_bytes, "sha256": file.sha256, "version": file.version}
+            for file in view.files
         ],
         "events": [
-            {"at": each.at, "action": each.action, "agent": each.agent, "message": each.message}
-            for each in seen.events
+            {"at": event.at, "action": event.action, "agent": event.agent, "message": event.message}
+            for event in view.events
         ],
-        "holds": [hold.id for hold in seen.holds],
+        "holds": [hold.id for hold in view.holds],
     }
     copies = "\n".join(
-        f"  {plain(each.place)}  {each.state.value}, read {each.checked_at:%Y-%m-%d}" for each in seen.copies
+        f"  {plain(copy.place)}  {copy.state.value}, checked {copy.checked_at:%Y-%m-%d}"
+        for copy in view.copies
     )
     files = (
-        "\n".join(f"  {size_words(each.size_bytes):>10}  {plain(each.path)}" for each in seen.files)
-        or f"  {plain(seen.trouble)}"
+        "\n".join(f"  {size_words(file.size_bytes):>10}  {plain(file.path)}" for file in view.files)
+        or f"  {plain(view.trouble)}"
     )
     events = "\n".join(
-        f"  {each.at:%Y-%m-%d %H:%M}  {plain(each.action)}  {plain(each.message)}"
-        for each in seen.events[:20]
+        f"  {event.at:%Y-%m-%d %H:%M}  {plain(event.action)}  {plain(event.message)}"
+        for event in view.events[:20]
     )
-    words = f"[bold]{plain(held.title)}[/bold]\n{plain(held.id)}\n{plain(held.urn)}\nCopies\n{copies}\nFiles\n{files}\nEvents\n{events}"
-    call.output(json).result(fields, words)
+    call.output(json).result(
+        fields,
+        f"[bold]{plain(package.title)}[/bold]\n{plain(package.id)}\n{plain(package.urn)}\n"
+        f"Copies\n{copies}\nFiles\n{files}\nEvents\n{events}",
+    )
 
 
 @commands.command(
@@ -102,16 +107,14 @@ def show(context: typer.Context, identifier: Identifier, json: Json = False) -> 
 def export(
     context: typer.Context,
     identifier: Identifier,
-    target: Annotated[Path, typer.Option("--output", "-o", help="New file or folder.")],
+    target: Annotated[Path, typer.Option("--output", "-o", help="File or folder to create.")],
     form: Annotated[
-        Form, typer.Option(help="bagit and ocfl are folders; wacz, zip and uof are files.")
-    ] = Form.BAGIT,
+        PackageForm, typer.Option(help="bagit and ocfl are folders; wacz, zip and uof are files.")
+    ] = PackageForm.BAGIT,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Get a package out: as a bag, a WACZ, a ZIP, a UOF or the OCFL object itself. Every byte is checked on
-    its way.
-    """
+    """Export a package as BagIt, WACZ, ZIP, UOF or its OCFL object. All bytes are checked while copying."""
     call = call_of(context)
     with call.archive() as archive:
         done = export_service.export(archive, identifier, form, target.absolute())
@@ -140,8 +143,8 @@ def import_(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Check submissions and take them in, each whole or not at all. Refused ones go into the quarantine with
-    the reasons; exits 1 then.
+    """Check submissions and ingest them, each completely or not at all. Refused ones are put into quarantine
+    with the reasons; the exit code is 1 then.
     """
     call = call_of(context)
     output = call.output(json, quiet)
@@ -150,33 +153,32 @@ def import_(
         with call.archive() as archive, shown(output) as watch:
             done = submissions.receive(archive, path.absolute(), collection=collection, watch=watch)
         refused += done.receipt.state is SubmissionState.REFUSED
-        _tell_received(output, path, done)
+        _print_received(output, path, done)
     if refused:
         raise typer.Exit(1)
 
 
 @commands.command(
-    epilog="Example: webdepot package withdraw urn:uuid:6fa1… --reason 'Court order 12/34' --approved-by 'Anna Mol'"
+    epilog="Example: webdepot package withdraw urn:uuid:6fa1… --reason 'Court order 12/34' "
+    "--approved-by 'Anna Mol'"
 )
 def withdraw(
     context: typer.Context,
     identifier: Identifier,
-    reason: Annotated[str, typer.Option(help="Why; it stays with the tombstone.")],
-    approved_by: Annotated[str, typer.Option(help="The other person who agreed.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask again.")] = False,
+    reason: Annotated[str, typer.Option(help="The reason; recorded in the tombstone.")],
+    approved_by: Annotated[str, typer.Option(help="The second person who approved it.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Delete a package for ever, in every place. A tombstone stays. Exits 1 while a place still has the
-    bytes.
-    """
+    """Delete a package permanently in all places; a tombstone remains. Exits 1 if a place still has bytes."""
     call = call_of(context)
     output = call.output(json, quiet)
     if not yes:
-        typer.confirm(f"Delete {identifier} in every place? This cannot be undone.", abort=True, err=True)
+        typer.confirm(f"Delete {identifier} in all places? This cannot be undone.", abort=True, err=True)
     with call.archive() as archive, shown(output) as watch:
         done = withdrawal.withdraw(archive, identifier, reason=reason, approved_by=approved_by, watch=watch)
-    left = f" Bytes are left in: {', '.join(done.waiting)}." if done.waiting else ""
+    left = f" Not deleted yet in: {', '.join(done.waiting)}." if done.waiting else ""
     output.result(
         {"id": done.stone.package, "waiting": list(done.waiting)},
         f"{plain(done.stone.title)} is withdrawn.{plain(left)}",
@@ -189,44 +191,44 @@ def withdraw(
 def hold(
     context: typer.Context,
     identifier: Annotated[str, typer.Argument(metavar="[ID]", help="Package to hold.")] = "",
-    collection: Annotated[str, typer.Option(help="Hold a whole collection.")] = "",
-    reason: Annotated[str, typer.Option(help="Why.")] = "",
+    collection: Annotated[str, typer.Option(help="Collection to hold.")] = "",
+    reason: Annotated[str, typer.Option(help="The reason; it is recorded.")] = "",
     until: Annotated[
-        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Ends by itself on that day.")
+        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Day on which the hold ends.")
     ] = None,
     retention_years: Annotated[
-        int | None, typer.Option(min=1, help="Keep at least so many years after the deposit.")
+        int | None, typer.Option(min=1, help="Retention: years to keep it after the deposit.")
     ] = None,
-    release: Annotated[int | None, typer.Option(metavar="NUMBER", help="Release a hold.")] = None,
+    release: Annotated[
+        int | None, typer.Option(metavar="NUMBER", help="Release the hold with this number.")
+    ] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List all holds.")] = False,
     json: Json = False,
 ) -> None:
-    """Forbid the withdrawal of a package or a collection (legal hold, retention), release a hold, or list
-    them.
-    """
+    """Forbid withdrawal of a package or collection (legal hold, retention), release a hold, or list all."""
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
         if list_all:
-            found = withdrawal.list_holds(archive)
+            holds = withdrawal.list_holds(archive)
         elif release is not None:
-            found = [withdrawal.release_hold(archive, release)]
+            holds = [withdrawal.release_hold(archive, release)]
         else:
             if bool(identifier) == bool(collection):
                 raise InputError(
-                    "Name a package or a collection to hold, or give --list or --release NUMBER."
+                    "Give either a package or --collection to hold, or --list, or --release NUMBER."
                 )
             scope = HoldScope.COLLECTION if collection else HoldScope.PACKAGE
             kind = HoldKind.RETENTION if retention_years else HoldKind.LEGAL
             ends = until.replace(tzinfo=UTC) if until else None
             subject = collection or identifier
-            found = [
+            holds = [
                 withdrawal.place_hold(
                     archive, kind, scope, subject, reason=reason, until=ends, years=retention_years
                 )
             ]
-    for each in found:
-        _tell_hold(output, each)
+    for each in holds:
+        _print_hold(output, each)
 
 
 @commands.command(epilog="Example: webdepot package migrate urn:uuid:6fa1… --tool xbitmap-to-png")
@@ -234,20 +236,20 @@ def migrate(
     context: typer.Context,
     identifier: Identifier,
     tool: Annotated[
-        str, typer.Option(help="Name of the tool: a built-in one, or one of depot.migration_tools.")
+        str, typer.Option(help="The conversion tool: a built-in one, or one of depot.migration_tools.")
     ],
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Convert the files of an old format, and keep the results beside the originals in a new version. Exits 1
-    when some failed.
+    """Convert files of an old format. The results are stored beside the originals in a new version of the
+    package. Exits 1 if some failed.
     """
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
         done = format_migration.migrate(archive, identifier, tool, watch=watch)
-    for url, words in done.failed.items():
-        output.warn(f"{plain(url)}: {plain(words)}")
+    for url, message in done.failed.items():
+        output.warn(f"{plain(url)}: {plain(message)}")
     output.result(
         {
             "id": done.package.id,
@@ -256,13 +258,14 @@ def migrate(
             "known": done.known,
             "failed": len(done.failed),
         },
-        f"{done.converted:,} files converted, {done.known:,} were before, {len(done.failed):,} failed; version {done.package.version}.",
+        f"{done.converted:,} files converted, {done.known:,} already converted, {len(done.failed):,} failed; "
+        f"version {done.package.version}.",
     )
     if done.failed:
         raise typer.Exit(1)
 
 
-def _tell_received(output: Output, path: Path, done: submissions.Received) -> None:
+def _print_received(output: Output, path: Path, done: submissions.ReceivedSubmission) -> None:
     receipt = done.receipt
     state = "known" if done.is_known else receipt.state.value
     fields = {
@@ -275,29 +278,32 @@ def _tell_received(output: Output, path: Path, done: submissions.Received) -> No
         "reasons": list(receipt.reasons),
     }
     if receipt.state is SubmissionState.REFUSED:
-        words = f"[red]Refused[/red] {plain(str(path))}; it lies in {plain(receipt.place)}:" + "".join(
-            f"\n  {plain(r)}" for r in receipt.reasons
+        reasons = "".join(f"\n  {plain(reason)}" for reason in receipt.reasons)
+        text = (
+            f"[red]Refused[/red] {plain(str(path))}; it is in quarantine at {plain(receipt.place)}:{reasons}"
         )
     elif done.is_known:
-        words = f"{plain(str(path))} was taken before."
+        text = f"{plain(str(path))} was ingested before."
     else:
-        words = f"Took {plain(str(path))} as {plain(done.package.id if done.package else receipt.harvest)}."
-    output.result(fields, words)
+        package = done.package.id if done.package else receipt.harvest
+        text = f"Ingested {plain(str(path))} as {plain(package)}."
+    output.result(fields, text)
 
 
-def _tell_hold(output: Output, each: Hold) -> None:
+def _print_hold(output: Output, hold: Hold) -> None:
     fields = {
-        "number": each.id,
-        "kind": each.kind.value,
-        "scope": each.scope.value,
-        "subject": each.subject,
-        "reason": each.reason,
-        "until": each.until,
-        "years": each.years,
-        "released_at": each.released_at,
+        "number": hold.id,
+        "kind": hold.kind.value,
+        "scope": hold.scope.value,
+        "subject": hold.subject,
+        "reason": hold.reason,
+        "until": hold.until,
+        "years": hold.years,
+        "released_at": hold.released_at,
     }
-    ended = f", released {each.released_at:%Y-%m-%d}" if each.released_at else ""
+    ended = f", released {hold.released_at:%Y-%m-%d}" if hold.released_at else ""
     output.result(
         fields,
-        f"{each.id}  {each.kind.value} hold on {each.scope.value} {plain(each.subject)}: {plain(each.reason)}{ended}",
+        f"{hold.id}  {hold.kind.value} hold on {hold.scope.value} {plain(hold.subject)}: "
+        f"{plain(hold.reason)}{ended}",
     )

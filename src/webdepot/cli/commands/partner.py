@@ -1,4 +1,4 @@
-"""`webdepot partner`: other depots, their lists and their objects."""
+"""`webdepot partner`: partner depots, their records and their objects."""
 
 from typing import Annotated
 
@@ -22,37 +22,37 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the partner."
 def add(
     context: typer.Context,
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A short name for it: lower-case letters, digits, - and _.")
+        str, typer.Argument(metavar="NAME", help="A short name: lower-case letters, digits, - and _.")
     ],
-    url: Annotated[str, typer.Argument(metavar="URL", help="Base URL of its OAI-PMH.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="Base URL of its OAI-PMH interface.")],
     prefix: Annotated[
-        str, typer.Option(help="Format of its records; objects can be taken in with oai_mets_lmer.")
+        str, typer.Option(help="Metadata prefix to harvest; objects can be ingested with oai_mets_lmer.")
     ] = "oai_mets_lmer",
-    set_spec: Annotated[str, typer.Option("--set", help="Only this set.")] = "",
-    token: Annotated[str, typer.Option(help="Token that it gave us for its objects.")] = "",
+    set_spec: Annotated[str, typer.Option("--set", help="Harvest only this set.")] = "",
+    token: Annotated[str, typer.Option(help="Token the partner issued for its restricted objects.")] = "",
     collection: Annotated[str, typer.Option(help="Collection for its objects. Default: partner-NAME.")] = "",
     urn_check: Annotated[
-        UrnCheck, typer.Option(help="A wrong check digit in a URN: warn or refuse.")
+        UrnCheck, typer.Option(help="What to do about a wrong check digit in a URN: warn or refuse.")
     ] = UrnCheck.WARN,
     on_withdrawal: Annotated[
         OnWithdrawal,
         typer.Option(
-            help="When it withdraws an object: close our copy for readers and partners, or only note it."
+            help="What to do when the partner withdraws an object: close our copy, or only note it."
         ),
     ] = OnWithdrawal.CLOSE,
     lmer: Annotated[
         str,
         typer.Option(
-            help="Version of LMER it gets from us: 1.2 or 1.0 (names of 1.0 as far as they are known)."
+            help="LMER version of the records we provide: 1.2, or 1.0 (its names as far as they are known)."
         ),
     ] = "1.2",
     transfer: Annotated[
         str,
-        typer.Option(help="What it gets of our harvests: containers or files. Default: exchange.transfer."),
+        typer.Option(help="How it gets our harvests: containers or files. Default: exchange.transfer."),
     ] = "",
     json: Json = False,
 ) -> None:
-    """Add a partner. Nothing is asked of it yet."""
+    """Add a partner. Nothing is harvested yet."""
     call = call_of(context)
     with call.archive() as archive:
         partner = partner_admin.add(
@@ -84,24 +84,30 @@ def add(
 def change(
     context: typer.Context,
     name: Name,
-    url: Annotated[str | None, typer.Option(help="Base URL of its OAI-PMH.")] = None,
-    prefix: Annotated[str | None, typer.Option(help="Format of its records.")] = None,
-    set_spec: Annotated[str | None, typer.Option("--set", help="Only this set.")] = None,
-    token: Annotated[str | None, typer.Option(help="Token that it gave us for its objects.")] = None,
+    url: Annotated[str | None, typer.Option(help="Base URL of its OAI-PMH interface.")] = None,
+    prefix: Annotated[str | None, typer.Option(help="Metadata prefix to harvest.")] = None,
+    set_spec: Annotated[str | None, typer.Option("--set", help="Harvest only this set.")] = None,
+    token: Annotated[
+        str | None, typer.Option(help="Token the partner issued for its restricted objects.")
+    ] = None,
     urn_check: Annotated[
-        UrnCheck | None, typer.Option(help="A wrong check digit in a URN: warn or refuse.")
+        UrnCheck | None,
+        typer.Option(help="What to do about a wrong check digit in a URN: warn or refuse."),
     ] = None,
     on_withdrawal: Annotated[
-        OnWithdrawal | None, typer.Option(help="When it withdraws an object: close or note.")
+        OnWithdrawal | None,
+        typer.Option(help="What to do when the partner withdraws an object: close or note."),
     ] = None,
-    lmer: Annotated[str | None, typer.Option(help="Version of LMER it gets from us: 1.2 or 1.0.")] = None,
+    lmer: Annotated[
+        str | None, typer.Option(help="LMER version of the records we provide: 1.2 or 1.0.")
+    ] = None,
     transfer: Annotated[
-        str | None, typer.Option(help="What it gets of our harvests: containers or files.")
+        str | None, typer.Option(help="How it gets our harvests: containers or files.")
     ] = None,
-    collection: Annotated[str | None, typer.Option(help="Collection for its objects from now on.")] = None,
+    collection: Annotated[str | None, typer.Option(help="Collection for its future objects.")] = None,
     json: Json = False,
 ) -> None:
-    """Change the settings of a partner; what is not named stays."""
+    """Change the settings of a partner; options not given stay as they are."""
     call = call_of(context)
     with call.archive() as archive:
         partner = partner_admin.change(
@@ -118,27 +124,27 @@ def change(
             collection=collection,
         )
     call.output(json).result(
-        {"name": partner.name, "url": partner.url}, f"{plain(partner.name)} is at {plain(partner.url)}."
+        {"name": partner.name, "url": partner.url}, f"Changed {plain(partner.name)} at {plain(partner.url)}."
     )
 
 
 @commands.command(name="list", epilog="Example: webdepot partner list --json")
 def list_(context: typer.Context, json: Json = False) -> None:
-    """All partners with their last harvest and counts."""
+    """List partners with their last harvest and number of records."""
     call = call_of(context)
     with call.archive() as archive:
-        found = partner_admin.every(archive)
-    for status in found:
-        _tell(call.output(json), status)
+        partners = partner_admin.every(archive)
+    for status in partners:
+        _print_status(call.output(json), status)
 
 
 @commands.command(epilog="Example: webdepot partner show nlb")
 def show(context: typer.Context, name: Name, json: Json = False) -> None:
-    """One partner, with everything that was refused and why."""
+    """Show a partner, with all refused records and the reasons."""
     call = call_of(context)
     with call.archive() as archive:
         status = partner_admin.status(archive, name)
-    _tell(call.output(json), status)
+    _print_status(call.output(json), status)
 
 
 @commands.command(epilog="Example: webdepot partner harvest nlb")
@@ -146,14 +152,12 @@ def harvest(
     context: typer.Context,
     name: Name,
     full: Annotated[
-        bool, typer.Option("--full", help="The whole list again, not only what changed.")
+        bool, typer.Option("--full", help="Harvest all records again, not only changed ones.")
     ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Harvest its records: what changed since the last complete run. A run that broke off goes on where it
-    stood.
-    """
+    """Harvest the records that changed since the last complete run. An interrupted run is resumed."""
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
@@ -167,30 +171,32 @@ def harvest(
         "new": done.new,
         "since": run.since,
     }
-    words = (
-        f"{run.records:,} records in {run.pages:,} pages, {run.deleted:,} deleted, {done.new:,} of them new. "
+    output.result(
+        fields,
+        f"{run.records:,} records in {run.pages:,} pages, {run.deleted:,} deleted, "
+        f"{done.new:,} new or changed. "
+        f"Next: webdepot partner ingest {plain(name)}",
     )
-    output.result(fields, words + f"Next: webdepot partner ingest {plain(name)}")
 
 
 @commands.command(epilog="Example: webdepot partner ingest nlb --limit 100")
 def ingest(
     context: typer.Context,
     name: Name,
-    limit: Annotated[int, typer.Option(min=0, help="At most so many records; 0 means all.")] = 0,
-    retry: Annotated[bool, typer.Option("--retry", help="Try those again that were refused before.")] = False,
+    limit: Annotated[int, typer.Option(min=0, help="Maximum number of records; 0 means all.")] = 0,
+    retry: Annotated[bool, typer.Option("--retry", help="Also retry records that were refused.")] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fetch, verify and take in the objects that wait; apply its deletions. Exits 1 when some were refused."""
+    """Fetch, verify and ingest new objects, and apply deletions. Exits 1 if some were refused."""
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
         if retry:
             partner_admin.retry(archive, name)
         done = takeover.ingest(archive, name, limit=limit, watch=watch)
-    for words in done.warnings:
-        output.warn(plain(words))
+    for message in done.warnings:
+        output.warn(plain(message))
     for identifier, reason in done.refused.items():
         output.warn(f"{plain(identifier)}: {plain(reason)}")
     fields = {
@@ -203,53 +209,56 @@ def ingest(
         "refused": done.refused,
         "warnings": done.warnings,
     }
-    words = f"{len(done.taken):,} taken in, {len(done.updated):,} described anew, {done.known:,} known, {len(done.withdrawn):,} withdrawn, "
-    output.result(fields, words + f"{len(done.refused):,} refused.")
+    output.result(
+        fields,
+        f"{len(done.taken):,} ingested, {len(done.updated):,} with new metadata, {done.known:,} unchanged, "
+        f"{len(done.withdrawn):,} withdrawn, {len(done.refused):,} refused.",
+    )
     if done.refused:
         raise typer.Exit(1)
 
 
 @commands.command(epilog="Example: webdepot partner prepare")
 def prepare(context: typer.Context, json: Json = False, quiet: Quiet = False) -> None:
-    """Unpack the harvests that are in the depot, for partners that take files. What is harvested later is
-    unpacked by itself.
+    """Unpack harvests that are already in the depot, for partners that take files. Later harvests are
+    unpacked automatically.
     """
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
         done = unpacked.prepare(archive, watch=watch)
     for key, reason in done.left.items():
-        output.warn(f"{plain(key)} stays in containers: {plain(reason)}")
+        output.warn(f"{plain(key)} is not unpacked: {plain(reason)}")
     output.result(
         {"unpacked": done.made, "left": done.left},
-        f"{len(done.made):,} objects unpacked, {len(done.left):,} left in containers.",
+        f"{len(done.made):,} objects unpacked, {len(done.left):,} not unpacked.",
     )
 
 
 @commands.command(epilog="Example: webdepot partner token nlb")
 def token(context: typer.Context, name: Name, json: Json = False) -> None:
-    """Give a partner a token with which it may fetch restricted objects here. It is shown once; the one
-    before it ends.
+    """Issue a token with which a partner may fetch restricted objects here. It is shown only once, and
+    replaces the previous one.
     """
     call = call_of(context)
     with call.archive() as archive:
         issued = partner_admin.issue_token(archive, name)
     call.output(json).result(
         {"partner": name, "token": issued},
-        f"{issued}\nSent as: Authorization: Bearer TOKEN. It is not shown again.",
+        f"{issued}\nThe partner sends it as: Authorization: Bearer TOKEN. It is not shown again.",
     )
 
 
 @commands.command(epilog="Example: webdepot partner remove nlb")
 def remove(context: typer.Context, name: Name, json: Json = False) -> None:
-    """Forget a partner and its list. What was taken in stays."""
+    """Remove a partner and its records. Ingested objects stay."""
     call = call_of(context)
     with call.archive() as archive:
         partner_admin.remove(archive, name)
-    call.output(json).result({"partner": name}, f"{plain(name)} is forgotten.")
+    call.output(json).result({"partner": name}, f"Removed {plain(name)}.")
 
 
-def _tell(output: Output, status: PartnerStatus) -> None:
+def _print_status(output: Output, status: PartnerStatus) -> None:
     partner, last = status.partner, status.last
     fields = {
         "name": partner.name,
@@ -263,20 +272,21 @@ def _tell(output: Output, status: PartnerStatus) -> None:
         "error": last.error if last else "",
         "counts": status.counts,
         "refused": [
-            {"identifier": each.identifier, "urn": each.urn, "reason": each.reason}
-            for each in status.failures
+            {"identifier": record.identifier, "urn": record.urn, "reason": record.reason}
+            for record in status.failures
         ],
     }
     counts = (
         ", ".join(f"{number:,} {state}" for state, number in sorted(status.counts.items()))
         or "no records yet"
     )
-    words = f"[bold]{plain(partner.name)}[/bold]  {plain(partner.url)}  {counts}"
+    lines = [f"[bold]{plain(partner.name)}[/bold]  {plain(partner.url)}  {counts}"]
     if last is not None:
-        words += f"\n  {last.state.value}, {last.started_at:%Y-%m-%d %H:%M}, {last.records:,} records"
+        lines.append(f"  {last.state.value}, {last.started_at:%Y-%m-%d %H:%M}, {last.records:,} records")
     if last is not None and last.error:
-        words += f"\n  [red]{plain(last.error)}[/red]"
-    words += "".join(
-        f"\n  [red]refused[/red] {plain(each.identifier)}: {plain(each.reason)}" for each in status.failures
-    )
-    output.result(fields, words)
+        lines.append(f"  [red]{plain(last.error)}[/red]")
+    lines += [
+        f"  [red]refused[/red] {plain(record.identifier)}: {plain(record.reason)}"
+        for record in status.failures
+    ]
+    output.result(fields, "\n".join(lines))

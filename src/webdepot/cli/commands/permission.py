@@ -1,4 +1,4 @@
-"""`webdepot permission`: owners, letters, answers and grounds."""
+"""`webdepot permission`: contacts of site owners, letters, their replies, and legal grounds."""
 
 from datetime import date
 from typing import Annotated, Any
@@ -26,18 +26,19 @@ Which = Annotated[str, typer.Argument(help="Number, name or address of the site.
 
 
 @commands.command(
-    epilog="Example: webdepot permission contact www.example.org --mail owner@example.org --name 'Ms Owner' --language nl"
+    epilog="Example: webdepot permission contact www.example.org --mail owner@example.org "
+    "--name 'Ms Owner' --language nl"
 )
 def contact(
     context: typer.Context,
     target: Which,
-    mail: Annotated[str, typer.Option(help="Mail address.")] = "",
+    mail: Annotated[str, typer.Option(help="Email address.")] = "",
     name: Annotated[str, typer.Option(help="Name for the salutation.")] = "",
     organisation: Annotated[str, typer.Option(help="Organisation.")] = "",
     language: Annotated[str, typer.Option(help="Language of letters: en, nl or de.")] = "en",
     json: Json = False,
 ) -> None:
-    """Add whom to write to about a site; without options, list them."""
+    """Add a contact of a site; without options, list its contacts."""
     call = call_of(context)
     with call.archive() as archive:
         dossier = targets_service.find(archive, target)
@@ -48,16 +49,16 @@ def contact(
                     target=dossier.id, mail=mail, name=name, organisation=organisation, language=language
                 ),
             )
-        for one in contacts.contacts_of(archive, dossier.id):
+        for known in contacts.contacts_of(archive, dossier.id):
             shown = {
-                "id": one.id,
-                "name": one.name,
-                "organisation": one.organisation,
-                "mail": one.mail,
-                "language": one.language,
+                "id": known.id,
+                "name": known.name,
+                "organisation": known.organisation,
+                "mail": known.mail,
+                "language": known.language,
             }
             call.output(json).result(
-                shown, f"{one.id:5}  {plain(one.salutation)}  {plain(one.mail)}  {one.language}"
+                shown, f"{known.id:5}  {plain(known.salutation)}  {plain(known.mail)}  {known.language}"
             )
 
 
@@ -65,10 +66,10 @@ def contact(
 def preview(
     context: typer.Context,
     target: Which,
-    language: Annotated[str, typer.Option(help="en, nl or de.")] = "",
+    language: Annotated[str, typer.Option(help="Language of the letter: en, nl or de.")] = "",
     json: Json = False,
 ) -> None:
-    """The letter as it would go out today; nothing is sent."""
+    """Show the letter as it would be sent today; nothing is sent."""
     call = call_of(context)
     with call.archive() as archive:
         rendered = letters_service.preview(
@@ -81,52 +82,54 @@ def preview(
 
 
 @commands.command(
-    epilog="Example: webdepot permission ask www.example.org   or, for a whole list: webdepot permission ask --all --dry-run"
+    epilog="Example: webdepot permission ask www.example.org   "
+    "or, for all selected sites: webdepot permission ask --all --dry-run"
 )
 def ask(
     context: typer.Context,
     targets: Annotated[list[str] | None, typer.Argument(help="Numbers, names or addresses of sites.")] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Every selected site that has a contact and was not asked.")
+        bool, typer.Option("--all", help="All selected sites that have a contact and were not asked yet.")
     ] = False,
     term_days: Annotated[
-        int, typer.Option(help="Days to refuse, from the sending; 0 means as configured.")
+        int, typer.Option(help="Deadline for a refusal, in days after sending; 0 means selection.term_days.")
     ] = 0,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say who would get a letter; send nothing.")
+        bool, typer.Option("--dry-run", help="Show who would get a letter; send nothing.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Send the letter to the owners of these sites. Sites that cannot be asked are named with the reason."""
+    """Send the letter to the owners of sites. Sites that cannot be asked are listed with the reason."""
     call = call_of(context)
     output = call.output(json)
     if bool(targets) == every:
-        raise InputError("Name sites, or say --all.")
+        raise InputError("Give either the sites to ask or --all.")
     with call.archive() as archive:
         if every:
-            seen = letters_service.consider_list(archive, TargetFilter(state=TargetState.SELECTED))
+            sites = letters_service.consider_list(archive, TargetFilter(state=TargetState.SELECTED))
         else:
-            seen = letters_service.consider(
-                archive, [targets_service.find(archive, one).id for one in targets or ()]
+            sites = letters_service.consider(
+                archive, [targets_service.find(archive, target).id for target in targets or ()]
             )
-        for dossier, why in seen.left_out:
+        for dossier, why in sites.left_out:
             output.result(
                 {"id": dossier.id, "name": dossier.name, "asked": False, "why": why},
-                f"left out: {plain(dossier.name)}, {why}",
+                f"not asked: {plain(dossier.name)}, {why}",
             )
         if dry_run:
-            for dossier in seen.ready:
+            for dossier in sites.ready:
                 output.result(
                     {"id": dossier.id, "name": dossier.name, "asked": False, "why": "dry run"},
                     f"would ask: {plain(dossier.name)}",
                 )
             return
-        letters_service.ask(archive, [dossier.id for dossier in seen.ready], term_days=term_days)
+        letters_service.ask(archive, [dossier.id for dossier in sites.ready], term_days=term_days)
         done = delivery.deliver(archive)
     counts = {"sent": done.sent, "undeliverable": done.returned, "failed": done.failed, "error": done.error}
     output.result(
         counts,
-        f"{done.sent} sent, {done.returned} undeliverable, {done.failed} failed. {plain(done.error)}".rstrip(),
+        f"{done.sent} sent, {done.returned} undeliverable, {done.failed} failed. "
+        f"{plain(done.error)}".rstrip(),
     )
     if done.failed:
         raise typer.Exit(5)
@@ -134,17 +137,16 @@ def ask(
 
 @commands.command(epilog="Example: webdepot permission tend")
 def tend(context: typer.Context, json: Json = False) -> None:
-    """Do what time asks for: terms that are over, reminders, letters that wait. `serve` and `scheduler` do it
-    by themselves.
-    """
+    """Process deadlines, reminders and queued letters. `serve` and `scheduler` do it automatically."""
     call = call_of(context)
     with call.archive() as archive:
         done = deadlines.process_deadlines(archive)
-        sent = delivery.deliver(archive).sent if archive.config.mail.host else 0
+        sent = delivery.deliver_if_configured(archive)
     counts = {"implied": done.implied, "ended": done.ended, "reminders": done.reminders, "sent": sent}
     call.output(json).result(
         counts,
-        f"{done.implied} terms passed in silence, {done.ended} grounds ended, {done.reminders} reminders, {sent} letters sent.",
+        f"{done.implied} deadlines passed without a reply, {done.ended} grounds expired, "
+        f"{done.reminders} reminders, {sent} letters sent.",
     )
 
 
@@ -154,35 +156,38 @@ def tend(context: typer.Context, json: Json = False) -> None:
 def reply(
     context: typer.Context,
     target: Which,
-    answer: Annotated[OwnerReply, typer.Argument(help="What the owner answered.")],
-    words: Annotated[str, typer.Option(help="In which words, and how.")] = "",
-    showing: Annotated[Showing, typer.Option(help="Condition: who may read it.")] = Showing.OPEN,
-    embargo_days: Annotated[int, typer.Option(min=0, help="Condition: shown only after so many days.")] = 0,
-    until: Annotated[str, typer.Option(help="Condition: harvested until this day, 2026-12-31.")] = "",
+    answer: Annotated[OwnerReply, typer.Argument(help="The owner's reply.")],
+    words: Annotated[str, typer.Option(help="What the owner wrote, and how it was received.")] = "",
+    showing: Annotated[Showing, typer.Option(help="Condition: who may see the site.")] = Showing.OPEN,
+    embargo_days: Annotated[
+        int, typer.Option(min=0, help="Condition: days before captures may be shown.")
+    ] = 0,
+    until: Annotated[str, typer.Option(help="Condition: last day of harvesting, as 2026-12-31.")] = "",
     json: Json = False,
 ) -> None:
-    """Record an owner's answer. A refusal stops running harvests and closes access at once."""
+    """Record an owner's reply. A refusal stops running harvests and closes access at once."""
     call = call_of(context)
     conditions = Conditions(showing=showing, embargo_days=embargo_days, until=_day(until), words=words)
     with call.archive() as archive:
         dossier = targets_service.find(archive, target)
-        given = conditions if answer is OwnerReply.CONDITIONS else None
-        moved = consent.reply(archive, dossier.id, answer, words=words, conditions=given)
+        agreed = conditions if answer is OwnerReply.CONDITIONS else None
+        moved = consent.reply(archive, dossier.id, answer, words=words, conditions=agreed)
     call.output(json).result(fields(moved), f"{plain(moved.name)} is {moved.state.value}.")
 
 
 @commands.command(
-    epilog="Example: webdepot permission ground www.example.org 'open licence' --reason 'CC BY 4.0 in the footer'"
+    epilog="Example: webdepot permission ground www.example.org 'open licence' "
+    "--reason 'CC BY 4.0 in the footer'"
 )
 def ground(
     context: typer.Context,
     target: Which,
-    kind: Annotated[Ground, typer.Argument(help=f"One that needs no letter: {', '.join(WITHOUT_LETTER)}.")],
-    reason: Annotated[str, typer.Option(help="Where it is found.")],
-    until: Annotated[str, typer.Option(help="Last day on which it holds.")] = "",
+    kind: Annotated[Ground, typer.Argument(help=f"The legal ground: {', '.join(WITHOUT_LETTER)}.")],
+    reason: Annotated[str, typer.Option(help="The evidence, such as where the licence is stated.")],
+    until: Annotated[str, typer.Option(help="Last day on which the ground is valid.")] = "",
     json: Json = False,
 ) -> None:
-    """Record a ground that needs no letter."""
+    """Record a legal ground for harvesting without a letter to the owner."""
     call = call_of(context)
     with call.archive() as archive:
         dossier = targets_service.find(archive, target)
@@ -193,41 +198,44 @@ def ground(
 @commands.command(epilog="Example: webdepot permission letters --state sent --json")
 def letters(
     context: typer.Context,
-    target: Annotated[str, typer.Option(help="Only those about this site.")] = "",
-    state: Annotated[LetterState | None, typer.Option(help="Only those in this state.")] = None,
-    page: Annotated[int, typer.Option(min=1, help="Fifty a page.")] = 1,
+    target: Annotated[str, typer.Option(help="Only letters about this site.")] = "",
+    state: Annotated[LetterState | None, typer.Option(help="Only letters in this state.")] = None,
+    page: Annotated[int, typer.Option(min=1, help="Page of the list, with fifty letters each.")] = 1,
     json: Json = False,
 ) -> None:
-    """Letters, the newest first."""
+    """List letters, newest first."""
     call = call_of(context)
     with call.archive() as archive:
         if target:
-            found = [
-                one
-                for one in letters_service.letters_of(archive, targets_service.find(archive, target).id)
-                if state in (None, one.state)
+            chosen = [
+                letter
+                for letter in letters_service.letters_of(archive, targets_service.find(archive, target).id)
+                if state in (None, letter.state)
             ]
         else:
-            found = letters_service.all_letters(archive, state, page)[0]
-    for one in found:
-        sent = f"{one.sent_at:%Y-%m-%d}" if one.sent_at else "-"
-        term = f"until {one.term_ends_on}" if one.term_ends_on else ""
-        words = f"{one.reference:8}  {one.kind.value:13}  {one.state.value:13}  {sent}  {plain(one.recipient)}  {term}  {plain(one.error)}"
-        call.output(json).result(_letter(one), words)
+            chosen = letters_service.all_letters(archive, state, page)[0]
+    for letter in chosen:
+        sent = f"{letter.sent_at:%Y-%m-%d}" if letter.sent_at else "-"
+        term = f"until {letter.term_ends_on}" if letter.term_ends_on else ""
+        call.output(json).result(
+            _letter_fields(letter),
+            f"{letter.reference:8}  {letter.kind.value:13}  {letter.state.value:13}  {sent}  "
+            f"{plain(letter.recipient)}  {term}  {plain(letter.error)}",
+        )
 
 
-def _letter(one: Letter) -> dict[str, Any]:
+def _letter_fields(letter: Letter) -> dict[str, Any]:
     return {
-        "id": one.id,
-        "kind": one.kind.value,
-        "target": one.target,
-        "case": one.case,
-        "state": one.state.value,
-        "recipient": one.recipient,
-        "subject": one.subject,
-        "sent": one.sent_at,
-        "term_ends_on": one.term_ends_on.isoformat() if one.term_ends_on else "",
-        "error": one.error,
+        "id": letter.id,
+        "kind": letter.kind.value,
+        "target": letter.target,
+        "case": letter.case,
+        "state": letter.state.value,
+        "recipient": letter.recipient,
+        "subject": letter.subject,
+        "sent": letter.sent_at,
+        "term_ends_on": letter.term_ends_on.isoformat() if letter.term_ends_on else "",
+        "error": letter.error,
     }
 
 

@@ -1,22 +1,27 @@
-"""`webdepot profile`: how kinds of sites are harvested."""
+"""`webdepot profile` and `webdepot scope`: named sets of harvest settings, and which rule decides about an
+address.
+"""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from webdepot.cli.call import Json, call_of
 from webdepot.cli.output import plain
 from webdepot.errors import InputError
+from webdepot.harvest.scope.rules import CONDITIONS
+from webdepot.model import Answer
 from webdepot.services.harvest import profiles
 
 commands = typer.Typer(no_args_is_help=True)
+scope_commands = typer.Typer(no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.")]
 
 
 @commands.command(name="list", epilog="Example: webdepot profile list --json")
 def list_(context: typer.Context, json: Json = False) -> None:
-    """All profiles, of webdepot.toml and of the folder profiles."""
+    """List the profiles in webdepot.toml and in the folder `profiles`. Exits 1 if one is not valid."""
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
@@ -30,7 +35,8 @@ def list_(context: typer.Context, json: Json = False) -> None:
         }
         output.result(
             fields,
-            f"[bold]{plain(profile.name)}[/bold]  {plain(profile.description)}  [dim]{plain(profile.origin)}[/dim]",
+            f"[bold]{plain(profile.name)}[/bold]  {plain(profile.description)}  "
+            f"[dim]{plain(profile.origin)}[/dim]",
         )
     for item in broken:
         output.warn(plain(item.problem))
@@ -40,7 +46,7 @@ def list_(context: typer.Context, json: Json = False) -> None:
 
 @commands.command(epilog="Example: webdepot profile show museum")
 def show(context: typer.Context, name: Name, json: Json = False) -> None:
-    """What a profile says."""
+    """Show the settings, seeds and rules of a profile."""
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
@@ -52,15 +58,16 @@ def show(context: typer.Context, name: Name, json: Json = False) -> None:
         "seeds": list(profile.seeds),
         "values": dict(profile.values),
         "rules": [str(spec) for spec in profile.rules],
-        "hosts": {host: dict(told) for host, told in profile.hosts.items()},
+        "hosts": {host: dict(values) for host, values in profile.hosts.items()},
     }
     lines = [
-        f"[bold]{plain(profile.name)}[/bold]  {plain(profile.description)}  [dim]{plain(profile.origin)}[/dim]"
+        f"[bold]{plain(profile.name)}[/bold]  {plain(profile.description)}  "
+        f"[dim]{plain(profile.origin)}[/dim]"
     ]
     lines += [f"  {key} = {plain(repr(value))}" for key, value in profile.values.items()]
     lines += [f"  seed {plain(seed)}" for seed in profile.seeds]
     lines += [f"  rule {number}: {plain(str(spec))}" for number, spec in enumerate(profile.rules, start=1)]
-    lines += [f"  host {plain(host)}: {plain(str(dict(told)))}" for host, told in profile.hosts.items()]
+    lines += [f"  host {plain(host)}: {plain(str(dict(values)))}" for host, values in profile.hosts.items()]
     output.result(fields, "\n".join(lines))
 
 
@@ -68,10 +75,10 @@ def show(context: typer.Context, name: Name, json: Json = False) -> None:
 def save(
     context: typer.Context,
     name: Name,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="TOML file with the keys of a profile.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="TOML file with the profile.")],
     json: Json = False,
 ) -> None:
-    """Check a file and keep it as a profile."""
+    """Check a file and save it as a profile."""
     call = call_of(context)
     output = call.output(json)
     if not file.is_file():
@@ -79,5 +86,97 @@ def save(
     with call.archive() as archive:
         profile = profiles.save(archive, name, file.read_text(encoding="utf-8", errors="replace"))
     output.result(
-        {"name": profile.name, "origin": profile.origin}, f"Kept as [bold]{plain(profile.origin)}[/bold]."
+        {"name": profile.name, "origin": profile.origin}, f"Saved as [bold]{plain(profile.origin)}[/bold]."
     )
+
+
+@scope_commands.command(
+    epilog="Example: webdepot scope explain https://www.example.org/film.avi --target www.example.org"
+)
+def explain(
+    context: typer.Context,
+    url: Annotated[str, typer.Argument(metavar="URL", help="The address to decide about.")],
+    target: Annotated[
+        str,
+        typer.Option(
+            metavar="TARGET",
+            help="Use the rules of the last harvest of this target (number, name or address).",
+        ),
+    ] = "",
+    profile: Annotated[str, typer.Option(metavar="NAME", help="Use the rules of this profile.")] = "",
+    seed: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="A seed, if neither target nor profile has one."),
+    ] = None,
+    path: Annotated[
+        str,
+        typer.Option(
+            metavar="HOPS",
+            help="Hop path to the address: L link, E embedded, R redirect, X speculative, M sitemap.",
+        ),
+    ] = "L",
+    via: Annotated[str, typer.Option(metavar="URL", help="Page with the link to it.")] = "",
+    json: Json = False,
+) -> None:
+    """Show which rule decides about an address, and why. Exits 1 if the address is rejected."""
+    call = call_of(context)
+    output = call.output(json)
+    with call.archive() as archive:
+        explained = profiles.explain(
+            archive, url, target=target, profile=profile, seeds=seed or [], path=path, via=via
+        )
+    output.result(_explained_fields(explained), _explained_text(explained))
+    if not explained.verdict:
+        raise typer.Exit(1)
+
+
+def _explained_fields(explained: profiles.Explanation) -> dict[str, Any]:
+    return {
+        "url": explained.url,
+        "answer": explained.verdict.answer.value,
+        "rule": explained.verdict.rule,
+        "reason": explained.verdict.reason,
+        "basis": explained.basis,
+        "seeds": list(explained.seeds),
+        "host": explained.host_words,
+        "steps": [
+            {
+                "rule": step.rule,
+                "answer": step.verdict.answer.value,
+                "reason": step.verdict.reason,
+                "decides": step.decides,
+            }
+            for step in explained.steps
+        ],
+    }
+
+
+def _explained_text(explained: profiles.Explanation) -> str:
+    lines = [f"[bold]{explained.verdict.answer.value}[/bold] {plain(explained.url)}"]
+    lines.append(
+        f"  because of [bold]{plain(explained.verdict.rule)}[/bold]: {plain(explained.verdict.reason)}"
+    )
+    lines.append(
+        f"  [dim]rules of {plain(explained.basis)}; seeds {plain(', '.join(explained.seeds[:3]))}[/dim]"
+    )
+    if explained.host_words:
+        lines.append(f"  for this host: {plain(explained.host_words)}")
+    for step in explained.steps:
+        mark = "→" if step.decides else " "
+        text = f"{step.verdict.answer.value:7} {plain(step.verdict.reason)}"
+        if step.verdict.answer is Answer.PASS:
+            text = "[dim]pass[/dim]"
+        lines.append(f" {mark} {plain(step.rule):34} {text}")
+    return "\n".join(lines)
+
+
+@scope_commands.command(epilog="Example: webdepot scope rules --json")
+def rules(context: typer.Context, json: Json = False) -> None:
+    """List the conditions that scope rules can use."""
+    output = call_of(context).output(json)
+    for name, condition in CONDITIONS.items():
+        takes = {"of": "of = [...]", "over": "over = NUMBER", "": ""}[condition.takes]
+        output.result(
+            {"condition": name, "takes": condition.takes, "text": condition.doc},
+            f"[bold]{name:16}[/bold] {takes:14} {plain(condition.doc)}",
+        )

@@ -1,4 +1,4 @@
-"""`webdepot quality`: is a harvest whole, and what can be done about what is missing."""
+"""`webdepot quality`: check whether a harvest is complete, fetch missing parts, ignore findings."""
 
 from typing import Annotated, Any
 
@@ -10,7 +10,7 @@ from webdepot.cli.progress import shown
 from webdepot.model import Finding
 from webdepot.services.harvest import harvests
 from webdepot.services.quality import harvest_check
-from webdepot.services.quality.harvest_check import Checked
+from webdepot.services.quality.harvest_check import HarvestCheck
 from webdepot.services.review import patches
 
 commands = typer.Typer(no_args_is_help=True)
@@ -24,16 +24,16 @@ def check(
     context: typer.Context,
     harvest: Harvest,
     again: Annotated[
-        bool, typer.Option("--again", help="Check a kept harvest anew; its package gets a further version.")
+        bool, typer.Option("--again", help="Check a deposited harvest again; its package gets a new version.")
     ] = False,
-    limit: Annotated[int, typer.Option(min=0, help="Show so many findings; 0 means all.")] = 0,
+    limit: Annotated[int, typer.Option(min=0, help="Maximum number of findings to show; 0 means all.")] = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Look for missing parts, broken links, false pages, cut answers and what differs from earlier harvests;
-    give a verdict.
+    """Check a harvest for missing parts, broken links, false pages, truncated responses and differences from
+    earlier harvests, and give a verdict.
 
-    Exit 1 when the verdict is not good.
+    Exits 1 if the verdict is not good.
     """
     call = call_of(context)
     output = call.output(json, quiet)
@@ -42,8 +42,8 @@ def check(
         for number, finding in enumerate(harvest_check.iter_findings(archive, harvest)):
             if limit and number >= limit:
                 break
-            output.result(_finding_fields(finding), _finding_words(finding))
-    output.result(_verdict_fields(harvest, checked), _verdict_words(checked))
+            output.result(_finding_fields(finding), _finding_text(finding))
+    output.result(_verdict_fields(harvest, checked), _verdict_text(checked))
     if not checked.verdict:
         raise typer.Exit(1)
 
@@ -53,12 +53,12 @@ def patch(
     context: typer.Context,
     harvest: Harvest,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only list the addresses that would be asked for.")
+        bool, typer.Option("--dry-run", help="Only list the addresses that would be fetched.")
     ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Harvest what is missing into containers of its own, bound to the harvest, and judge it again."""
+    """Harvest missing parts as a patch of the harvest, and check it again."""
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive:
@@ -68,34 +68,35 @@ def patch(
             return
         with shown(output) as watch:
             done = patches.patch(archive, harvest, watch=watch)
-    brought = done.patch.harvest.counts.get("fetched", 0) if done.patch else 0
+    fetched = done.patch.harvest.counts.get("fetched", 0) if done.patch else 0
     fields = _verdict_fields(harvest, done.checked) | {
         "patch": done.patch.harvest.id if done.patch else None,
         "asked": done.asked,
-        "brought": brought,
+        "brought": fetched,
         "reason": done.reason,
     }
-    said = done.reason if done.patch is None else f"{done.patch.harvest.id} brought {brought:,} documents"
+    message = done.reason if done.patch is None else f"{done.patch.harvest.id} fetched {fetched:,} documents"
     output.result(
         fields,
-        f"{done.asked:,} addresses were asked for again: {plain(said)}\n{_verdict_words(done.checked)}",
+        f"{done.asked:,} addresses requested again: {plain(message)}\n{_verdict_text(done.checked)}",
     )
 
 
 @commands.command(
-    epilog="Example: webdepot quality ignore 20261115090251-www-example-org-1f2e3d quality.sub-domain shop.example.org"
+    epilog="Example: webdepot quality ignore 20261115090251-www-example-org-1f2e3d "
+    "quality.sub-domain shop.example.org"
 )
 def ignore(
     context: typer.Context,
     harvest: Harvest,
     code: Annotated[str, typer.Argument(help="Code of the finding.")],
     subject: Annotated[
-        str, typer.Argument(help="What it is about; without it, all findings of that code.")
+        str, typer.Argument(help="Subject of the finding. Default: all findings with that code.")
     ] = "",
-    reason: Annotated[str, typer.Option(help="Why; kept with the decision.")] = "",
+    reason: Annotated[str, typer.Option(help="The reason; it is recorded.")] = "",
     json: Json = False,
 ) -> None:
-    """Ignore a finding for this target from the next check on."""
+    """Ignore a finding in future checks of the same target."""
     call = call_of(context)
     with call.archive() as archive:
         harvest_check.ignore(
@@ -103,7 +104,7 @@ def ignore(
         )
     call.output(json).result(
         {"code": code, "subject": subject, "ignored": True},
-        f"Ignored from now on: {plain(code)} {plain(subject)}",
+        f"Ignored in future checks: {plain(code)} {plain(subject)}",
     )
 
 
@@ -118,14 +119,17 @@ def _finding_fields(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _finding_words(finding: Finding) -> str:
+def _finding_text(finding: Finding) -> str:
     colour = {"error": "red", "warning": "yellow"}.get(finding.severity.value, "dim")
     action = f"  → {finding.action}" if finding.action else ""
     place = f"\n    [dim]{plain(finding.place)}[/dim]" if finding.place else ""
-    return f"[{colour}]{finding.severity.value:8}[/{colour}] {plain(finding.subject)}\n    {plain(finding.message)}{plain(action)}{place}"
+    return (
+        f"[{colour}]{finding.severity.value:8}[/{colour}] {plain(finding.subject)}\n"
+        f"    {plain(finding.message)}{plain(action)}{place}"
+    )
 
 
-def _verdict_fields(harvest: str, checked: Checked) -> dict[str, Any]:
+def _verdict_fields(harvest: str, checked: HarvestCheck) -> dict[str, Any]:
     verdict = checked.verdict
     return {
         "harvest": harvest,
@@ -134,6 +138,6 @@ def _verdict_fields(harvest: str, checked: Checked) -> dict[str, Any]:
     }
 
 
-def _verdict_words(checked: Checked) -> str:
+def _verdict_text(checked: HarvestCheck) -> str:
     mark = "[green]✓[/green]" if checked.verdict else "[yellow]![/yellow]"
     return f"{mark} {plain(checked.verdict.reason)}"

@@ -1,4 +1,4 @@
-"""`webdepot rule`: what may be seen, where and when."""
+"""`webdepot rule`: access rules, which say what may be seen, where and when."""
 
 from datetime import date
 from typing import Annotated, Any
@@ -15,7 +15,8 @@ commands = typer.Typer(no_args_is_help=True)
 
 
 @commands.command(
-    epilog="Example: webdepot rule add 'example.org/members/*' --answer refuse --text 'Closed at the owner's wish.' --reason owner"
+    epilog="Example: webdepot rule add 'example.org/members/*' --answer refuse "
+    "--text 'Closed at the request of the owner.' --reason owner"
 )
 def add(
     context: typer.Context,
@@ -25,32 +26,33 @@ def add(
     answer: Annotated[
         RuleAnswer,
         typer.Option(
-            help="refuse (451 with the text), hide (as if it were not there), show (though a wider rule closes it) or warn (text above).",
+            help="refuse (status 451 with the text), hide (as if not archived), "
+            "show (although a wider rule closes it) or warn (text above the page).",
         ),
     ],
-    text: Annotated[str, typer.Option(help="Shown to readers.")] = "",
-    note: Annotated[str, typer.Option(help="For staff alone.")] = "",
+    text: Annotated[str, typer.Option(help="Text shown to readers.")] = "",
+    note: Annotated[str, typer.Option(help="Note for staff only.")] = "",
     reason: Annotated[
-        str, typer.Option(help="Why, in a word: privacy, copyright, owner, robots, court.")
+        str, typer.Option(help="The reason in one word: privacy, copyright, owner, robots, court.")
     ] = "",
     captured_from: Annotated[
-        str, typer.Option(help="Only captures from this date on: 2019, 2019-03, 2019-03-04.")
+        str, typer.Option(help="Only captures from this date on: 2019, 2019-03 or 2019-03-04.")
     ] = "",
     captured_to: Annotated[str, typer.Option(help="Only captures up to this date.")] = "",
     embargo_days: Annotated[
-        int, typer.Option(help="Only captures younger than so many days, whichever day it is.")
+        int, typer.Option(help="Only captures younger than this many days (moving embargo).")
     ] = 0,
-    valid_from: Annotated[str, typer.Option(help="First day on which the rule holds: 2026-01-01.")] = "",
-    valid_to: Annotated[str, typer.Option(help="Last day on which the rule holds.")] = "",
+    valid_from: Annotated[str, typer.Option(help="First day the rule applies, as 2026-01-01.")] = "",
+    valid_to: Annotated[str, typer.Option(help="Last day the rule applies.")] = "",
     at: Annotated[
-        AccessPoint | None, typer.Option(help="Only for readers at this access point; all without it.")
+        AccessPoint | None, typer.Option(help="Only for readers at this access point. Default: everywhere.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Make a rule. It holds at once, in look-up, replay, search and every machine interface alike."""
+    """Add an access rule. It applies at once to lookup, replay, search and all APIs."""
     call = call_of(context)
     with call.archive() as archive:
-        made = rules.add(
+        added = rules.add(
             archive,
             pattern,
             answer=answer,
@@ -64,19 +66,22 @@ def add(
             private_note=note,
             reason=reason,
         )
-    for rule in made:
+    for rule in added:
         call.output(json).result(_fields(rule), f"Rule {rule.id}: {rule.answer.value} {plain(_covers(rule))}")
 
 
 @commands.command(name="list", epilog="Example: webdepot rule list --json")
 def list_(context: typer.Context, json: Json = False) -> None:
-    """All rules of access."""
+    """List all access rules."""
     call = call_of(context)
     with call.archive() as archive:
         for rule in rules.every(archive):
             where = f" at {rule.access_point.value}" if rule.access_point else ""
-            words = f"{rule.id:5}  {rule.answer.value:6}  {plain(_covers(rule))}{where}  {plain(rule.reason)}  {plain(rule.public_text[:80])}"
-            call.output(json).result(_fields(rule), words)
+            call.output(json).result(
+                _fields(rule),
+                f"{rule.id:5}  {rule.answer.value:6}  {plain(_covers(rule))}{where}  {plain(rule.reason)}  "
+                f"{plain(rule.public_text[:80])}",
+            )
 
 
 @commands.command(epilog="Example: webdepot rule remove 12")
@@ -85,11 +90,11 @@ def remove(
     number: Annotated[int, typer.Argument(help="Number of the rule.")],
     json: Json = False,
 ) -> None:
-    """Take a rule back. What it said stays in the events."""
+    """Remove a rule. The events keep a record of it."""
     call = call_of(context)
     with call.archive() as archive:
         rule = rules.remove(archive, number)
-    call.output(json).result(_fields(rule), f"Rule {rule.id} is taken back.")
+    call.output(json).result(_fields(rule), f"Removed rule {rule.id}.")
 
 
 def _covers(rule: Rule) -> str:
@@ -97,11 +102,11 @@ def _covers(rule: Rule) -> str:
 
 
 def day_of(text: str) -> date:
-    """A day as people write it on the command line."""
+    """A date typed on the command line."""
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise InputError(f"{text[:30]!r} is no day. Write it like 2026-01-31.") from None
+        raise InputError(f"{text[:30]!r} is not a date. Write it like 2026-01-31.") from None
 
 
 def _fields(rule: Rule) -> dict[str, Any]:
@@ -126,40 +131,41 @@ def _fields(rule: Rule) -> dict[str, Any]:
 
 @commands.command(
     name="robots",
-    epilog="Example: webdepot rule robots www.example.org --text 'Closed by the site's robots.txt.' --dry-run",
+    epilog="Example: webdepot rule robots www.example.org --dry-run",
 )
 def robots_(
     context: typer.Context,
-    site: Annotated[str, typer.Argument(help="Host whose newest archived robots.txt shall be heeded.")],
-    text: Annotated[str, typer.Option(help="Shown to readers where it shuts them out.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which rules it would make.")] = False,
+    site: Annotated[str, typer.Argument(help="Host whose latest archived robots.txt is used.")],
+    text: Annotated[str, typer.Option(help="Text shown to readers of closed pages.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the rules it would add.")] = False,
     json: Json = False,
 ) -> None:
-    """Make rules of what a site's robots.txt shuts out. Those that it made last time are taken back first."""
+    """Add access rules from the robots.txt of a site. They replace those of an earlier run."""
     call = call_of(context)
     with call.archive() as archive:
-        heeded = robots_rules.heed(archive, site, text=text, dry_run=dry_run)
+        result = robots_rules.heed(archive, site, text=text, dry_run=dry_run)
     output = call.output(json)
-    for answer, pattern in heeded.patterns:
+    for answer, pattern in result.patterns:
         output.result(
             {"answer": answer.value, "pattern": pattern, "made": not dry_run},
             f"{answer.value:6}  {plain(pattern)}",
         )
-    for value in heeded.left_out:
+    for value in result.left_out:
         output.say(
-            f"No rule can say {plain(value)!r}: a star stands in its middle. Add rules by hand where it matters."
+            f"Skipped {plain(value)!r}: access rules cannot have a star in the middle. "
+            "Add a rule by hand if needed."
         )
 
 
 @commands.command(epilog="Example: webdepot rule lent")
 def lent(context: typer.Context, json: Json = False) -> None:
-    """Pages that readers have open now, where one reader at a time may see them."""
+    """List pages on loan: those that only one reader at a time may see, and that are open now."""
     call = call_of(context)
     with call.archive() as archive:
-        held = lending.every(archive)
-    for one in held:
-        fields = {"url": one.url, "taken_at": one.taken_at.isoformat(), "until": one.until.isoformat()}
-        call.output(json).result(fields, f"{one.taken_at:%H:%M} to {one.until:%H:%M}  {plain(one.url)}")
+        loans = lending.every(archive)
+    for loan in loans:
+        fields = {"url": loan.url, "taken_at": loan.taken_at.isoformat(), "until": loan.until.isoformat()}
+        call.output(json).result(fields, f"{loan.taken_at:%H:%M} to {loan.until:%H:%M}  {plain(loan.url)}")
 
 
 @commands.command(epilog="Example: webdepot rule free example.org/paper.html")
@@ -168,8 +174,8 @@ def free(
     url: Annotated[str, typer.Argument(help="Address of the page.")],
     json: Json = False,
 ) -> None:
-    """Take a lent page from a reader who left it open."""
+    """End the loan of a page that a reader has left open."""
     call = call_of(context)
     with call.archive() as archive:
         lending.free(archive, url)
-    call.output(json).result({"url": url, "free": True}, f"{plain(url)} is free.")
+    call.output(json).result({"url": url, "free": True}, f"{plain(url)} can be opened again.")

@@ -1,4 +1,6 @@
-"""`webdepot serve`: the portal, the replay server and, unless it runs elsewhere, the scheduler."""
+"""`webdepot serve` and `webdepot demo`: the portal, the replay server and, unless it runs separately, the
+scheduler; the demo archives a sample site first.
+"""
 
 import threading
 from collections.abc import Iterator
@@ -10,16 +12,21 @@ import typer
 
 from webdepot.cli.call import Call, Json, Quiet, call_of
 from webdepot.cli.output import plain
+from webdepot.services.schedule import chores, scheduler
+from webdepot.web.serve import serve as serve_archive
+
+Port = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="Port of the portal; 0 means any free port.")
+]
+ReplayPort = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="Port of the replay server; 0 means any free port.")
+]
 
 
 def serve(
     context: typer.Context,
-    port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port of the portal; 0 takes any free one.")
-    ] = None,
-    replay_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port of the replay server; 0 takes any free one.")
-    ] = None,
+    port: Port = None,
+    replay_port: ReplayPort = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     proxy: Annotated[
         int | None,
@@ -27,15 +34,13 @@ def serve(
             min=0,
             max=65535,
             metavar="PORT",
-            help="Be the HTTP proxy of reading-room terminals on this port; 0 takes any free one.",
+            help="Port of the HTTP proxy for reading-room terminals; 0 means any free port. "
+            "Default: web.proxy_port.",
         ),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Serve the portal and, on a host name of its own, the archived pages. Stops on Ctrl-C."""
-    # The web server takes half a second to import, which no other command should wait for.
-    from webdepot.web.serve import serve as serve_archive
 
     call = call_of(context)
     output = call.output(json, quiet)
@@ -43,7 +48,8 @@ def serve(
     def proxy_ready(address: str, certificate: Path) -> None:
         output.result(
             {"proxy": address, "authority": str(certificate)},
-            f"Terminals use the proxy [bold]{address}[/bold] and trust {plain(str(certificate))}; choose a date at http://webdepot.proxy/",
+            f"Proxy for terminals: [bold]{address}[/bold]. Terminals must trust {plain(str(certificate))}. "
+            "Readers choose a date at http://webdepot.proxy/",
         )
 
     def ready(portal: str, replay: str) -> None:
@@ -67,13 +73,10 @@ def serve(
 
 @contextmanager
 def _scheduling(call: Call, *, wanted: bool) -> Iterator[None]:
-    """The scheduler on a thread of its own, with an archive of its own; what it started stops tidily with the
-    server.
-    """
+    """Run the scheduler in a thread with its own `Archive`; its harvests stop cleanly with the server."""
     if not wanted:
         yield
         return
-    from webdepot.services.schedule import chores, scheduler
 
     stop = threading.Event()
 
@@ -88,3 +91,22 @@ def _scheduling(call: Call, *, wanted: bool) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
+
+
+def demo(
+    context: typer.Context,
+    port: Port = None,
+    replay_port: ReplayPort = None,
+    no_serve: Annotated[
+        bool, typer.Option("--no-serve", help="Archive the editions, but do not start the portal.")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    from webdepot.demo.run import run  # loads Pillow and pikepdf, which draw the sample site
+
+    call = call_of(context)
+    output = call.output(json, quiet)
+    run(call.home, lambda message: output.say(plain(message)))
+    if not no_serve:
+        serve(context, port=port, replay_port=replay_port, json=json, quiet=quiet)

@@ -1,4 +1,4 @@
-"""`webdepot statistics`: what is read in the archive."""
+"""`webdepot statistics`: how the archive is used."""
 
 import sys
 from typing import Annotated
@@ -15,35 +15,32 @@ from webdepot.sheets import written
 def statistics(
     context: typer.Context,
     first: Annotated[
-        str, typer.Option("--from", metavar="MONTH", help="First month, as 2026-01. Default: a year back.")
+        str, typer.Option("--from", metavar="MONTH", help="First month, as 2026-01. Default: a year ago.")
     ] = "",
-    last: Annotated[str, typer.Option("--to", metavar="MONTH", help="Last month. Default: this one.")] = "",
+    last: Annotated[str, typer.Option("--to", metavar="MONTH", help="Last month. Default: this month.")] = "",
     as_csv: Annotated[
-        bool, typer.Option("--csv", help="Print a title report in the manner of COUNTER 5.")
+        bool, typer.Option("--csv", help="Print a title report in the style of COUNTER 5.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """What is read: pages opened, lists looked at, searches, and what was refused, by month, site and
-    collection. Nobody is known.
-    """
     call = call_of(context)
     with call.archive() as archive:
-        made = statistics_service.report(archive, first=first, last=last)
+        report = statistics_service.report(archive, first=first, last=last)
         rows = statistics_service.table(
-            made, archive_name=archive.config.archive.name, today=archive.clock().date()
+            report, archive_name=archive.config.archive.name, today=archive.clock().date()
         )
         if as_csv:
             sys.stdout.writelines(written(rows, end="\n"))
             return
     output = call.output(json)
     for metric in Metric:
-        by_month, sites = made.by("month", metric), list(made.by("site", metric).items())
+        by_month, sites = report.by("month", metric), list(report.by("site", metric).items())
         fields = {
             "metric": metric.value,
-            "total": made.total(metric),
-            "months": {month: by_month.get(month, 0) for month in made.months},
+            "total": report.total(metric),
+            "months": {month: by_month.get(month, 0) for month in report.months},
             "sites": dict(sites[:20]),
-            "collections": dict(made.by("collection", metric)),
+            "collections": dict(report.by("collection", metric)),
         }
         named = ", ".join(f"{plain(site or '-')} {count}" for site, count in sites[:5])
         output.result(fields, f"{metric.value}: {fields['total']}" + (f" ({named})" if named else ""))

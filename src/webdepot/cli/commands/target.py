@@ -1,4 +1,4 @@
-"""`webdepot target`: sites that somebody named, how they are judged, and what is decided about them."""
+"""`webdepot target`: nominated sites, their assessment against criteria, and decisions about them."""
 
 import sys
 from pathlib import Path
@@ -15,14 +15,14 @@ from webdepot.selection.criteria import SCALE, AnswerKind, Judgement
 from webdepot.selection.states import TargetState
 from webdepot.selection.targets import Dossier, Origin, Strategy, TargetFilter, TargetSort
 from webdepot.services.catalogue import description, records
-from webdepot.services.catalogue.description import Form
+from webdepot.services.catalogue.description import RecordForm
 from webdepot.services.permission import letters
 from webdepot.services.selection import criteria as criteria_service
 from webdepot.services.selection import csv_lists, targets
 
 commands = typer.Typer(no_args_is_help=True)
 Which = Annotated[str, typer.Argument(help="Number, name or address of the site.")]
-Reason = Annotated[str, typer.Option(help="Why; kept with the decision.")]
+Reason = Annotated[str, typer.Option(help="The reason; recorded with the decision.")]
 
 
 @commands.command(
@@ -30,17 +30,17 @@ Reason = Annotated[str, typer.Option(help="Why; kept with the decision.")]
 )
 def add(
     context: typer.Context,
-    addresses: Annotated[list[str], typer.Argument(help="Addresses to start from.")],
-    name: Annotated[str, typer.Option(help="What it is called.")] = "",
+    addresses: Annotated[list[str], typer.Argument(help="Seeds of the site.")],
+    name: Annotated[str, typer.Option(help="Name of the site.")] = "",
     collection: Annotated[str, typer.Option(help="Collection it belongs to.")] = EVERYTHING,
-    purpose: Annotated[Purpose, typer.Option(help="Why it is kept.")] = Purpose.HERITAGE,
+    purpose: Annotated[Purpose, typer.Option(help="Why it is archived.")] = Purpose.HERITAGE,
     strategy: Annotated[
-        Strategy, typer.Option(help="The whole site, or a snapshot with hard limits.")
+        Strategy, typer.Option(help="The whole site, or a snapshot with strict limits.")
     ] = Strategy.SELECTIVE,
-    note: Annotated[str, typer.Option(help="Anything worth knowing.")] = "",
+    note: Annotated[str, typer.Option(help="A note for staff.")] = "",
     json: Json = False,
 ) -> None:
-    """Nominate a site. One that is known already, in any spelling, is shown instead."""
+    """Nominate a site. If it is already known, in any spelling, it is shown instead."""
     call = call_of(context)
     with call.archive() as archive:
         nomination = targets.draft(
@@ -51,49 +51,53 @@ def add(
             dossier, is_new = known.dossier, False
         else:
             dossier, is_new = targets.enter(archive, nomination)
-    words = f"Site {dossier.id}: {plain(dossier.name)}, {dossier.state.value}" + (
-        "" if is_new else " (known already)"
+    known_before = "" if is_new else " (already known)"
+    call.output(json).result(
+        {**fields(dossier), "new": is_new},
+        f"Site {dossier.id}: {plain(dossier.name)}, {dossier.state.value}{known_before}",
     )
-    call.output(json).result({**fields(dossier), "new": is_new}, words)
 
 
 @commands.command(name="list", epilog="Example: webdepot target list --state selected --json")
 def list_(
     context: typer.Context,
     words: Annotated[str, typer.Argument(help="Parts of the name or host.")] = "",
-    state: Annotated[TargetState | None, typer.Option(help="Only those in this state.")] = None,
-    collection: Annotated[str, typer.Option(help="Only those of this collection.")] = "",
+    state: Annotated[TargetState | None, typer.Option(help="Only sites in this state.")] = None,
+    collection: Annotated[str, typer.Option(help="Only sites of this collection.")] = "",
     origin: Annotated[
-        Origin | None, typer.Option(help="Only those named by the public, staff or partners.")
+        Origin | None, typer.Option(help="Only sites nominated by the public, staff or partners.")
     ] = None,
     sort: Annotated[TargetSort, typer.Option(help="Order of the list.")] = TargetSort.NAME,
-    page: Annotated[int, typer.Option(min=1, help="Fifty a page.")] = 1,
+    page: Annotated[int, typer.Option(min=1, help="Page of the list, with fifty sites each.")] = 1,
     json: Json = False,
 ) -> None:
-    """Sites with where they stand, fifty a page."""
+    """List sites with their state."""
     call = call_of(context)
     with call.archive() as archive:
-        asked = TargetFilter(
+        chosen = TargetFilter(
             state=state, words=words, collection=collection, origin=origin, sort=sort, page=page
         )
-        found = targets.list_targets(archive, asked)
+        listed = targets.list_targets(archive, chosen)
     output = call.output(json)
-    for one in found.rows:
-        text = f"{one.id:6}  {one.state.value:10}  {one.since:%Y-%m-%d}  [bold]{plain(one.name)}[/bold]  [dim]{plain(one.reason[:80])}[/dim]"
-        output.result(fields(one), text)
+    for site in listed.rows:
+        output.result(
+            fields(site),
+            f"{site.id:6}  {site.state.value:10}  {site.since:%Y-%m-%d}  [bold]{plain(site.name)}[/bold]  "
+            f"[dim]{plain(site.reason[:80])}[/dim]",
+        )
     if not output.json:
-        output.say(f"Page {found.page} of {found.pages}, {found.total} sites.")
+        output.say(f"Page {listed.page} of {listed.pages}, {listed.total} sites.")
 
 
 @commands.command(epilog="Example: webdepot target show www.example.org")
 def show(context: typer.Context, target: Which, json: Json = False) -> None:
-    """A site: where it stands, whether it may be harvested and what is missing, and its history."""
+    """Show a site: its state, whether it may be harvested and if not why, and its history."""
     call = call_of(context)
     with call.archive() as archive:
         dossier = targets.find(archive, target)
         verdict = targets.may_harvest(archive, dossier.id)
         events = targets.history(archive, dossier.id)
-    told = [
+    history = [
         {"at": event.at, "agent": event.agent, "action": event.action, "message": event.message}
         for event in events
     ]
@@ -109,7 +113,7 @@ def show(context: typer.Context, target: Which, json: Json = False) -> None:
         "may_harvest": bool(verdict),
         "rule": verdict.rule,
         "why": verdict.reason,
-        "history": told,
+        "history": history,
     }
     call.output(json).result(shown, "\n".join([head, *lines]))
 
@@ -122,15 +126,15 @@ def judge(
     target: Which,
     answers: Annotated[
         list[str],
-        typer.Argument(help="CODE=ANSWER:REASON; an answer is yes, no, 0 to 4 on a scale, or words."),
+        typer.Argument(help="CODE=ANSWER:REASON; an answer is yes, no, 0 to 4 on a scale, or text."),
     ],
     json: Json = False,
 ) -> None:
-    """Answer criteria, each with a reason. When all that is needed is answered the site is judged."""
+    """Answer selection criteria, each with a reason. When all required ones are answered, it is judged."""
     call = call_of(context)
     with call.archive() as archive:
         dossier = targets.find(archive, target)
-        kinds = {one.code: one.kind for one in criteria_service.criteria_of(archive)}
+        kinds = {criterion.code: criterion.kind for criterion in criteria_service.criteria_of(archive)}
         result = criteria_service.answer(archive, dossier.id, [_judgement(text, kinds) for text in answers])
         dossier = targets.get(archive, dossier.id)
     shown = {
@@ -141,27 +145,30 @@ def judge(
     }
     call.output(json).result(
         shown,
-        f"{plain(dossier.name)} is {dossier.state.value}. {result.verdict.answer.value}: {plain(result.verdict.reason)}",
+        f"{plain(dossier.name)} is {dossier.state.value}. {result.verdict.answer.value}: "
+        f"{plain(result.verdict.reason)}",
     )
 
 
 @commands.command(epilog="Example: webdepot target criteria --json")
 def criteria(context: typer.Context, json: Json = False) -> None:
-    """The criteria that sites are judged against."""
+    """List the selection criteria."""
     call = call_of(context)
     with call.archive() as archive:
-        for one in criteria_service.criteria_of(archive):
+        for criterion in criteria_service.criteria_of(archive):
             shown = {
-                "code": one.code,
-                "question": one.question,
-                "kind": one.kind.value,
-                "weight": one.weight,
-                "required": one.required,
-                "roles": sorted(one.roles),
+                "code": criterion.code,
+                "question": criterion.question,
+                "kind": criterion.kind.value,
+                "weight": criterion.weight,
+                "required": criterion.required,
+                "roles": sorted(criterion.roles),
             }
+            required = " required" if criterion.required else ""
             call.output(json).result(
                 shown,
-                f"{one.code:12}  {one.kind.value:6}  x{one.weight:g}{' required' if one.required else ''}  {plain(one.question)}",
+                f"{criterion.code:12}  {criterion.kind.value:6}  x{criterion.weight:g}{required}  "
+                f"{plain(criterion.question)}",
             )
 
 
@@ -171,12 +178,12 @@ def decide(
     target: Which,
     act: Annotated[str, typer.Argument(help=f"One of: {', '.join(targets.DECISIONS)}.")],
     reason: Reason = "",
-    look_again_on: Annotated[str, typer.Option(help="When put off: the day to look again, 2026-12-31.")] = "",
+    look_again_on: Annotated[
+        str, typer.Option(help="With `put off`: the day to look at it again, as 2026-12-31.")
+    ] = "",
     json: Json = False,
 ) -> None:
-    """Take up, select, put off, reject, reopen or end a site. What is not possible now is refused with the
-    reason.
-    """
+    """Take up, select, put off, reject, reopen or end a site. Steps not possible in its state are refused."""
     call = call_of(context)
     with call.archive() as archive:
         dossier = targets.find(archive, target)
@@ -186,46 +193,47 @@ def decide(
 
 
 @commands.command(
-    epilog="Example: webdepot target describe 12 genre=museum creators='J. Uurwerk' keywords=clocks keywords=hours"
+    epilog="Example: webdepot target describe 12 genre=museum creators='J. Uurwerk' "
+    "keywords=clocks keywords=hours"
 )
 def describe(
     context: typer.Context,
     target: Which,
     values: Annotated[
         list[str] | None,
-        typer.Argument(help=f"FIELD=VALUE, several times for lists: {', '.join(description.FIELDS)}."),
+        typer.Argument(help=f"FIELD=VALUE, repeated for lists: {', '.join(description.FIELDS)}."),
     ] = None,
     from_site: Annotated[
-        bool, typer.Option("--from-site", help="Fill it from the site's own words in its newest version.")
+        bool, typer.Option("--from-site", help="Fill it from the metadata of the latest archived version.")
     ] = False,
-    form: Annotated[Form | None, typer.Option(help="Print the record in this form instead.")] = None,
+    form: Annotated[RecordForm | None, typer.Option(help="Print the record in this format.")] = None,
     json: Json = False,
 ) -> None:
-    """The catalogue record of a site: show it, fill it, write it out. What a person wrote is not written over
-    by the site's words.
+    """Show, edit or export the catalogue record of a site. Values entered by people are not overwritten by
+    metadata from the site.
     """
     call = call_of(context)
     with call.archive() as archive:
         dossier = targets.find(archive, target)
-        given = description.given_in(values or ())
+        changes = description.parse_fields(values or ())
         record = (
             description.take_over(archive, dossier.id)
             if from_site
             else records.site_record(archive, dossier.target)
         )
-        record = records.write(archive, record.key, given) if given else record
+        record = records.write(archive, record.key, changes) if changes else record
         if form is not None:
             sys.stdout.write(
                 description.as_text(archive, record.key, form, portal_url=letters.portal_address(archive, ""))
             )
             return
-    told = {name: getattr(record, name) for name in description.FIELDS}
+    described = {name: getattr(record, name) for name in description.FIELDS}
     lines = [
         f"{name:13} {plain('; '.join(value) if isinstance(value, tuple) else value)}"
-        for name, value in told.items()
+        for name, value in described.items()
         if value
     ]
-    shown = {"key": record.key, "urn": record.urn, **told, "sources": dict(record.sources)}
+    shown = {"key": record.key, "urn": record.urn, **described, "sources": dict(record.sources)}
     call.output(json).result(shown, "\n".join([f"[bold]{plain(record.key)}[/bold]  {record.urn}", *lines]))
 
 
@@ -235,47 +243,49 @@ def import_(
     file: Annotated[
         Path, typer.Argument(help="CSV in UTF-8 with a column `address`.", exists=True, dir_okay=False)
     ],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; enter nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the file; import nothing.")] = False,
     json: Json = False,
 ) -> None:
-    """Nominate a list of sites: all of it, or nothing when a line is bad. Exits 1 and names each bad line."""
+    """Nominate the sites of a CSV file: all, or none if a line is invalid (exits 1 and lists them)."""
     call = call_of(context)
     output = call.output(json)
     raw = file.read_bytes()
     with call.archive() as archive:
-        seen = csv_lists.preview(archive, raw, keep=False)
-        for line, wrong in seen.bad:
-            output.result({"line": line, "error": wrong}, f"[red]line {line}[/red]  {plain(wrong)}")
-        if not seen.bad and not dry_run:
-            seen = csv_lists.import_file(archive, raw)
-    done = "would be entered" if dry_run else "not entered" if seen.bad else "entered"
+        preview = csv_lists.preview(archive, raw, keep=False)
+        for line, error in preview.bad:
+            output.result({"line": line, "error": error}, f"[red]line {line}[/red]  {plain(error)}")
+        if not preview.bad and not dry_run:
+            preview = csv_lists.import_file(archive, raw)
+    done = "would be imported" if dry_run else "not imported" if preview.bad else "imported"
     counts = {
-        "new": len(seen.new),
-        "known": len(seen.known),
-        "bad": len(seen.bad),
-        "entered": not (dry_run or seen.bad),
+        "new": len(preview.new),
+        "known": len(preview.known),
+        "bad": len(preview.bad),
+        "entered": not (dry_run or preview.bad),
     }
     output.result(
         counts,
-        f"{len(seen.new)} new sites {done}, {len(seen.known)} known already, {len(seen.bad)} bad lines.",
+        f"{len(preview.new)} new sites {done}, {len(preview.known)} already known, "
+        f"{len(preview.bad)} invalid lines.",
     )
-    if seen.bad:
+    if preview.bad:
         raise typer.Exit(1)
 
 
 @commands.command(epilog="Example: webdepot target export --state selected > selected.csv")
 def export(
     context: typer.Context,
-    state: Annotated[TargetState | None, typer.Option(help="Only those in this state.")] = None,
-    collection: Annotated[str, typer.Option(help="Only those of this collection.")] = "",
+    state: Annotated[TargetState | None, typer.Option(help="Only sites in this state.")] = None,
+    collection: Annotated[str, typer.Option(help="Only sites of this collection.")] = "",
 ) -> None:
-    """The list as CSV on stdout; it can be imported again."""
+    """Print the sites as CSV; the file can be imported again."""
     with call_of(context).archive() as archive:
         for line in csv_lists.export(archive, TargetFilter(state=state, collection=collection)):
             sys.stdout.write(line)
 
 
 def fields(dossier: Dossier) -> dict[str, Any]:
+    """A site as JSON."""
     return {
         "id": dossier.id,
         "name": dossier.name,
@@ -294,17 +304,16 @@ def fields(dossier: Dossier) -> dict[str, Any]:
 
 
 def _judgement(text: str, kinds: dict[str, AnswerKind]) -> Judgement:
-    code, mark, rest = text.partition("=")
-    given, colon, reason = rest.partition(":")
-    if not mark or not colon:
-        raise InputError(f"{text[:60]!r} is no answer. Write it like cultural=yes:'clocks of the city'.")
-    kind, word = kinds.get(code), given.strip().lower()
+    code, equals, rest = text.partition("=")
+    answer, colon, reason = rest.partition(":")
+    if not equals or not colon:
+        raise InputError(f"{text[:60]!r} is not an answer. Write it like cultural=yes:'clocks of the city'.")
+    kind, word = kinds.get(code), answer.strip().lower()
     if kind is AnswerKind.TEXT:
-        return Judgement(criterion=code, words=given.strip(), reason=reason)
+        return Judgement(criterion=code, words=answer.strip(), reason=reason)
     if kind is AnswerKind.SCALE and word.isascii() and word.isdigit() and int(word) <= SCALE:
         return Judgement(criterion=code, value=int(word) / SCALE, reason=reason)
     if kind is not AnswerKind.SCALE and word in ("yes", "no"):
         return Judgement(criterion=code, value=float(word == "yes"), reason=reason)
-    raise InputError(
-        f"{given[:40]!r} is no answer to {code!r}: {f'0 to {SCALE}' if kind is AnswerKind.SCALE else 'yes or no'}."
-    )
+    possible = f"0 to {SCALE}" if kind is AnswerKind.SCALE else "yes or no"
+    raise InputError(f"{answer[:40]!r} is not an answer to {code!r}. Write {possible}.")

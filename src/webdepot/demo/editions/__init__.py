@@ -1,3 +1,3 @@
-"""How the sample site was built in each age: one module a look, each with `LOOK`, `build` and nothing shared
-but texts.
+"""The construction of the sample site in each period: one module for each look, with `LOOK` and `build`; only
+the texts are shared.
 """

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from webdepot.demo import brochure, pictures, plan, render
 from webdepot.demo.render import Look
 from webdepot.demo.resource import HOST, MAP_HOST, Edition, Resource
-from webdepot.demo.texts import Page, blocks
+from webdepot.demo.texts import SitePage, blocks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +109,8 @@ def _own_pages(edition: Edition) -> Iterator[Resource]:
         "8.940 objecten, stuk voor stuk met herkomst. Hieronder de topstukken; de rest staat in de open data."
     )
     own = (
-        Page(path="/collectie/", language="nl", title="Collectie", blocks=blocks(intro)),
-        Page(
+        SitePage(path="/collectie/", language="nl", title="Collectie", blocks=blocks(intro)),
+        SitePage(
             path="/kaart/",
             language="nl",
             title="Veldwijk in 1832",

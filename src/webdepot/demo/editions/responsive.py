@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from webdepot.demo import brochure, pictures, plan, render
 from webdepot.demo.render import Look
 from webdepot.demo.resource import MAP_HOST, Edition, Resource
-from webdepot.demo.texts import Page
+from webdepot.demo.texts import SitePage
 
 LOOK = Look(folder="2016", extra={"places": plan.PLACES})
 _SINCE = datetime(2016, 8, 22, 15, tzinfo=UTC)
@@ -34,7 +34,7 @@ def build(edition: Edition) -> Iterator[Resource]:
 
 
 def _map(edition: Edition) -> Iterator[Resource]:
-    page = Page(path="/", language="nl", title="Veldwijk in 1832", blocks=())
+    page = SitePage(path="/", language="nl", title="Veldwijk in 1832", blocks=())
     body = render.page_bytes(page, edition, LOOK, template="map.html")
     yield Resource(path="/", host=MAP_HOST, type="text/html; charset=utf-8", changed=_SINCE, body=body)
     yield Resource(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from webdepot.demo import brochure, pictures, render
 from webdepot.demo.render import Look
 from webdepot.demo.resource import Edition, Resource
-from webdepot.demo.texts import Page
+from webdepot.demo.texts import SitePage
 
 LOOK = Look(folder="2003", encoding="iso-8859-1")
 _SINCE = datetime(2003, 1, 10, 19, 30, tzinfo=UTC)
@@ -14,7 +14,7 @@ _PHOTOGRAPHS = ("brug", "toren", "weefgetouw", "damast", "lantaarn", "vlas", "ho
 
 
 def build(edition: Edition) -> Iterator[Resource]:
-    """Every resource of the edition. Missing on purpose: the picture `klosjes.jpg` and the page `zaal3.html`."""
+    """Every resource. Missing on purpose: the picture `klosjes.jpg` and the page `zaal3.html`."""
     yield from render.html_pages(edition, LOOK)
     yield from _tour(edition)
     yield render.static(LOOK, "stijl.css", "/stijl.css", "text/css", _SINCE)
@@ -26,7 +26,7 @@ def build(edition: Edition) -> Iterator[Resource]:
 
 def _tour(edition: Edition) -> Iterator[Resource]:
     for path, template in (("/rondleiding/", "frameset.html"), ("/rondleiding/menu.html", "tour_menu.html")):
-        page = Page(path=path, language="nl", title="Rondleiding door het museum", blocks=())
+        page = SitePage(path=path, language="nl", title="Rondleiding door het museum", blocks=())
         body = render.page_bytes(page, edition, LOOK, template=template)
         yield Resource(path=path, type="text/html; charset=iso-8859-1", changed=_SINCE, body=body)
 

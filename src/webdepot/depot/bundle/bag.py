@@ -1,25 +1,23 @@
-"""BagIt 1.0 (RFC 8493): packages out as bags, and bags of others checked before they are taken.
+"""BagIt 1.0 (RFC 8493): export packages as bags, and check the bags of others before they are taken in.
 
-Out: `data/` holds the package's files under their logical paths, SHA-256 manifests, the folder appears whole
-or not at all. In: every rule of the RFC that protects bytes is checked, each violation named: declaration,
-manifests complete and equal to the payload, tag files, Payload-Oxum. `fetch.txt` is refused: a submission
-brings its own bytes.
+Export: `data/` contains the package's files under their logical paths, with SHA-256 manifests; the folder
+appears complete or not at all. Check: every rule of the RFC that protects bytes, with a message for each
+violation: declaration, manifests complete and equal to the payload, tag files, Payload-Oxum. `fetch.txt` is
+refused: a submission must contain all its files.
 """
 
 import hashlib
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO, cast
 
+from webdepot import durable
 from webdepot.depot import ocfl
 from webdepot.depot.inventory import Inventory
 from webdepot.depot.store.keys import is_key
-from webdepot.depot.store.wrapped import Expecting
+from webdepot.depot.store.wrappers import expect_sha256
 from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import Conflict
 from webdepot.ports import ObjectStore
@@ -36,11 +34,12 @@ LONGEST_MANIFEST_BYTES = 256 << 20
 def write(
     store: ObjectStore, inventory: Inventory, target: Path, *, info: Mapping[str, str], created: datetime
 ) -> int:
-    """Write the newest version of an object as a bag; payload bytes. Conflict when the folder exists,
-    CorruptData on damage.
+    """Write the newest version of an object as a bag; return its payload bytes.
+
+    Conflict if the folder exists, CorruptData if the object is damaged.
     """
     if target.exists():
-        raise Conflict(f"{target} exists already. Name a new folder for the bag.")
+        raise Conflict(f"{target} already exists. Give a new folder for the bag.")
     partial = target.with_name(f".{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     size_bytes, lines = 0, []
@@ -59,32 +58,32 @@ def write(
     for name, text in tags.items():
         _write(partial / name, text.encode())
     partial.rename(target)
-    _sync(target.parent)
+    durable.sync_folder(target.parent)
     return size_bytes
 
 
 def check(folder: Path) -> Iterator[str]:
-    """Everything wrong with a bag, in words; nothing when it is valid. Reads every byte."""
+    """One message for each fault of a bag; none if it is valid. Reads every byte."""
     declaration = folder / DECLARATION
     if not declaration.is_file() or not _DECLARED.fullmatch(declaration.read_text("utf-8", errors="replace")):
         yield f"{DECLARATION} does not declare a bag of a known version in UTF-8"
     if (folder / "fetch.txt").exists():
-        yield "fetch.txt: files that must be fetched elsewhere are not taken"
+        yield "fetch.txt: bags with files that must be fetched from elsewhere are not accepted"
     if not (folder / "data").is_dir():
         yield "there is no folder data/"
         return
     manifests = {
-        path: found for path in sorted(folder.iterdir()) if (found := _MANIFEST.fullmatch(path.name))
+        path: match for path in sorted(folder.iterdir()) if (match := _MANIFEST.fullmatch(path.name))
     }
-    if not any(found[1] is None for found in manifests.values()):
+    if not any(match[1] is None for match in manifests.values()):
         yield "there is no manifest of the payload"
     payload = {
         path.relative_to(folder).as_posix()
         for path in (folder / "data").rglob("*")
         if path.is_file() or path.is_symlink()
     }
-    for path, found in manifests.items():
-        yield from _check_manifest(folder, path, found[2], payload if found[1] is None else None)
+    for path, match in manifests.items():
+        yield from _check_manifest(folder, path, match[2], payload if match[1] is None else None)
     yield from _check_oxum(folder, payload)
 
 
@@ -97,10 +96,10 @@ def _check_manifest(folder: Path, path: Path, algorithm: str, payload: set[str] 
         value, _, name = line.strip().partition(" ")
         name = _decoded(name.strip().removeprefix("*").removeprefix("./"))
         if not name or not is_key(name):
-            yield f"{path.name}, line {number} names no file inside the bag"
+            yield f"{path.name}, line {number} does not name a file inside the bag"
             continue
         if name in listed:
-            yield f"{path.name} names {name} twice"
+            yield f"{path.name} lists {name} twice"
         listed.add(name)
         yield from _check_file(folder / name, name, algorithm, value.lower())
     if payload is not None:
@@ -121,41 +120,34 @@ def _check_file(path: Path, name: str, algorithm: str, value: str) -> Iterator[s
 
 def _check_oxum(folder: Path, payload: set[str]) -> Iterator[str]:
     info = folder / "bag-info.txt"
-    found = _OXUM.search(info.read_text("utf-8", errors="replace")) if info.is_file() else None
-    if found:
+    stated = _OXUM.search(info.read_text("utf-8", errors="replace")) if info.is_file() else None
+    if stated:
         size = sum((folder / name).stat().st_size for name in payload if (folder / name).is_file())
-        if (int(found[1]), int(found[2])) != (size, len(payload)):
-            yield f"Payload-Oxum says {found[1]} bytes in {found[2]} files; there are {size} in {len(payload)}"
+        if (int(stated[1]), int(stated[2])) != (size, len(payload)):
+            yield (
+                f"Payload-Oxum says {stated[1]} bytes in {stated[2]} files; "
+                f"there are {size} bytes in {len(payload)} files"
+            )
 
 
 def _copy(store: ObjectStore, key: str, path: Path, value: str) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     size = 0
-    with closing(Expecting(store.open(key), value, key)) as source, path.open("wb") as sink:
-        while chunk := cast(BinaryIO, source).read(CHUNK_BYTES):
+    with expect_sha256(store.open(key), value, key) as source, path.open("wb") as sink:
+        while chunk := source.read(CHUNK_BYTES):
             size += sink.write(chunk)
-        sink.flush()
-        os.fsync(sink.fileno())
+        durable.sync_file(sink)
     return size
 
 
 def _write(path: Path, data: bytes) -> None:
     with path.open("wb") as sink:
         sink.write(data)
-        sink.flush()
-        os.fsync(sink.fileno())
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        durable.sync_file(sink)
 
 
 def _encoded(name: str) -> str:
-    """RFC 8493, 2.1.3: only line ends and the percent sign itself are written otherwise."""
+    """A path as manifests write it: line ends and the percent sign are percent-encoded (RFC 8493, 2.1.3)."""
     return name.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

@@ -1,5 +1,4 @@
-"""Submissions (SIP): what somebody brings, recognised by what is in it, and looked through before anything is
-taken.
+"""Submissions (SIP): packages from others, recognised by their content and checked before they are taken in.
 
     bag               a folder with bagit.txt
     wacz              datapackage.json and archive/
@@ -8,10 +7,10 @@ taken.
     zip, tar, folder  WARC and ARC files
     container         one WARC or ARC file
 
-Each may come as a folder, in a ZIP or in a tar file.
+Each can be a folder, a ZIP file or a tar file.
 
-The identity of a submission is the SHA-256 over the digests of its files, whatever they are called and
-however they are packed.
+The identity of a submission is the SHA-256 of the digests of its files, independent of their names and of how
+they are packed.
 """
 
 import hashlib
@@ -65,19 +64,19 @@ class SubmissionState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """What came, unpacked."""
+    """A submission, unpacked."""
 
     path: Path
     kind: SubmissionKind
     root: Path
-    """Folder of its files, or the one file."""
+    """The folder of its files, or its only file."""
     reasons: tuple[str, ...] = ()
-    """Why it may not be taken."""
+    """Why it may not be taken in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What was decided about a submission."""
+    """The decision about a submission."""
 
     id: str
     name: str
@@ -87,21 +86,19 @@ class Receipt:
     agent: str
     harvest: str = ""
     place: str = ""
-    """Where a refused one lies."""
+    """Where a refused submission is kept."""
     reasons: tuple[str, ...] = field(default=())
 
 
 def open_up(path: Path, folder: Path) -> Submission:
-    """Recognise a submission and unpack it into a folder of ours; its own file is not touched. Reasons say
-    what forbids to take it.
-    """
+    """Recognise a submission and unpack it to `folder`; the file itself is not touched."""
     if path.is_dir():
         kind, root = _kind_of_folder(path)
         return Submission(path=path, kind=kind, root=root, reasons=tuple(_check(kind, root)))
     if zipfile.is_zipfile(path):
-        packing, reasons = SubmissionKind.ZIP, _unzipped(path, folder)
+        packing, reasons = SubmissionKind.ZIP, _unpack_zip(path, folder)
     elif tarred.is_tar(path):
-        packing, reasons = SubmissionKind.TAR, _untarred(path, folder)
+        packing, reasons = SubmissionKind.TAR, _unpack_tar(path, folder)
     else:
         return Submission(path=path, kind=SubmissionKind.CONTAINER, root=path)
     if reasons:
@@ -111,8 +108,8 @@ def open_up(path: Path, folder: Path) -> Submission:
     return Submission(path=path, kind=kind, root=root, reasons=tuple(_check(kind, root)))
 
 
-def _unzipped(path: Path, folder: Path) -> tuple[str, ...]:
-    """Unpack a ZIP, or say why not."""
+def _unpack_zip(path: Path, folder: Path) -> tuple[str, ...]:
+    """Unpack a ZIP file; the reasons why not, if it is refused."""
     try:
         with zipfile.ZipFile(path) as packed:
             reasons = tuple(zipped.check_members(packed))
@@ -123,7 +120,8 @@ def _unzipped(path: Path, folder: Path) -> tuple[str, ...]:
     return reasons
 
 
-def _untarred(path: Path, folder: Path) -> tuple[str, ...]:
+def _unpack_tar(path: Path, folder: Path) -> tuple[str, ...]:
+    """Unpack a tar file; the reasons why not, if it is refused."""
     try:
         reasons = tuple(islice(tarred.check_members(path), MOST_REASONS))
         if not reasons:
@@ -135,7 +133,7 @@ def _untarred(path: Path, folder: Path) -> tuple[str, ...]:
 
 
 def containers_of(submission: Submission) -> list[Path]:
-    """Its WARC and ARC files in the order of their paths."""
+    """Its WARC and ARC files, sorted by path."""
     if submission.root.is_file():
         return [submission.root]
     return sorted(
@@ -144,7 +142,7 @@ def containers_of(submission: Submission) -> list[Path]:
 
 
 def contents_of(submission: Submission) -> list[Path]:
-    """The files that make it what it is: all but the description of a UOF, the containers of anything else."""
+    """The files that define its identity: its containers, but for UOF all files except the description."""
     if submission.kind is not SubmissionKind.UOF:
         return containers_of(submission)
     described = submission.root / UOF_METS
@@ -152,40 +150,42 @@ def contents_of(submission: Submission) -> list[Path]:
 
 
 def descriptions_of(submission: Submission) -> dict[str, bytes]:
-    """What the sender wrote about it, to be kept with the package."""
+    """The sender's own descriptions by file name, to be kept with the package."""
     if submission.root.is_file():
         return {}
-    found = (
+    paths = (
         path
         for path in sorted(submission.root.rglob("*"))
         if path.is_file() and DESCRIPTIONS.fullmatch(path.name)
     )
     return {
-        path.name: path.read_bytes() for path in found if path.stat().st_size <= LONGEST_DESCRIPTION_BYTES
+        path.name: path.read_bytes() for path in paths if path.stat().st_size <= LONGEST_DESCRIPTION_BYTES
     }
 
 
 def id_of(submission: Submission) -> str:
-    """The same for the same files."""
+    """The identity of a submission: equal for equal files."""
     digests = sorted(digest.of_file(path).value.hex() for path in contents_of(submission))
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
 def scan(command: str, path: Path) -> Iterator[str]:
-    """Ask the virus scanner of the configuration; a reason when it does not call the path clean."""
+    """Run the virus scanner of the configuration; a reason if it does not report the path as clean."""
     if not command:
         return
     try:
-        words = [*shlex.split(command), str(path)]
-        done = subprocess.run(words, capture_output=True, timeout=SCANNER_LIMIT_S, check=False)  # noqa: S603 - the operator's command
+        arguments = [*shlex.split(command), str(path)]
+        done = subprocess.run(  # noqa: S603 - the operator's command
+            arguments, capture_output=True, timeout=SCANNER_LIMIT_S, check=False
+        )
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         yield f"the virus scanner could not be run: {error}"
         return
-    said = (done.stdout + done.stderr)[-500:].decode(errors="replace").strip()
+    output = (done.stdout + done.stderr)[-500:].decode(errors="replace").strip()
     if done.returncode == 1:
-        yield f"the virus scanner found something: {said}"
+        yield f"the virus scanner found something: {output}"
     elif done.returncode != 0:
-        yield f"the virus scanner failed with exit {done.returncode}: {said}"
+        yield f"the virus scanner failed with exit status {done.returncode}: {output}"
 
 
 def record(connection: Connection, receipt: Receipt) -> None:
@@ -213,7 +213,9 @@ def latest(connection: Connection, limit: int) -> list[Receipt]:
 
 
 def _kind_of_folder(folder: Path) -> tuple[SubmissionKind, Path]:
-    """By what is at its top; a ZIP often holds everything in one folder."""
+    """The kind of a folder by the files at its top, and its root: many ZIP files contain everything in one
+    folder.
+    """
     entries = [entry for entry in folder.iterdir() if entry.name not in ("__MACOSX", ".DS_Store")]
     if len(entries) == 1 and entries[0].is_dir() and not entries[0].is_symlink():
         kind, root = _kind_of_folder(entries[0])
@@ -232,7 +234,7 @@ def _kind_of_folder(folder: Path) -> tuple[SubmissionKind, Path]:
 
 
 def _is_uof(described: Path) -> bool:
-    """By what must stand in its description; whether that is right is another question."""
+    """Whether `mets.xml` contains what every UOF has; it is validated later."""
     if not described.is_file() or described.is_symlink() or described.stat().st_size > LONGEST_UOF_BYTES:
         return False
     data = described.read_bytes()
@@ -253,7 +255,7 @@ def _is_package(folder: Path) -> bool:
 
 def _check(kind: SubmissionKind, root: Path) -> Iterator[str]:
     if any(path.is_symlink() for path in root.rglob("*")):
-        yield "it holds symbolic links"
+        yield "it contains symbolic links"
         return
     if (root / bag.DECLARATION).is_file():
         yield from bag.check(root)
@@ -262,7 +264,7 @@ def _check(kind: SubmissionKind, root: Path) -> Iterator[str]:
     if kind not in (SubmissionKind.OCFL, SubmissionKind.UOF) and not any(
         name.lower().endswith(SUFFIXES) for _, _, names in os.walk(root) for name in names
     ):
-        yield f"there is no WARC or ARC file in it ({', '.join(SUFFIXES)})"
+        yield f"it contains no WARC or ARC file ({', '.join(SUFFIXES)})"
 
 
 def _receipt(row: RowMapping) -> Receipt:

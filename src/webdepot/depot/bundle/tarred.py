@@ -1,7 +1,8 @@
-"""Tar files of others (plain, gzip, bzip2, xz), looked through before anything of them is written. UOF
-packages come as ZIP or as tar.
+"""Tar files of others (plain, gzip, bzip2, xz), checked before any of their files is written. UOF packages
+come as ZIP or as tar.
 
-Only regular files and folders are taken: links, devices and names that lead out refuse the whole.
+Only regular files and folders are allowed: with a link, a device or a path that leads out, the whole file is
+refused.
 """
 
 import lzma
@@ -25,9 +26,7 @@ def is_tar(path: Path) -> bool:
 
 
 def check_members(path: Path) -> Iterator[str]:
-    """Why the members may not be unpacked, in words. What would unpack to far more than it is, is not read to
-    its end.
-    """
+    """One message for each reason not to unpack the file. A tar bomb is not read to its end."""
     largest_bytes = max(path.stat().st_size * HIGHEST_RATIO, SMALL_BYTES)
     names: set[str] = set()
     total_bytes = 0
@@ -35,9 +34,9 @@ def check_members(path: Path) -> Iterator[str]:
         for member in archive:
             name = _name(member)
             if not is_key(name) and not (member.isdir() and name in ("", ".")):
-                yield f"{member.name[:200]!r} is no path inside the file"
+                yield f"{member.name[:200]!r} is not a path inside the file"
             if not (member.isreg() or member.isdir()):
-                yield f"{name[:200]} is no file"
+                yield f"{name[:200]} is not a regular file"
             if name in names and not member.isdir():
                 yield f"{name[:200]} is in it twice"
             names.add(name)
@@ -62,5 +61,5 @@ def unpack(path: Path, folder: Path) -> None:
 
 
 def _name(member: tarfile.TarInfo) -> str:
-    """Many tools write `./a` for `a`."""
+    """The path of a member; many tools write `./a` for `a`."""
     return member.name.removeprefix("./").removesuffix("/")

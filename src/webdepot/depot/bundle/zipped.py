@@ -1,27 +1,27 @@
 """Packages as one ZIP file: plain, or as WACZ 1.1.1 (https://specs.webrecorder.net/wacz/1.1.1/), which replay
 tools open directly.
 
-Containers are stored, not compressed again, so that a reader can jump into them. Equal content gives equal
-bytes. The file appears under its name when it is whole. WACZ of others is checked by its own digests.
+Containers are stored and not compressed again, so that a reader can seek in them. Equal content gives equal
+bytes. The file gets its name only when it is complete. WACZ files of others are checked by their own
+checksums.
 """
 
 import hashlib
 import json
-import os
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any
 
-from webdepot import cdxj
+from webdepot import cdxj, durable
 from webdepot.depot import ocfl
 from webdepot.depot.inventory import Inventory
 from webdepot.depot.store.keys import is_key
-from webdepot.depot.store.wrapped import Expecting
+from webdepot.depot.store.wrappers import expect_sha256
 from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import Conflict
 from webdepot.model import Capture, RecordKind
@@ -32,17 +32,19 @@ WACZ_VERSION = "1.1.1"
 DATAPACKAGE = "datapackage.json"
 LONGEST_DATAPACKAGE_BYTES = 64 << 20
 HIGHEST_RATIO = 1000
-"""A member that unpacks to more than so many times its size, beyond `SMALL_BYTES`, is no honest file."""
+"""A member larger than `SMALL_BYTES` that unpacks to more than this many times its size is refused as a ZIP
+bomb.
+"""
 SMALL_BYTES = 64 << 20
 DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def write_zip(store: ObjectStore, inventory: Inventory, target: Path) -> int:
-    """Every file of the newest version of an object under its logical path; payload bytes."""
-    with _Writer(target) as made:
+    """Write the files of the newest version of an object by logical path; return the payload bytes."""
+    with _new_zip(target) as archive:
         for logical, value in inventory.files().items():
-            made.add(logical, _chunks(store, ocfl.content_key(inventory, logical), value))
-        return made.size_bytes
+            archive.add(logical, _chunks(store, ocfl.content_key(inventory, logical), value))
+        return archive.size_bytes
 
 
 def write_wacz(
@@ -55,27 +57,29 @@ def write_wacz(
     created: datetime,
     software: str,
 ) -> int:
-    """The containers of a package with an index and a list of pages, as replay tools in the browser take it."""
-    with _Writer(target) as made:
+    """Write the containers of a package with an index and a list of pages; return the payload bytes."""
+    with _new_zip(target) as archive:
         for logical, value in inventory.files().items():
-            room, _, name = logical.partition("/")
-            if room == "warc":
-                made.add(f"archive/{name}", _chunks(store, ocfl.content_key(inventory, logical), value))
+            folder, _, name = logical.partition("/")
+            if folder == "warc":
+                archive.add(f"archive/{name}", _chunks(store, ocfl.content_key(inventory, logical), value))
         with tempfile.TemporaryFile() as pages:
             pages.write(b'{"format": "json-pages-1.0", "id": "pages", "title": "All pages"}\n')
-            made.add("indexes/index.cdxj", _index(captures, pages), compressed=True)
+            archive.add("indexes/index.cdxj", _index(captures, pages), compressed=True)
             pages.seek(0)
-            made.add("pages/pages.jsonl", iter(lambda: pages.read(CHUNK_BYTES), b""), compressed=True)
-        described = describe(made.members, title=title, created=created, software=software)
-        for name, data in described.items():
-            made.add(name, iter([data]), compressed=True)
-        return made.size_bytes
+            archive.add("pages/pages.jsonl", iter(lambda: pages.read(CHUNK_BYTES), b""), compressed=True)
+        descriptions = describe(archive.members, title=title, created=created, software=software)
+        for name, data in descriptions.items():
+            archive.add(name, iter([data]), compressed=True)
+        return archive.size_bytes
 
 
 def describe(
     members: Mapping[str, tuple[int, str]], *, title: str, created: datetime, software: str
 ) -> dict[str, bytes]:
-    """The last two members of a WACZ: what is in it, by size and SHA-256, and the digest of that."""
+    """The last two members of a WACZ: the list of its files with size and SHA-256, and the digest of that
+    list.
+    """
     resources = [
         {"name": path.rpartition("/")[2].lower(), "path": path, "hash": f"sha256:{value}", "bytes": size}
         for path, (size, value) in members.items()
@@ -92,22 +96,20 @@ def describe(
 
 
 def write_members(target: Path, members: Iterable[tuple[str, Iterator[bytes]]]) -> int:
-    """A new ZIP file of these members, whole or not at all; payload bytes."""
-    with _Writer(target) as made:
+    """Write a new ZIP file of these members, complete or not at all; return the payload bytes."""
+    with _new_zip(target) as archive:
         for name, chunks in members:
-            made.add(name, chunks)
-        return made.size_bytes
+            archive.add(name, chunks)
+        return archive.size_bytes
 
 
 def check_members(archive: zipfile.ZipFile) -> Iterator[str]:
-    """Why the members of a ZIP of others may not be unpacked, in words: names that lead out, links, bombs,
-    passwords.
-    """
+    """One message for each reason not to unpack a ZIP file: paths that lead out, links, bombs, passwords."""
     names: set[str] = set()
     for member in archive.infolist():
         name = member.filename.removesuffix("/")
         if not is_key(name):
-            yield f"{member.filename[:200]!r} is no path inside the file"
+            yield f"{member.filename[:200]!r} is not a path inside the file"
         if name in names:
             yield f"{name} is in it twice"
         names.add(name)
@@ -120,7 +122,7 @@ def check_members(archive: zipfile.ZipFile) -> Iterator[str]:
 
 
 def unpack(archive: zipfile.ZipFile, folder: Path) -> None:
-    """Unpack members that `check_members` passed; never more of one than it says it has."""
+    """Unpack members that `check_members` passed; at most as many bytes of each as it declares."""
     for member in archive.infolist():
         if member.is_dir():
             continue
@@ -132,9 +134,7 @@ def unpack(archive: zipfile.ZipFile, folder: Path) -> None:
 
 
 def check_wacz(folder: Path) -> Iterator[str]:
-    """What is wrong with an unpacked WACZ, in words: every resource against its digest, and containers that
-    none names.
-    """
+    """One message for each fault of an unpacked WACZ: wrong checksums, containers that are not listed."""
     try:
         path = folder / DATAPACKAGE
         if path.stat().st_size > LONGEST_DATAPACKAGE_BYTES:
@@ -145,9 +145,9 @@ def check_wacz(folder: Path) -> Iterator[str]:
         return
     for name, value in resources.items():
         yield from _check_resource(folder, name, value)
-    for found in sorted((folder / "archive").glob("**/*")):
-        name = found.relative_to(folder).as_posix()
-        if found.is_file() and name not in resources:
+    for path in sorted((folder / "archive").glob("**/*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and name not in resources:
             yield f"{name} is not among the resources of {DATAPACKAGE}"
 
 
@@ -160,7 +160,7 @@ def _check_resource(folder: Path, name: str, value: str) -> Iterator[str]:
     if not is_key(name) or not (folder / name).is_file():
         yield f"{name[:200]} is missing"
     elif algorithm not in ("md5", "sha256"):
-        yield f"{name} has no digest of a known kind"
+        yield f"{name} has no checksum of a known algorithm"
     else:
         hasher = hashlib.new(algorithm, usedforsecurity=False)
         with (folder / name).open("rb") as stream:
@@ -171,7 +171,7 @@ def _check_resource(folder: Path, name: str, value: str) -> Iterator[str]:
 
 
 def _index(captures: Iterable[Capture], pages: IO[bytes]) -> Iterator[bytes]:
-    """CDXJ lines; HTML pages are noted on the way."""
+    """The CDXJ lines of the captures; HTML pages are written to `pages` at the same time."""
     for number, capture in enumerate(captures):
         if (
             capture.kind is RecordKind.RESPONSE
@@ -184,8 +184,8 @@ def _index(captures: Iterable[Capture], pages: IO[bytes]) -> Iterator[bytes]:
 
 
 def _chunks(store: ObjectStore, key: str, value: str) -> Iterator[bytes]:
-    with closing(Expecting(store.open(key), value, key)) as source:
-        while chunk := cast(BinaryIO, source).read(CHUNK_BYTES):
+    with expect_sha256(store.open(key), value, key) as source:
+        while chunk := source.read(CHUNK_BYTES):
             yield chunk
 
 
@@ -193,33 +193,22 @@ def json_line(document: Mapping[str, object]) -> bytes:
     return (json.dumps(document, ensure_ascii=False) + "\n").encode(errors="replace")
 
 
-class _Writer:
-    """A ZIP file that has its name only when it is whole."""
+@contextmanager
+def _new_zip(target: Path) -> Iterator["_ZipWriter"]:
+    """A ZIP file to write, which gets its name only when it is complete; Conflict if the name exists."""
+    if target.exists():
+        raise Conflict(f"{target} already exists. Give a new file name.")
+    with durable.whole_file(target) as file, zipfile.ZipFile(file, "w", allowZip64=True) as archive:
+        yield _ZipWriter(archive)
 
-    def __init__(self, target: Path) -> None:
-        if target.exists():
-            raise Conflict(f"{target} exists already. Name a new file.")
-        self._target = target
-        self._partial = target.with_name(f".{target.name}.partial")
+
+class _ZipWriter:
+    """Adds members to a ZIP file and keeps their sizes and checksums."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._zip = archive
         self.members: dict[str, tuple[int, str]] = {}
         self.size_bytes = 0
-
-    def __enter__(self) -> "_Writer":
-        self._file = self._partial.open("wb")
-        self._zip = zipfile.ZipFile(self._file, "w", allowZip64=True)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            self._zip.close()
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        finally:
-            self._file.close()
-            if kind is None:
-                self._partial.rename(self._target)
-            else:
-                self._partial.unlink(missing_ok=True)
 
     def add(self, name: str, chunks: Iterator[bytes], *, compressed: bool = False) -> None:
         member = zipfile.ZipInfo(name, DATE)
@@ -236,4 +225,4 @@ class _Writer:
 
 
 BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
-"""What unpacking a damaged or odd ZIP can raise."""
+"""Errors that unpacking a damaged or unusual ZIP file can raise."""

@@ -1,32 +1,30 @@
-"""Containers of a place without paths, fetched to this machine for programs that need a file: indexing,
-format identification.
+"""The cache of containers that are not on this machine, for work that needs a file: indexing, format
+identification.
 
-Files are whole and checked before they have their name. The cache stays below its limit by removing what was
-used longest ago; what somebody used in the last `KEPT_S` seconds stays, since it may be open.
+A file gets its name only when it is complete and its checksum is verified. The cache stays below its limit by
+removing the files that were used longest ago; files used in the last `KEPT_S` seconds stay, as they may be
+open.
 """
 
 import os
 import secrets
 import time
-from contextlib import closing
 from pathlib import Path
-from typing import BinaryIO, cast
 
-from webdepot.depot.store.wrapped import Expecting
+from webdepot.depot.store.wrappers import ReadableStore, expect_sha256
 from webdepot.digest import CHUNK_BYTES
-from webdepot.ports import ObjectStore
 
 KEPT_S = 900
 
 
 def name_of(name: str, sha256: str) -> str:
-    """What a container is called in the cache."""
+    """The file name of a container in the cache."""
     return f"{sha256[:16]}-{name}"
 
 
 def fetch(
     folder: Path,
-    store: ObjectStore,
+    store: ReadableStore,
     key: str,
     *,
     name: str,
@@ -34,8 +32,10 @@ def fetch(
     limit_bytes: int,
     length: int | None = None,
 ) -> Path:
-    """The file with exactly these bytes (so many, where more may follow them); CorruptData when the store's
-    are not those.
+    """The path of the file in the cache, fetched from the store if need be; CorruptData if its SHA-256
+    differs.
+
+    `length` is the number of bytes to read, for a file that is followed by others.
     """
     path = folder / name_of(name, sha256)
     if path.exists():
@@ -45,10 +45,10 @@ def fetch(
     partial = folder / f".part-{secrets.token_hex(8)}"
     try:
         with (
-            closing(Expecting(store.open(key, length=length), sha256, key or name)) as source,
+            expect_sha256(store.open(key, length=length), sha256, key or name) as source,
             partial.open("wb") as sink,
         ):
-            while chunk := cast(BinaryIO, source).read(CHUNK_BYTES):
+            while chunk := source.read(CHUNK_BYTES):
                 sink.write(chunk)
         partial.rename(path)
     finally:

@@ -1,12 +1,12 @@
 """A folder as object store: the embedded default of the depot.
 
-Order of a put: write a file that has no name yet (`O_TMPFILE`), fsync it, give it its name, fsync the folder.
-A crash before the name leaves nothing at all behind. Where the file system cannot do that (NFS, other
-kernels) the file has a name beginning with `.part-` meanwhile, which no listing shows.
+Order of a put: write a file without a name (`O_TMPFILE`), fsync it, give it its name, fsync the folder. A
+crash before it is named leaves nothing. Where the file system cannot do that (NFS, other kernels), the file
+has a name starting with `.part-` until it is complete; no listing shows such names.
 
-Giving a name by `link` fails when the name exists, so two writers can never both create one key. Keys are
-relative POSIX paths without `.`, `..`, empty steps or control characters; symbolic links below the root are
-refused, because OCFL forbids them and because they could lead out of the depot.
+The name is given with `link`, which fails if the name exists, so two writers can never both create one key.
+Keys are relative POSIX paths without `.`, `..`, empty steps or control characters. Symbolic links below the
+root are refused, because OCFL forbids them and because they could lead out of the depot.
 """
 
 import errno
@@ -18,21 +18,22 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from webdepot import durable
 from webdepot.depot.store.keys import UNFINISHED, steps_of
 from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import Conflict, InputError, NoSpace, NotFound
 
-_NO_ROOM = {
+_NO_SPACE = {
     errno.ENOSPC: "is full",
     errno.EDQUOT: "has used up its quota",
-    errno.EFBIG: "does not take files of that size",
+    errno.EFBIG: "does not accept files of that size",
 }
-_NO_WRITING = {
+_NOT_WRITABLE = {
     errno.EROFS: "is read-only",
-    errno.EACCES: "may not be written by this user",
-    errno.EPERM: "may not be written by this user",
+    errno.EACCES: "cannot be written by this user",
+    errno.EPERM: "cannot be written by this user",
 }
-_NO_NAMELESS = {errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL}
+_NO_TMPFILE = {errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL}
 
 
 class FolderStore:
@@ -45,7 +46,7 @@ class FolderStore:
         path = self._path(key)
         if not overwrite and os.path.lexists(path):
             raise _exists(key)
-        with _in_words(self.root, key):
+        with _disk_errors(self.root, key):
             _make_folders(path.parent)
             self._refuse_links(path.parent, key)
             return _write(path, source, key, overwrite=overwrite)
@@ -68,15 +69,15 @@ class FolderStore:
         return path.stat().st_size if path.is_file() else None
 
     def keys(self, prefix: str = "") -> Iterator[str]:
-        """Every key that begins with the prefix, folder by folder in the order of names."""
+        """Every key that starts with the prefix, folder by folder, sorted by name."""
         folder = prefix.rpartition("/")[0]
         start = self._path(folder) if folder else self.root
         return _walk(start, f"{folder}/" if folder else "", prefix)
 
     def delete(self, key: str) -> None:
-        """Remove the key and the folders that only it kept alive; a key that is not there is no error."""
+        """Remove the key and the folders that are empty without it. A missing key is not an error."""
         path = self._path(key)
-        with _in_words(self.root, key):
+        with _disk_errors(self.root, key):
             try:
                 path.unlink()
             except (FileNotFoundError, NotADirectoryError):
@@ -93,21 +94,21 @@ class FolderStore:
     def _refuse_links(self, folder: Path, key: str) -> None:
         if not folder.resolve().is_relative_to(self.root.resolve()):
             raise InputError(
-                f"{key} lies behind a symbolic link that leads out of the depot {self.root}. Remove the link."
+                f"{key} is below a symbolic link that leads out of the depot {self.root}. Remove the link."
             )
 
     def _remove_empty(self, folder: Path) -> None:
         while folder != self.root and folder.is_relative_to(self.root):
             try:
                 folder.rmdir()
-            except OSError:  # not empty, or somebody else removed it
+            except OSError:  # not empty, or removed by another process
                 return
             folder = folder.parent
             _sync_folder(folder)
 
 
 class _Part(io.RawIOBase):
-    """The next `length` bytes of a stream, which it closes with itself."""
+    """The next `length` bytes of a stream; closing it closes the stream."""
 
     def __init__(self, stream: BinaryIO, length: int) -> None:
         self._stream = stream
@@ -128,7 +129,7 @@ class _Part(io.RawIOBase):
 
 
 def _write(path: Path, source: BinaryIO, key: str, *, overwrite: bool) -> int:
-    """Copy, fsync, name. The file is whole before it can be seen."""
+    """Copy, fsync, name: the file is complete before anyone can see it."""
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         descriptor, unfinished = _create(path.parent, folder)
@@ -149,21 +150,21 @@ def _write(path: Path, source: BinaryIO, key: str, *, overwrite: bool) -> int:
 
 
 def _create(place: Path, folder: int) -> tuple[int, str]:
-    """A new file to write into, and its name meanwhile (empty where it needs none)."""
-    nameless = getattr(os, "O_TMPFILE", 0)
-    if nameless:
+    """A new file to write to, and its temporary name (empty if it has none)."""
+    tmpfile = getattr(os, "O_TMPFILE", 0)
+    if tmpfile:
         try:
-            return os.open(place, nameless | os.O_WRONLY, 0o644), ""
+            return os.open(place, tmpfile | os.O_WRONLY, 0o644), ""
         except OSError as error:
-            if error.errno not in _NO_NAMELESS:
+            if error.errno not in _NO_TMPFILE:
                 raise
     name = f"{UNFINISHED}{secrets.token_hex(8)}"
     return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder), name
 
 
 def _name(descriptor: int, unfinished: str, name: str, folder: int, key: str, *, overwrite: bool) -> None:
-    # A destination folder descriptor makes Python call linkat() with AT_SYMLINK_FOLLOW, which a nameless file
-    # needs.
+    # With a descriptor for the destination folder, Python calls linkat() with AT_SYMLINK_FOLLOW, which a file
+    # without a name needs.
     source = unfinished or f"/proc/self/fd/{descriptor}"
     source_folder = folder if unfinished else None
     if not overwrite:
@@ -182,14 +183,14 @@ def _copy(source: BinaryIO, sink: io.RawIOBase) -> int:
     written = 0
     while chunk := source.read(CHUNK_BYTES):
         rest = memoryview(chunk)
-        while rest:  # a raw write may take less than it was given, at the edge of a full disk for one
+        while rest:  # a raw write may be partial, for example when the disk is nearly full
             rest = rest[sink.write(rest) or 0 :]
         written += len(chunk)
     return written
 
 
 def _make_folders(folder: Path) -> None:
-    """Like `mkdir -p`, and durable: each new folder is in its parent on the disk before the next step."""
+    """Like `mkdir -p`, but durable: each new folder is on the disk before the next one is created."""
     missing = []
     while not folder.is_dir():
         missing.append(folder)
@@ -200,22 +201,18 @@ def _make_folders(folder: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    with suppress(FileNotFoundError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    with suppress(FileNotFoundError):  # another process may remove an empty folder at any time
+        durable.sync_folder(folder)
 
 
 def _walk(folder: Path, above: str, prefix: str) -> Iterator[str]:
-    """Depth first with one open folder at a time; branches that cannot hold the prefix are not entered."""
+    """Depth first, with one open folder at a time; folders that cannot contain the prefix are skipped."""
     try:
         with os.scandir(folder) as entries:
-            found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+            names = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
     except (FileNotFoundError, NotADirectoryError):
         return
-    for name, is_folder in found:
+    for name, is_folder in names:
         key = above + name
         if is_folder and (key.startswith(prefix) or prefix.startswith(f"{key}/")):
             yield from _walk(folder / name, f"{key}/", prefix)
@@ -224,20 +221,22 @@ def _walk(folder: Path, above: str, prefix: str) -> Iterator[str]:
 
 
 def _exists(key: str) -> Conflict:
-    return Conflict(f"The depot has {key} already. What is kept is never written over.")
+    return Conflict(f"The depot already has {key}. Kept files are never overwritten.")
 
 
 @contextmanager
-def _in_words(root: Path, key: str) -> Iterator[None]:
+def _disk_errors(root: Path, key: str) -> Iterator[None]:
+    """Raise NoSpace, with an explanation, when the disk is full or not writable."""
     try:
         yield
     except OSError as error:
-        if error.errno in _NO_ROOM:
-            state, action = _NO_ROOM[error.errno], "Free some space"
-        elif error.errno in _NO_WRITING:
-            state, action = _NO_WRITING[error.errno], "Make it writable"
+        if error.errno in _NO_SPACE:
+            state, action = _NO_SPACE[error.errno], "Free some space"
+        elif error.errno in _NOT_WRITABLE:
+            state, action = _NOT_WRITABLE[error.errno], "Make it writable"
         else:
             raise
         raise NoSpace(
-            f"The disk of the depot {root} {state}: {key} was not written and nothing was lost. {action} and repeat."
+            f"The disk of the depot {root} {state}: {key} was not written, and nothing was lost. "
+            f"{action} and try again."
         ) from error

@@ -1,20 +1,21 @@
-"""Names in a store: relative POSIX paths that mean the same in a folder, in a bucket and in a ZIP, and cannot
-lead out of any of them.
+"""Keys of a store: relative POSIX paths that mean the same in a folder, in a bucket and in a ZIP file, and
+cannot point outside of it.
 """
 
 from webdepot.errors import InputError
 
 UNFINISHED = ".part-"
-"""Files of that name are being written; no listing shows them and nothing may be called so."""
+"""Prefix of the names of files that are being written; no listing shows them, and no key may use it."""
 LONGEST_STEP_BYTES = 255
 
 
 def steps_of(key: str) -> list[str]:
-    """The steps of a key; InputError when it is none."""
+    """The steps of a key, from the root down; InputError if it is not a valid key."""
     steps = key.split("/")
     if any(_is_bad(step) for step in steps):
         raise InputError(
-            f"{key[:300]!r} is no name in the depot: a relative path without '.', '..' or empty steps is needed."
+            f"{key[:300]!r} is not a valid name in the depot. "
+            "It must be a relative path without '.', '..' or empty steps."
         )
     return steps
 

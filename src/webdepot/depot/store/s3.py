@@ -1,14 +1,14 @@
 """S3-compatible object storage as a place of the depot, through obstore (Rust `object_store`).
 
-A put of up to `WHOLE_BYTES` is one request with `If-None-Match: *` and its SHA-256, which servers that know
-these refuse to let pass when the key exists or a byte was lost. Longer ones go up in parts, which S3 can do
-only unconditionally through this library: the key is looked for first, and whoever writes packages reads back
-and publishes with a small, conditional put (see `ocfl`). Servers without conditional writes exist;
-`refuses_overwriting` finds out which kind one is.
+A put of less than `WHOLE_BYTES` is one request with `If-None-Match: *` and its SHA-256; servers that support
+these refuse it if the key exists or a byte was lost. Larger files are uploaded in parts, which this library
+can only do unconditionally: `put` checks first that the key does not exist, and the writer of packages reads
+everything back and publishes with a small, conditional put (see `ocfl`). Some servers do not support
+conditional writes; `refuses_overwriting` finds out.
 
-Lists may be stale on some servers, so nothing that decides about bytes asks for one: keys come from
-inventories. Passing failures are tried again by the library for `RETRY_S`; then they are `RemoteError`, which
-says that the place is away, not that its bytes are wrong.
+Lists may be stale on some servers, so nothing that decides about content uses one: keys come from
+inventories. The library retries temporary failures for `RETRY_S`; then `RemoteError` is raised, which means
+that the place cannot be reached, not that its content is wrong.
 """
 
 import io
@@ -37,7 +37,7 @@ RETRY_S = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketAddress:
-    """Where a bucket is. No secrets: those come from the environment."""
+    """Where a bucket is; without secrets, which come from the environment."""
 
     bucket: str
     prefix: str = ""
@@ -50,17 +50,16 @@ class S3Store:
 
     def __init__(self, address: BucketAddress, *, access_key: str = "", secret_key: str = "") -> None:
         self.name = f"s3://{address.bucket}/{address.prefix}".rstrip("/")
-        given: dict[str, Any] = {
+        options: dict[str, Any] = {
             "region": address.region,
             "checksum_algorithm": "SHA256",
             "virtual_hosted_style_request": False,
         }
         if address.endpoint:
-            given["endpoint"] = address.endpoint
-        if (
-            access_key
-        ):  # otherwise the library looks where every S3 tool looks: environment, profile, role of the machine
-            given |= {"access_key_id": access_key, "secret_access_key": secret_key}
+            options["endpoint"] = address.endpoint
+        # Without a key the library looks where every S3 tool does: environment, profile, role of the machine.
+        if access_key:
+            options |= {"access_key_id": access_key, "secret_access_key": secret_key}
         self._bucket = Bucket(
             address.bucket,
             prefix=address.prefix or None,
@@ -70,7 +69,7 @@ class S3Store:
                 "timeout": timedelta(seconds=120),
             },
             retry_config={"max_retries": 6, "retry_timeout": timedelta(seconds=RETRY_S)},
-            **given,
+            **options,
         )
 
     def put(self, key: str, source: BinaryIO, *, overwrite: bool = False) -> int:
@@ -79,13 +78,13 @@ class S3Store:
             raise _exists(self.name, key)
         counted = _Counted(source)
         first = counted.take(WHOLE_BYTES)
-        with self._in_words(key):
+        with self._remote_errors(key):
             if len(first) < WHOLE_BYTES:
                 obstore.put(
                     self._bucket, key, first, mode="overwrite" if overwrite else "create", use_multipart=False
                 )
             else:
-                # obstore reports what the iterator raises, and takes the parts back.
+                # If the iterator raises, obstore removes the uploaded parts and reports the error.
                 parts = itertools.chain([first], counted)
                 obstore.put(self._bucket, key, parts, chunk_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE)
         return counted.size_bytes
@@ -104,14 +103,14 @@ class S3Store:
     def size(self, key: str) -> int | None:
         steps_of(key)
         try:
-            with self._in_words(key):
+            with self._remote_errors(key):
                 return int(obstore.head(self._bucket, key)["size"])
         except NotFound:
             return None
 
     def keys(self, prefix: str = "") -> Iterator[str]:
         folder = prefix.rpartition("/")[0]
-        with self._in_words(prefix):
+        with self._remote_errors(prefix):
             for batch in obstore.list(self._bucket, folder or None):
                 for entry in batch:
                     key = entry["path"]
@@ -121,7 +120,7 @@ class S3Store:
     def delete(self, key: str) -> None:
         steps_of(key)
         try:
-            with self._in_words(key):
+            with self._remote_errors(key):
                 obstore.delete(self._bucket, key)
         except NotFound:
             return
@@ -130,12 +129,12 @@ class S3Store:
         return None
 
     def _iter(self, key: str, start: int, stop: int, *, is_whole: bool) -> Iterator[bytes]:
-        """The bytes from start to stop. A server that does not know ranges sends everything: what was not
-        asked for is passed over.
+        """The bytes from start to stop. If a server ignores the range and sends everything, the rest is
+        skipped.
         """
-        with self._in_words(key):
+        with self._remote_errors(key):
             try:
-                found = (
+                response = (
                     obstore.get(self._bucket, key)
                     if is_whole
                     else obstore.get(self._bucket, key, options={"range": (start, stop)})
@@ -144,8 +143,8 @@ class S3Store:
             except BaseError as error:
                 if is_whole or "non-partial" not in str(error):
                     raise
-                found, at = obstore.get(self._bucket, key), 0
-            for chunk in found.stream(READ_BYTES):
+                response, at = obstore.get(self._bucket, key), 0
+            for chunk in response.stream(READ_BYTES):
                 data = bytes(chunk)
                 wanted = data[max(start - at, 0) : stop - at]
                 at += len(data)
@@ -155,7 +154,8 @@ class S3Store:
                     return
 
     @contextmanager
-    def _in_words(self, key: str) -> Iterator[None]:
+    def _remote_errors(self, key: str) -> Iterator[None]:
+        """Raise errors of the library as ours."""
         try:
             yield
         except WebdepotError:
@@ -167,19 +167,21 @@ class S3Store:
         except (PermissionDeniedError, UnauthenticatedError) as error:
             what = key or "the list of its files"
             raise NotPermitted(
-                f"The place {self.name} refuses {what}: {_first_line(error)}. Check its credentials and rules."
+                f"The place {self.name} denies access to {what}: {_first_line(error)}. "
+                "Check its credentials and permissions."
             ) from error
         except BaseError as error:
             raise RemoteError(
-                f"The place {self.name} does not answer about {key or 'its files'}: {_first_line(error)}",
+                f"The place {self.name} does not respond (request for {key or 'its files'}): "
+                f"{_first_line(error)}",
                 retry=True,
             ) from error
 
 
 def refuses_overwriting(store: S3Store) -> bool:
-    """Whether the server keeps its word about keys that exist: asked with a small file that is removed again."""
+    """Whether the server refuses to overwrite keys; tested with a small file that is deleted afterwards."""
     key = f"probe-{secrets.token_hex(8)}"
-    with store._in_words(key):
+    with store._remote_errors(key):
         obstore.put(store._bucket, key, b"first", mode="create", use_multipart=False)
         try:
             obstore.put(store._bucket, key, b"second", mode="create", use_multipart=False)
@@ -191,7 +193,7 @@ def refuses_overwriting(store: S3Store) -> bool:
 
 
 def _exists(place: str, key: str) -> Conflict:
-    return Conflict(f"The place {place} has {key} already. What is kept is never written over.")
+    return Conflict(f"The place {place} already has {key}. Kept files are never overwritten.")
 
 
 def _first_line(error: BaseException) -> str:
@@ -199,7 +201,7 @@ def _first_line(error: BaseException) -> str:
 
 
 class _Counted:
-    """A source in pieces of the size of a part, with a count of what was read."""
+    """A source read in chunks, with a count of the bytes read."""
 
     def __init__(self, source: BinaryIO) -> None:
         self._source = source
@@ -211,13 +213,13 @@ class _Counted:
             yield chunk
 
     def take(self, size: int) -> bytes:
-        """Up to so many bytes, fewer only at the end."""
-        taken: list[bytes] = []
+        """The next `size` bytes; fewer only at the end."""
+        chunks: list[bytes] = []
         while size and (chunk := self._source.read(min(size, READ_BYTES))):
-            taken.append(chunk)
+            chunks.append(chunk)
             size -= len(chunk)
             self.size_bytes += len(chunk)
-        return b"".join(taken)
+        return b"".join(chunks)
 
 
 class _Chunks(io.RawIOBase):

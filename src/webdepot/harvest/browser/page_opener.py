@@ -1,18 +1,18 @@
-"""Pages of a crawl opened in a browser. The browser asks, our own fetcher fetches: one place for rules,
-manners, guards and records.
+"""Opens pages of a crawl in a browser. The browser asks, and our own fetcher fetches: rules, politeness,
+guards and records are in one place.
 
-1. A page has been fetched as ever. When it is HTML that is to be opened (`fetch` of the harvest or of its
-   host), the tab gets those bytes.
-2. What the tab asks for goes the way of any part of a page: scope, robots.txt of its host, limits, its
-   server's turn, the fetcher with its check of addresses. The answer is kept like any other, and its bytes go
-   to the tab.
-3. Whatever is against it, or fails, fails in the tab and is left to the crawl: it is queued as a part of the
-   page, and judged, tried again, counted and logged there. Only what a crawl could never ask (POST,
-   WebSocket, streams without end) is refused and logged here.
-4. Links are those of the HTML as it came and of the HTML as the browser shows it, in all frames.
+1. A page was fetched as usual. If it is HTML that must be opened (`fetch` of the harvest or of its host), the
+   tab gets those bytes.
+2. A request of the tab is treated like any part of a page: scope, robots.txt of its host, limits, the turn of
+   its server, the fetcher with its check of addresses. The answer is kept like any other, and its bytes go to
+   the tab.
+3. A request that is refused or fails, fails in the tab and is left to the crawl: it is queued as a part of
+   the page, and judged, retried, counted and logged there. Only requests that a crawl never sends (POST,
+   WebSocket, endless streams) are refused and logged here.
+4. The links are those of the HTML as it came and of the HTML as the browser shows it, in all frames.
 
-What was fetched for a tab is noted with the frontier (`part:ADDRESS`), so that the crawl does not ask again,
-and held in memory for a while, so that the style sheet of a thousand pages is asked for once.
+What was fetched for a tab is remembered in the frontier (`part:URL`), so that the crawl does not ask again,
+and held in memory for some time, so that the style sheet of a thousand pages is fetched once.
 """
 
 import asyncio
@@ -22,48 +22,46 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from io import BytesIO
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from webdepot.container.http import HttpHead, content_decoded, parse_head, transfer_decoded
 from webdepot.harvest.browser import empty_pages
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.tab import Asked, Reply, Sight, View
+from webdepot.harvest.crawl_state import CrawlState
 from webdepot.harvest.fetch.encoding import decode
 from webdepot.harvest.fetch.mode import Fetching, Pictures
 from webdepot.harvest.frontier import origin_of
-from webdepot.harvest.kept import Arrived, Attached
+from webdepot.harvest.kept import Arrived, Attached, is_temporary, mime_of
 from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.politeness import pauses
+from webdepot.harvest.prerequisites import Prerequisites
 from webdepot.harvest.report.log import of_refusal
 from webdepot.harvest.report.result import RobotsPolicy
 from webdepot.harvest.scope import scope
 from webdepot.model import Candidate, Failure, Hop, Verdict, Visit
 from webdepot.url import Url, find_canonical, host_of
 
-if TYPE_CHECKING:
-    from webdepot.harvest.steps import Steps
-
 LARGEST_BODY_BYTES = 32 << 20
-"""A larger one is kept, but the tab does not get it."""
+"""A larger body is kept, but not given to the tab."""
 MOST_HELD_BYTES = 128 << 20
 LARGEST_HELD_BYTES = 8 << 20
 MOST_ASKED, MOST_DATA = 300, 100
-"""Addresses that one page may ask for, and how many of them for data: some pages never stop asking."""
+"""URLs that one page may ask for, and how many of them for data: some pages never stop asking."""
 DATA_KINDS = frozenset({"XHR", "Fetch", "Ping", "Other"})
 PATIENCE_S = 5.0
-"""So long a page that is done waits for what is being asked for it."""
+"""How long a finished page waits for requests that are still out."""
 PAUSED_S = 0.25
 RULE = "browser"
 FAILED = "browserFailed:"
-"""Annotation in the log; behind it stands why."""
+"""Annotation in the log, followed by the reason."""
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _METHODS = frozenset({"GET", "HEAD"})
-_PASSED_ON = frozenset(
+_FORWARDED = frozenset(
     {"accept", "accept-language", "authorization", "origin", "purpose", "x-requested-with"}
 )
-_LEFT_OUT = frozenset(
+_TRANSFER_HEADERS = frozenset(
     {
         "content-encoding",
         "content-length",
@@ -75,25 +73,27 @@ _LEFT_OUT = frozenset(
         "alt-svc",
     }
 )
-"""Headers about how the bytes came, which the tab gets without it; `Alt-Svc` would send it elsewhere."""
+"""Headers about the transfer, which the tab does not get: its bytes are decoded, and `Alt-Svc` would send it
+elsewhere.
+"""
 
 
 @dataclass(slots=True)
-class _Page:
-    """A page that is open."""
-
+class _OpenPage:
     visit: Visit
     reply: Reply
-    ways: dict[str, Candidate]
-    """Address -> how it was reached, for what redirects from there."""
+    paths: dict[str, Candidate]
+    """URL -> how it was reached, for redirects from there."""
     asked: dict[Url, None] = field(default_factory=dict)
-    """What it asked for, as far as it may."""
+    """What it asked for, within its limits."""
     data: int = 0
-    getting: "set[asyncio.Task[Reply | None]]" = field(default_factory=set)
+    fetching: "set[asyncio.Task[Reply | None]]" = field(default_factory=set)
     error: Exception | None = None
 
     def may_ask(self, url: Url, kind: str) -> bool:
-        """Within its bounds; and what browsers ask for unasked, no page has asked for."""
+        """Whether a request is within the limits of the page. The icon is asked for by browsers, not by
+        pages.
+        """
         if url in self.asked:
             return True
         self.data += kind in DATA_KINDS
@@ -107,86 +107,92 @@ class _Page:
         return True
 
     async def end(self, patience_s: float) -> None:
-        """What is being asked for comes to its end, or, with no patience left, is left to the crawl."""
-        if self.getting and patience_s:
-            await asyncio.wait(self.getting, timeout=patience_s)
-        waiting = list(self.getting)
+        """Wait for the requests that are out; those that take longer are cancelled and left to the crawl."""
+        if self.fetching and patience_s:
+            await asyncio.wait(self.fetching, timeout=patience_s)
+        waiting = list(self.fetching)
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class OpenedPage:
     """What the browser adds to a page."""
 
-    found: Extracted
+    extracted: Extracted
     attached: tuple[Attached, ...]
     note: str
 
 
 class PageOpener:
-    """Of one crawl; `steps` is what its candidates go through."""
+    """Opens the pages of one crawl."""
 
-    def __init__(self, steps: "Steps", browser: Browser) -> None:
-        self._steps = steps
+    def __init__(self, state: CrawlState, prerequisites: Prerequisites, browser: Browser) -> None:
+        self._state = state
+        self._prerequisites = prerequisites
         self._browser = browser
         self._held: OrderedDict[Url, Reply] = OrderedDict()
         self._held_bytes = 0
-        self._busy: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """By address, and by origin whose robots.txt is asked: nothing is asked twice at once."""
-        self._flying = 0
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """By URL, and by origin whose robots.txt is fetched: nothing is fetched twice at once."""
+        self._in_flight = 0
 
     def has(self, url: Url) -> bool:
-        """Was it fetched for a tab already?"""
-        return self._steps.frontier.recall(f"part:{url}") is not None
+        """Whether a URL was fetched for a tab already."""
+        return self._state.frontier.recall(f"part:{url}") is not None
 
-    async def open(self, visit: Visit, found: Extracted | None) -> Opened | None:
-        """Open a page that was fetched, unless it is not to be; `found` are its links, where they are known
-        already.
+    async def open(self, visit: Visit, extracted: Extracted | None) -> OpenedPage | None:
+        """Open a page that was fetched; None if it need not be opened. `extracted` are its links, if they
+        were extracted already.
         """
         head = parse_head(visit.head)
         if not self._is_wanted(visit, head):
             return None
         body = _content(visit, head)
-        if body is None or (self._fetching(visit) is Fetching.WHEN_EMPTY and not _is_empty(body, head)):
+        if body is None or (self._mode_of(visit) is Fetching.WHEN_EMPTY and not _is_empty(body, head)):
             return None
-        steps, candidate = self._steps, visit.candidate
-        page = _Page(visit=visit, reply=_reply(visit, head, body), ways={candidate.url: candidate})
+        state, candidate = self._state, visit.candidate
+        page = _OpenPage(visit=visit, reply=_reply(visit, head, body), paths={candidate.url: candidate})
         try:
-            sight = await self._browser.look(self._view(candidate), lambda asked: self._answer(page, asked))
+            sight = await self._browser.look(
+                self._view(candidate), lambda request: self._answer(page, request)
+            )
             await page.end(PATIENCE_S)
         finally:
             await page.end(0.0)
         if page.error is not None:
             raise page.error
-        static = found or extract.extract(candidate.url, head, visit.body, steps.settings.links)
+        static = extracted or extract.extract(candidate.url, head, visit.body, state.settings.links)
         self._log_sockets(candidate, sight)
-        steps.totals.opened += not sight.failure
-        steps.totals.unopened += bool(sight.failure)
+        state.totals.opened += not sight.failure
+        state.totals.unopened += bool(sight.failure)
         note = f"{FAILED}{sight.failure}" if sight.failure else "browser"
-        merged = _merged(static, self._seen_links(page, sight))
-        return Opened(found=merged, attached=_attached(candidate.url, sight), note=note.replace(",", ";"))
+        return OpenedPage(
+            extracted=_merge(static, self._shown_links(page, sight)),
+            attached=_attachments(candidate.url, sight),
+            note=note.replace(",", ";"),
+        )
 
-    def _fetching(self, visit: Visit) -> Fetching:
-        settings = self._steps.settings
+    def _mode_of(self, visit: Visit) -> Fetching:
+        settings = self._state.settings
         return settings.of_host(host_of(visit.candidate.url)).fetch or settings.fetch
 
     def _is_wanted(self, visit: Visit, head: HttpHead) -> bool:
-        """A page that came whole, and that is one for itself: frames are seen in the page that has them."""
-        mime = (head.get("content-type") or "").partition(";")[0].strip().lower()
+        """Whether it is a complete page, and not a frame: frames are opened with the page that has them."""
+        mime = mime_of(head)
         return (
-            self._fetching(visit) is not Fetching.PLAIN
+            self._mode_of(visit) is not Fetching.PLAIN
             and visit.failure is None
             and 200 <= visit.status < 300
             and mime in _HTML
             and visit.body_bytes <= LARGEST_BODY_BYTES
             and not scope.embed_depth(visit.candidate.path)
-            and bool(self._steps.judge.of_answer(visit.candidate, mime))
+            and bool(self._state.judge.of_answer(visit.candidate, mime))
         )
 
     def _view(self, candidate: Candidate) -> View:
-        settings = self._steps.settings
+        settings = self._state.settings
         pictures = settings.screenshots
         return View(
             url=candidate.url,
@@ -200,86 +206,87 @@ class PageOpener:
 
     # --- one request of a tab ---
 
-    async def _answer(self, page: _Page, asked: Asked) -> Reply | None:
-        url = find_canonical(asked.url)
+    async def _answer(self, page: _OpenPage, request: Asked) -> Reply | None:
+        url = find_canonical(request.url)
         if url is None or url.partition(":")[0] not in ("http", "https"):
             return None
-        headers = {name.lower(): value for name, value in asked.headers.items()}
-        method = headers.get("access-control-request-method", asked.method)
-        if method not in _METHODS or "text/event-stream" in headers.get("accept", ""):
-            what = (
-                f"{method} is not sent: we read, we do not act"
-                if method not in _METHODS
-                else "a stream without end cannot be kept"
-            )
-            self._refuse(page, url, what)
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        method = headers.get("access-control-request-method", request.method)
+        if method not in _METHODS:
+            self._refuse(page, url, f"{method} is not sent: a harvest only reads")
             return None
-        if asked.method == "OPTIONS":
-            return _allowed(headers)
+        if "text/event-stream" in headers.get("accept", ""):
+            self._refuse(page, url, "an endless stream cannot be kept")
+            return None
+        if request.method == "OPTIONS":
+            return _preflight_reply(headers)
         if url == page.visit.candidate.url:
             return page.reply
-        if not page.may_ask(url, asked.kind):
+        if not page.may_ask(url, request.kind):
             return None
-        # A tab that goes away takes nothing back that a server was asked for.
-        getting = asyncio.get_running_loop().create_task(
-            self._got(page, self._candidate(page, url, asked.redirected_from), asked)
+        # A task of its own: a request that was sent to a server is completed even if the tab closes.
+        task = asyncio.get_running_loop().create_task(
+            self._fetch_once(self._candidate(page, url, request.redirected_from), request)
         )
-        page.getting.add(getting)
-        getting.add_done_callback(page.getting.discard)
+        page.fetching.add(task)
+        task.add_done_callback(page.fetching.discard)
         try:
-            reply = await asyncio.shield(getting)
-        except Exception as error:  # our own disk, mostly: the crawl ends with it
+            reply = await asyncio.shield(task)
+        except Exception as error:  # mostly our own disk: the crawl ends with it
             page.error = page.error or error
             return None
-        return replace(reply, body=b"") if reply is not None and asked.method == "HEAD" else reply
+        return replace(reply, body=b"") if reply is not None and request.method == "HEAD" else reply
 
-    async def _got(self, page: _Page, candidate: Candidate, asked: Asked) -> Reply | None:
+    async def _fetch_once(self, candidate: Candidate, request: Asked) -> Reply | None:
+        """The reply held in memory, or a new one; two tabs never fetch the same URL at once."""
         async with self._lock(candidate.url):
             reply = self._held.get(candidate.url)
             if reply is None:
-                return await self._fetched(page, candidate, asked)
+                return await self._fetch(candidate, request)
             self._held.move_to_end(candidate.url)
             return reply
 
-    def _candidate(self, page: _Page, url: Url, redirected_from: str) -> Candidate:
-        before = page.ways.get(find_canonical(redirected_from) or "") if redirected_from else None
-        made = self._steps.intake.candidate(
+    def _candidate(self, page: _OpenPage, url: Url, redirected_from: str) -> Candidate:
+        before = page.paths.get(find_canonical(redirected_from) or "") if redirected_from else None
+        candidate = self._state.intake.candidate(
             before or page.visit.candidate, url, Hop.REDIRECT if before else Hop.EMBED
         )
-        page.ways[url] = made
-        return made
+        page.paths[url] = candidate
+        return candidate
 
-    async def _fetched(self, page: _Page, candidate: Candidate, asked: Asked) -> Reply | None:
-        """Judge, wait for the turn, fetch, keep. None for all that the crawl will see to itself."""
-        steps, settings = self._steps, self._steps.settings
+    async def _fetch(self, candidate: Candidate, request: Asked) -> Reply | None:
+        """Judge, wait for the turn, fetch, keep. None for everything that is left to the crawl."""
+        state, settings = self._state, self._state.settings
         if settings.look_up is not None:
             await settings.look_up({host_of(candidate.url)})
-        while steps.is_paused:
+        while state.is_paused:
             await asyncio.sleep(PAUSED_S)
-        verdict = steps.judge.of_link(candidate)
+        verdict = state.judge.of_link(candidate)
         origin, host = origin_of(candidate.url), settings.of_host(host_of(candidate.url))
-        if not verdict or self._is_over(candidate):
+        if not verdict or self._is_over_limit(candidate):
             return None
         obeys = (host.robots or settings.robots) is not RobotsPolicy.IGNORE
         async with self._lock(f"robots:{origin}"):
-            known = steps.robots.find(origin) or await steps.learn_robots(candidate, origin, obeys=obeys)
-        if known is None or not steps.judge.of_robots(known, candidate) or self._is_over(candidate):
+            robots = state.robots.find(origin) or await self._prerequisites.learn_robots(
+                candidate, origin, obeys=obeys, is_put_off=is_temporary
+            )
+        if robots is None or not state.judge.of_robots(robots, candidate) or self._is_over_limit(candidate):
             return None
-        self._flying += 1
+        self._in_flight += 1
         try:
-            visit = await steps.turns.ask(
+            visit = await state.turns.ask(
                 candidate,
-                crawl_delay_s=known.crawl_delay_s if obeys else None,
+                crawl_delay_s=robots.crawl_delay_s if obeys else None,
                 manners=host.manners,
-                headers=_passed_on(asked.headers),
+                headers=_forwarded_headers(request.headers),
             )
         finally:
-            self._flying -= 1
-        return await self._taken(visit, verdict)
+            self._in_flight -= 1
+        return await self._receive(visit, verdict)
 
-    async def _taken(self, visit: Visit, verdict: Verdict) -> Reply | None:
-        """Hand an answer to the crawl to be kept, and its bytes to the tab."""
-        steps, candidate = self._steps, visit.candidate
+    async def _receive(self, visit: Visit, verdict: Verdict) -> Reply | None:
+        """Add an answer to those that wait to be settled; the reply for the tab."""
+        state, candidate = self._state, visit.candidate
         try:
             if visit.failure is not None:
                 visit.body.close()
@@ -287,54 +294,53 @@ class PageOpener:
             head = parse_head(visit.head)
             body = _content(visit, head)
             reply = _reply(visit, head, body) if body is not None else None
-            if visit.status in pauses.TRANSIENT:  # tried again by the crawl, at its distance
-                if visit.status in pauses.BUSY:
-                    asked_s = pauses.retry_after(
-                        head.get("retry-after"), steps.clock(), steps.settings.manners
-                    )
-                    steps.turns.hold(
-                        origin_of(candidate.url),
-                        time.monotonic() + (asked_s or steps.settings.manners.retry_delay_s),
-                    )
+            if visit.status in pauses.TRANSIENT:  # retried by the crawl, with its delay
+                self._hold_if_busy(visit, head)
                 visit.body.close()
                 return reply
-            found = await steps.looked_up(visit)
+            extracted = await state.look_up_links(visit)
         except BaseException:
             visit.body.close()
             raise
-        steps.arrived.append(
+        state.arrived.append(
             Arrived(
                 visit=visit,
                 origin=origin_of(candidate.url),
                 asked_by=verdict,
-                found=found,
+                extracted=extracted,
                 is_part=True,
                 note="browser",
             )
         )
-        steps.frontier.remember(f"part:{candidate.url}", b"1")
-        if steps.peers is not None and not steps.peers.is_mine(candidate.url):
-            steps.intake.lately_added.add(
-                candidate.url
-            )  # or the process that has its host would ask for it again
+        state.frontier.remember(f"part:{candidate.url}", b"1")
+        if state.peers is not None and not state.peers.is_mine(candidate.url):
+            # Otherwise the process that owns its host would ask for it again.
+            state.intake.recently_added.add(candidate.url)
         self._hold(candidate.url, reply)
         return reply
 
-    def _is_over(self, candidate: Candidate) -> bool:
-        """Would it go beyond a limit of the harvest or of its host?"""
-        steps = self._steps
-        settings, totals = steps.settings, steps.totals
-        coming = len(steps.arrived) + self._flying + 1
+    def _hold_if_busy(self, visit: Visit, head: HttpHead) -> None:
+        """Leave a server alone that asks for that."""
+        if visit.status in pauses.BUSY:
+            manners = self._state.settings.manners
+            asked_s = pauses.retry_after(head.get("retry-after"), self._state.clock(), manners)
+            until_s = time.monotonic() + (asked_s or manners.retry_delay_s)
+            self._state.turns.hold(origin_of(visit.candidate.url), until_s)
+
+    def _is_over_limit(self, candidate: Candidate) -> bool:
+        """Whether one more request would exceed a limit of the harvest or of its host."""
+        state, settings, totals = self._state, self._state.settings, self._state.totals
+        coming = len(state.arrived) + self._in_flight + 1
         if settings.limit_pages and totals.fetched + coming >= settings.limit_pages:
             return True
         if settings.limit_bytes and totals.bytes >= settings.limit_bytes:
             return True
-        return bool(steps.limit_reached(candidate, settings.of_host(host_of(candidate.url))))
+        return bool(state.find_host_limit(candidate.url))
 
     def _lock(self, name: str) -> asyncio.Lock:
-        lock = self._busy.get(name)
+        lock = self._locks.get(name)
         if lock is None:
-            lock = self._busy[name] = asyncio.Lock()
+            lock = self._locks[name] = asyncio.Lock()
         return lock
 
     def _hold(self, url: Url, reply: Reply | None) -> None:
@@ -345,37 +351,34 @@ class PageOpener:
         while self._held_bytes > MOST_HELD_BYTES:
             self._held_bytes -= len(self._held.popitem(last=False)[1].body)
 
-    # --- what is refused here ---
+    # --- requests that are refused here ---
 
-    def _refuse(self, page: _Page, url: Url, reason: str) -> None:
-        candidate = Candidate(
-            url=url, via=page.visit.candidate.url, path=page.visit.candidate.path + Hop.EMBED
-        )
-        self._log_refused(candidate, reason)
+    def _refuse(self, page: _OpenPage, url: Url, reason: str) -> None:
+        source = page.visit.candidate
+        candidate = Candidate(url=url, via=source.url, path=source.path + Hop.EMBED)
+        self._log_refusal(candidate, reason)
 
     def _log_sockets(self, candidate: Candidate, sight: Sight) -> None:
         for raw in sight.sockets:
-            url = (
-                find_canonical(raw.replace("ws", "http", 1)) if raw.startswith("ws") else find_canonical(raw)
-            )
+            url = find_canonical(raw.replace("ws", "http", 1) if raw.startswith("ws") else raw)
             if url is not None:
-                there = Candidate(url=url, via=candidate.url, path=candidate.path + Hop.EMBED)
-                self._log_refused(there, f"{raw[:500]} is a line that stays open, which no archive can keep")
+                socket = Candidate(url=url, via=candidate.url, path=candidate.path + Hop.EMBED)
+                self._log_refusal(socket, f"{raw[:500]} is a WebSocket, which cannot be kept")
 
-    def _log_refused(self, candidate: Candidate, reason: str) -> None:
-        """Counted and logged once for an address."""
-        steps = self._steps
-        if steps.frontier.refuse(candidate):
-            steps.judge.refusals[RULE] += 1
-            steps.log.write(of_refusal(candidate, Failure.SCOPE, rule=RULE, reason=reason, at=steps.clock()))
-            steps.is_dirty = True
+    def _log_refusal(self, candidate: Candidate, reason: str) -> None:
+        """Count and log a refusal, once for each URL."""
+        state = self._state
+        if state.frontier.refuse(candidate):
+            state.judge.refusals[RULE] += 1
+            state.log.write(of_refusal(candidate, Failure.SCOPE, rule=RULE, reason=reason, at=state.clock()))
+            state.is_dirty = True
 
-    # --- what was seen ---
+    # --- links of an open page ---
 
-    def _seen_links(self, page: _Page, sight: Sight) -> list[Extracted]:
-        """Links of every frame as shown, and what the page asked for or wanted to go to."""
-        limits, url = self._steps.settings.links, page.visit.candidate.url
-        found = [
+    def _shown_links(self, page: _OpenPage, sight: Sight) -> list[Extracted]:
+        """The links of every frame as shown, and what the page asked for or wanted to go to."""
+        limits, url = self._state.settings.links, page.visit.candidate.url
+        frames = [
             extract.extract(
                 find_canonical(frame) or url, _SHOWN, BytesIO(html.encode("utf-8", "replace")), limits
             )
@@ -388,10 +391,10 @@ class PageOpener:
             (page.asked, Hop.EMBED),
         ):
             for raw in addresses:
-                there = find_canonical(raw)
-                if there is not None and there.startswith("http") and there != url:
-                    more.setdefault(there, hop)
-        return [*found, Extracted(links=list(more.items()))]
+                target = find_canonical(raw)
+                if target is not None and target.startswith("http") and target != url:
+                    more.setdefault(target, hop)
+        return [*frames, Extracted(links=list(more.items()))]
 
 
 _SHOWN = HttpHead(
@@ -399,42 +402,42 @@ _SHOWN = HttpHead(
 )
 
 
-def _merged(static: Extracted, seen: list[Extracted]) -> Extracted:
-    """All links together, each with the best hop by which it was found."""
-    together: dict[Url, Hop] = {}
+def _merge(static: Extracted, shown: list[Extracted]) -> Extracted:
+    """All links, each with the best hop by which it was found."""
+    hops: dict[Url, Hop] = {}
     nofollow, plain = set(static.nofollow), {url for url, _ in static.links} - static.nofollow
-    for found in (static, *seen):
-        for url, hop in found.links:
-            if extract.RANK[hop] < extract.RANK[together.setdefault(url, hop)]:
-                together[url] = hop
-        nofollow |= found.nofollow
-        plain |= {url for url, _ in found.links} - found.nofollow
-    directives = static.directives.union(*(found.directives for found in seen))
+    for extracted in (static, *shown):
+        for url, hop in extracted.links:
+            if extract.RANK[hop] < extract.RANK[hops.setdefault(url, hop)]:
+                hops[url] = hop
+        nofollow |= extracted.nofollow
+        plain |= {url for url, _ in extracted.links} - extracted.nofollow
+    directives = static.directives.union(*(extracted.directives for extracted in shown))
     return replace(
-        static, links=list(together.items()), nofollow=frozenset(nofollow - plain), directives=directives
+        static, links=list(hops.items()), nofollow=frozenset(nofollow - plain), directives=directives
     )
 
 
-def _attached(url: Url, sight: Sight) -> tuple[Attached, ...]:
-    """Picture and text of a page, named as browsertrix names them."""
-    made = []
+def _attachments(url: Url, sight: Sight) -> tuple[Attached, ...]:
+    """Screenshot and text of a page, named as browsertrix names them."""
+    attachments = []
     if sight.picture:
-        made.append(Attached(url=f"urn:view:{url}", mime=sight.picture_mime, data=sight.picture))
+        attachments.append(Attached(url=f"urn:view:{url}", mime=sight.picture_mime, data=sight.picture))
     if sight.text:
-        made.append(
+        attachments.append(
             Attached(
                 url=f"urn:text:{url}",
                 mime="text/plain; charset=utf-8",
                 data=sight.text.encode("utf-8", "replace"),
             )
         )
-    return tuple(made)
+    return tuple(attachments)
 
 
 def _content(visit: Visit, head: HttpHead) -> bytes | None:
-    """The body without any coding; None when it is too large for a tab, or its coding is wrong."""
+    """The decoded body; None if it is too large for a tab or its coding is wrong."""
     visit.body.seek(0)
-    with suppress(Exception):  # a wrong coding is the server's; what came is kept all the same
+    with suppress(Exception):  # a wrong coding is the server's error; the answer is kept all the same
         body = content_decoded(
             transfer_decoded(visit.body, head), head, limit_bytes=LARGEST_BODY_BYTES + 1
         ).read(LARGEST_BODY_BYTES + 1)
@@ -443,14 +446,14 @@ def _content(visit: Visit, head: HttpHead) -> bytes | None:
 
 
 def _reply(visit: Visit, head: HttpHead, body: bytes) -> Reply:
-    headers = [(name, value) for name, value in head.headers if name.lower() not in _LEFT_OUT]
+    headers = [(name, value) for name, value in head.headers if name.lower() not in _TRANSFER_HEADERS]
     return Reply(status=visit.status, headers=headers, body=body)
 
 
-def _allowed(headers: Mapping[str, str]) -> Reply:
+def _preflight_reply(headers: Mapping[str, str]) -> Reply:
     """The answer to a browser's question whether it may ask at all (CORS,
-    https://fetch.spec.whatwg.org/#cors-preflight-fetch): servers are not bothered with it, since what they
-    say to the question itself decides.
+    https://fetch.spec.whatwg.org/#cors-preflight-fetch). Servers are not bothered with it: their answer to
+    the request itself decides.
     """
     names = (
         ("Access-Control-Allow-Origin", headers.get("origin", "*")),
@@ -461,14 +464,14 @@ def _allowed(headers: Mapping[str, str]) -> Reply:
     return Reply(status=204, headers=names, body=b"")
 
 
-def _passed_on(headers: Mapping[str, str]) -> list[tuple[str, str]]:
-    """What scripts say of their own accord, and what kind of answer is wanted; never whole or half ranges,
-    conditions or cookies.
+def _forwarded_headers(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Headers that scripts set and that say which kind of answer is wanted; never ranges, conditions or
+    cookies.
     """
     return [
         (name, value)
         for name, value in headers.items()
-        if name.lower() in _PASSED_ON or name.lower().startswith("x-")
+        if name.lower() in _FORWARDED or name.lower().startswith("x-")
     ]
 
 

@@ -1,4 +1,4 @@
-"""Pages that are nearly the same: a likeness of 64 bits for each text, and the folding of a ranked list.
+"""Near-duplicate pages: a simhash of 64 bits for each text, and the folding of a ranked list.
 
 The likeness is Charikar's simhash over the words of a text: each word votes for the bits of its hash, so that
 texts with nearly the same words get numbers that differ in few bits (Manku and others, Detecting
@@ -12,7 +12,7 @@ from typing import Any
 
 FARTHEST_BITS = 3
 FEWEST_WORDS = 30
-"""Shorter texts say too little to be called alike."""
+"""Shorter texts have too few words to be compared."""
 _MOST_CHARS, _MOST_VOTES = 4000, 4
 _MOST_FOLDED = 1000
 
@@ -28,23 +28,22 @@ class Leader:
 
 def likeness(text: str) -> int:
     """The simhash of a text; 0 where it is too short."""
-    import numpy  # brings half a second of start-up that only indexing needs
+    import numpy  # takes half a second to import, and only indexing needs it
 
     letters, pairs = _tables()
     data = letters[numpy.frombuffer(text[:_MOST_CHARS].encode("utf-8", "replace") + b" ", dtype=numpy.uint8)]
     if len(data) < FEWEST_WORDS:
         return 0
-    # The hash of a word is the sum of those of its pairs of letters, the spaces before and behind it
-    # included.
+    # The hash of a word is the sum of the hashes of its pairs of letters, including the spaces around it.
     starts = numpy.flatnonzero((data[1:] != 0) & (data[:-1] == 0))
     if len(starts) + (data[0] != 0) < FEWEST_WORDS:
         return 0
     sums = numpy.add.reduceat(pairs[(data[:-1].astype(numpy.uint16) << 8) | data[1:]], starts)
-    # As numpy.unique, in half the time for so few.
+    # Like numpy.unique, in half the time for so few values.
     sums.sort()
     firsts = numpy.concatenate(([0], numpy.flatnonzero(sums[1:] != sums[:-1]) + 1, [len(sums)]))
     hashes, counts = sums[firsts[:-1]], firsts[1:] - firsts[:-1]
-    # A word that stands there a hundred times does not say a hundred times as much.
+    # A word that occurs a hundred times does not count a hundred times as much.
     weights = numpy.minimum(counts, _MOST_VOTES).astype(numpy.float32)
     bits = numpy.unpackbits(hashes.view(numpy.uint8).reshape(-1, 8), axis=1).astype(numpy.float32)
     return int.from_bytes(numpy.packbits(weights @ bits > weights.sum() / 2).tobytes(), "big") or 1
@@ -52,8 +51,8 @@ def likeness(text: str) -> int:
 
 @lru_cache(maxsize=1)
 def _tables() -> tuple[Any, Any]:
-    """Bytes as letters in lower case, zero for what ends a word; and a number of 64 bits for each pair of
-    letters, the same for ever.
+    """For each byte the letter in lower case, or zero if it ends a word; and for each pair of letters a
+    number of 64 bits, which must never change.
     """
     import numpy
 
@@ -71,23 +70,23 @@ def _tables() -> tuple[Any, Any]:
     return letters, mixed
 
 
-def folded_groups(ranked: Sequence[tuple[float, Any, int]]) -> list[Leader]:
-    """(score, place, likeness) in order: each one that is nearly the same as a better one is counted there
-    and left out.
+def fold_groups(ranked: Sequence[tuple[float, Any, int]]) -> list[Leader]:
+    """The leaders of a ranked list of (score, place, likeness): each near-duplicate of a better one is
+    counted there and left out.
     """
     leaders: list[Leader] = []
     likenesses: list[int] = []
     for score, place, like in ranked:
-        found = _near(like, likenesses) if like and len(leaders) < _MOST_FOLDED else -1
-        if found >= 0:
-            leaders[found].similar += 1
+        at = _find_near(like, likenesses) if like and len(leaders) < _MOST_FOLDED else -1
+        if at >= 0:
+            leaders[at].similar += 1
         else:
             leaders.append(Leader(score, place))
             likenesses.append(like)
     return leaders
 
 
-def _near(like: int, likenesses: Sequence[int]) -> int:
+def _find_near(like: int, likenesses: Sequence[int]) -> int:
     return next(
         (at for at, other in enumerate(likenesses) if other and (like ^ other).bit_count() <= FARTHEST_BITS),
         -1,

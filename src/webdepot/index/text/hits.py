@@ -1,5 +1,5 @@
-"""What both engines of the text index do alike: how a query and a page are read, and how states and hits are
-told.
+"""What both engines of the text index share: how a query and a page are read, and how states and hits are
+built.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from webdepot import times
 from webdepot.index.text.folding import Leader
 from webdepot.index.text.states import FOREVER, Content
 from webdepot.index.text.words import Range, prepared
-from webdepot.ports import Hit, Sort, State, TextQuery
+from webdepot.ports import Hit, SearchSort, State, TextQuery
 from webdepot.url import host_of
 
 
@@ -22,12 +22,13 @@ def asked_stamps(query: TextQuery) -> tuple[int, int]:
 
 
 def wanted_texts(query: TextQuery) -> list[str]:
-    """Every word and phrase that a page should have, wherever: what a snippet marks."""
+    """Every word and phrase that a page should have in any part: what a snippet marks."""
     alternatives = (text for group in query.alternatives for text in group)
     return [*query.phrases, *query.words, *alternatives, *(text for _, text in query.parts)]
 
 
 def address_words(url: str) -> str:
+    """The address as text to be indexed: decoded, without its scheme."""
     return prepared(unquote(url.partition("://")[2] or url, errors="replace"))
 
 
@@ -50,9 +51,12 @@ def state_of(
     collection: str,
     valid: tuple[int, int],
     stamps: Sequence[str],
-    anchors: Sequence[str],
+    anchors: tuple[str, str],
+    home: str = "",
 ) -> State:
-    """A state with those of its captures that the query asks for and may show (`stamps`)."""
+    """A state with those of its captures that the query asks for and may show (`stamps`); `anchors` are texts
+    of links from other sites and from its own.
+    """
     return State(
         key=key,
         url=content.url,
@@ -63,7 +67,9 @@ def state_of(
         title=content.title,
         headings=content.headings,
         text=content.text,
-        anchors="\n".join(filter(None, anchors)) if query.anchors else "",
+        anchors=anchors[0] if query.anchors else "",
+        own_anchors=anchors[1] if query.anchors else "",
+        home=home,
         images=content.images,
         mime=content.mime,
         format=content.format,
@@ -77,7 +83,7 @@ def hit_of(query: TextQuery, state: State, leader: Leader, snippet: tuple[str, t
     return Hit(
         key=state.key,
         url=state.url,
-        timestamp=state.timestamps[0] if query.sort is Sort.OLDEST else state.timestamps[-1],
+        timestamp=state.timestamps[0] if query.sort is SearchSort.OLDEST else state.timestamps[-1],
         title=state.title,
         snippet=snippet[0],
         marks=snippet[1],
@@ -92,4 +98,5 @@ def hit_of(query: TextQuery, state: State, leader: Leader, snippet: tuple[str, t
 
 
 def digits(stamp: int) -> str:
+    """A capture time as a timestamp of 14 digits."""
     return f"{stamp:014d}"

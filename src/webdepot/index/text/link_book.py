@@ -1,12 +1,11 @@
-"""`LinkBook`: who links where with which words, and from it the words of links for each page (link
-inversion).
+"""`LinkBook`: which page links where with which text, and the link texts for each page (link inversion).
 
     links     container, target (key), source (key), timestamp, words
-    changed   target: pages whose words of links may be others than those in the text index
+    changed   target: pages whose link texts may differ from those in the text index
 
-A container's links are replaced when it is read again. For a page, each text counts once for each site it
-comes from: a link in the menu of a thousand pages is one voice. The file can be thrown away; the next rebuild
-makes it anew.
+A container's links are replaced when it is read again. For a page, each text counts once for each site that
+it comes from: a link in the menu of a thousand pages is one vote. The file can be deleted; the next rebuild
+of the index writes it again.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +16,10 @@ from webdepot.index.sqlite_file import SqliteFile
 
 SCHEMA = 1
 _TABLES = """
-CREATE TABLE links (container TEXT NOT NULL, target TEXT NOT NULL, source TEXT NOT NULL, timestamp TEXT NOT NULL, words TEXT NOT NULL);
+CREATE TABLE links (
+    container TEXT NOT NULL, target TEXT NOT NULL, source TEXT NOT NULL, timestamp TEXT NOT NULL,
+    words TEXT NOT NULL
+);
 CREATE INDEX links_of_container ON links (container);
 CREATE INDEX links_to ON links (target, source);
 CREATE INDEX links_from ON links (source);
@@ -41,7 +43,7 @@ class LinkBook:
         self._file = SqliteFile(path, what="book of links", tables=_TABLES, made_with={"schema": SCHEMA})
 
     def add(self, container: str, links: Iterable[Link]) -> None:
-        """Put a container's links in, replacing what the book had of it."""
+        """Add the links of a container, replacing those that the book has of it."""
         with self._file.transaction() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO changed SELECT DISTINCT target FROM links WHERE container = ?",
@@ -56,42 +58,46 @@ class LinkBook:
             )
 
     def reconsider(self, prefix: str) -> None:
-        """Links on the pages below a prefix may be open now, or not any more."""
+        """Mark the targets of pages below a prefix as changed: links on these pages may have been opened or
+        closed.
+        """
         with self._file.transaction() as connection:
             connection.execute(
-                "INSERT OR IGNORE INTO changed SELECT DISTINCT target FROM links WHERE source >= ? AND source < ?",
+                "INSERT OR IGNORE INTO changed "
+                "SELECT DISTINCT target FROM links WHERE source >= ? AND source < ?",
                 (prefix, prefix + "\U0010ffff"),
             )
 
     def changed(self) -> Iterator[str]:
-        """Targets whose links are others than when `settle` was last told."""
+        """Targets whose links have changed since they were given to `settle`."""
         return (target for (target,) in self._file.rows("SELECT target FROM changed ORDER BY target", {}))
 
     def settle(self, targets: Iterable[str]) -> None:
+        """Mark targets as up to date in the text index."""
         with self._file.transaction() as connection:
             connection.executemany("DELETE FROM changed WHERE target = ?", [(target,) for target in targets])
 
     def anchors(self, target: str, is_open: Callable[[str, str], bool]) -> tuple[str, str, str]:
-        """(target, words of links from other sites, from its own): the texts most sites use first. `is_open`
-        is asked about key and timestamp of each page that links.
+        """(target, texts of links from other sites, texts from its own): those that most sites use come
+        first. `is_open` decides by key and timestamp whether a linking page counts.
         """
         rows = self._file.rows(
             "SELECT source, timestamp, words FROM links WHERE target = :target LIMIT :most",
             {"target": target, "most": _MOST_READ},
         )
         own = target.partition(")")[0]
-        voices: tuple[dict[str, set[str]], dict[str, set[str]]] = ({}, {})
+        votes: tuple[dict[str, set[str]], dict[str, set[str]]] = ({}, {})
         for source, timestamp, words in rows:
             site = source.partition(")")[0]
             if is_open(source, timestamp):
-                voices[site == own].setdefault(words, set()).add(site)
-        external, internal = map(_loudest, voices)
+                votes[site == own].setdefault(words, set()).add(site)
+        external, internal = map(_most_used, votes)
         return target, external, internal
 
     def close(self) -> None:
         self._file.close()
 
 
-def _loudest(voices: dict[str, set[str]]) -> str:
-    ordered = sorted(voices, key=lambda words: (-len(voices[words]), words))[:_MOST_TEXTS]
+def _most_used(votes: dict[str, set[str]]) -> str:
+    ordered = sorted(votes, key=lambda words: (-len(votes[words]), words))[:_MOST_TEXTS]
     return "\n".join(ordered)[:_LONGEST_CHARS]

@@ -1,16 +1,16 @@
-"""From captures to states: the time model of the text index, free of any engine.
+"""From captures to states: the time model of the text index, independent of the engine.
 
-A *run* is a stretch of captures of one page, in order of time, that show the same words. It stands from its
-first capture until the first capture of the next run, so "as of a moment" is one comparison. What an index
-keeps is one document per run and collection: all capture times in it, so that a period means "captured then"
-and a histogram counts captures. A capture that says "there is no such page" is a run too, without words: it
-ends the run before it.
+A *run* is a sequence of captures of one page, in the order of time, that show the same words. It is valid
+from its first capture until the first capture of the next run, so "as of a moment" is one comparison. An
+index keeps one document per run and collection with all its capture times, so that a period means "captured
+then" and a histogram counts captures. A capture that says "there is no such page" is also a run, without
+words: it ends the run before it.
 
     captures   A A B B A          (A, B: digest of title, headings and text)
     runs       [A A][B B][A]      valid_from of each: its first capture; valid_to: valid_from of the next
 
-New captures may come in any order (an old container imported later splits a run), so `merged` takes the runs
-around the new captures apart and joins them again; runs farther away are not touched.
+New captures may come in any order (an old container imported later splits a run), so `merged` splits the runs
+around the new captures and joins them again; runs farther away are not touched.
 """
 
 import hashlib
@@ -23,16 +23,15 @@ from itertools import groupby
 from webdepot.ports import PageText
 
 FOREVER = 99_999_999_999_999
-"""`valid_to` of the run that still stands."""
+"""`valid_to` of the last run."""
 
-
-Gone = Counter[tuple[int, str]]
-"""How many captures of a second and a collection leave a page."""
+LeavingCaptures = Counter[tuple[int, str]]
+"""How many captures leave a page, by their second and collection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """The words of a state, as its latest capture has them."""
+    """The texts of a state, as its latest capture has them."""
 
     url: str
     mime: str
@@ -52,7 +51,7 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenCapture:
     """One capture of a page."""
 
     stamp: int
@@ -62,16 +61,18 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class StateRun:
+    """Consecutive captures with the same words."""
+
     valid_from: int
     valid_to: int
-    seen: Sequence[Seen]
+    seen: Sequence[SeenCapture]
 
     @property
     def content(self) -> Content:
-        """The latest, with the payloads of all."""
+        """The content of the latest capture, with the payloads of all."""
         last = self.seen[-1].content
-        payloads = frozenset().union(*(one.content.payloads for one in self.seen))
+        payloads = frozenset().union(*(capture.content.payloads for capture in self.seen))
         return last if payloads == last.payloads else replace(last, payloads=payloads)
 
 
@@ -102,21 +103,23 @@ def touched(starts: Sequence[int], stamps: Iterable[int]) -> slice:
     return slice(max(min(places), 0), min(max(places) + 2, len(starts)))
 
 
-def merged(known: Iterable[Seen], new: Iterable[Seen], *, until: int) -> list[Run]:
-    """The runs of known and new captures together; `until` is where the run behind them begins. Ties: known
-    first.
+def merged(known: Iterable[SeenCapture], new: Iterable[SeenCapture], *, until: int) -> list[StateRun]:
+    """The runs of known and new captures together; `until` is where the next run begins. In the same second,
+    known captures come first.
     """
-    ordered = sorted([*known, *new], key=lambda one: one.stamp)
-    groups = [list(group) for _, group in groupby(ordered, key=lambda one: one.content.words)]
+    ordered = sorted([*known, *new], key=lambda capture: capture.stamp)
+    groups = [list(group) for _, group in groupby(ordered, key=lambda capture: capture.content.words)]
     ends = ([group[0].stamp for group in groups] + [until])[1:]
     return [
-        Run(valid_from=group[0].stamp, valid_to=end, seen=group)
+        StateRun(valid_from=group[0].stamp, valid_to=end, seen=group)
         for group, end in zip(groups, ends, strict=True)
     ]
 
 
-def remaining(known: Iterable[Seen], gone: Gone, payloads: frozenset[str]) -> Iterator[Seen]:
-    """The captures of a page that stay."""
+def remaining(
+    known: Iterable[SeenCapture], gone: LeavingCaptures, payloads: frozenset[str]
+) -> Iterator[SeenCapture]:
+    """The captures of a page that stay when some leave and some payloads are gone."""
     left = Counter(gone)
     for seen in known:
         place = seen.stamp, seen.collection

@@ -1,13 +1,14 @@
-"""How a query is asked of Tantivy.
+"""A `TextQuery` as a query of Tantivy.
 
-A query for words alone is one flat union of terms, since Tantivy passes over blocks of documents that cannot
-be among the best only there; everything else (several words, filters, closed areas) is a conjunction. That
-words stand in a row counts for the best documents only, which are asked once more (`in_a_row`): asking it of
-all would read the positions of frequent words in every document.
+A query for one word is a flat union of terms, since only there can Tantivy skip blocks of documents that
+cannot be among the best; everything else (several words, filters, closed areas) is a conjunction. Phrases
+are looked for only among the best documents, with a second query (`in_a_row`): looking for them in all would
+read the positions of frequent words in every document.
 """
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import tantivy
 from tantivy import Occur, Query
@@ -15,32 +16,33 @@ from tantivy import Occur, Query
 from webdepot import times
 from webdepot.index.text.hits import asked_stamps, wanted_texts
 from webdepot.index.text.states import FOREVER
-from webdepot.index.text.tantivy_schema import STAMP, STEM_WEIGHT, STEMMERS, WEIGHTS, analysers
+from webdepot.index.text.tantivy_schema import FIELD_WEIGHTS, STAMP, STEMMERS, analysers
+from webdepot.index.text.weights import STEM_WEIGHT
 from webdepot.index.text.words import prepared
 from webdepot.model import EVERYTHING
-from webdepot.ports import Closed, Part, TextQuery
+from webdepot.ports import ClosedArea, PagePart, TextQuery
 
 _MOST_KEYS = 5000
 _NOT_PLAIN = re.compile(r"[^0-9a-zA-Z]")
 _PARTS = {
-    Part.TITLE: ("title",),
-    Part.HEADINGS: ("headings",),
-    Part.ADDRESS: ("words",),
-    Part.TEXT: ("text",),
-    Part.IMAGE: ("images",),
-    Part.ANCHOR: ("anchor", "anchor_own"),
+    PagePart.TITLE: ("title",),
+    PagePart.HEADINGS: ("headings",),
+    PagePart.ADDRESS: ("words",),
+    PagePart.TEXT: ("text",),
+    PagePart.IMAGE: ("images",),
+    PagePart.ANCHOR: ("anchor", "anchor_own"),
 }
-_EVERY_FIELD = tuple(WEIGHTS)
-_OWN_FIELDS = tuple(name for name in WEIGHTS if not name.startswith("anchor"))
+_EVERY_FIELD = tuple(FIELD_WEIGHTS)
+_OWN_FIELDS = tuple(name for name in FIELD_WEIGHTS if not name.startswith("anchor"))
 
-Areas = Sequence[tuple[Closed, Query]]
+Areas = Sequence[tuple[ClosedArea, Query]]
 
 
 def _fields(query: TextQuery) -> Sequence[str]:
     return _EVERY_FIELD if query.anchors else _OWN_FIELDS
 
 
-def _is_timed(closed: Closed) -> bool:
+def _is_timed(closed: ClosedArea) -> bool:
     return closed.first > "0" * 14 or closed.last < "9" * 14
 
 
@@ -55,7 +57,7 @@ class QueryMaker:
         return Query.term_query(self._schema, field, value)
 
     def state(self, query: TextQuery, areas: Areas) -> Query:
-        """States that match everything the query says and of which not all captures are closed."""
+        """States that match the whole query and of which not all captures are closed."""
         wanted = list(self._wanted(query))
         filters = [(Occur.Must, Query.const_score_query(part, 0.0)) for part in self._filters(query)]
         unwanted = [
@@ -71,21 +73,21 @@ class QueryMaker:
         return Query.boolean_query([*((Occur.Must, part) for part in wanted), *filters, *unwanted, *hidden])
 
     def in_a_row(self, query: TextQuery, pages: Sequence[int]) -> Query | None:
-        """Of the states of these pages those that have the words of the query in a row, scored by where; None
-        where there is no row.
+        """States of these pages that have the words of the query as a phrase, scored by where; None if the
+        query cannot be a phrase.
         """
         together = [token for word in query.words for token in self.tokens(word)]
         if not 2 <= len(together) <= 10 or not pages:
             return None
         rows = [
-            Query.boost_query(Query.phrase_query(self._schema, name, list(together)), 2 * WEIGHTS[name])
+            Query.boost_query(Query.phrase_query(self._schema, name, list(together)), 2 * FIELD_WEIGHTS[name])
             for name in _fields(query)
         ]
         among = Query.const_score_query(Query.term_set_query(self._schema, "page", list(pages)), 0.0)
         return self._all_of([among, self._any_of(rows)])
 
     def partly_closed(self, query: TextQuery, areas: Areas) -> Query | None:
-        """States of which some captures are closed and others may not be; None where there can be none."""
+        """States of which some captures are closed and others may be open; None if there cannot be any."""
         timed = [(closed, below) for closed, below in areas if _is_timed(closed)]
         if not timed:
             return None
@@ -98,35 +100,35 @@ class QueryMaker:
             parts.append((Occur.Should, self._all_of([below, *overlap])))
         return self._all_of([self.state(query, areas), Query.boolean_query(parts)])
 
-    def areas(self, searcher: tantivy.Searcher, closed: Sequence[Closed]) -> Areas:
-        """Closed areas with the query for what lies below them; those in which the index has nothing are left
-        out.
+    def areas(self, searcher: tantivy.Searcher, closed: Sequence[ClosedArea]) -> Areas:
+        """Closed areas, each with the query for its pages; areas without pages in the index are left out.
 
-        The addresses below a prefix are looked up in the list of terms and asked for one by one: a pattern
-        takes a millisecond to prepare, and an archive may have a thousand rules. Only an area with very many
-        addresses needs one.
+        The addresses below a prefix are looked up in the list of terms and named one by one: a regular
+        expression takes a millisecond to prepare, and an archive may have a thousand rules. Only an area with
+        very many addresses needs one.
         """
-        found: list[tuple[Closed, Query]] = []
-        everywhen: set[str] = set()
+        areas: list[tuple[ClosedArea, Query]] = []
+        always_closed: set[str] = set()
         for area in closed:
             terms = searcher.terms_with_prefix("key", area.prefix, limit=_MOST_KEYS)
             keys = [key for key, _ in terms if not (area.but and key.startswith(area.but))]
             if len(terms) >= _MOST_KEYS:
-                found.append((area, self._below(area)))
+                areas.append((area, self._below(area)))
             elif not _is_timed(area):
-                everywhen.update(keys)
+                always_closed.update(keys)
             elif keys:
-                found.append((area, Query.term_set_query(self._schema, "key", keys)))
-        if everywhen:
-            found.append((Closed(prefix=""), Query.term_set_query(self._schema, "key", sorted(everywhen))))
-        return found
+                areas.append((area, Query.term_set_query(self._schema, "key", keys)))
+        if always_closed:
+            keys_closed = Query.term_set_query(self._schema, "key", sorted(always_closed))
+            areas.append((ClosedArea(prefix=""), keys_closed))
+        return areas
 
     def range(self, field: str, lowest: int | None, highest: int | None) -> Query:
         return Query.range_query(self._schema, field, tantivy.FieldType.Unsigned, lowest, highest)
 
     def phrases(self, query: TextQuery) -> list[list[str]]:
-        """What a snippet marks: every wanted word and phrase as folded words."""
-        return [found for found in map(self.tokens, wanted_texts(query)) if found]
+        """What a snippet marks: every wanted word and phrase, as folded words."""
+        return [words for words in map(self.tokens, wanted_texts(query)) if words]
 
     def stems(self, query: TextQuery, language: str) -> frozenset[str]:
         """Stems of the single words, in one language."""
@@ -137,6 +139,7 @@ class QueryMaker:
             else frozenset()
         )
 
+    @lru_cache(maxsize=100_000)  # noqa: B019 - a QueryMaker lives as long as the program
     def stem(self, word: str, language: str) -> list[str]:
         return self._analysers[f"stem_{language}"].analyze(word)
 
@@ -160,14 +163,12 @@ class QueryMaker:
             if self.tokens(text):
                 yield (
                     self._exactly(text, _PARTS[part])
-                    if query.anchors or part is not Part.ANCHOR
+                    if query.anchors or part is not PagePart.ANCHOR
                     else Query.empty_query()
                 )
 
     def _loosely(self, text: str, names: Sequence[str]) -> list[Query]:
-        """A word in any field, or a word with the same stem; what is several words to the index stays a
-        phrase.
-        """
+        """A word in any field, or a word with the same stem; a word that the index splits stays a phrase."""
         parts = self._exact_parts(text, names, 1.0)
         if len(self.tokens(text)) == 1 and " " not in text.strip():
             stems = [
@@ -183,12 +184,12 @@ class QueryMaker:
         return self._any_of(self._exact_parts(text, names, factor))
 
     def _exact_parts(self, text: str, names: Sequence[str], factor: float) -> list[Query]:
-        found = self.tokens(text)
-        if len(found) == 1:
-            terms = [(Query.term_query(self._schema, name, found[0]), name) for name in names]
+        words = self.tokens(text)
+        if len(words) == 1:
+            terms = [(Query.term_query(self._schema, name, words[0]), name) for name in names]
         else:
-            terms = [(Query.phrase_query(self._schema, name, list(found)), name) for name in names]
-        return [Query.boost_query(term, WEIGHTS[name] * factor) for term, name in terms]
+            terms = [(Query.phrase_query(self._schema, name, list(words)), name) for name in names]
+        return [Query.boost_query(term, FIELD_WEIGHTS[name] * factor) for term, name in terms]
 
     def _any_of(self, parts: Sequence[Query]) -> Query:
         return parts[0] if len(parts) == 1 else Query.boolean_query([(Occur.Should, part) for part in parts])
@@ -210,10 +211,10 @@ class QueryMaker:
         if (low, high) != (0, FOREVER):
             yield self.range("stamps", low * STAMP, high * STAMP + STAMP - 1)
         if query.as_of is not None:
-            # A capture before that moment (above), and none of another state between the two.
+            # A capture before that moment (above), and no capture of another state between the two.
             yield self.range("valid_to", int(times.to_timestamp(query.as_of)) + 1, None)
 
-    def _wholly(self, closed: Closed, below: Query) -> Query:
+    def _wholly(self, closed: ClosedArea, below: Query) -> Query:
         """States all of whose captures are closed."""
         if not _is_timed(closed):
             return below
@@ -225,13 +226,13 @@ class QueryMaker:
             ]
         )
 
-    def _below(self, closed: Closed) -> Query:
+    def _below(self, closed: ClosedArea) -> Query:
         but = [(Occur.MustNot, self._starts(prefix)) for prefix in closed.but]
         return Query.boolean_query([(Occur.Must, self._starts(closed.prefix)), *but])
 
     def _starts(self, prefix: str) -> Query:
         # Tantivy has no range over text.
-        pattern = _NOT_PLAIN.sub(lambda found: "\\" + found[0], prefix) + ".*"
+        pattern = _NOT_PLAIN.sub(lambda match: "\\" + match[0], prefix) + ".*"
         return Query.regex_query(self._schema, "key", pattern)
 
     def _all_of(self, parts: Sequence[Query]) -> Query:

@@ -1,8 +1,8 @@
-"""Captures on their way out of the Tantivy index: what is withdrawn leaves its states, and these are joined
-anew.
+"""Removing captures from the Tantivy index: withdrawn captures leave their states, and the rest is joined
+again.
 
-A page that loses captures is written again as a whole: where a run disappears the one before it stands
-longer, or two with the same words become one.
+A page that loses captures is rewritten as a whole: when a run disappears, the one before it lasts longer, or
+two with the same words become one.
 """
 
 import json
@@ -14,14 +14,14 @@ import tantivy
 from tantivy import Occur, Query
 
 from webdepot.index.text import states, tantivy_schema
-from webdepot.index.text.states import FOREVER, Gone, remaining
-from webdepot.index.text.tantivy_add import every, seen_in
+from webdepot.index.text.states import FOREVER, LeavingCaptures, remaining
+from webdepot.index.text.tantivy_add import addresses_of, seen_in
 from webdepot.index.text.tantivy_query import QueryMaker
 from webdepot.model import Capture
 
 
 class Removing:
-    """Captures of one container, and payloads that are nowhere any more."""
+    """Removes the captures of one container, and payloads that no container has any more."""
 
     def __init__(
         self, of: tantivy.Schema, make: QueryMaker, searcher: tantivy.Searcher, writer: tantivy.IndexWriter
@@ -32,22 +32,22 @@ class Removing:
         self._writer = writer
 
     def captures(self, captures: Iterable[tuple[str, Capture]], payloads: frozenset[str]) -> int:
-        leaving: dict[str, Gone] = {}
+        leaving: dict[str, LeavingCaptures] = {}
         waiting: set[str] = set()
         for collection, capture in captures:
             leaving.setdefault(capture.key, Counter())[int(capture.timestamp), collection] += 1
             waiting.add(capture.digest)
         for payload in payloads:
-            for address in every(self._searcher, self._make.term("payload", payload)):
+            for address in addresses_of(self._searcher, self._make.term("payload", payload)):
                 leaving.setdefault(self._searcher.doc(address)["key"][0], Counter())
         removed = sum(self._page(key, gone, payloads) for key, gone in leaving.items())
         return removed + sum(self._waiting(payload, leaving) for payload in waiting - {""})
 
-    def _page(self, key: str, gone: Gone, payloads: frozenset[str]) -> int:
+    def _page(self, key: str, gone: LeavingCaptures, payloads: frozenset[str]) -> int:
         number = tantivy_schema.page_number(key)
         kept = [
             self._searcher.doc(address).to_dict()
-            for address in every(self._searcher, self._make.term("page", number))
+            for address in addresses_of(self._searcher, self._make.term("page", number))
         ]
         known = [seen for document in kept for seen in seen_in(document)]
         staying = list(remaining(known, gone, payloads))
@@ -56,27 +56,28 @@ class Removing:
         for start in {document["valid_from"][0] for document in kept}:
             self._writer.delete_documents_by_term("run", tantivy_schema.run_name(number, start))
         anchors = next(
-            (found for document in kept if any(found := tantivy_schema.anchors_of(document))), ("", "")
+            (anchors for document in kept if any(anchors := tantivy_schema.anchors_of(document))), ("", "")
         )
         for run in states.merged(staying, (), until=FOREVER):
             for document in tantivy_schema.documents_of(key, run, anchors):
                 self._writer.add_document(tantivy.Document.from_dict(document, self._schema))
         return len(known) - len(staying)
 
-    def _waiting(self, payload: str, leaving: dict[str, Gone]) -> int:
-        """Revisits of this payload that wait for their original: those that leave are taken off the list."""
+    def _waiting(self, payload: str, leaving: dict[str, LeavingCaptures]) -> int:
+        """Remove the leaving revisits from those that wait for this payload; how many."""
         parts = [self._make.term("kind", "waiting"), self._make.term("name", payload)]
-        asked = Query.boolean_query([(Occur.Must, part) for part in parts])
-        found = [bytes(self._searcher.doc(address)["url"][0]) for address in every(self._searcher, asked)]
-        if not found:
+        query = Query.boolean_query([(Occur.Must, part) for part in parts])
+        addresses = addresses_of(self._searcher, query)
+        waiting = [bytes(self._searcher.doc(address)["url"][0]) for address in addresses]
+        if not waiting:
             return 0
-        self._writer.delete_documents_by_query(asked)
-        kept = [told for told in found if not _leaves(json.loads(told), leaving)]
-        for told in kept:
-            fields = {"kind": "waiting", "name": payload, "url": told}
+        self._writer.delete_documents_by_query(query)
+        kept = [page for page in waiting if not _leaves(json.loads(page), leaving)]
+        for page in kept:
+            fields = {"kind": "waiting", "name": payload, "url": page}
             self._writer.add_document(tantivy.Document.from_dict(fields, self._schema))
-        return len(found) - len(kept)
+        return len(waiting) - len(kept)
 
 
-def _leaves(page: dict[str, Any], leaving: dict[str, Gone]) -> bool:
+def _leaves(page: dict[str, Any], leaving: dict[str, LeavingCaptures]) -> bool:
     return page["key"] in leaving and leaving[page["key"]][int(page["timestamp"]), page["collection"]] > 0

@@ -1,38 +1,39 @@
-"""What a document of the Tantivy index is. https://docs.rs/tantivy
+"""Fields and documents of the Tantivy index. https://docs.rs/tantivy
 
 One index holds four kinds of documents: states (one per run of a page and collection, see `states.py`), runs
 of captures that say the page is gone, containers that are in the index, and revisits whose original has not
-been seen yet. All of a container's documents and its own are made visible by one commit.
+been seen yet. One commit makes all documents of a container visible, together with its own.
 
     field        form                          use
     kind         raw                           `state`, `gone`, `container`, `waiting`
     name         raw, stored                   container: its name; waiting: the digest it waits for
     run          raw                           page number and first capture: handle for replacing
-    page         u64 fast                      hash of the key: one hit per page, and ranges for scanning in pieces
+    page         u64 fast                      hash of the key: one hit per page, ranges for scanning
     key, url     raw, stored
-    title        exact, stored                 weight 5
-    anchor       exact, stored                 words of links from other sites, weight 5
-    anchor_own   exact, stored                 words of links from the site itself, weight 2
-    headings     exact, stored                 weight 2
-    words        exact analyser                words of the address, weight 2
-    home         exact                         title, headings and address of a site's first page once more, weight 1
-    images       exact, stored                 file names and descriptions of pictures, weight 0.5
-    text         exact, positions, stored      weight 1; phrases, snippets
-    stem_xx      stemmed, frequencies          weight 0.5, of the detected language only
+    title        exact, stored
+    anchor       exact, stored                 texts of links from other sites
+    anchor_own   exact, stored                 texts of links from the site itself
+    headings     exact, stored
+    words        exact                         words of the address
+    home         exact                         title, headings and address of a site's home page once more
+    images       exact, stored                 file names and descriptions of images
+    text         exact, positions, stored      phrases, snippets
+    stem_xx      stemmed, frequencies          of the detected language only
     site         raw, many                     host and every domain above it
     host, domain, lang, mime, puid, collection   raw fast    filters and facets
     payload      raw, many, stored             digests, for revisits
-    stamps       u64 fast, many, stored        14-digit capture times, times 100, plus a number among those of one second
-    months       u64 fast, many                YYYYMM of each capture, plus a million for each earlier one of that month
+    stamps       u64 fast, many, stored        14-digit capture time × 100 + its number within that second
+    months       u64 fast, many                YYYYMM of each capture + 10⁶ × its number within that month
     valid_from, valid_to, last_seen   u64 fast as of a date, order by time
-    likeness     u64 fast                      nearly equal texts
+    likeness     u64 fast                      simhash, for near-duplicate texts
     size, digest stored
 
-A histogram of Tantivy counts a document once for each bucket; the numbers added to `stamps` and `months` make
-every capture a value of its own, so that captures are counted and not documents.
+Weights are in `weights.py`. A histogram of Tantivy counts a document once for each bucket; the numbers added
+to `stamps` and `months` make the value of every capture unique, so that captures are counted and not
+documents.
 
-Exact words lead, stems only add recall with a low weight: Tantivy's Dutch stemmer makes one of `gemeente` and
-`menen`. Phrases and excluded words are never stemmed.
+Exact words come first, stems only add recall with a low weight: Tantivy's Dutch stemmer gives `gemeente` and
+`menen` the same stem. Phrases and excluded words are never stemmed.
 """
 
 import hashlib
@@ -45,7 +46,8 @@ import tantivy
 from tantivy import Filter, Tokenizer
 
 from webdepot.index.text.hits import address_words, sites_of
-from webdepot.index.text.states import Content, Run
+from webdepot.index.text.states import Content, StateRun
+from webdepot.index.text.weights import WEIGHTS, RankedPart
 from webdepot.index.text.words import prepared, shown
 from webdepot.url import domain_of, host_of
 
@@ -59,17 +61,9 @@ STEMMERS = {
     "da": "danish",
     "sv": "swedish",
 }
-WEIGHTS = {
-    "title": 5.0,
-    "anchor": 5.0,
-    "anchor_own": 2.0,
-    "headings": 2.0,
-    "words": 2.0,
-    "home": 1.0,
-    "images": 0.5,
-    "text": 1.0,
-}
-STEM_WEIGHT = 0.5
+_FIELDS = {RankedPart.ADDRESS: "words", RankedPart.IMAGE: "images"}
+"""Fields whose name is not that of their part."""
+FIELD_WEIGHTS = {_FIELDS.get(part, part.value): weight for part, weight in WEIGHTS.items()}
 STAMP = 100
 MONTH = 10**6
 _LONGEST_TOKEN = 100
@@ -102,7 +96,7 @@ def make() -> tantivy.Schema:
 
 
 def analysers() -> dict[str, tantivy.TextAnalyzer]:
-    """By the names the schema uses, and those that find the stems of a word: `exact`, `stemmed`, `stem_nl`, …"""
+    """Analysers by name: `exact` and `stemmed` of the schema, and `stem_nl`, …, which find stems."""
 
     def plain() -> tantivy.TextAnalyzerBuilder:
         return (
@@ -111,17 +105,17 @@ def analysers() -> dict[str, tantivy.TextAnalyzer]:
             .filter(Filter.lowercase())
         )
 
-    made = {
+    stemmers = {
         f"stem_{language}": plain().filter(Filter.stemmer(name)).build()
         for language, name in STEMMERS.items()
     }
-    done = tantivy.TextAnalyzerBuilder(Tokenizer.whitespace()).build()
-    return {"exact": plain().filter(Filter.ascii_fold()).build(), "stemmed": done, **made}
+    stemmed = tantivy.TextAnalyzerBuilder(Tokenizer.whitespace()).build()
+    return {"exact": plain().filter(Filter.ascii_fold()).build(), "stemmed": stemmed, **stemmers}
 
 
 class Stems(dict[str, str]):
-    """The stems of what stands between two spaces, each worked out once: stemming a text anew takes twice as
-    long as indexing it.
+    """Stems of words as they appear between two spaces, each computed once: stemming a whole text takes twice
+    as long as indexing it.
     """
 
     def __init__(self, analyser: tantivy.TextAnalyzer) -> None:
@@ -135,10 +129,10 @@ class Stems(dict[str, str]):
         return " ".join(map(self.__getitem__, text.lower().split()))
 
     def __missing__(self, word: str) -> str:
-        found = " ".join(self._analyser.analyze(word))
+        stems = " ".join(self._analyser.analyze(word))
         if len(word) <= _LONGEST_TOKEN:
-            self[word] = found
-        return found
+            self[word] = stems
+        return stems
 
 
 @lru_cache(maxsize=len(STEMMERS))
@@ -157,9 +151,9 @@ def run_name(page: int, valid_from: int) -> str:
     return f"{page:016x}-{valid_from}"
 
 
-def documents_of(key: str, run: Run, anchors: tuple[str, str] = ("", "")) -> Iterator[dict[str, Any]]:
-    """One document for each collection in which the run was seen. `anchors`: words of links from other sites,
-    and from its own.
+def documents_of(key: str, run: StateRun, anchors: tuple[str, str] = ("", "")) -> Iterator[dict[str, Any]]:
+    """One document for each collection in which the run was seen. `anchors`: texts of links from other sites
+    and from the page's own.
     """
     content, page = run.content, page_number(key)
     common: dict[str, Any] = {
@@ -177,8 +171,8 @@ def documents_of(key: str, run: Run, anchors: tuple[str, str] = ("", "")) -> Ite
     }
     if not content.gone:
         common |= _words_of(key, content, anchors)
-    for collection in sorted({one.collection for one in run.seen}):
-        stamps = [one.stamp for one in run.seen if one.collection == collection]
+    for collection in sorted({capture.collection for capture in run.seen}):
+        stamps = [capture.stamp for capture in run.seen if capture.collection == collection]
         yield {
             **common,
             "collection": collection,
@@ -203,7 +197,7 @@ def _words_of(key: str, content: Content, anchors: tuple[str, str]) -> dict[str,
         "likeness": content.likeness,
         "payload": sorted(content.payloads),
     }
-    if key.partition(")")[2] == "/":
+    if is_home_page(key):
         fields["home"] = f"{title}\n{headings}\n{address}"
     if content.images:
         fields["images"] = prepared(content.images)
@@ -215,6 +209,10 @@ def _words_of(key: str, content: Content, anchors: tuple[str, str]) -> dict[str,
             f"{content.title}\n{content.headings}\n{content.text}"
         )
     return fields
+
+
+def is_home_page(key: str) -> bool:
+    return key.partition(")")[2] == "/"
 
 
 def content_of(document: dict[str, list[Any]]) -> Content:
@@ -253,23 +251,23 @@ def _numbered(stamps: Sequence[int]) -> list[int]:
     if len(stamps) == 1:
         return [stamps[0] * STAMP]
     seen: Counter[int] = Counter()
-    made = []
+    numbered = []
     for stamp in stamps:
-        made.append(stamp * STAMP + min(seen[stamp], STAMP - 1))
+        numbered.append(stamp * STAMP + min(seen[stamp], STAMP - 1))
         seen[stamp] += 1
-    return made
+    return numbered
 
 
 def _months(stamps: Sequence[int]) -> list[int]:
     if len(stamps) == 1:
         return [stamps[0] // 10**8]
     seen: Counter[int] = Counter()
-    made = []
+    months = []
     for stamp in stamps:
         month = stamp // 10**8
-        made.append(seen[month] * MONTH + month)
+        months.append(seen[month] * MONTH + month)
         seen[month] += 1
-    return made
+    return months
 
 
 @lru_cache(maxsize=10_000)

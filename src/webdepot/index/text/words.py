@@ -1,9 +1,8 @@
-"""Words as the text index compares them, and snippets that show where they stand.
+"""Words as the text index compares them, and snippets that show where they occur.
 
-A word is a run of letters and digits, compared without case and accents (`Café` = `cafe`, `Straße` =
-`strasse`). Scripts without spaces between words (Chinese, Japanese, Thai …) have one word per character: a
-mark that nobody sees is put behind each before indexing, and several characters in a row are searched as a
-phrase.
+A word is a sequence of letters and digits, compared without case and accents (`Café` = `cafe`, `Straße` =
+`strasse`). In scripts without spaces between words (Chinese, Japanese, Thai …) each character is a word: an
+invisible mark is put after each before indexing, and several characters in a row are searched as a phrase.
 """
 
 import heapq
@@ -14,15 +13,16 @@ from functools import cached_property, lru_cache
 from itertools import islice
 
 MARK = "\u200b"
-"""Zero-width space: ends a word for every engine, invisible to readers."""
+"""Zero-width space: ends a word in both engines, and is invisible to readers."""
 SNIPPET_CHARS = 240
 _SEARCHED_CHARS = 200_000
 _TOKEN = re.compile(r"[^\W_]+")
 # Han, Kana, Thai, Lao, Khmer, Myanmar; Hangul has spaces.
 _UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-# Two letters that one letter may stand for, or a single one.
+# Two letters that may be written as one, or a single letter.
 _FOLDED = re.compile(r"ss|ae|oe|th|ij|.", re.DOTALL)
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _MOST_OCCURRENCES = 60
@@ -42,26 +42,27 @@ _LETTERS = str.maketrans(
     }
 )
 
-# Letters that fold to two, accents by themselves, and everything beyond Latin that is not plainly one letter.
+# Letters that fold to two, combining accents, and everything beyond Latin that may not be one letter.
 _NOT_IN_PLACE = re.compile(
-    "[ßæœþĳŉǰ\u0300-\u036f\u1e96-\u1e9f\ufb00-\ufb06\u2c60-\u2c7f\ua720-\ua7ff\u0370-\u1dff\u1f00-\u1fff]|[\u2e80-\U0010ffff]"
+    "[ßæœþĳŉǰ\u0300-\u036f\u1e96-\u1e9f\ufb00-\ufb06\u2c60-\u2c7f\ua720-\ua7ff\u0370-\u1dff\u1f00-\u1fff]"
+    "|[\u2e80-\U0010ffff]"
 )
 
 Range = tuple[int, int]
 
 
 def prepared(text: str) -> str:
-    """Text for indexing: with the mark behind each character of an unspaced script."""
+    """Text for indexing: with the mark after each character of a script without spaces."""
     try:
-        # Nearly all text of our languages, and told so a hundred times faster than by a pattern.
+        # Nearly all text of European languages; a hundred times faster than a regular expression.
         text.encode("latin-1")
     except UnicodeEncodeError:
-        return _UNSPACED.sub(lambda found: found[0] + MARK, text)
+        return _UNSPACED.sub(lambda match: match[0] + MARK, text)
     return text
 
 
 def shown(text: str) -> str:
-    """Prepared text as it was."""
+    """Prepared text without the marks."""
     return text.replace(MARK, "") if MARK in text else text
 
 
@@ -76,20 +77,20 @@ def folded(word: str) -> str:
 
 def tokens(text: str) -> list[str]:
     """The words of a text, folded, in order."""
-    return [folded(found) for found in _TOKEN.findall(prepared(text))]
+    return [folded(word) for word in _TOKEN.findall(prepared(text))]
 
 
 def snippet(
     text: str, phrases: Sequence[Sequence[str]], is_match: Callable[[str], bool] | None = None
 ) -> tuple[str, tuple[Range, ...]]:
-    """The stretch of a prepared text with most of the wanted in it, and where they stand in that stretch.
+    """The part of a prepared text with most of the wanted phrases, and their ranges in that part.
 
-    `phrases` are sequences of folded words (a single word is one of length one). Where none of them occurs,
-    words that `is_match` accepts (the same stem) and that begin like one of them are taken instead.
+    `phrases` are sequences of folded words (a single word is a sequence of one). If none of them occurs,
+    words are taken instead that `is_match` accepts (the same stem) and that begin like one of them.
     """
-    searched = _Searched(text[:_SEARCHED_CHARS])
-    found = list(islice(_occurrences(searched, phrases), _MOST_OCCURRENCES))
-    if not found and is_match is not None:
+    searched = _SearchedText(text[:_SEARCHED_CHARS])
+    occurrences = list(islice(_occurrences(searched, phrases), _MOST_OCCURRENCES))
+    if not occurrences and is_match is not None:
         starts = tuple(sorted({phrase[0][:2] for phrase in phrases if len(phrase) == 1}))
         accepted = lru_cache(maxsize=None)(is_match)
         places = _beginning(starts).finditer(searched.folded or searched.lowered) if starts else iter(())
@@ -98,15 +99,17 @@ def snippet(
             for word in places
             if accepted(searched.text[word.start() : word.end()])
         )
-        found = list(islice(words, _MOST_OCCURRENCES))
-    start, end = _best_window(text, found)
+        occurrences = list(islice(words, _MOST_OCCURRENCES))
+    start, end = _best_window(text, occurrences)
     cut = text[start:end]
-    marks = [(first - start, last - start) for first, last, _ in found if start <= first and last <= end]
+    marks = [
+        (first - start, last - start) for first, last, _ in occurrences if start <= first and last <= end
+    ]
     return _cleaned(cut, marks, leading=start > 0, trailing=end < len(text))
 
 
-class _Searched:
-    """A text, and what it is compared as: each form is made once, and only where a plainer one has not been
+class _SearchedText:
+    """A text, and the forms in which it is compared: each is computed once, and only if a simpler one was not
     enough.
     """
 
@@ -116,29 +119,29 @@ class _Searched:
 
     @cached_property
     def folded(self) -> str | None:
-        """Without case and accents, character for character; None where a letter folds to two or an accent
-        stands by itself.
+        """Without case and accents, character by character; None if a letter folds to two or there is a
+        combining accent.
         """
         if self.lowered.isascii():
             return self.lowered
         if len(self.lowered) != len(self.text):
             return None
-        letters, made = set(_BEYOND_ASCII.findall(self.lowered)), self.lowered
+        letters, text = set(_BEYOND_ASCII.findall(self.lowered)), self.lowered
         if any(map(_NOT_IN_PLACE.match, letters)):
             return None
-        # Few letters have accents: replacing one takes a hundredth of translating the text.
+        # Few letters have accents: replacing one takes a hundredth of the time of translating the text.
         for letter in letters & _letters_in_place().keys():
-            made = made.replace(letter, _letters_in_place()[letter])
-        return made
+            text = text.replace(letter, _letters_in_place()[letter])
+        return text
 
 
-def _occurrences(searched: _Searched, phrases: Sequence[Sequence[str]]) -> Iterator[tuple[int, int, int]]:
+def _occurrences(searched: _SearchedText, phrases: Sequence[Sequence[str]]) -> Iterator[tuple[int, int, int]]:
     """(start, end, which phrase) of every occurrence, in order."""
     if not phrases:
         return
     # The longest first: a phrase before its first word.
     order = tuple(tuple(phrase) for phrase in sorted(phrases, key=len, reverse=True))
-    # Mostly the words stand there without accents, and taking accents off a whole text takes longer than
+    # Usually the words occur without accents, and removing accents from a whole text takes longer than
     # finding them.
     plain = _plainly(searched.lowered, order) if len(searched.lowered) == len(searched.text) else iter(())
     first = next(plain, None)
@@ -151,8 +154,8 @@ def _occurrences(searched: _Searched, phrases: Sequence[Sequence[str]]) -> Itera
     if searched.folded is not None:
         yield from _plainly(searched.folded, order)
     else:
-        for found in _pattern(order).finditer(searched.text):
-            yield found.start(), found.end(), found.lastindex or 0
+        for match in _pattern(order).finditer(searched.text):
+            yield match.start(), match.end(), match.lastindex or 0
 
 
 def _plainly(text: str, phrases: tuple[tuple[str, ...], ...]) -> Iterator[tuple[int, int, int]]:
@@ -161,24 +164,24 @@ def _plainly(text: str, phrases: tuple[tuple[str, ...], ...]) -> Iterator[tuple[
     return (
         several[0]
         if len(several) == 1
-        else iter(heapq.merge(*several, key=lambda found: (found[0], -found[1])))
+        else iter(heapq.merge(*several, key=lambda place: (place[0], -place[1])))
     )
 
 
 def _places(text: str, phrase: tuple[str, ...], number: int) -> Iterator[tuple[int, int, int]]:
-    """Where words stand in a row by themselves in folded text: ten times as fast as a pattern."""
-    first, rest = phrase[0], _behind(phrase[1:])
+    """Where folded text has these whole words one after another: ten times as fast as a pattern."""
+    first, rest = phrase[0], _rest_of_phrase(phrase[1:])
     at = text.find(first)
     while at >= 0:
-        behind = rest.match(text, at + len(first)) if not (at and text[at - 1].isalnum()) else None
-        if behind is not None:
-            yield at, behind.end(), number
+        match = rest.match(text, at + len(first)) if not (at and text[at - 1].isalnum()) else None
+        if match is not None:
+            yield at, match.end(), number
         at = text.find(first, at + len(first))
 
 
 @lru_cache(maxsize=256)
-def _behind(words: tuple[str, ...]) -> re.Pattern[str]:
-    """What stands behind the first word: the others, and the end of the last."""
+def _rest_of_phrase(words: tuple[str, ...]) -> re.Pattern[str]:
+    """A pattern for what follows the first word: the others, and the end of the last."""
     return re.compile("".join(r"[\W_]+" + re.escape(word) for word in words) + r"(?![^\W_])")
 
 
@@ -190,13 +193,13 @@ def _letters_in_place() -> dict[str, str]:
 
 @lru_cache(maxsize=256)
 def _beginning(starts: tuple[str, ...]) -> re.Pattern[str]:
-    """Words that begin like one of these."""
+    """A pattern for words that begin with one of these."""
     return re.compile(r"\b(?:" + "|".join(map(re.escape, starts)) + r")[^\W_]*")
 
 
 @lru_cache(maxsize=256)
 def _pattern(phrases: tuple[tuple[str, ...], ...]) -> re.Pattern[str]:
-    """Finds folded words in text that is not folded, at the speed of patterns."""
+    """A pattern that finds folded words in text that is not folded."""
     parts = [
         r"[\W_]+".join("".join(map(_spellings, re.findall(_FOLDED, word))) for word in phrase)
         for phrase in phrases
@@ -208,7 +211,7 @@ def _pattern(phrases: tuple[tuple[str, ...], ...]) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1024)
 def _spellings(letters: str) -> str:
-    """A pattern for everything that is folded to these letters."""
+    """A pattern for everything that folds to these letters."""
     several = "".join(re.escape(char) for char in _variants().get(letters, "") if char not in letters)
     single = f"[{re.escape(letters)}{several}][\u0300-\u036f]*" if len(letters) == 1 else re.escape(letters)
     return f"(?:{single}|[{several}])" if len(letters) > 1 and several else single
@@ -216,26 +219,26 @@ def _spellings(letters: str) -> str:
 
 @lru_cache(maxsize=1)
 def _variants() -> dict[str, str]:
-    """Letters with accents by what they are folded to."""
-    found: dict[str, str] = {}
+    """Letters with accents, by what they fold to."""
+    variants: dict[str, str] = {}
     for code in [*range(0xC0, 0x250), *range(0x1E00, 0x1F00)]:
         char = chr(code)
         if char.isalpha() and folded(char) != char:
-            found[folded(char)] = found.get(folded(char), "") + char
-    return found
+            variants[folded(char)] = variants.get(folded(char), "") + char
+    return variants
 
 
-def _best_window(text: str, found: Sequence[tuple[int, int, int]]) -> Range:
-    if not found:
+def _best_window(text: str, occurrences: Sequence[tuple[int, int, int]]) -> Range:
+    if not occurrences:
         return 0, _word_end(text, min(SNIPPET_CHARS, len(text)))
-    best, best_score, left = found[0][0], 0, 0
-    for right, (_, end, _) in enumerate(found):
-        while end - found[left][0] > SNIPPET_CHARS * 3 // 4 and left < right:
+    best, best_score, left = occurrences[0][0], 0, 0
+    for right, (_, end, _) in enumerate(occurrences):
+        while end - occurrences[left][0] > SNIPPET_CHARS * 3 // 4 and left < right:
             left += 1
-        inside = found[left : right + 1]
+        inside = occurrences[left : right + 1]
         score = 10 * len({number for _, _, number in inside}) + len(inside)
         if score > best_score:
-            best, best_score = found[left][0], score
+            best, best_score = occurrences[left][0], score
     start = max(best - SNIPPET_CHARS // 6, 0)
     if start > 0:
         space = text.find(" ", start, best)
@@ -244,7 +247,7 @@ def _best_window(text: str, found: Sequence[tuple[int, int, int]]) -> Range:
 
 
 def _word_end(text: str, end: int) -> int:
-    """Back to the last space, so that no word is cut, unless there is none near."""
+    """The end of the last whole word, if a space is near."""
     if end >= len(text):
         return len(text)
     space = text.rfind(" ", max(end - 40, 0), end)
@@ -254,7 +257,9 @@ def _word_end(text: str, end: int) -> int:
 def _cleaned(
     cut: str, marks: Sequence[Range], *, leading: bool, trailing: bool
 ) -> tuple[str, tuple[Range, ...]]:
-    """Line breaks as spaces, invisible marks away, dots where something was left out; the ranges moved along."""
+    """The text with line breaks as spaces, without marks, with dots where something was left out; and the
+    moved ranges.
+    """
     prefix = "… " if leading else ""
     moved: list[Range] = []
     kept, at = [prefix], 0

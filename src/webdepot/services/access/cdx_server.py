@@ -1,23 +1,23 @@
-"""The captures index for machines: what a CDX server answers, what goes out as files and what comes in from
-others' files.
+"""The captures index for programs: answers of the CDX server, export to files, and import of other archives'
+files.
 
-Rules of access come in through the same spans as everywhere (`replay.gate_of`, `replay.segments`).
+Access rules come from the gate (`gate.py`), as everywhere.
 """
 
 import gzip
-import os
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
 
-from webdepot import cdxj
+from webdepot import cdxj, durable
 from webdepot.access import cdx, lookup
-from webdepot.access.cdx import CdxQuery, Sort
+from webdepot.access.cdx import CdxQuery, CdxSort, Dialect
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.container import shelf
@@ -26,21 +26,22 @@ from webdepot.index import cdx as columns
 from webdepot.index import zipnum
 from webdepot.model import EVERYTHING, Capture
 from webdepot.ports import Position, place_of
-from webdepot.services.access import replay
+from webdepot.services.access import gate
+from webdepot.services.access import lookup as lookup_service
 from webdepot.url import Match, key_range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
-    """An answer as a stream. `resume` is known when the stream has been read."""
+    """An answer as a stream. `resume` is filled when the stream has been read."""
 
     captures: Iterator[Capture]
     resume: list[Position]
-    """Holds the position of the last capture where more may follow it."""
+    """The position of the last capture, if more may follow it."""
 
 
-class Form(StrEnum):
-    """How an index is written to a file."""
+class CdxFileForm(StrEnum):
+    """Format of an index file."""
 
     CDXJ = "cdxj"
     CDX11 = "cdx11"
@@ -49,71 +50,81 @@ class Form(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class ImportedIndex:
+    """The result of an import."""
+
     captures: int
     containers: int
     unknown: tuple[str, ...]
-    """Containers that this archive does not have: what is listed of them cannot be opened before they are
-    imported.
-    """
+    """Containers that this archive does not have: their captures cannot be opened until they are imported."""
 
 
 def find(archive: Archive, query: CdxQuery, *, reader: Reader, collection: str = EVERYTHING) -> Lines:
-    """The captures that a question is about, in its order."""
-    found = _found(archive, query, reader, collection)
+    """The captures that a query asks for, in its order."""
+    captures = _current(archive, query, reader, collection)
     if query.filters or query.collapse:
-        found = cdx.selected(found, query)
+        captures = cdx.selected(captures, query)
     resume: list[Position] = []
     if query.page is not None:
         start = query.page * query.page_lines
-        return Lines(captures=islice(found, start, start + min(query.page_lines, query.limit)), resume=resume)
+        return Lines(
+            captures=islice(captures, start, start + min(query.page_lines, query.limit)), resume=resume
+        )
     if query.last:
-        return Lines(captures=reversed(list(islice(found, query.limit))), resume=resume)
+        return Lines(captures=reversed(list(islice(captures, query.limit))), resume=resume)
     if not query.shows_resume_key:
-        return Lines(captures=islice(found, query.limit), resume=resume)
-    return Lines(captures=_noting(found, query.limit, resume), resume=resume)
+        return Lines(captures=islice(captures, query.limit), resume=resume)
+    return Lines(captures=_noting_the_last(captures, query.limit, resume), resume=resume)
+
+
+def find_lines(
+    archive: Archive, parameters: Sequence[tuple[str, str]], *, reader: Reader, collection: str = EVERYTHING
+) -> Iterator[str]:
+    """CDXJ lines for the parameters of pywb's CDX server: (name, value) pairs."""
+    query = cdx.parse(parameters, Dialect.PYWB)
+    return map(cdxj.line, find(archive, query, reader=reader, collection=collection).captures)
 
 
 def count_pages(archive: Archive, query: CdxQuery, *, reader: Reader, collection: str = EVERYTHING) -> int:
-    """How many pages there are before filters and collapsing, as other servers count them."""
+    """The number of pages before filters and collapsing, as other servers count them."""
     start, stop = key_range(query.url, query.match)
     lines = sum(
         archive.captures.count_keys(first, after, collection=collection, spans=cdx.within(spans, query.span))
-        for first, after, spans in replay.segments(archive, start, stop, reader)
+        for first, after, spans in gate.segments(archive, start, stop, reader)
     )
     return -(-lines // query.page_lines)
 
 
-def _found(archive: Archive, query: CdxQuery, reader: Reader, collection: str) -> Iterator[Capture]:
-    """What a patch replaced is left out: a harvest and its patches are one version."""
+def _current(archive: Archive, query: CdxQuery, reader: Reader, collection: str) -> Iterator[Capture]:
+    """The captures without those that a patch replaced: a harvest and its patches are one version."""
     return (capture for capture in _lines(archive, query, reader, collection) if not capture.replaced)
 
 
 def _lines(archive: Archive, query: CdxQuery, reader: Reader, collection: str) -> Iterator[Capture]:
     start, stop = key_range(query.url, query.match)
     if query.match is not Match.EXACT:
-        for first, after, spans in replay.segments(archive, start, stop, reader):
+        for first, after, spans in gate.segments(archive, start, stop, reader):
             yield from archive.captures.scan(
                 first, after, collection=collection, spans=cdx.within(spans, query.span), after=query.after
             )
         return
-    spans = cdx.within(replay.gate_of(archive, start, reader).spans, query.span)
+    spans = cdx.within(gate.of_key(archive, start, reader).spans, query.span)
     if query.allows_fuzzy and archive.captures.last(start, collection=collection, spans=spans) is None:
-        start = replay.find_fuzzy_key(archive, start, collection=collection, reader=reader) or start
-        spans = cdx.within(replay.gate_of(archive, start, reader).spans, query.span)
-    if query.sort is Sort.CLOSEST:
+        start = lookup_service.find_fuzzy_key(archive, start, collection=collection, reader=reader) or start
+        spans = cdx.within(gate.of_key(archive, start, reader).spans, query.span)
+    if query.sort is CdxSort.CLOSEST:
         yield from lookup.iter_by_distance(
             archive.captures, start, query.closest, collection=collection, spans=spans
         )
         return
-    newest_first = query.sort is Sort.REVERSE or query.last
+    newest_first = query.sort is CdxSort.REVERSE or query.last
     yield from archive.captures.versions(
         start, collection=collection, spans=spans, after=query.after, newest_first=newest_first
     )
 
 
-def _noting(captures: Iterator[Capture], limit: int, resume: list[Position]) -> Iterator[Capture]:
-    """At most `limit` captures; where they were cut off, the last one's position is noted."""
+def _noting_the_last(captures: Iterator[Capture], limit: int, resume: list[Position]) -> Iterator[Capture]:
+    """At most `limit` captures; if there are more, the position of the last one is put into `resume`."""
     last: Capture | None = None
     for capture in islice(captures, limit):
         last = capture
@@ -125,44 +136,36 @@ def _noting(captures: Iterator[Capture], limit: int, resume: list[Position]) -> 
 # --- files ---
 
 
-def export(archive: Archive, path: Path, form: Form, *, collection: str = EVERYTHING) -> int:
-    """Write the index of captures to a file, sorted by key; rules of access do not apply. Returns how many
+def export(archive: Archive, path: Path, form: CdxFileForm, *, collection: str = EVERYTHING) -> int:
+    """Write the captures index to a file, sorted by key; access rules do not apply. Returns the number of
     lines.
     """
     every = archive.captures.scan("", "\x7f", collection=collection)
-    if form is Form.ZIPNUM:
+    if form is CdxFileForm.ZIPNUM:
         return zipnum.write(every, path)
-    heads = {Form.CDX9: [columns.HEADS[9]], Form.CDX11: [columns.HEADS[11]], Form.CDXJ: []}[form]
-    total, temporary = 0, path.with_name(path.name + ".part")
+    number = {CdxFileForm.CDX9: 9, CdxFileForm.CDX11: 11}.get(form)
+    line_of = partial(columns.line, columns=number) if number else cdxj.line
+    total = 0
     with (
-        gzip.open(temporary, "wt", encoding="utf-8")
+        durable.whole_file(path) as file,
+        gzip.GzipFile(fileobj=file, mode="wb", filename="")
         if path.suffix == ".gz"
-        else temporary.open("w", encoding="utf-8") as file
+        else nullcontext(file) as sink,
     ):
-        file.writelines(head + "\n" for head in heads)
+        if number:
+            sink.write(f"{columns.HEADS[number]}\n".encode())
         for capture in every:
-            file.write(
-                (
-                    cdxj.line(capture)
-                    if form is Form.CDXJ
-                    else columns.line(capture, 9 if form is Form.CDX9 else 11)
-                )
-                + "\n"
-            )
+            sink.write(f"{line_of(capture)}\n".encode())
             total += 1
-        file.flush()
-    with temporary.open("rb") as written:
-        os.fsync(written.fileno())
-    temporary.replace(path)
     return total
 
 
-def import_(archive: Archive, path: Path, *, collection: str) -> Imported:
-    """Take the lines of a CDX, CDXJ or ZipNum file into the index. What the index had of the containers named
-    there is replaced.
+def import_(archive: Archive, path: Path, *, collection: str) -> ImportedIndex:
+    """Add the lines of a CDX, CDXJ or ZipNum file to the index, replacing what it has of the containers named
+    there.
 
-    Lines are sorted by key, the index takes containers whole: between the two stands a file on disk, so
-    memory does not grow.
+    Lines are sorted by key, but the index takes whole containers: they are sorted again on disk, so memory
+    does not grow.
     """
     with (
         tempfile.TemporaryDirectory(dir=archive.index_folder, prefix="import-") as folder,
@@ -170,7 +173,7 @@ def import_(archive: Archive, path: Path, *, collection: str) -> Imported:
     ):
         sorter.executemany(
             "INSERT INTO lines VALUES (?, ?)",
-            ((one.location.container, cdxj.line(one)) for one in _read(path)),
+            ((capture.location.container, cdxj.line(capture)) for capture in _read(path)),
         )
         ordered = sorter.execute("SELECT container, line FROM lines ORDER BY container, rowid")
         total, names = 0, []
@@ -179,7 +182,7 @@ def import_(archive: Archive, path: Path, *, collection: str) -> Imported:
             names.append(name)
     with archive.database.reading() as connection:
         unknown = tuple(name for name in names if shelf.find(connection, name) is None)
-    return Imported(captures=total, containers=len(names), unknown=unknown)
+    return ImportedIndex(captures=total, containers=len(names), unknown=unknown)
 
 
 def _sorter(folder: Path) -> sqlite3.Connection:
@@ -190,7 +193,7 @@ def _sorter(folder: Path) -> sqlite3.Connection:
 
 
 def _read(path: Path) -> Iterator[Capture]:
-    """The captures of a file in whichever of the forms it has."""
+    """The captures of a file in any of the formats."""
     try:
         lines = zipnum.lines_of(path)
         first = next(lines, "")
@@ -199,7 +202,7 @@ def _read(path: Path) -> Iterator[Capture]:
         yield from (cdxj.read if is_cdxj else columns.read)(every, name=path.name)
     except (EOFError, gzip.BadGzipFile) as error:
         raise CorruptData(
-            f"{path} is damaged or cut off: {error}. Make the file anew.", where=str(path)
+            f"{path} is damaged or incomplete: {error}. Create the file again.", where=str(path)
         ) from error
 
 

@@ -1,6 +1,4 @@
-"""How a version is cited: what names it, where it is shown, and the persistent identifier of the harvest that
-brought it.
-"""
+"""The citation of a version: its title, where it is shown, and the persistent identifier of its harvest."""
 
 from webdepot.access.citation import Citation
 from webdepot.access.policy import Reader
@@ -9,12 +7,11 @@ from webdepot.container import shelf
 from webdepot.exchange import catalogue
 from webdepot.model import Capture
 from webdepot.services.access import replay
+from webdepot.services.access.replay import VersionPlace
 
 
 def find_urn(archive: Archive, capture: Capture) -> str:
-    """The URN of the harvest that brought a capture; empty when it has none (not in the depot, or not
-    catalogued).
-    """
+    """The URN of a capture's harvest; empty if it has none (not in the depot, or not catalogued)."""
     with archive.database.reading() as connection:
         container = shelf.find(connection, capture.location.container)
         record = catalogue.find_of_harvest(connection, container.harvest) if container else None
@@ -24,14 +21,15 @@ def find_urn(archive: Archive, capture: Capture) -> str:
 def cite(
     archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader, address: str
 ) -> Citation:
-    """The citation of the version closest to a moment; `address` is where the portal shows it. NotFound or
-    Closed with words.
+    """The citation of the version closest to a moment; `address` is where the portal shows it.
+
+    NotFound if there is none, Closed if a rule refuses it.
     """
     place = replay.find_place(archive, url, timestamp, collection=collection, reader=reader)
     return of_place(archive, place, address=address)
 
 
-def of_place(archive: Archive, place: replay.Place, *, address: str) -> Citation:
+def of_place(archive: Archive, place: VersionPlace, *, address: str) -> Citation:
     capture = place.capture
     return Citation(
         title=place.title or capture.url,

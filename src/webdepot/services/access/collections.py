@@ -6,7 +6,7 @@ from webdepot.model import EVERYTHING
 
 
 def names(archive: Archive) -> list[str]:
-    """Names of all collections, for forms to choose from: asked for with every page."""
+    """Names of all collections, for forms. Cached, since every page has one."""
     return [
         name for name in archive.database.remembered("collections", runs.collections) if name != EVERYTHING
     ]

@@ -1,10 +1,10 @@
-"""Compare two versions of an address: words, links, pictures, and screenshots where harvests brought them."""
+"""Compare two versions of an address: words, links, images, and screenshots if the harvests took them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webdepot.access import compare, lookup
-from webdepot.access.compare import Address, Kind, Line, Taken
+from webdepot.access.compare import ComparedLine, LineKind, LinkedAddress, PageContent
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.container import shelf
@@ -12,11 +12,11 @@ from webdepot.errors import NotFound
 from webdepot.model import Capture
 from webdepot.quality import screenshots
 from webdepot.quality.screenshots import Screenshot
+from webdepot.services.access import lookup as lookup_service
 from webdepot.services.access import replay
 
 MOST_BYTES = 8 << 20
-"""Of a page so many bytes are compared."""
-MOST_CHOICES = 400
+"""Of a page, at most this much is compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,41 +34,41 @@ class Comparison:
     stamps: Sequence[str]
     """Moments that can be chosen."""
     is_same: bool
-    """The very same bytes."""
-    lines: Sequence[Line]
-    """Empty when no word differs."""
-    links_added: Sequence[Address]
-    links_removed: Sequence[Address]
-    pictures_added: Sequence[Address]
-    pictures_removed: Sequence[Address]
+    """Whether both have the same bytes."""
+    lines: Sequence[ComparedLine]
+    """Empty if no word differs."""
+    links_added: Sequence[LinkedAddress]
+    links_removed: Sequence[LinkedAddress]
+    pictures_added: Sequence[LinkedAddress]
+    pictures_removed: Sequence[LinkedAddress]
 
     @property
     def words_changed(self) -> int:
-        return sum(line.kind in (Kind.ADDED, Kind.REMOVED) for line in self.lines)
+        return sum(line.kind in (LineKind.ADDED, LineKind.REMOVED) for line in self.lines)
 
 
 def run(archive: Archive, url: str, at: str, other: str, *, collection: str, reader: Reader) -> Comparison:
-    """The versions closest to two moments, the earlier first; without `other` the one before `at`, or after
-    it where it is the first.
+    """The versions closest to two moments, the earlier first; without `other`, the version before `at`, or
+    the one after it if there is none before.
 
-    NotFound or Closed with words; NotFound too where there is but one version.
+    NotFound if there are not two versions, Closed if a rule refuses one.
     """
-    one = replay.find_place(archive, url, at, collection=collection, reader=reader)
-    wanted = other or next((step.timestamp for step in (one.steps.previous, one.steps.next) if step), "")
+    place = replay.find_place(archive, url, at, collection=collection, reader=reader)
+    wanted = other or next((step.timestamp for step in (place.steps.previous, place.steps.next) if step), "")
     if not wanted:
-        raise NotFound(f"There is but one version of {url}, so there is nothing to compare it with.")
-    second = replay.find_closest(archive, url, wanted, collection=collection, reader=reader)
-    before, after = sorted((one.capture, second), key=lambda capture: capture.timestamp)
-    old, new = (_taken(archive, capture, collection, reader) for capture in (before, after))
+        raise NotFound(f"There is only one version of {url}, so there is nothing to compare it with.")
+    second = lookup_service.find_closest(archive, url, wanted, collection=collection, reader=reader)
+    before, after = sorted((place.capture, second), key=lambda capture: capture.timestamp)
+    old, new = (_read(archive, capture, collection, reader) for capture in (before, after))
     links, pictures = (
-        compare.came_and_went(old.links, new.links),
-        compare.came_and_went(old.pictures, new.pictures),
+        compare.added_and_removed(old.links, new.links),
+        compare.added_and_removed(old.pictures, new.pictures),
     )
     return Comparison(
         url=after.url,
         before=Side(capture=before, screenshot=find_screenshot(archive, before), is_cut=old.is_cut),
         after=Side(capture=after, screenshot=find_screenshot(archive, after), is_cut=new.is_cut),
-        stamps=one.stamps,
+        stamps=place.stamps,
         is_same=bool(before.digest) and before.digest == after.digest,
         lines=compare.of_lines(old.lines, new.lines) if old.lines != new.lines else (),
         links_added=links[0],
@@ -79,24 +79,24 @@ def run(archive: Archive, url: str, at: str, other: str, *, collection: str, rea
 
 
 def find_screenshot(archive: Archive, capture: Capture) -> Screenshot | None:
-    """The picture that the harvest of a capture took of the page, if it took one."""
+    """The screenshot of the page that the harvest of a capture took, if it took one."""
     with archive.database.reading() as connection:
         container = shelf.find(connection, capture.location.container)
         return screenshots.find(connection, container.harvest, capture.url) if container else None
 
 
-def _taken(archive: Archive, capture: Capture, collection: str, reader: Reader) -> Taken:
+def _read(archive: Archive, capture: Capture, collection: str, reader: Reader) -> PageContent:
     opened = replay.open_capture(
         archive, capture.url, capture.timestamp, collection=collection, reader=reader
     )
     try:
         content_type = (opened.head.get("content-type") if opened.head else None) or capture.mime
         data = replay.content_of(opened).read(MOST_BYTES)
-        return compare.read(data, content_type.lower(), lookup_url(capture))
+        return compare.read(data, content_type.lower(), _base_url(capture))
     finally:
         opened.close()
 
 
-def lookup_url(capture: Capture) -> str:
-    """What links of a page are relative to: where a redirect led is a capture of its own."""
+def _base_url(capture: Capture) -> str:
+    """The address that links of a page are relative to; the target of a redirect is a separate capture."""
     return capture.redirect if lookup.redirects_to_itself(capture) else capture.url

@@ -1,4 +1,4 @@
-"""Results to take along: every capture that answers a query, streamed, in the order of the index.
+"""Export of search results: every capture that answers a query, streamed, in the order of the index.
 
     csv      a line for each capture
     jsonl    an object for each state of a page, with its capture times
@@ -8,8 +8,8 @@
     warc     the records themselves (`export_records.py`)
     wacz     the same with an index and a list of pages, for replay tools
 
-Nothing is held: any size goes out in the memory of some records. What is closed to the reader is left out, as
-in the search itself.
+Results of any size need the memory of a few records. What is closed to the reader is left out, as in the
+search itself.
 """
 
 import json
@@ -34,7 +34,7 @@ from webdepot.version import VERSION
 
 FOREVER = "9" * 14
 _EVERY = 1000
-"""So many lines are sent at once."""
+"""Lines that are sent at once."""
 _CSV_FIELDS = (
     "url",
     "timestamp",
@@ -50,7 +50,7 @@ _CSV_FIELDS = (
 )
 
 
-class Form(StrEnum):
+class ExportForm(StrEnum):
     CSV = "csv"
     JSONL = "jsonl"
     SOLR = "solr"
@@ -60,29 +60,33 @@ class Form(StrEnum):
 
 
 MEDIA_TYPES = {
-    Form.CSV: "text/csv; charset=utf-8",
-    Form.JSONL: "application/x-ndjson",
-    Form.SOLR: "application/x-ndjson",
-    Form.PARQUET: "application/vnd.apache.parquet",
-    Form.WARC: "application/warc",
-    Form.WACZ: "application/wacz",
+    ExportForm.CSV: "text/csv; charset=utf-8",
+    ExportForm.JSONL: "application/x-ndjson",
+    ExportForm.SOLR: "application/x-ndjson",
+    ExportForm.PARQUET: "application/vnd.apache.parquet",
+    ExportForm.WARC: "application/warc",
+    ExportForm.WACZ: "application/wacz",
 }
-SUFFIXES = {**{form: form.value for form in Form}, Form.SOLR: "solr.jsonl", Form.WARC: "warc.gz"}
+SUFFIXES = {
+    **{form: form.value for form in ExportForm},
+    ExportForm.SOLR: "solr.jsonl",
+    ExportForm.WARC: "warc.gz",
+}
 
 
 def export(
     archive: Archive,
     text: str,
-    form: Form,
+    form: ExportForm,
     *,
     reader: Reader,
     collection: str = EVERYTHING,
     watch: Watch = unwatched,
 ) -> Iterator[bytes]:
-    """Everything that answers a query; InputError at once for a wrong one, then a stream."""
-    asked = search.ask(archive, text, reader=reader, collection=collection)
-    pages = archive.texts.find(replace(asked, limit=1, histogram=False)).pages
-    return _FORMS[form](archive, asked, _watched(archive.texts.scan(asked), pages, watch))
+    """Everything that answers a query, as a stream; InputError before the stream starts if it is wrong."""
+    query = search.ask(archive, text, reader=reader, collection=collection)
+    pages = archive.texts.find(replace(query, limit=1, histogram=False)).pages
+    return _FORMS[form](archive, query, _watched(archive.texts.scan(query), pages, watch))
 
 
 def _watched(states: Iterable[State], pages: int, watch: Watch) -> Iterator[State]:
@@ -94,7 +98,7 @@ def _watched(states: Iterable[State], pages: int, watch: Watch) -> Iterator[Stat
         yield state
 
 
-def _csv(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
+def _csv(archive: Archive, query: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
     def rows() -> Iterator[Sequence[object]]:
         yield _CSV_FIELDS
         for state in states:
@@ -116,7 +120,7 @@ def _csv(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterato
         yield "".join(several).encode("utf-8", "replace")
 
 
-def _jsonl(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
+def _jsonl(archive: Archive, query: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
     for state in states:
         facts = {
             "url": state.url,
@@ -137,7 +141,7 @@ def _jsonl(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Itera
         yield _line(facts)
 
 
-def _solr(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
+def _solr(archive: Archive, query: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
     for state in states:
         for capture in captures_of(archive, state):
             moment = to_iso(from_timestamp(capture.timestamp))
@@ -193,14 +197,14 @@ _COLUMNS = (
 )
 
 
-def _parquet(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
+def _parquet(archive: Archive, query: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
     return parquet.write(_COLUMNS, _rows(states), software=f"webdepot {VERSION}")
 
 
 def _rows(states: Iterator[State]) -> Iterator[Sequence[Value]]:
     for state in states:
         until = "" if state.valid_to == FOREVER else to_iso(from_timestamp(state.valid_to))
-        told = (
+        common = (
             state.title,
             state.headings,
             state.text,
@@ -217,7 +221,7 @@ def _rows(states: Iterator[State]) -> Iterator[Sequence[Value]]:
                 from_timestamp(timestamp),
                 from_timestamp(state.valid_from),
                 until,
-                *told,
+                *common,
                 state.digest,
             )
 
@@ -226,11 +230,11 @@ def _line(facts: Mapping[str, object]) -> bytes:
     return (json.dumps(facts, ensure_ascii=False) + "\n").encode("utf-8", "replace")
 
 
-_FORMS: dict[Form, Callable[[Archive, TextQuery, Iterator[State]], Iterator[bytes]]] = {
-    Form.CSV: _csv,
-    Form.JSONL: _jsonl,
-    Form.SOLR: _solr,
-    Form.PARQUET: _parquet,
-    Form.WARC: export_records.as_warc,
-    Form.WACZ: export_records.as_wacz,
+_FORMS: dict[ExportForm, Callable[[Archive, TextQuery, Iterator[State]], Iterator[bytes]]] = {
+    ExportForm.CSV: _csv,
+    ExportForm.JSONL: _jsonl,
+    ExportForm.SOLR: _solr,
+    ExportForm.PARQUET: _parquet,
+    ExportForm.WARC: export_records.as_warc,
+    ExportForm.WACZ: export_records.as_wacz,
 }

@@ -1,14 +1,13 @@
-"""The parts of a page: what a browser fetches with it, each as it was captured nearest to the page's own
-time.
+"""The parts of a page: the captures that a browser fetches with it, each as near as possible in time.
 
-1. The page's own record is read and its embedded addresses are taken out of it: pictures, styles, scripts,
+1. The record of the page is read and its embedded addresses are extracted: images, style sheets, scripts,
    frames, fonts.
-2. Of each address the capture nearest in time is the part; a redirect is a part too, and so is what it leads
-   to.
-3. Styles and frames have parts themselves: they are read in turn, so deep as pages really nest.
+2. The part is the capture of each address that is nearest in time; a redirect is also a part, and so is its
+   target.
+3. Style sheets and frames have parts themselves: they are read in turn, up to a depth that real pages have.
 
-What is closed to the reader is no part. A page has some hundreds of parts at most, and what was read of a
-style that many pages share is remembered.
+Captures that are closed to the reader are left out. A page has a few hundred parts at most, and the addresses
+in a style sheet that many pages share are cached.
 """
 
 from collections.abc import Iterator
@@ -35,24 +34,24 @@ _MOST_REDIRECTS = 5
 _LARGEST_READ_BYTES = 4 << 20
 _MOST_REMEMBERED = 2000
 _READ_MIMES = frozenset({"text/html", "application/xhtml+xml", "text/css", "image/svg+xml"})
-_WITHOUT_CODING = ("content-encoding", "transfer-encoding")
+_CODINGS = ("content-encoding", "transfer-encoding")
 
 
 class Parts:
     """Finds the parts of pages, one page after the other."""
 
-    def __init__(self, archive: Archive, asked: TextQuery) -> None:
+    def __init__(self, archive: Archive, query: TextQuery) -> None:
         self._archive = archive
-        self._asked = asked
+        self._closed = query.closed
         self._embedded: dict[Location, tuple[Url, ...]] = {}
 
     def of(self, page: Capture, *, collection: str) -> Iterator[Capture]:
-        """The parts of a page, each once, nearer ones first; without the page itself."""
+        """The parts of a page, each once, direct parts first; without the page itself."""
         seen, count = {page.location}, 0
         level = [page]
         for _ in range(_DEEPEST):
             below: list[Capture] = []
-            for url in dict.fromkeys(url for each in level for url in self._embeds(each)):
+            for url in dict.fromkeys(url for capture in level for url in self._embeds(capture)):
                 for part in self._nearest(url, page.timestamp, collection):
                     if part.location in seen:
                         continue
@@ -65,35 +64,36 @@ class Parts:
             level = below
 
     def original_of(self, capture: Capture) -> Capture | None:
-        """Where the bytes of a revisit stand; None for what has its own."""
+        """The capture that has the bytes of a revisit; None if the capture is not a revisit."""
         if capture.kind is not RecordKind.REVISIT:
             return None
-        found = self._archive.captures.find_digest(capture.digest, url=capture.url)
-        return found if found is not None and self.is_open(found) else None
+        original = self._archive.captures.find_digest(capture.digest, url=capture.url)
+        return original if original is not None and self.is_open(original) else None
 
     def is_open(self, capture: Capture) -> bool:
-        return not any((capture.key, capture.timestamp) in area for area in self._asked.closed)
+        """Whether the reader of the query may see this capture."""
+        return not any((capture.key, capture.timestamp) in area for area in self._closed)
 
     def _nearest(self, url: Url, timestamp: str, collection: str) -> Iterator[Capture]:
-        """The open capture of an address nearest to a moment, as replay would show it, and where redirects
-        lead from it.
+        """The open capture of an address nearest to a moment, as replay would show it, and the captures that
+        its redirects lead to.
         """
         for _ in range(_MOST_REDIRECTS):
             near = lookup.iter_by_distance(
                 self._archive.captures, key_of(url), timestamp, collection=collection
             )
-            found = next((one for one in islice(near, lookup.FARTHEST_STEPS) if self.is_open(one)), None)
-            if found is None:
+            capture = next(filter(self.is_open, islice(near, lookup.FARTHEST_STEPS)), None)
+            if capture is None:
                 return
-            yield found
-            further = (
-                find_canonical(found.redirect, found.url)
-                if found.redirect and 300 <= found.status < 400
+            yield capture
+            target = (
+                find_canonical(capture.redirect, capture.url)
+                if capture.redirect and 300 <= capture.status < 400
                 else None
             )
-            if further is None or key_of(further) == found.key:
+            if target is None or key_of(target) == capture.key:
                 return
-            url = further
+            url = target
 
     def _embeds(self, capture: Capture) -> tuple[Url, ...]:
         source = self.original_of(capture) or capture
@@ -111,7 +111,7 @@ class Parts:
         return known
 
     def _read(self, capture: Capture) -> tuple[Url, ...]:
-        # What cannot be read has no parts; `webdepot doctor` names it.
+        # A capture that cannot be read has no parts; `webdepot doctor` reports it.
         with (
             suppress(WebdepotError, OSError, ValueError),
             self._archive.open_container(capture.location.container) as stream,
@@ -121,9 +121,9 @@ class Parts:
                 version="HTTP/1.1", status=200, reason="", headers=(("Content-Type", capture.mime),)
             )
             plain = replace(
-                head, headers=tuple(each for each in head.headers if each[0].lower() not in _WITHOUT_CODING)
+                head, headers=tuple(header for header in head.headers if header[0].lower() not in _CODINGS)
             )
             body = BytesIO(record.content(_LARGEST_READ_BYTES).read(_LARGEST_READ_BYTES))
-            found = extract.extract(Url(capture.url), plain, body, extract.LinkLimits(links=4 * MOST_PARTS))
-            return tuple(url for url, hop in found.links if hop is Hop.EMBED)
+            page = extract.extract(Url(capture.url), plain, body, extract.LinkLimits(links=4 * MOST_PARTS))
+            return tuple(url for url, hop in page.links if hop is Hop.EMBED)
         return ()

@@ -1,15 +1,16 @@
-"""The records behind a result: as one WARC file, or as WACZ 1.1.1 that replay tools open
+"""The records of a search result: as one WARC file, or as WACZ 1.1.1 for replay tools
 (https://specs.webrecorder.net/wacz/1.1.1/).
 
-Every capture once, byte for byte, one gzip member each; of a revisit the original too, and of a page its
-pictures, styles, scripts and frames as they were captured nearest to it (`export_parts.py`), so that it can
-be replayed. A record of an ARC file becomes a WARC response of the same bytes. What cannot be read is left
-out: `webdepot doctor` names it.
+Every capture once, byte for byte, one gzip member each; for a revisit also the original, and for a page its
+images, style sheets, scripts and frames as captured nearest to it (`export_parts.py`), so that it can be
+replayed. A record of an ARC file becomes a WARC response with the same bytes. Records that cannot be read are
+left out: `webdepot doctor` reports them.
 
-    WACZ   archive/data.warc.gz | indexes/index.cdxj | pages/pages.jsonl | datapackage.json | datapackage-digest.json
+    WACZ   archive/data.warc.gz      pages/pages.jsonl     datapackage-digest.json
+           indexes/index.cdxj        datapackage.json
 
 The ZIP is streamed: sizes follow each member. Lines of the index are sorted on disk, so that a result of any
-size fits.
+size is possible.
 """
 
 import hashlib
@@ -47,27 +48,29 @@ _PAGES = b'{"format": "json-pages-1.0", "id": "pages", "title": "All pages"}\n'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """A record on its way out."""
+class ExportedRecord:
+    """A record to be sent."""
 
     capture: Capture
     title: str
     pieces: Iterator[bytes]
 
 
-def as_warc(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
-    for member in _members(archive, asked, states):
+def as_warc(archive: Archive, query: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
+    """The records as one WARC file."""
+    for member in _members(archive, query, states):
         yield from member.pieces
 
 
-def as_wacz(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
+def as_wacz(archive: Archive, query: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
+    """The records as a WACZ file."""
     with (
         tempfile.TemporaryDirectory(prefix="webdepot-wacz-") as folder,
         closing(_index(Path(folder))) as lines,
     ):
-        made = _Zip()
-        yield from made.add(f"archive/{_FILE}", _noted(lines, _members(archive, asked, states)))
-        yield from made.add(
+        package = _Zip()
+        yield from package.add(f"archive/{_FILE}", _noted(lines, _members(archive, query, states)))
+        yield from package.add(
             "indexes/index.cdxj",
             (line for (line,) in lines.execute("SELECT line FROM lines ORDER BY line")),
             packed=True,
@@ -75,18 +78,18 @@ def as_wacz(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iter
         pages = (
             line for (line,) in lines.execute("SELECT page FROM lines WHERE page IS NOT NULL ORDER BY line")
         )
-        yield from made.add("pages/pages.jsonl", _after(_PAGES, pages), packed=True)
+        yield from package.add("pages/pages.jsonl", _after(_PAGES, pages), packed=True)
         title = f"{archive.config.archive.name}: search"
         described = zipped.describe(
-            made.members, title=title, created=archive.clock(), software=f"webdepot {VERSION}"
+            package.members, title=title, created=archive.clock(), software=f"webdepot {VERSION}"
         )
         for name, data in described.items():
-            yield from made.add(name, iter([data]), packed=True)
-        yield made.end()
+            yield from package.add(name, iter([data]), packed=True)
+        yield package.end()
 
 
 def captures_of(archive: Archive, state: State) -> Iterator[Capture]:
-    """The captures behind a state's times."""
+    """The captures of a state."""
     for timestamp in dict.fromkeys(state.timestamps):
         moment = from_timestamp(timestamp)
         yield from archive.captures.versions(
@@ -94,25 +97,24 @@ def captures_of(archive: Archive, state: State) -> Iterator[Capture]:
         )
 
 
-def _members(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[Member]:
-    """Every capture with the parts it needs, each record once."""
+def _members(archive: Archive, query: TextQuery, states: Iterator[State]) -> Iterator[ExportedRecord]:
+    """Every capture with the parts that it needs, each record once."""
     sent: set[int] = set()
-    parts = Parts(archive, asked)
+    parts = Parts(archive, query)
     for state in states:
         for capture in captures_of(archive, state):
-            for one in _with_originals(
-                parts, chain([capture], parts.of(capture, collection=state.collection))
-            ):
-                place = hash((one.location.container, one.location.offset))
-                if place in sent or not parts.is_open(one):
+            needed = chain([capture], parts.of(capture, collection=state.collection))
+            for part in _with_originals(parts, needed):
+                place = hash((part.location.container, part.location.offset))
+                if place in sent or not parts.is_open(part):
                     continue
                 if len(sent) < _MOST_REMEMBERED:
                     sent.add(place)
-                yield from _member(archive, one, state.title if one is capture else "")
+                yield from _member(archive, part, state.title if part is capture else "")
 
 
 def _with_originals(parts: Parts, captures: Iterable[Capture]) -> Iterator[Capture]:
-    """Of a revisit the capture too that has the bytes."""
+    """The captures, and for each revisit also the capture that has its bytes."""
     for capture in captures:
         yield capture
         original = parts.original_of(capture)
@@ -120,21 +122,21 @@ def _with_originals(parts: Parts, captures: Iterable[Capture]) -> Iterator[Captu
             yield original
 
 
-def _member(archive: Archive, capture: Capture, title: str) -> Iterator[Member]:
+def _member(archive: Archive, capture: Capture, title: str) -> Iterator[ExportedRecord]:
     try:
         with archive.open_container(capture.location.container) as stream:
             record = read_record(stream, capture.location)
             pieces = member_of(record) if record.header.startswith(b"WARC/") else _as_warc(record)
-            # The first piece is read here, so that a damaged record is left out and not cut off.
+            # The first piece is read here, so that a damaged record is left out instead of cut off.
             first = next(pieces)
-            yield Member(capture=capture, title=title, pieces=_after(first, pieces))
+            yield ExportedRecord(capture=capture, title=title, pieces=_after(first, pieces))
     except (CorruptData, NotFound):
         return
 
 
 def _as_warc(record: Record) -> Iterator[bytes]:
-    """A record of an ARC file: the same block below a header of WARC. Its identifier is always the same for
-    the same place.
+    """A record of an ARC file with a WARC header before the same block. Its identifier depends only on its
+    place.
     """
     place = record.location
     content_type = (
@@ -171,8 +173,8 @@ def _index(folder: Path) -> sqlite3.Connection:
     return lines
 
 
-def _noted(lines: sqlite3.Connection, members: Iterable[Member]) -> Iterator[bytes]:
-    """The records one behind the other; where each stands goes into the index."""
+def _noted(lines: sqlite3.Connection, members: Iterable[ExportedRecord]) -> Iterator[bytes]:
+    """The records one after another; the position of each is added to the index."""
     offset = 0
     for number, member in enumerate(members):
         length = 0
@@ -185,7 +187,7 @@ def _noted(lines: sqlite3.Connection, members: Iterable[Member]) -> Iterator[byt
         offset += length
 
 
-def _page(number: int, member: Member) -> bytes | None:
+def _page(number: int, member: ExportedRecord) -> bytes | None:
     capture = member.capture
     if capture.status != 200 or not member.title:
         return None
@@ -194,7 +196,7 @@ def _page(number: int, member: Member) -> bytes | None:
 
 
 class _Zip:
-    """A ZIP file that goes out while it is made."""
+    """A ZIP file that is sent while it is written."""
 
     def __init__(self) -> None:
         self._sink = _Sink()
@@ -211,17 +213,17 @@ class _Zip:
                 sink.write(piece)
                 hasher.update(piece)
                 size += len(piece)
-                yield self._sink.taken()
+                yield self._sink.take()
         self.members[name] = (size, hasher.hexdigest())
-        yield self._sink.taken()
+        yield self._sink.take()
 
     def end(self) -> bytes:
         self._zip.close()
-        return self._sink.taken()
+        return self._sink.take()
 
 
 class _Sink:
-    """Takes what the ZIP writer writes until it is sent; nobody can go back in it."""
+    """Collects what the ZIP writer writes until it is sent; cannot seek."""
 
     def __init__(self) -> None:
         self._waiting: list[bytes] = []
@@ -231,9 +233,9 @@ class _Sink:
         return len(data)
 
     def flush(self) -> None:
-        """Nothing waits elsewhere."""
+        """Nothing is buffered elsewhere."""
 
-    def taken(self) -> bytes:
+    def take(self) -> bytes:
         data = b"".join(self._waiting)
         self._waiting.clear()
         return data

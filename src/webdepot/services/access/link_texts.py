@@ -1,10 +1,10 @@
-"""Words of links: which pages get them, and when they may be searched.
+"""Link texts: which pages get them, and when they may be searched.
 
-The words of a link stand on one page and are found under another. Links on pages that are closed to the
-public say nothing, so the words are worked out with the rules of a day, and which areas were closed then is
-kept beside the index (`anchors.json`). A search uses them only for a reader to whom nothing is closed that
-was open then: whoever closes a page closes its links with the next request, at the price that words of links
-are not searched until the next update has worked them out anew for the pages that it concerns.
+The text of a link is on one page and finds another. Links on pages that are closed to the public must not
+count, so link texts are collected under the access rules of that day, and the areas that were closed then are
+stored beside the index (`anchors.json`). A search uses link texts only if everything that is closed to the
+reader was also closed then. So closing a page closes its links with the next request; the price is that link
+texts are not searched until the next update has collected them again for the pages concerned.
 """
 
 import json
@@ -13,18 +13,20 @@ from contextlib import contextmanager
 from dataclasses import astuple
 from functools import lru_cache
 
+from webdepot import durable
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
 from webdepot.index import sqlite_file
 from webdepot.index.text.link_book import LinkBook
-from webdepot.ports import Closed
-from webdepot.services.access import rules
+from webdepot.ports import ClosedArea
+from webdepot.services.access import gate
 
 _AREAS = "anchors.json"
 
 
 @contextmanager
 def book(archive: Archive) -> Iterator[LinkBook]:
+    """The archive's link book, open for the length of the block."""
     links = LinkBook(archive.index_folder / "links.db")
     try:
         yield links
@@ -33,15 +35,15 @@ def book(archive: Archive) -> Iterator[LinkBook]:
 
 
 def forget_everything(archive: Archive) -> None:
-    """For a rebuild: links come back with their containers."""
+    """Delete the link book, for a rebuild: links come back with their containers."""
     sqlite_file.discard(archive.index_folder / "links.db")
     (archive.index_folder / _AREAS).unlink(missing_ok=True)
 
 
 def settle(archive: Archive, links: LinkBook) -> int:
-    """Give pages the words of links to them where links or rules have changed; how many pages got others."""
-    areas, known = rules.closed_to(archive, ANYONE), _areas(_told(archive))
-    kept = _moved_on(areas, known)
+    """Update the link texts of pages whose links or access rules have changed; how many pages changed."""
+    areas, known = gate.closed_areas(archive, ANYONE), _parse(_read(archive))
+    kept = _keep_moving_embargoes(areas, known)
     for area in set(known) ^ set(kept):
         links.reconsider(area.prefix)
     changed = list(links.changed())
@@ -51,36 +53,38 @@ def settle(archive: Archive, links: LinkBook) -> int:
     )
     written = archive.texts.anchor(anchors) if changed else 0
     links.settle(changed)
-    _keep(archive, kept)
+    _write(archive, kept)
     return written
 
 
 def are_due(archive: Archive) -> bool:
-    """Whether rules have changed since the words of links were worked out."""
-    known = _areas(_told(archive))
-    return set(known) != set(_moved_on(rules.closed_to(archive, ANYONE), known))
+    """Whether access rules have changed since link texts were collected."""
+    known = _parse(_read(archive))
+    return set(known) != set(_keep_moving_embargoes(gate.closed_areas(archive, ANYONE), known))
 
 
-def may_be_searched(archive: Archive, closed: tuple[Closed, ...]) -> bool:
-    """Whether words of links tell nothing of what is closed to this reader."""
-    return not closed or _cover(_told(archive), closed)
+def may_be_searched(archive: Archive, closed: tuple[ClosedArea, ...]) -> bool:
+    """Whether link texts reveal nothing that is closed to this reader."""
+    return not closed or _were_closed(_read(archive), closed)
 
 
 @lru_cache(maxsize=64)
-def _cover(told: bytes, closed: tuple[Closed, ...]) -> bool:
-    """Whether all of this was closed already when the words of links were worked out."""
-    known = _areas(told)
+def _were_closed(stored: bytes, closed: tuple[ClosedArea, ...]) -> bool:
+    """Whether all these areas were already closed when link texts were collected."""
+    known = _parse(stored)
     whole, by_prefix = set(known), {area.prefix: area for area in known}
     return all(area in whole or _inside(area, by_prefix.get(area.prefix)) for area in closed)
 
 
-def _moved_on(areas: Sequence[Closed], known: Sequence[Closed]) -> tuple[Closed, ...]:
-    """The areas of today; one that a rolling embargo moved on within a month stays as it was: else each day
-    would bring all links anew.
+def _keep_moving_embargoes(
+    areas: Sequence[ClosedArea], known: Sequence[ClosedArea]
+) -> tuple[ClosedArea, ...]:
+    """The areas of today, but an area that a rolling embargo moved within a month stays as it was: otherwise
+    all links would be collected again every day.
     """
     by_prefix = {area.prefix: area for area in known}
 
-    def kept(area: Closed) -> Closed:
+    def kept(area: ClosedArea) -> ClosedArea:
         old = by_prefix.get(area.prefix)
         same_month = old is not None and (old.first[:6], old.last[:6]) == (area.first[:6], area.last[:6])
         return old if old is not None and same_month and _inside(area, old) else area
@@ -88,8 +92,8 @@ def _moved_on(areas: Sequence[Closed], known: Sequence[Closed]) -> tuple[Closed,
     return tuple(map(kept, areas))
 
 
-def _inside(area: Closed, known: Closed | None) -> bool:
-    """A rolling embargo moves on day by day: what it closes today it closed yesterday."""
+def _inside(area: ClosedArea, known: ClosedArea | None) -> bool:
+    """Whether an area is part of a known one: a rolling embargo closes less each day, at its old end."""
     return (
         known is not None
         and set(known.but) <= set(area.but)
@@ -98,22 +102,20 @@ def _inside(area: Closed, known: Closed | None) -> bool:
     )
 
 
-def _told(archive: Archive) -> bytes:
+def _read(archive: Archive) -> bytes:
     try:
         return (archive.index_folder / _AREAS).read_bytes()
     except FileNotFoundError:
         return b"[]"
 
 
-def _areas(told: bytes) -> tuple[Closed, ...]:
+def _parse(stored: bytes) -> tuple[ClosedArea, ...]:
     return tuple(
-        Closed(prefix=prefix, but=tuple(but), first=first, last=last)
-        for prefix, but, first, last in json.loads(told)
+        ClosedArea(prefix=prefix, but=tuple(but), first=first, last=last)
+        for prefix, but, first, last in json.loads(stored)
     )
 
 
-def _keep(archive: Archive, areas: Sequence[Closed]) -> None:
-    path = archive.index_folder / _AREAS
-    fresh = path.with_suffix(".new")
-    fresh.write_text(json.dumps([astuple(area) for area in areas]))
-    fresh.replace(path)
+def _write(archive: Archive, areas: Sequence[ClosedArea]) -> None:
+    stored = json.dumps([astuple(area) for area in areas])
+    durable.write_whole(archive.index_folder / _AREAS, stored.encode())

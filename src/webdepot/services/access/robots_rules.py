@@ -1,9 +1,9 @@
-"""What a robots.txt shuts out, as rules of access: for archives that follow it in what they show, too.
+"""Access rules from an archived robots.txt, for archives that also follow it in what they show.
 
-A robots.txt closes nothing by itself, since the new owner of a domain would close the old one's pages; a
-person says for which site it shall be heeded. The newest one in the archive counts (RFC 9309): the group for
-us, or else the one for everybody. `Disallow` becomes a rule that refuses, `Allow` one that shows; of both the
-longest path wins, as in the file. Said again, the rules of last time are replaced.
+A robots.txt has no effect on access unless a person applies it to a site: otherwise the new owner of a domain
+could close the old owner's pages. The newest one in the archive is used (RFC 9309): the group for us, or else
+the one for everybody. `Disallow` becomes a rule that refuses, `Allow` one that shows; the longest path wins,
+as in the file. Applying it again replaces the rules of the last time.
 """
 
 from collections.abc import Sequence
@@ -26,20 +26,20 @@ AGENT = "webdepot"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heeded:
-    """What came of a robots.txt."""
+class AppliedRobots:
+    """The result of applying a robots.txt."""
 
     captured: str
     """When the file was captured."""
     patterns: Sequence[tuple[RuleAnswer, str]]
     left_out: Sequence[str]
-    """Lines with a star in the middle: no rule can say that."""
+    """Lines with a wildcard in the middle, which a rule cannot express."""
     made: Sequence[Rule]
 
 
-def heed(archive: Archive, site: str, *, text: str = "", dry_run: bool = False) -> Heeded:
-    """Make the rules of a site's archived robots.txt; NotFound when the archive has none. With `dry_run` only
-    say which.
+def heed(archive: Archive, site: str, *, text: str = "", dry_run: bool = False) -> AppliedRobots:
+    """Add the rules of a site's archived robots.txt; NotFound if the archive has none. With `dry_run`, only
+    return the patterns.
     """
     host = host_of(from_typed(site))
     captured, lines = _lines(archive, host)
@@ -52,26 +52,33 @@ def heed(archive: Archive, site: str, *, text: str = "", dry_run: bool = False) 
                 if rule.reason == REASON and start <= rule.prefix < stop:
                     rules_service.remove(archive, rule.id, connection=connection)
             for answer, pattern in patterns:
-                words = text if answer is RuleAnswer.REFUSE else ""
                 made += rules_service.add(
-                    archive, pattern, answer=answer, public_text=words, reason=REASON, connection=connection
+                    archive,
+                    pattern,
+                    answer=answer,
+                    public_text=text if answer is RuleAnswer.REFUSE else "",
+                    reason=REASON,
+                    connection=connection,
                 )
     left_out = [value for _, value in lines if not _pattern(host, value)]
-    return Heeded(captured=captured, patterns=patterns, left_out=left_out, made=made)
+    return AppliedRobots(captured=captured, patterns=patterns, left_out=left_out, made=made)
 
 
 def _lines(archive: Archive, host: str) -> tuple[str, list[tuple[RuleAnswer, str]]]:
-    """Past the rules of access: those of last time may have closed the file itself."""
+    """When robots.txt was captured, and its lines. Read without the access gate: the rules of the last time
+    may have closed the file itself.
+    """
     url = f"http://{host}/robots.txt"
     capture = archive.captures.last(key_of(url))
     source = (
         replay.find_original(archive, capture) if capture and capture.kind is RecordKind.REVISIT else capture
     )
     if capture is None or source is None:
-        raise NotFound(f"{url} is not kept in this archive. Make rules by hand: webdepot rule add")
+        raise NotFound(f"{url} is not kept in this archive. Add rules by hand: webdepot rule add")
     if source.status != 200:
         raise InputError(
-            f"The newest capture of {url} is no file but an answer {source.status}. Make rules by hand: webdepot rule add"
+            f"The newest capture of {url} is not a file but a response with status {source.status}. "
+            "Add rules by hand: webdepot rule add"
         )
     with archive.open_container(source.location.container) as stream:
         body = read_record(stream, source.location).content(robots.LONGEST_BYTES).read()
@@ -81,7 +88,7 @@ def _lines(archive: Archive, host: str) -> tuple[str, list[tuple[RuleAnswer, str
 
 
 def _pattern(host: str, value: str) -> str:
-    """What a line covers, as a rule says it; empty where none can."""
+    """The pattern of a rule for a line; empty if no rule can express it."""
     is_page = value.endswith("$")
     path = value.removesuffix("$") if is_page else value.rstrip("*")
     if "*" in path or not path.startswith("/"):

@@ -1,8 +1,10 @@
-"""Rules of access, made and taken back by people: who, when and why stays in the events, whatever becomes of
-the rule.
+"""Access rules, added and removed by people. The events keep who did so, when and why, even after a rule is
+removed. A pattern covers:
 
-example.org/news/*     what begins so         example.org/page.html   that page alone
-example.org            the whole host         *.example.org           the host and all below it: two rules, one for each
+    example.org/news/*      all addresses that begin so
+    example.org/page.html   that page alone
+    example.org             the whole host
+    *.example.org           the host and all hosts below it (two rules, one for each)
 """
 
 from collections.abc import Sequence
@@ -12,11 +14,10 @@ from datetime import date
 
 from sqlalchemy import Connection
 
-from webdepot.access import closed, rules
-from webdepot.access.policy import AccessPoint, Reader, Rule, RuleAnswer
+from webdepot.access import rules
+from webdepot.access.policy import AccessPoint, Rule, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.errors import InputError
-from webdepot.ports import Closed
 from webdepot.provenance import Event, append, difference
 from webdepot.times import period_of, to_timestamp
 from webdepot.url import Match, from_typed, host_of, key_range, split_wildcard
@@ -39,11 +40,11 @@ def add(
     by: str = "",
     connection: Connection | None = None,
 ) -> Sequence[Rule]:
-    """Make a rule about what a pattern covers; it holds on every surface with the next request. InputError
-    when a part of it is wrong.
+    """Add the rules for a pattern; they hold everywhere with the next request. InputError if a value is
+    wrong.
 
-    With a `connection` in the caller's transaction: a decision and the rules that carry it out are kept or
-    lost together.
+    With a `connection`, in the caller's transaction: a decision and the rules that carry it out are stored
+    together or not at all.
     """
     agent = by or archive.agent
     draft = Rule(
@@ -63,15 +64,13 @@ def add(
         created_at=archive.clock(),
     )
     with nullcontext(connection) if connection is not None else archive.database.transaction() as held:
-        made = [
+        added = [
             rules.add(held, replace(draft, prefix=prefix, exact=exact))
             for prefix, exact in _prefixes(pattern)
         ]
-        for rule in made:
-            append(
-                held, _event(archive, rule, _ACTIONS[rule.answer], f"{rule.answer.value} {pattern}", agent)
-            )
-    return made
+        for rule in added:
+            append(held, _event(archive, rule, _ACTIONS[rule.answer], pattern, agent))
+    return added
 
 
 _ACTIONS = {
@@ -84,23 +83,21 @@ _ACTIONS = {
 
 
 def remove(archive: Archive, number: int, *, by: str = "", connection: Connection | None = None) -> Rule:
-    """Take a rule back, in the caller's transaction if there is one; NotFound when there is no such rule."""
+    """Remove a rule, in the caller's transaction if there is one; NotFound if there is no such rule."""
     with nullcontext(connection) if connection is not None else archive.database.transaction() as held:
         rule = rules.remove(held, number)
-        append(
-            held,
-            _event(archive, rule, "took back", f"{rule.answer.value} {rule.prefix}", by or archive.agent),
-        )
+        append(held, _event(archive, rule, "took back", rule.prefix, by or archive.agent))
     return rule
 
 
 def every(archive: Archive) -> Sequence[Rule]:
+    """All access rules, the oldest first."""
     with archive.database.reading() as connection:
         return rules.every(connection)
 
 
 def _prefixes(pattern: str) -> list[tuple[str, bool]]:
-    """Starts of keys that a pattern names, and whether each is the whole key."""
+    """The key prefixes of a pattern, and whether each is a whole key."""
     address, how = split_wildcard(pattern)
     start, _ = key_range(address, Match.DOMAIN if how is Match.DOMAIN else how)
     if how is Match.DOMAIN:
@@ -120,11 +117,11 @@ def _edge(text: str, *, end: bool) -> str:
     try:
         period = period_of(text.replace("-", ""))
     except ValueError:
-        raise InputError(f"{text[:30]!r} is no date. Write it like 2019, 2019-03 or 2019-03-04.") from None
+        raise InputError(f"{text[:30]!r} is not a date. Write it like 2019, 2019-03 or 2019-03-04.") from None
     return to_timestamp(period.end if end else period.start)
 
 
-def _event(archive: Archive, rule: Rule, action: str, words: str, agent: str) -> Event:
+def _event(archive: Archive, rule: Rule, action: str, pattern: str, agent: str) -> Event:
     facts: dict[str, object] = {
         "answer": rule.answer.value,
         "prefix": rule.prefix,
@@ -133,18 +130,11 @@ def _event(archive: Archive, rule: Rule, action: str, words: str, agent: str) ->
         "public_text": rule.public_text,
         "note": rule.private_note,
     }
-    return Event(
-        at=archive.clock(),
-        agent=agent[:200],
-        action=action,
-        subject_kind="access rule",
-        subject=str(rule.id),
-        message=words,
+    return archive.event(
+        action,
+        "access rule",
+        str(rule.id),
+        by=agent[:200],
+        message=f"{rule.answer.value} {pattern}",
         detail=difference(facts, {}) if action == "took back" else difference({}, facts),
     )
-
-
-def closed_to(archive: Archive, reader: Reader) -> tuple[Closed, ...]:
-    """What this reader must not know of, as areas that an index leaves out."""
-    by_prefix = archive.database.remembered("access rules", rules.by_prefix)
-    return closed.areas(by_prefix.every, reader, archive.clock().date())

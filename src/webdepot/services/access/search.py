@@ -1,26 +1,28 @@
-"""Search by words and time: results, why they were found, words over the years, and help while typing.
+"""Search by words and time: results, why they were found, trends over the years, and help while typing.
 
-Rules of access are part of every question, so that no hit, count, suggestion or spelling tells of what this
-reader must not know.
+Every query contains the areas that are closed to the reader, so that no hit, count, suggestion or spelling
+reveals closed content.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from webdepot.access import query
+from webdepot.access import query as query_text
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.errors import InputError, NotFound
 from webdepot.formats import results
+from webdepot.index.text.hits import address_words
+from webdepot.index.text.weights import STEM_WEIGHT, WEIGHTS, RankedPart
 from webdepot.index.text.words import tokens as words_of
 from webdepot.model import EVERYTHING
-from webdepot.ports import Closed, Facet, Hit, Hits, Sort, State, TextQuery
-from webdepot.services.access import link_texts, rules, works
-from webdepot.services.access.works import Entry, Versions
+from webdepot.ports import ClosedArea, Facet, Hit, Hits, SearchSort, State, TextQuery
+from webdepot.services.access import gate, link_texts, works
+from webdepot.services.access.works import VersionCount, WorkEntry
 
 EVERY_FACET = tuple(Facet)
 MOST_TREND_WORDS = 6
-_SHORTEST_PREFIX, _MOST_SUGGESTED, _MOST_LOOKED_AT = 2, 8, 40
+_SHORTEST_PREFIX, _MOST_SUGGESTED, _MOST_CANDIDATES = 2, 8, 40
 _FARTHEST_SPELLING, _MOST_SPELLINGS = 2, 20_000
 
 
@@ -35,28 +37,30 @@ class SearchPage:
     exact: bool
     """Whether that is counted or estimated."""
     hits: Sequence[Hit]
-    versions: Mapping[str, Versions]
-    """Of each hit, by its key."""
+    versions: Mapping[str, VersionCount]
+    """Versions of each hit, by its key."""
     years: Mapping[int, int]
     """Matching captures by year."""
     months: Mapping[int, int]
     """Matching captures by month, as the number YYYYMM."""
     facets: Mapping[Facet, Sequence[tuple[str, int]]]
-    """Matching states of pages by site, domain, collection, format, language."""
-    catalogue: Sequence[Entry]
-    """What the catalogue has about the words."""
+    """Matching page states by site, domain, collection, format and language."""
+    catalogue: Sequence[WorkEntry]
+    """Works of the catalogue that match."""
     format_names: Mapping[str, str]
-    """What the formats among the facets and hits are called, by PRONOM identifier."""
+    """Names of the formats among the facets and hits, by PRONOM identifier."""
     spelling: str
-    """The query with words that are there, where this one found nothing; else empty."""
-    sort: Sort
+    """The query with its spelling corrected, if it found nothing; else empty."""
+    sort: SearchSort
     offset: int
     limit: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
-    """Why a page was found: a word of the query, where it stands, how often, and what that place weighs."""
+class MatchReason:
+    """Why a page was found: a word of the query, the part of the page that has it, how often, and the weight
+    of that part.
+    """
 
     word: str
     part: str
@@ -71,14 +75,14 @@ class Explained:
 
     url: str
     title: str
-    reasons: Sequence[Reason]
+    reasons: Sequence[MatchReason]
     states: Sequence[State]
     """By time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """Captures with a word by year, and of all pages."""
+    """Captures by year: those with each word, and all."""
 
     words: Mapping[str, Mapping[int, int]]
     volume: Mapping[int, int]
@@ -93,16 +97,16 @@ def search(
     *,
     reader: Reader,
     collection: str = EVERYTHING,
-    sort: Sort = Sort.RELEVANCE,
+    sort: SearchSort = SearchSort.RELEVANCE,
     offset: int = 0,
     limit: int = 10,
     facets: tuple[Facet, ...] = (),
     fold: bool = False,
 ) -> SearchPage:
-    """One hit per page, in order; InputError with the place marked for a wrong query. What is closed is
-    neither shown nor counted.
+    """One hit per page, in order; closed captures are neither shown nor counted. InputError, with the place
+    marked, for a wrong query.
     """
-    asked = replace(
+    query = replace(
         ask(archive, text, reader=reader, collection=collection),
         sort=sort,
         offset=max(offset, 0),
@@ -110,147 +114,146 @@ def search(
         facets=facets,
         fold=fold,
     )
-    found = archive.texts.find(asked)
-    versions = {hit.key: works.versions(archive, hit.key, collection, reader) for hit in found.hits}
+    result = archive.texts.find(query)
+    versions = {hit.key: works.count_versions(archive, hit.key, collection, reader) for hit in result.hits}
     return SearchPage(
         text=text,
-        pages=found.pages,
-        exact=found.exact,
-        hits=[replace(hit, versions=versions[hit.key].count) for hit in found.hits],
+        pages=result.pages,
+        exact=result.exact,
+        hits=[replace(hit, versions=versions[hit.key].count) for hit in result.hits],
         versions=versions,
-        years=found.years,
-        months=found.months,
-        facets=found.facets,
-        catalogue=works.entries(archive, asked, reader=reader) if not offset else (),
-        format_names=_format_names(archive, found),
-        spelling=spelling(archive, text, asked) if not found.pages else "",
+        years=result.years,
+        months=result.months,
+        facets=result.facets,
+        catalogue=works.find_entries(archive, query, reader=reader) if not offset else (),
+        format_names=_format_names(archive, result),
+        spelling=correct_spelling(archive, text, query) if not result.pages else "",
         sort=sort,
-        offset=asked.offset,
-        limit=asked.limit,
+        offset=query.offset,
+        limit=query.limit,
     )
 
 
 def ask(archive: Archive, text: str, *, reader: Reader, collection: str = EVERYTHING) -> TextQuery:
-    """What was typed, as a query that leaves out what this reader must not know."""
-    closed_areas = rules.closed_to(archive, reader)
+    """The typed text as a query that leaves out everything closed to this reader."""
+    closed_areas = gate.closed_areas(archive, reader)
     anchors = link_texts.may_be_searched(archive, closed_areas)
     return replace(
-        works.narrowed(archive, query.parse(text)),
+        works.restrict_sites(archive, query_text.parse(text)),
         collection=collection,
         closed=closed_areas,
         anchors=anchors,
     )
 
 
-def _format_names(archive: Archive, found: Hits) -> dict[str, str]:
-    known = {name for name, _ in found.facets.get(Facet.FORMAT, ())} | {
-        hit.format for hit in found.hits if hit.format
-    }
+def _format_names(archive: Archive, result: Hits) -> dict[str, str]:
+    formats = {name for name, _ in result.facets.get(Facet.FORMAT, ())}
+    formats |= {hit.format for hit in result.hits if hit.format}
     with archive.database.reading() as connection:
-        return results.names(connection, known)
+        return results.names(connection, formats)
 
 
 def volume(archive: Archive, *, reader: Reader, collection: str = EVERYTHING) -> Mapping[int, int]:
-    """All captures with words by month, as far as this reader may know: what a histogram is set against."""
+    """All indexed captures by month that are open to this reader, for comparison with a histogram."""
     return archive.texts.find(
-        TextQuery(collection=collection, closed=rules.closed_to(archive, reader), limit=1)
+        TextQuery(collection=collection, closed=gate.closed_areas(archive, reader), limit=1)
     ).months
 
 
 def trend(archive: Archive, words: Sequence[str], *, reader: Reader, collection: str = EVERYTHING) -> Trend:
-    """Several queries over the years, and the archive's volume; InputError when one is wrong or there are too
-    many.
-    """
+    """Several queries over the years, and all captures; InputError if one is wrong or there are too many."""
     if len(words) > MOST_TREND_WORDS:
-        raise InputError(f"A trend compares at most {MOST_TREND_WORDS} words.")
-    found = {
+        raise InputError(f"A trend can compare at most {MOST_TREND_WORDS} words.")
+    by_word = {
         text: archive.texts.find(
             replace(ask(archive, text, reader=reader, collection=collection), limit=1)
         ).years
         for text in words
     }
-    everything = TextQuery(collection=collection, closed=rules.closed_to(archive, reader), limit=1)
-    return Trend(words=found, volume=archive.texts.find(everything).years)
+    everything = TextQuery(collection=collection, closed=gate.closed_areas(archive, reader), limit=1)
+    return Trend(words=by_word, volume=archive.texts.find(everything).years)
 
 
 def explain(
     archive: Archive, text: str, key: str, *, reader: Reader, collection: str = EVERYTHING
 ) -> Explained:
-    """Why a page was found, and its matching versions; NotFound when it does not match or is closed."""
-    asked = replace(ask(archive, text, reader=reader, collection=collection), keys=(key,))
-    states = sorted(archive.texts.scan(asked), key=lambda state: state.valid_from)
+    """Why a page was found, and its matching versions; NotFound if it does not match or is closed."""
+    query = replace(ask(archive, text, reader=reader, collection=collection), keys=(key,))
+    states = sorted(archive.texts.scan(query), key=lambda state: state.valid_from)
     if not states:
-        raise NotFound("That page has no version with these words that can be shown.")
+        raise NotFound("No version of this page that can be shown matches the query.")
     last = states[-1]
-    return Explained(url=last.url, title=last.title, states=states, reasons=list(_reasons(asked, last)))
+    return Explained(url=last.url, title=last.title, states=states, reasons=list(_reasons(query, last)))
 
 
-def _reasons(asked: TextQuery, state: State) -> Iterator[Reason]:
+def _reasons(query: TextQuery, state: State) -> Iterator[MatchReason]:
     parts = {
-        "title": (state.title, 5.0),
-        "anchor": (state.anchors, 5.0),
-        "headings": (state.headings, 2.0),
-        "address": (state.url, 2.0),
-        "text": (state.text, 1.0),
-        "image": (state.images, 0.5),
+        RankedPart.TITLE: state.title,
+        RankedPart.ANCHOR: state.anchors,
+        RankedPart.OWN_ANCHOR: state.own_anchors,
+        RankedPart.HEADINGS: state.headings,
+        RankedPart.ADDRESS: address_words(state.url),
+        RankedPart.HOME: state.home,
+        RankedPart.TEXT: state.text,
+        RankedPart.IMAGE: state.images,
     }
     for word in (
-        *asked.phrases,
-        *asked.words,
-        *(one for group in asked.alternatives for one in group),
-        *(one for _, one in asked.parts),
+        *query.phrases,
+        *query.words,
+        *(text for group in query.alternatives for text in group),
+        *(text for _, text in query.parts),
     ):
         wanted = words_of(word)
-        exact = [
-            Reason(word=word, part=name, count=_times(wanted, where), weight=weight)
-            for name, (where, weight) in parts.items()
+        counted = [
+            MatchReason(word=word, part=part.value, count=_times(wanted, text), weight=WEIGHTS[part])
+            for part, text in parts.items()
         ]
-        found = [reason for reason in exact if reason.count]
-        yield from found or [Reason(word=word, part="text", count=0, weight=0.5, is_stem=True)]
+        exact = [reason for reason in counted if reason.count]
+        yield from exact or [MatchReason(word=word, part="text", count=0, weight=STEM_WEIGHT, is_stem=True)]
 
 
 def _times(wanted: Sequence[str], text: str) -> int:
-    """How often words stand in a row in a text."""
-    found = words_of(text)
-    return sum(found[at : at + len(wanted)] == list(wanted) for at in range(len(found))) if wanted else 0
+    """How often a text has these words one after another."""
+    words = words_of(text)
+    return sum(words[at : at + len(wanted)] == list(wanted) for at in range(len(words))) if wanted else 0
 
 
 # --- help while typing ---
 
 
 def suggest(archive: Archive, typed: str, *, reader: Reader, collection: str = EVERYTHING) -> list[str]:
-    """Queries that what was typed may become: its last word completed by words that this reader can find."""
-    before, _, prefix = typed[: query.LONGEST_QUERY].rpartition(" ")
+    """Completions of the typed query: its last word completed to words that this reader can find."""
+    before, _, prefix = typed[: query_text.LONGEST_QUERY].rpartition(" ")
     if len(prefix) < _SHORTEST_PREFIX or not prefix.isalnum():
         return []
-    areas, found = rules.closed_to(archive, reader), []
-    for word, _ in archive.texts.words(prefix, limit=_MOST_LOOKED_AT):
+    areas, suggestions = gate.closed_areas(archive, reader), []
+    for word, _ in archive.texts.words(prefix, limit=_MOST_CANDIDATES):
         if _is_known(archive, word, areas, collection):
-            found.append(f"{before} {word}".strip())
-        if len(found) >= _MOST_SUGGESTED:
+            suggestions.append(f"{before} {word}".strip())
+        if len(suggestions) >= _MOST_SUGGESTED:
             break
-    return found
+    return suggestions
 
 
-def spelling(archive: Archive, text: str, asked: TextQuery) -> str:
-    """The query with each unknown word replaced by the most frequent one that is written nearly so; empty
-    where that is none.
+def correct_spelling(archive: Archive, text: str, query: TextQuery) -> str:
+    """The query with each unknown word replaced by the most frequent word with a similar spelling; empty if
+    there is none.
     """
-    mended = text
-    for word in (*asked.words, *(one for group in asked.alternatives for one in group)):
+    corrected = text
+    for word in (*query.words, *(word for group in query.alternatives for word in group)):
         if (
             len(word) > _SHORTEST_PREFIX + 1
             and word.isalnum()
-            and not _is_known(archive, word, asked.closed, asked.collection)
+            and not _is_known(archive, word, query.closed, query.collection)
         ):
-            near = _nearest(archive, word, asked)
+            near = _find_similar(archive, word, query)
             if not near:
                 return ""
-            mended = mended.replace(word, near, 1)
-    return mended if mended != text else ""
+            corrected = corrected.replace(word, near, 1)
+    return corrected if corrected != text else ""
 
 
-def _nearest(archive: Archive, word: str, asked: TextQuery) -> str:
+def _find_similar(archive: Archive, word: str, query: TextQuery) -> str:
     from rapidfuzz.distance.OSA import distance  # only for searches that find nothing
 
     wanted = "".join(words_of(word))
@@ -262,16 +265,16 @@ def _nearest(archive: Archive, word: str, asked: TextQuery) -> str:
         (distance(wanted, known, score_cutoff=_FARTHEST_SPELLING), -count, known)
         for known, count in candidates.items()
     ]
-    for far, _, known in sorted(near)[:_MOST_LOOKED_AT]:
+    for far, _, known in sorted(near)[:_MOST_CANDIDATES]:
         if far > _FARTHEST_SPELLING or far * 3 > len(wanted):
             return ""
-        if known != wanted and _is_known(archive, known, asked.closed, asked.collection):
+        if known != wanted and _is_known(archive, known, query.closed, query.collection):
             return known
     return ""
 
 
-def _is_known(archive: Archive, word: str, areas: tuple[Closed, ...], collection: str) -> bool:
-    """Whether a search for the word would find anything: no word of what is closed is ever offered."""
+def _is_known(archive: Archive, word: str, areas: tuple[ClosedArea, ...], collection: str) -> bool:
+    """Whether a search for the word finds anything: words that only closed pages have are never offered."""
     return (
         archive.texts.find(
             TextQuery(words=(word,), closed=areas, collection=collection, limit=1, histogram=False)

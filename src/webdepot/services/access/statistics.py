@@ -1,7 +1,7 @@
-"""Statistics of use: counted while people read, looked at by staff, given to others as a COUNTER-like table.
+"""Usage statistics: counted while people read, shown to staff, and exported as a COUNTER-like table.
 
-Counts wait in memory for some seconds before they are written, so that reading costs no writing; a crash
-loses those seconds.
+Counts are kept in memory for some seconds before they are written, so that reading a page does not write to
+the database; a crash loses those seconds.
 """
 
 import re
@@ -12,23 +12,23 @@ from threading import Lock
 
 from webdepot.access import usage
 from webdepot.access.policy import AccessPoint
-from webdepot.access.usage import Metric, Pending, Use
+from webdepot.access.usage import Metric, PendingUses, Use
 from webdepot.archive import Archive
 from webdepot.errors import InputError
 
-WAIT_S = 20.0
-MOST_WAITING = 500
+WRITE_AFTER_S = 20.0
+MOST_PENDING = 500
 TOP = 50
 _MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])\Z", re.ASCII)
 
 
 class Counter:
-    """Takes notes from many threads and writes them now and then."""
+    """Collects counts from many threads and writes them from time to time."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._lock = Lock()
-        self._pending = Pending()
+        self._pending = PendingUses()
         self._since: datetime | None = None
 
     def note(
@@ -53,66 +53,68 @@ class Counter:
         with self._lock:
             self._pending.note(use, url)
             self._since = self._since or now
-            is_due = (now - self._since).total_seconds() > WAIT_S or len(self._pending.uses) > MOST_WAITING
+            is_due = (now - self._since).total_seconds() > WRITE_AFTER_S or len(
+                self._pending.uses
+            ) > MOST_PENDING
         if is_due:
             self.write()
 
     def write(self) -> None:
-        """Everything that waits, now."""
+        """Write all pending counts now."""
         with self._lock:
-            pending, self._pending, self._since = self._pending, Pending(), None
+            pending, self._pending, self._since = self._pending, PendingUses(), None
         if pending.uses:
             with self._archive.database.transaction() as connection:
                 usage.write(connection, pending)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What was used in some months."""
+class UsageReport:
+    """Usage in some months."""
 
     first: str
     last: str
     months: Sequence[str]
-    found: Sequence[tuple[Use, int]]
+    counts: Sequence[tuple[Use, int]]
     pages: Sequence[tuple[str, int]]
-    """Opened most: address and how often."""
+    """Pages opened most: address and how often."""
 
     def total(self, metric: Metric) -> int:
-        return sum(count for use, count in self.found if use.metric is metric)
+        return sum(count for use, count in self.counts if use.metric is metric)
 
     def by(self, name: str, metric: Metric) -> Mapping[str, int]:
-        return usage.summed(self.found, name, metric)
+        return usage.sum_by(self.counts, name, metric)
 
 
-def report(archive: Archive, *, first: str = "", last: str = "") -> Report:
-    """The months from `first` to `last` as 2026-03; the last twelve where nothing is said. InputError when
-    one is no month.
+def report(archive: Archive, *, first: str = "", last: str = "") -> UsageReport:
+    """Usage in the months from `first` to `last`, written like 2026-03; by default the last twelve.
+    InputError if one is not a month.
     """
     today = archive.clock().date()
     last = last or f"{today:%Y-%m}"
     first = first or _back(last if _MONTH.match(last) else f"{today:%Y-%m}", 11)
     for month in (first, last):
         if not _MONTH.match(month):
-            raise InputError(f"{month[:30]!r} is no month. Write it like 2026-03.")
+            raise InputError(f"{month[:30]!r} is not a month. Write it like 2026-03.")
     if first > last:
-        raise InputError(f"The statistics would end ({last}) before they begin ({first}).")
+        raise InputError(f"The last month ({last}) is before the first ({first}). Exchange them.")
     months = tuple(_between(first, last))
     if len(months) > 600:
-        raise InputError("Statistics are given for fifty years at most.")
+        raise InputError("The period is longer than fifty years. Choose a shorter one.")
     with archive.database.reading() as connection:
-        found = usage.find(connection, first, last)
+        counts = usage.find(connection, first, last)
         pages = usage.top_pages(connection, first, last, TOP)
-    return Report(first=first, last=last, months=months, found=found, pages=pages)
+    return UsageReport(first=first, last=last, months=months, counts=counts, pages=pages)
 
 
-def table(made: Report, *, archive_name: str, today: date) -> Iterator[Sequence[str]]:
-    """A title report in the manner of COUNTER 5: head, then a row for each site, collection, access point,
+def table(report: UsageReport, *, archive_name: str, today: date) -> Iterator[Sequence[str]]:
+    """A title report like that of COUNTER 5: a header, then a row for each site, collection, access point,
     country and metric.
     """
     yield ("Report_Name", "Usage of archived sites")
     yield ("Report_ID", "TR (COUNTER-like)")
     yield ("Institution_Name", archive_name)
-    yield ("Reporting_Period", f"begin_date={made.first}; end_date={made.last}")
+    yield ("Reporting_Period", f"begin_date={report.first}; end_date={report.last}")
     yield ("Created", today.isoformat())
     yield ("Exceptions", "No sessions are kept: double clicks are counted, unique items are not")
     yield ()
@@ -123,10 +125,10 @@ def table(made: Report, *, archive_name: str, today: date) -> Iterator[Sequence[
         "Country",
         "Metric_Type",
         "Reporting_Period_Total",
-        *made.months,
+        *report.months,
     )
     rows: dict[tuple[str, ...], dict[str, int]] = {}
-    for use, count in made.found:
+    for use, count in report.counts:
         place: tuple[str, ...] = (
             use.site,
             use.collection,
@@ -137,7 +139,7 @@ def table(made: Report, *, archive_name: str, today: date) -> Iterator[Sequence[
         months = rows.setdefault(place, {})
         months[use.month] = months.get(use.month, 0) + count
     for place, counts in rows.items():
-        yield (*place, str(sum(counts.values())), *(str(counts.get(month, 0)) for month in made.months))
+        yield (*place, str(sum(counts.values())), *(str(counts.get(month, 0)) for month in report.months))
 
 
 def _between(first: str, last: str) -> Iterator[str]:

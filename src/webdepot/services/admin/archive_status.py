@@ -8,7 +8,6 @@ from itertools import islice
 
 from sqlalchemy import func, select
 
-from webdepot.access import policy, rules
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.container import shelf
@@ -18,6 +17,7 @@ from webdepot.harvest import runs
 from webdepot.harvest.tables import harvests
 from webdepot.model import EVERYTHING, Capture, Harvest
 from webdepot.provenance import Event, latest
+from webdepot.services.access import gate
 
 MOST_LOOKED_THROUGH = 200
 """Of the newest pages, where there are rules of access."""
@@ -102,14 +102,8 @@ def _newest(archive: Archive, reader: Reader, limit: int) -> list[Capture]:
     """The newest pages that this reader may see; where rules close very many of them, fewer than could be
     found.
     """
-    known, today = archive.database.remembered("access rules", rules.by_prefix), archive.clock().date()
-    found = archive.captures.newest(MOST_LOOKED_THROUGH if known.every else limit)
-    is_open = (
-        one
-        for one in found
-        if policy.allows(one.key, one.timestamp, known.speaking_about(one.key), reader, today)
-    )
-    return list(islice(is_open, limit))
+    newest = archive.captures.newest(MOST_LOOKED_THROUGH if gate.has_rules(archive) else limit)
+    return list(islice(gate.filter_open(archive, newest, reader), limit))
 
 
 def collections(archive: Archive) -> list[Collection]:

@@ -20,7 +20,7 @@ from webdepot.formats import report
 from webdepot.formats.report import FormatShare
 from webdepot.harvest.tables import harvests
 from webdepot.model import HarvestState
-from webdepot.provenance import Asked, Event, Outcome, page
+from webdepot.provenance import Event, EventFilter, Outcome, page
 from webdepot.selection import cases, letters, targets, turns
 from webdepot.selection.cases import CaseState
 from webdepot.selection.states import LetterState, TargetState
@@ -118,7 +118,9 @@ def overview(archive: Archive) -> Overview:
             disk_total_bytes=disk.total,
             failures=[
                 event
-                for _, event in page(connection, Asked(outcome=Outcome.FAILURE.value), limit=MOST_FAILURES)
+                for _, event in page(
+                    connection, EventFilter(outcome=Outcome.FAILURE.value), limit=MOST_FAILURES
+                )
             ],
         )
 

@@ -25,7 +25,7 @@ from webdepot.errors import ConfigError, WebdepotError
 from webdepot.harvest import runs
 from webdepot.harvest.browser import launch
 from webdepot.model import Container, ContainerState, HarvestState
-from webdepot.services.harvest import harvests, options, profiles
+from webdepot.services.harvest import harvests, options, profiles, runner
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
@@ -308,7 +308,7 @@ def _mended(archive: Archive, watch: Watch) -> Iterator[Check]:
         unfinished = runs.in_states(connection, [HarvestState.RUNNING])
     for harvest in unfinished:
         if not harvests.is_locked(archive, harvest):
-            said = harvests.recover(archive, harvest)
+            said = runner.recover(archive, harvest)
             yield Check(
                 name="recovery",
                 state="ok",

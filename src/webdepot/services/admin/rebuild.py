@@ -25,7 +25,7 @@ from sqlalchemy import Connection, MetaData, select
 from webdepot import config as configuration
 from webdepot.archive import DATABASE_NAME, Archive
 from webdepot.config import FILE_NAME
-from webdepot.depot import layout, places, register, tombstone
+from webdepot.depot import copies, layout, places, register, tombstone
 from webdepot.depot.places import MAIN
 from webdepot.errors import Conflict, InputError
 from webdepot.exchange import catalogue
@@ -36,7 +36,7 @@ from webdepot.provenance import iter_all as iter_events
 from webdepot.reasons import from_kept
 from webdepot.selection import targets
 from webdepot.services.admin import setup
-from webdepot.services.depot import audit, deposit, titles
+from webdepot.services.depot import deposit, deposit_records
 from webdepot.services.index import indexer
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.times import Clock, from_iso, utc_now
@@ -154,7 +154,7 @@ def _rebuild(archive: Archive, watch: Watch) -> Rebuilt:
             count += _restore_events(store, connection, archive.clock().year)
             catalogue.restore_derived(connection)
             targets.restore_words(connection)
-            audit.expect_copies(
+            copies.expect(
                 connection, PackageId(known.id), version=known.head, size_bytes=0, now=archive.clock()
             )
         event = Event(
@@ -185,9 +185,11 @@ def _restore_tombstones(archive: Archive) -> int:
         stays = tombstone.read_catalogued(archive.store, stone.package)
         with archive.database.transaction() as connection:
             if stays:
-                titles.restore_withdrawn(connection, catalogue.from_document(stays, where=stone.package)[0])
+                deposit_records.restore_withdrawn(
+                    connection, catalogue.from_document(stays, where=stone.package)[0]
+                )
             count += tombstone.record(connection, stone)
-            audit.expect_copies(
+            copies.expect(
                 connection,
                 PackageId(tombstone.id_of(stone.package)),
                 version=1,

@@ -1,5 +1,5 @@
-"""Describing a site: what its own start page says, completed by a person; and the record in the formats of
-others (mission K22, X10).
+"""Describe a site: the metadata of its own start page, completed by a person; and export its record as
+MARCXML, Dublin Core or JSON-LD.
 """
 
 from collections.abc import Iterable
@@ -39,22 +39,21 @@ FIELDS = (
     "run_to",
     "rights",
 )
-"""What a person fills in; other fields come from the harvest."""
+"""The fields that a person can fill; the others come from the harvest."""
 LISTED = frozenset({"creators", "contributors", "keywords", "ddc", "languages"})
+"""Fields with several values."""
 
 
-class Form(StrEnum):
-    """Forms of others in which a record is written."""
+class RecordForm(StrEnum):
+    """Formats in which a record can be exported."""
 
     MARCXML = "marcxml"
     DUBLIN_CORE = "dc"
     JSON_LD = "jsonld"
 
 
-def own_words(archive: Archive, target: TargetId) -> Values:
-    """What the start page of a site says of itself in its newest version; nothing where it is not kept or
-    cannot be read.
-    """
+def site_values(archive: Archive, target: TargetId) -> Values:
+    """The metadata on the newest version of a site's start page; empty if it cannot be read."""
     dossier = targets.get(archive, target)
     now = to_timestamp(archive.clock())
     for seed in dossier.target.seeds[:3]:
@@ -71,82 +70,81 @@ def own_words(archive: Archive, target: TargetId) -> Values:
             continue
         finally:
             opened.close()
-        if found := site_metadata.words_of(text, archive.config.archive.languages):
-            return found
+        if values := site_metadata.read_values(text, archive.config.archive.languages):
+            return values
     return {}
 
 
 def draft(archive: Archive, target: TargetId) -> tuple[Record, Values, frozenset[str]]:
-    """The record of a site, the values for its form, and which of them are the site's own words, not looked
-    at by anybody yet.
-    """
+    """The record of a site, the values for its form, and the names of those taken from the site itself."""
     record = records.site_record(archive, targets.get(archive, target).target)
-    own = own_words(archive, target)
+    own = site_values(archive, target)
     values: dict[str, str | tuple[str, ...]] = {}
-    taken: set[str] = set()
+    from_site: set[str] = set()
     for name in FIELDS:
         kept, source = getattr(record, name), record.sources.get(name)
-        # The program's own title is the host or the name of the nomination: the site knows better, a person
-        # best.
+        # A value without a source is the program's own, such as the host as title: the site's is better, and
+        # a person's best.
         is_offered = name in own and (not kept or source is None)
         values[name] = own[name] if is_offered else kept
         if is_offered or (kept and source == Source.SITE):
-            taken.add(name)
-    return record, values, frozenset(taken)
+            from_site.add(name)
+    return record, values, frozenset(from_site)
 
 
-def save(archive: Archive, target: TargetId, given: Values, *, by: str = "") -> Record:
-    """Write what a person filled in. What they left as the site says it is kept as the site's own words."""
-    record, offered, taken = draft(archive, target)
-    checked = {name: records.checked(name, value) for name, value in given.items() if name in FIELDS}
+def save(archive: Archive, target: TargetId, values: Values, *, by: str = "") -> Record:
+    """Write the values of a person. The site stays the source of those that the person did not change."""
+    record, offered, from_site = draft(archive, target)
+    checked = {name: records.checked(name, value) for name, value in values.items() if name in FIELDS}
     own = {
         name: value
         for name, value in checked.items()
-        if name in taken and value == records.checked(name, offered[name])
+        if name in from_site and value == records.checked(name, offered[name])
     }
     person = {name: value for name, value in checked.items() if name not in own}
     if own:
         record = records.write(archive, record.key, own, source=Source.SITE, by=by)
     record = records.write(archive, record.key, person, source=Source.PERSON, by=by) if person else record
-    return (
-        records.restrict(archive, record.key, str(given["access"]), by=by) if given.get("access") else record
-    )
+    if values.get("access"):
+        return records.restrict(archive, record.key, str(values["access"]), by=by)
+    return record
 
 
-def may_be_named(archive: Archive, record: Record) -> bool:
-    """Whether the publisher's URN can still take the place of ours: nobody was told of any slice yet."""
+def may_assign_urn(archive: Archive, record: Record) -> bool:
+    """Whether the publisher's URN can still replace ours: no harvest was published under ours yet."""
     return not records.view(archive, record.key).children
 
 
 def take_over(archive: Archive, target: TargetId, *, by: str = "") -> Record:
-    """Fill the record from the site's own words in its newest version; what a person or a partner wrote
+    """Fill the record from the metadata on the site's newest start page; what a person or partner wrote
     stays.
 
-    Harvests do so by themselves when they are kept (`titles`); this is for sites that were kept before, and
-    for imported ones.
+    A deposit does this automatically (`deposit_records`); this function is for sites deposited before that
+    existed, and for imports.
     """
     record = records.site_record(archive, targets.get(archive, target).target)
-    said = site_metadata.filled(record, own_words(archive, target))
-    changed = {name: getattr(said, name) for name in FIELDS if getattr(said, name) != getattr(record, name)}
+    filled = site_metadata.fill(record, site_values(archive, target))
+    changed = {
+        name: getattr(filled, name) for name in FIELDS if getattr(filled, name) != getattr(record, name)
+    }
     return records.write(archive, record.key, changed, source=Source.SITE, by=by) if changed else record
 
 
-def given_in(texts: Iterable[str]) -> dict[str, str | tuple[str, ...]]:
-    """Fields written as `name=value`; a name with several values comes several times. InputError names the
-    fields that there are.
-    """
-    found: dict[str, list[str]] = {}
+def parse_fields(texts: Iterable[str]) -> dict[str, str | tuple[str, ...]]:
+    """Fields written as `name=value`, repeated for several values; InputError lists the known fields."""
+    fields: dict[str, list[str]] = {}
     for text in texts:
         name, mark, value = text.partition("=")
         if not mark or name not in FIELDS:
             raise InputError(
-                f"{text[:60]!r} is no field with its value. Write it like genre=museum. Fields: {', '.join(FIELDS)}."
+                f"{text[:60]!r} is not a field with its value. Write it like genre=museum. "
+                f"Fields: {', '.join(FIELDS)}."
             )
-        found.setdefault(name, []).append(value.strip())
-    twice = [name for name, values in found.items() if len(values) > 1 and name not in LISTED]
+        fields.setdefault(name, []).append(value.strip())
+    twice = [name for name, values in fields.items() if len(values) > 1 and name not in LISTED]
     if twice:
-        raise InputError(f"{twice[0]} has one value only.")
-    return {name: tuple(values) if name in LISTED else values[0] for name, values in found.items()}
+        raise InputError(f"{twice[0]} can have only one value.")
+    return {name: tuple(values) if name in LISTED else values[0] for name, values in fields.items()}
 
 
 def addresses_of(archive: Archive, portal_url: str) -> Addresses:
@@ -158,30 +156,30 @@ def addresses_of(archive: Archive, portal_url: str) -> Addresses:
 
 
 def as_marcxml(archive: Archive, key: str, *, portal_url: str) -> bytes:
-    seen = records.view(archive, key)
-    transfer = records.find_transfer(archive, key) if seen.record.is_object else None
-    made = marc.to_element(seen.levels, transfer, addresses=addresses_of(archive, portal_url))
-    data: bytes = etree.tostring(made, xml_declaration=True, encoding="UTF-8", pretty_print=True)
+    view = records.view(archive, key)
+    transfer = records.find_transfer(archive, key) if view.record.is_object else None
+    element = marc.to_element(view.levels, transfer, addresses=addresses_of(archive, portal_url))
+    data: bytes = etree.tostring(element, xml_declaration=True, encoding="UTF-8", pretty_print=True)
     return data
 
 
 def as_dublin_core(archive: Archive, key: str, *, portal_url: str) -> bytes:
-    seen = records.view(archive, key)
-    return dublin_core.to_xml(dublin_core.of_levels(seen.levels, identifiers=(f"{portal_url}/title/{key}",)))
+    view = records.view(archive, key)
+    return dublin_core.to_xml(dublin_core.of_levels(view.levels, identifiers=(f"{portal_url}/title/{key}",)))
 
 
 def as_json_ld(archive: Archive, key: str, *, portal_url: str) -> str:
-    seen = records.view(archive, key)
+    view = records.view(archive, key)
     return schema_org.to_script(
-        schema_org.to_object(seen.levels, seen.children, addresses=addresses_of(archive, portal_url))
+        schema_org.to_object(view.levels, view.children, addresses=addresses_of(archive, portal_url))
     )
 
 
-def as_text(archive: Archive, key: str, form: Form, *, portal_url: str) -> str:
+def as_text(archive: Archive, key: str, form: RecordForm, *, portal_url: str) -> str:
     match form:
-        case Form.MARCXML:
+        case RecordForm.MARCXML:
             return as_marcxml(archive, key, portal_url=portal_url).decode()
-        case Form.DUBLIN_CORE:
+        case RecordForm.DUBLIN_CORE:
             return as_dublin_core(archive, key, portal_url=portal_url).decode()
-        case Form.JSON_LD:
+        case RecordForm.JSON_LD:
             return as_json_ld(archive, key, portal_url=portal_url) + "\n"

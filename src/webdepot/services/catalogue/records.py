@@ -1,10 +1,12 @@
-"""The catalogue for people and pages: read, describe, list. What is written goes into the depot first, then
-into the database.
+"""Read, list and edit catalogue records. A change is written to the depot first, then to the database:
 
-1. `write` checks the fields, keeps who filled them (a machine never writes over what a person wrote), and
+1. `write` checks the fields, records who filled them (a program never overwrites what a person wrote), and
    gives the change its datestamp.
-2. The records go into the newest package of the work, as a further version of it: a rebuild brings them back.
-3. One transaction: the record, the datestamps of all below it, the event.
+2. The records are written to the newest package of the work, as a new version, so that a rebuild restores
+   them.
+3. In one transaction: the record, the datestamps of all records below it, the event.
+
+`services.depot.deposit_records` creates the records of a harvest when it is deposited.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,9 +23,9 @@ from webdepot.exchange.catalogue import EDITABLE, Access, Level, Record, Source
 from webdepot.exchange.metadata import dublin_core
 from webdepot.exchange.transfer import Form, Transfer
 from webdepot.model import Package, Target, TargetId
-from webdepot.provenance import Event, append, difference
+from webdepot.provenance import append, difference
 from webdepot.selection import targets
-from webdepot.services.depot import audit, deposit, titles
+from webdepot.services.depot import deposit, deposit_records, replication
 from webdepot.times import from_iso, to_timestamp
 
 LONGEST_TEXT = 20_000
@@ -33,8 +35,8 @@ _LONGEST = {"country": 2, "run_from": 10, "run_to": 10, "date": 20, "genre": 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
-    """A record with what stands around it."""
+class RecordView:
+    """A record with the records above and below it, and its package."""
 
     record: Record
     levels: Sequence[Record]
@@ -44,15 +46,15 @@ class Described:
 
 
 def get(archive: Archive, key: str) -> Record:
-    """By key or URN; NotFound when there is none."""
+    """The record with this key or URN; NotFound if there is none."""
     with archive.database.reading() as connection:
         return catalogue.get(connection, key)
 
 
-def view(archive: Archive, key: str) -> Described:
+def view(archive: Archive, key: str) -> RecordView:
     with archive.database.reading() as connection:
         record = catalogue.get(connection, key)
-        return Described(
+        return RecordView(
             record=record,
             levels=catalogue.levels(connection, record),
             children=catalogue.children(connection, record.key),
@@ -61,23 +63,22 @@ def view(archive: Archive, key: str) -> Described:
 
 
 def find_transfer(archive: Archive, key: str) -> Transfer | None:
-    """What can be fetched for a record."""
+    """The transfer object of a record: what partners can fetch."""
     with archive.database.reading() as connection:
         return transfer.find(connection, key)
 
 
 def find_tree(archive: Archive, key: str) -> Transfer | None:
-    """The same object as files, where it was unpacked."""
+    """The same object as unpacked files, if it was unpacked."""
     with archive.database.reading() as connection:
         return transfer.find_tree(connection, key)
 
 
-def shown_at(levels: Sequence[Record], made: Transfer) -> dict[str, tuple[str, str]]:
-    """Files of an object that is no web site: where each can be opened in the archive, by member, as address
-    and timestamp.
-    """
+def shown_at(levels: Sequence[Record], transfer_object: Transfer) -> dict[str, tuple[str, str]]:
+    """Where files of an object that is not a web site can be replayed: member to address and timestamp."""
     own = levels[-1]
-    if made.form is not Form.FILES or levels[0].level is Level.SITE:
+    files = transfer_object.files
+    if transfer_object.form is not Form.FILES or levels[0].level is Level.SITE:
         return {}
     addresses = [
         each
@@ -87,18 +88,18 @@ def shown_at(levels: Sequence[Record], made: Transfer) -> dict[str, tuple[str, s
     ]
     return {
         file.member: (
-            file.url or incoming.address_without_site(own.urn, file.member, addresses, count=len(made.files)),
+            file.url or incoming.address_without_site(own.urn, file.member, addresses, count=len(files)),
             to_timestamp(from_iso(file.at)),
         )
-        for file in made.files
+        for file in files
     }
 
 
 def find_of_target(archive: Archive, target: TargetId) -> Record | None:
-    """The record of a site; None while it has none."""
+    """The record of a site; None if it has none yet."""
     with archive.database.reading() as connection:
-        found = catalogue.of_target(connection, target)
-    return next((record for record in found if record.withdrawn_at is None), None)
+        records = catalogue.of_target(connection, target)
+    return next((record for record in records if record.withdrawn_at is None), None)
 
 
 def find_of_harvest(archive: Archive, harvest: str) -> Record | None:
@@ -107,31 +108,22 @@ def find_of_harvest(archive: Archive, harvest: str) -> Record | None:
 
 
 def site_record(archive: Archive, target: Target) -> Record:
-    """The record of a site, made now if it has none: a site can be described before it is harvested."""
-    found = find_of_target(archive, target.id)
-    if found is not None:
-        return found
+    """The record of a site, created now if it has none: a site can be described before it is harvested."""
+    record = find_of_target(archive, target.id)
+    if record is not None:
+        return record
     now = archive.clock()
     with archive.database.transaction() as connection:
-        made = replace(
-            titles.new_site(archive, targets.get(connection, target.id), now),
+        new = replace(
+            deposit_records.new_site(archive, targets.get(connection, target.id), now),
             changed_at=catalogue.stamp(now),
         )
-        detail = difference({}, {"title": made.title, "genre": made.genre, "urn": made.urn})
-        event = Event(
-            at=now,
-            agent=archive.agent,
-            action="described",
-            subject_kind="title",
-            subject=made.key,
-            message=made.title,
-            detail=detail,
-        )
-        append(connection, event)
-        return catalogue.put(connection, made)
+        detail = difference({}, {"title": new.title, "genre": new.genre, "urn": new.urn})
+        append(connection, archive.event("described", "title", new.key, message=new.title, detail=detail))
+        return catalogue.put(connection, new)
 
 
-def listed(
+def list_records(
     archive: Archive,
     *,
     words: str = "",
@@ -143,8 +135,8 @@ def listed(
     limit: int = 100,
     after: str = "",
 ) -> list[Record]:
-    """Records by title, works as such unless other levels are asked for; `after` is the key of the last one
-    of the page before.
+    """Records sorted by title, only works unless `levels` says otherwise; `after` is the last key of the page
+    before.
     """
     with archive.database.reading() as connection:
         return catalogue.listed(
@@ -170,17 +162,17 @@ def write(
     foreign: tuple[Mapping[str, str], ...] | None = None,
     origin: Mapping[str, str] | None = None,
 ) -> Record:
-    """Change fields of a record (names of `catalogue.EDITABLE`). Fields that a person filled are left alone
-    by machines.
+    """Change fields of a record (names of `catalogue.EDITABLE`); a program does not change what a person
+    filled.
 
-    `foreign` and `origin` are what a partner told anew. InputError when a field cannot be changed so; no
-    change, no write.
+    `foreign` and `origin` are the newest ones of a partner. InputError if a value is not valid. Nothing is
+    written if nothing changes.
     """
     with archive.database.reading() as connection:
         before = catalogue.get(connection, key)
     if before.withdrawn_at is not None:
         raise InputError(
-            f"{before.key} was withdrawn on {before.withdrawn_at:%Y-%m-%d}: there is nothing left to describe."
+            f"{before.key} was withdrawn on {before.withdrawn_at:%Y-%m-%d}, so it cannot be described."
         )
     wanted = {name: checked(name, value) for name, value in changes.items()}
     wanted = {
@@ -203,73 +195,73 @@ def write(
         changed_at=changed_at,
     )
     if not after.title:
-        raise InputError("A record needs a title.")
+        raise InputError("A record must have a title. Give one.")
     _keep(archive, after)
     with archive.database.transaction() as connection:
         written = catalogue.put(connection, after)
         catalogue.touch_below(connection, written.key, written.changed_at)
-        event = Event(
-            at=now,
-            agent=by or archive.agent,
-            action="described",
-            subject_kind="title",
-            subject=written.key,
+        detail = difference({name: getattr(before, name) for name in wanted}, wanted)
+        event = archive.event(
+            "described",
+            "title",
+            written.key,
             message=", ".join(sorted(wanted)),
-            detail={
-                **difference({name: getattr(before, name) for name in wanted}, wanted),
-                "source": source.value,
-            },
+            detail={**detail, "source": source.value},
+            by=by,
         )
         append(connection, event)
     return written
 
 
 def checked(name: str, value: Any) -> Any:
-    """A value as its field has it; InputError when it does not fit."""
+    """A value in the form of its field; InputError if it is not valid."""
     if name not in EDITABLE:
-        raise InputError(f"{name[:60]!r} cannot be changed. Fields that can: {', '.join(EDITABLE)}")
+        raise InputError(
+            f"{name[:60]!r} is not a field that can be changed. These can: {', '.join(EDITABLE)}"
+        )
     if name == "access":
         if value not in tuple(Access):
-            raise InputError(f"Access is {' or '.join(Access)}, not {str(value)[:60]!r}.")
+            raise InputError(f"Access must be {' or '.join(Access)}, not {str(value)[:60]!r}.")
         return Access(value)
     if name in _LISTED:
         values = [value] if isinstance(value, str) else list(value)
         texts = [text for each in values if (text := _text(name, each))]
         if len(texts) > MOST_VALUES:
-            raise InputError(f"{name} has more than {MOST_VALUES} values.")
+            raise InputError(f"{name} has more than {MOST_VALUES} values. Shorten the list.")
         return tuple(dict.fromkeys(texts))
     return _text(name, value)
 
 
-def fitting(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of a partner as our fields hold them; what does not fit is left to the partner's own XML."""
-    fits = {}
+def valid_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The partner's values that are valid in our fields; the others remain in the partner's own XML."""
+    valid = {}
     for name, value in fields.items():
         try:
-            fits[name] = checked(name, value)
+            valid[name] = checked(name, value)
         except InputError:
             continue
-    return fits
+    return valid
 
 
-def own_urn(archive: Archive, key: str, given: str, *, by: str = "") -> Record:
-    """Give a record the URN that its publisher assigned, instead of ours. Refused once the record has been
-    handed out.
+def assign_urn(archive: Archive, key: str, name: str, *, by: str = "") -> Record:
+    """Give a record the URN that its publisher assigned, instead of ours.
+
+    InputError if the record is already in the depot under its URN.
     """
-    lower = given.strip().lower()
+    lower = name.strip().lower()
     if not urn.is_nbn(lower):
-        raise InputError(
-            f"{given[:100]!r} is no URN of a national bibliography. Write it like urn:nbn:de:example-1"
-        )
+        raise InputError(f"{name[:100]!r} is not a URN:NBN. Write it like urn:nbn:de:example-1")
     with archive.database.transaction() as connection:
         record = catalogue.get(connection, key)
         other = catalogue.find_urn(connection, lower)
         if other is not None and other.key != record.key:
-            raise InputError(f"{lower} belongs to {other.key} already.")
+            raise InputError(f"{lower} already belongs to {other.key}.")
         if record.urn == lower:
             return record
         if record.is_object or catalogue.children(connection, record.key, limit=1):
-            raise InputError(f"{record.key} is in the depot under {record.urn}, and stays so.")
+            raise InputError(
+                f"{record.key} is in the depot under {record.urn}, which cannot be changed any more."
+            )
         detail = difference({"urn": record.urn}, {"urn": lower})
         append(connection, archive.event("named", "title", record.key, message=lower, detail=detail, by=by))
         return catalogue.put(
@@ -278,8 +270,8 @@ def own_urn(archive: Archive, key: str, given: str, *, by: str = "") -> Record:
 
 
 def restrict(archive: Archive, key: str, access: str, *, by: str = "") -> Record:
-    """Who may fetch a work and everything below it: everybody whom the rules allow, or partners with a token
-    only.
+    """Set who may fetch a work and everything below it: everyone whom the rules allow, or only partners with
+    a token.
     """
     record = write(archive, key, {"access": access}, by=by)
     with archive.database.reading() as connection:
@@ -290,8 +282,10 @@ def restrict(archive: Archive, key: str, access: str, *, by: str = "") -> Record
 
 
 def close(archive: Archive, key: str, *, reason: str) -> Record:
-    """A record whose partner withdrew the object: key and URN stay, partners of ours learn of it. The package
-    stays where it is.
+    """Close a record whose object was withdrawn by its partner; key and URN stay, and our partners are
+    informed.
+
+    The package stays in the depot.
     """
     with archive.database.reading() as connection:
         before = catalogue.get(connection, key)
@@ -303,19 +297,10 @@ def close(archive: Archive, key: str, *, reason: str) -> Record:
     detail = difference(
         {"title": before.title, "withdrawn_at": ""}, {"title": after.title, "withdrawn_at": now.isoformat()}
     )
-    event = Event(
-        at=now,
-        agent=archive.agent,
-        action="closed",
-        subject_kind="title",
-        subject=after.key,
-        message=reason,
-        detail=detail,
-    )
     with archive.database.transaction() as connection:
         written = catalogue.put(connection, after)
         transfer.forget(connection, after.key)
-        append(connection, event)
+        append(connection, archive.event("closed", "title", after.key, message=reason, detail=detail))
     return written
 
 
@@ -326,15 +311,15 @@ def _may_fill(record: Record, name: str, source: Source) -> bool:
 def _text(name: str, value: object) -> str:
     text = str(value).strip()
     if len(text) > LONGEST_TEXT:
-        raise InputError(f"{name} is longer than {LONGEST_TEXT} characters.")
+        raise InputError(f"{name} is longer than {LONGEST_TEXT} characters. Shorten it.")
     if len(text) > _LONGEST.get(name, LONGEST_TEXT):
-        raise InputError(f"{name} has at most {_LONGEST[name]} characters.")
+        raise InputError(f"{name} may have at most {_LONGEST[name]} characters.")
     return dublin_core.without_forbidden(text)
 
 
 def _keep(archive: Archive, record: Record) -> None:
-    """Into the newest package of the work, so that a rebuild brings it back; a work without packages is kept
-    by the register.
+    """Write a record to the newest package of its work. The register keeps the records of works without
+    packages.
     """
     with archive.database.reading() as connection:
         held = _newest(connection, record)
@@ -343,20 +328,14 @@ def _keep(archive: Archive, record: Record) -> None:
         own = catalogue.find_of_harvest(connection, held.harvest) or record
         levels = [record if each.key == record.key else each for each in catalogue.levels(connection, own)]
         levels[-1] = replace(levels[-1], changed_at=max(levels[-1].changed_at, record.changed_at))
-        made = transfer.find(connection, own.key) if levels[-1].withdrawn_at is None else None
-    event = Event(
-        at=archive.clock(),
-        agent=archive.agent,
-        action="described",
-        subject_kind="package",
-        subject=held.id,
-        message=f"{record.key}",
-    )
+        transfer_object = transfer.find(connection, own.key) if levels[-1].withdrawn_at is None else None
+    event = archive.event("described", "package", held.id, message=record.key)
+    transfer_document = transfer.to_document(transfer_object) if transfer_object else None
     facts = package.extend(
         archive.store,
         held.id,
         {
-            titles.IN_PACKAGE: catalogue.to_document(levels, transfer.to_document(made) if made else None),
+            deposit_records.IN_PACKAGE: catalogue.to_document(levels, transfer_document),
             package.DUBLIN_CORE: dublin_core.to_xml(dublin_core.of_levels(levels, identifiers=(held.id,))),
         },
         events=(event,),
@@ -366,7 +345,7 @@ def _keep(archive: Archive, record: Record) -> None:
         address=archive.config.archive.contact,
     )
     deposit.record_version(archive, facts, event)
-    audit.copy_out(archive, facts.package.id)
+    replication.copy_out(archive, facts.package.id)
 
 
 def _newest(connection: Connection, record: Record) -> Package | None:
@@ -374,7 +353,7 @@ def _newest(connection: Connection, record: Record) -> Package | None:
     if record.package:
         return holdings.find(connection, record.package)
     for child in reversed(catalogue.children(connection, record.key)):
-        found = None if child.withdrawn_at else _newest(connection, child)
-        if found is not None:
-            return found
+        newest = None if child.withdrawn_at else _newest(connection, child)
+        if newest is not None:
+            return newest
     return None

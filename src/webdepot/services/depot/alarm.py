@@ -1,7 +1,7 @@
-"""The alarm of the depot: what cannot be repaired or reached is told by letter and by a command; the pages
-show it anyway.
+"""The alarm of the depot: damage that cannot be repaired, and places that cannot be reached, are reported by
+email and by a command. The pages show them too.
 
-Whoever is to be told may be away too: that a letter or the command fails is an event, and stops nothing.
+If an email or the command fails, an event records it, and the audit continues.
 """
 
 import subprocess
@@ -11,46 +11,48 @@ from webdepot import mail
 from webdepot.archive import Archive
 from webdepot.errors import WebdepotError
 from webdepot.mail import Message
-from webdepot.provenance import Event, Outcome, append
+from webdepot.provenance import Outcome, append
 
-MOST_TOLD = 200
+MOST_ALARMS = 200
+"""Alarms listed in one message; the others are only counted."""
 _COMMAND_S = 60
 
 
-def sound(archive: Archive, alarms: Sequence[str]) -> None:
-    """Tell everybody who is to be told, once each."""
-    more = [f"… and {len(alarms) - MOST_TOLD} more."] if len(alarms) > MOST_TOLD else []
+def send(archive: Archive, alarms: Sequence[str]) -> None:
+    """Send the alarms to every configured address and to the command; each attempt is an event."""
+    more = [f"… and {len(alarms) - MOST_ALARMS} more."] if len(alarms) > MOST_ALARMS else []
     name = archive.config.archive.name
-    words = "\n".join(
+    text = "\n".join(
         [
-            f"{name}: the depot needs a person.",
-            *alarms[:MOST_TOLD],
+            f"{name}: the depot needs attention.",
+            *alarms[:MOST_ALARMS],
             *more,
             "See: webdepot depot copy status",
             "",
         ]
     )
     for address in archive.config.depot.alarm_mail:
-        trouble = _written(archive, address, f"{name}: alarm of the depot ({len(alarms)})", words)
-        _note(archive, f"letter to {address}", trouble, len(alarms))
+        error = _send_mail(archive, address, f"{name}: depot alarm ({len(alarms)})", text)
+        _record(archive, f"email to {address}", error, len(alarms))
     if archive.config.depot.alarm_command:
-        _note(archive, "command", _run(archive.config.depot.alarm_command, words), len(alarms))
+        _record(archive, "command", _run(archive.config.depot.alarm_command, text), len(alarms))
 
 
-def _written(archive: Archive, address: str, subject: str, words: str) -> str:
-    """What went wrong; empty when the letter is on its way."""
+def _send_mail(archive: Archive, address: str, subject: str, text: str) -> str:
+    """The error message; empty if the email was handed to the mail server."""
     try:
-        mail.send(archive.config.mail, Message(to=address, subject=subject, text=words), now=archive.clock())
+        mail.send(archive.config.mail, Message(to=address, subject=subject, text=text), now=archive.clock())
     except (WebdepotError, OSError) as error:
         return str(error)
     return ""
 
 
-def _run(command: str, words: str) -> str:
-    shell = ["/bin/sh", "-c", command]  # the operator's own words, out of the configuration
+def _run(command: str, text: str) -> str:
+    """The error message; empty if the command succeeded."""
+    shell = ["/bin/sh", "-c", command]  # written by the operator, in the configuration
     try:
         done = subprocess.run(  # noqa: S603
-            shell, input=words.encode(), capture_output=True, timeout=_COMMAND_S, check=False
+            shell, input=text.encode(), capture_output=True, timeout=_COMMAND_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
@@ -61,15 +63,13 @@ def _run(command: str, words: str) -> str:
     )
 
 
-def _note(archive: Archive, means: str, trouble: str, count: int) -> None:
-    event = Event(
-        at=archive.clock(),
-        agent=archive.agent,
-        action="alarmed",
-        subject_kind="archive",
-        subject="depot",
-        outcome=Outcome.FAILURE if trouble else Outcome.SUCCESS,
-        message=f"{means}: {trouble}" if trouble else f"{means}: {count} alarms",
+def _record(archive: Archive, means: str, error: str, count: int) -> None:
+    event = archive.event(
+        "alarmed",
+        "archive",
+        "depot",
+        outcome=Outcome.FAILURE if error else Outcome.SUCCESS,
+        message=f"{means}: {error}" if error else f"{means}: {count} alarms",
     )
     with archive.database.transaction() as connection:
         append(connection, event)

@@ -1,30 +1,27 @@
-"""Putting a harvest into the depot, and making the database again from the depot alone.
+"""Deposit a harvest in the depot, and rebuild its database rows from the depot alone.
 
-1. Write what describes the harvest (captures, findings, Dublin Core) into its working folder.
-2. Build the package in the depot: whole or not at all, durable on return.
-3. One transaction: package row, containers moved, harvest kept, its copies in the other places waited for,
-   event.
-4. Copy it to the other places; one that is away gets it by the next audit.
-5. Remove the working folder: the depot has it all.
+1. Write the description of the harvest (captures, findings, Dublin Core) to its working folder.
+2. Build the package in the depot: complete or not at all, durable on return.
+3. In one transaction: the row of the package, the new places of its containers, the harvest's state, the
+   copies that other places are to get, the event.
+4. Copy the package to the other places; the next audit copies it to a place that cannot be reached now.
+5. Remove the working folder.
 
-Each step can be repeated; a kill between them leaves nothing lost and nothing half-visible.
+Each step can be repeated; after a crash between them nothing is lost and nothing incomplete is visible.
 """
 
 import dataclasses
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import Connection
 
 from webdepot.archive import Archive
 from webdepot.container import shelf
-from webdepot.depot import copies, holdings, migration, package, places, rows
-from webdepot.depot.copies import Copy, CopyState
+from webdepot.depot import copies, holdings, migration, package, rows
 from webdepot.depot.migration import Conversion
 from webdepot.depot.package import ContainerSource, PackageContent, PackageFacts
-from webdepot.depot.places import MAIN
 from webdepot.errors import Conflict, CorruptData, NotFound
 from webdepot.exchange import catalogue, transfer
 from webdepot.exchange.metadata import dublin_core
@@ -46,27 +43,27 @@ from webdepot.provenance import Event, append, iter_of
 from webdepot.quality import records
 from webdepot.reasons import from_told
 from webdepot.selection import targets
-from webdepot.services.depot import audit, titles
+from webdepot.services.depot import deposit_records, replication
 from webdepot.services.depot.site_metadata import StartPage
 from webdepot.services.harvest import harvests
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
-from webdepot.services.quality import harvest_check
+from webdepot.services.quality import harvest_check, identification
 from webdepot.times import from_iso
 from webdepot.version import VERSION
 
 SUBMISSION = "submission"
-"""Folder of what a sender wrote: below the working folder, later below `metadata/`."""
+"""Folder of the sender's own descriptions: below the working folder, later below `metadata/`."""
 
 
 def keep(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Package:
-    """The harvest's package, built now if it is not there yet. Conflict while the harvest is not finished."""
+    """The harvest's package, built now if it does not exist yet. Conflict if the harvest is not finished."""
     if harvest.state not in (HarvestState.FINISHED, HarvestState.KEPT):
         raise Conflict(
-            f"Harvest {harvest.id} is {harvest.state.value}; only a finished harvest goes into the depot."
+            f"Harvest {harvest.id} is {harvest.state.value}; only a finished harvest can be deposited."
         )
     with harvests.locked(harvests.folder_of(archive, harvest)):
-        found = find_package(archive, harvest.id)
-        if found is None:
+        kept = find_package(archive, harvest.id)
+        if kept is None:
             watch(
                 Progress(
                     phase=Phase.KEEP,
@@ -77,14 +74,14 @@ def keep(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Pac
             )
             facts = package.build(archive.store, _content(archive, harvest))
             _record(archive, facts, is_new=True)
-            found = facts.package
-            audit.copy_out(archive, found.id)
+            kept = facts.package
+            replication.copy_out(archive, kept.id)
         shutil.rmtree(harvests.folder_of(archive, harvest), ignore_errors=True)
-    return found
+    return kept
 
 
 def keep_descriptions(archive: Archive, harvest: Harvest, described: Mapping[str, bytes]) -> None:
-    """What the sender of a submission wrote about it waits beside the containers for the package."""
+    """Put the sender's descriptions into the working folder; `keep` adds them to the package."""
     folder = harvests.folder_of(archive, harvest) / SUBMISSION
     for name, data in described.items():
         folder.mkdir(parents=True, exist_ok=True)
@@ -97,16 +94,16 @@ def find_package(archive: Archive, harvest: HarvestId) -> Package | None:
 
 
 def adopt(archive: Archive) -> list[Package]:
-    """Packages that are in the depot but not in the database: their rows made again from the depot alone."""
+    """Add the packages that are in the depot but not in the database; CorruptData if one cannot be read."""
 
-    def refuse(words: str) -> None:
-        raise CorruptData(words, where=str(archive.depot_address))
+    def refuse(message: str) -> None:
+        raise CorruptData(message, where=str(archive.depot_address))
 
     return list(iter_adopted(archive, on_failure=refuse))
 
 
 def iter_adopted(archive: Archive, *, on_failure: Callable[[str], None]) -> Iterator[Package]:
-    """As `adopt`, one by one; a package that cannot be read is told with its reason."""
+    """As `adopt`, one by one; `on_failure` gets a message for each package that cannot be read."""
     with archive.database.reading() as connection:
         known = set(holdings.iter_ids(connection))
     for identifier in package.iter_packages(archive.store):
@@ -122,27 +119,25 @@ def iter_adopted(archive: Archive, *, on_failure: Callable[[str], None]) -> Iter
 
 
 def _record(archive: Archive, facts: PackageFacts, *, is_new: bool = False) -> None:
-    """The package as rows: target, harvest, containers, findings, catalogue, history. What is there already
-    stays.
+    """Write the rows of a package: target, harvest, containers, findings, catalogue, history.
+
+    Rows that exist already stay as they are.
     """
-    now = archive.clock()
     with archive.database.transaction() as connection:
         if not runs.exists(connection, facts.harvest.id):
             _restore(archive, connection, facts)
         _place_containers(connection, facts)
         migration.record(connection, _conversions(archive, facts))
         holdings.record(connection, facts.package, facts.inventory.sha256)
-        _expect_copies(connection, facts, now)
+        _expect_copies(archive, connection, facts)
         runs.move(connection, facts.harvest.id, HarvestState.KEPT, reason=facts.harvest.reason)
-        titles.restore(
+        deposit_records.restore(
             archive, connection, facts, runs.get(connection, facts.harvest.id).target, is_new=is_new
         )
-        event = Event(
-            at=now,
-            agent=archive.agent,
-            action="kept",
-            subject_kind="package",
-            subject=facts.package.id,
+        event = archive.event(
+            "kept",
+            "package",
+            facts.package.id,
             message=f"harvest {facts.harvest.id} in {len(facts.containers)} containers",
             detail={"urn": facts.package.urn, "bytes": facts.package.size_bytes},
         )
@@ -150,14 +145,12 @@ def _record(archive: Archive, facts: PackageFacts, *, is_new: bool = False) -> N
 
 
 def record_version(archive: Archive, facts: PackageFacts, event: Event) -> None:
-    """A new version of a package that the database knows: more containers, conversions, one more event; other
-    places wait for it.
-    """
+    """Write the rows of a new version of a package, and the event; other places wait for the version."""
     with archive.database.transaction() as connection:
         _place_containers(connection, facts)
         migration.record(connection, _conversions(archive, facts))
         holdings.record(connection, facts.package, facts.inventory.sha256)
-        _expect_copies(connection, facts, archive.clock())
+        _expect_copies(archive, connection, facts)
         append(connection, event)
 
 
@@ -176,25 +169,13 @@ def _conversions(archive: Archive, facts: PackageFacts) -> Iterator[Conversion]:
             )
 
 
-def _expect_copies(connection: Connection, facts: PackageFacts, now: datetime) -> None:
-    """The main place has it, read back; every other place waits for it, or for the new version of it."""
+def _expect_copies(archive: Archive, connection: Connection, facts: PackageFacts) -> None:
     held = facts.package
-    for name in (MAIN, *(place.name for place in places.every(connection))):
-        state = CopyState.WHOLE if name == MAIN else CopyState.WAITING
-        version = held.version if name == MAIN else 0
-        copy = Copy(
-            place=name,
-            package=held.id,
-            version=version,
-            state=state,
-            size_bytes=held.size_bytes,
-            checked_at=now,
-        )
-        copies.record(connection, copy)
+    copies.expect(connection, held.id, version=held.version, size_bytes=held.size_bytes, now=archive.clock())
 
 
 def _restore(archive: Archive, connection: Connection, facts: PackageFacts) -> None:
-    """Target and harvest of a package that came back from the depot; numbers of targets are given anew."""
+    """Write the rows of target and harvest from a package; a target may get another number than before."""
     target, is_new = targets.register(
         connection,
         facts.target.seeds,
@@ -221,7 +202,7 @@ def _restore(archive: Archive, connection: Connection, facts: PackageFacts) -> N
 
 
 def _content(archive: Archive, harvest: Harvest) -> PackageContent:
-    """Everything the package is made of; the row files are written beside the containers first."""
+    """The content of the package; the file of captures is written to the working folder first."""
     folder = harvests.folder_of(archive, harvest)
     with archive.database.reading() as connection:
         target = targets.get(connection, harvest.target)
@@ -233,18 +214,21 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
     start = StartPage(() if harvest.kind is HarvestKind.IMPORT else harvest.seeds)
     rows.write_captures(folder / "captures.cdxj.gz", start.watch(_iter_captures(archive, containers)))
     identifier = package.id_of(harvest.id)
-    levels, handed_over = titles.levels_for(
+    levels, transfer_object = deposit_records.levels_for(
         archive,
         target,
         harvest,
         folder,
         containers,
-        said=start.words({each.name: each.path for each in containers}, archive.config.archive.languages),
+        site_values=start.read_values(
+            {each.name: each.path for each in containers}, archive.config.archive.languages
+        ),
     )
     own = levels[-1]
     title = f"{own.title}, {own.date}" if own.date else own.title
     described = dublin_core.of_levels(levels, identifiers=(identifier,))
-    catalogued = catalogue.to_document(levels, transfer.to_document(handed_over) if handed_over else None)
+    transfer_document = transfer.to_document(transfer_object) if transfer_object else None
+    catalogued = catalogue.to_document(levels, transfer_document)
     return PackageContent(
         id=identifier,
         urn=own.urn,
@@ -253,13 +237,13 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
         harvest=harvest,
         containers=containers,
         captures=folder / "captures.cdxj.gz",
-        formats=tuple(sorted(harvest_check.rows_folder(archive, harvest).glob("*.jsonl.gz"))),
+        formats=tuple(sorted(identification.rows_folder(archive, harvest).glob("*.jsonl.gz"))),
         findings=harvest_check.findings_file(archive, harvest),
         logs=tuple(path for path in (folder / "crawl.log", folder / "crawl.jsonl") if path.exists()),
         verdict=harvest_check.NOT_CHECKED if verdict is None else verdict,
         surveys=surveys,
         events=history,
-        descriptions={"dublin_core.xml": dublin_core.to_xml(described), titles.FILE: catalogued}
+        descriptions={"dublin_core.xml": dublin_core.to_xml(described), deposit_records.FILE: catalogued}
         | _submitted(folder / SUBMISSION),
         agent=archive.agent,
         stored_at=archive.clock(),
@@ -292,7 +276,7 @@ def _containers(archive: Archive, harvest: HarvestId) -> tuple[ContainerSource, 
 
 def _iter_captures(archive: Archive, containers: tuple[ContainerSource, ...]) -> Iterator[Capture]:
     for container in containers:
-        # Damage was found and counted by the check of the harvest.
+        # The check of the harvest has already reported damage.
         yield from entry.of_container(container.path, container.name, on_finding=lambda _: None)
 
 

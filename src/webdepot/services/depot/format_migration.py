@@ -1,12 +1,12 @@
-"""Running a migration tool over a package: find the payloads of its format, convert each once, keep the
-results in a new version.
+"""Run a migration tool over a package: convert each payload of its source format, and keep the results in a
+new version.
 
-1. Which payloads: by the identification kept in the package (PRONOM identifier or media type), else by what
-   the server said.
-2. Convert each distinct payload once, with limits; one that fails is told and stops no other.
-3. Conversion records into new containers, rows beside them, event; a new version of the package: whole or not
-   at all.
-4. Database, other places, index. What was converted before is not converted again.
+1. Choose the payloads: by the identification in the package (PRONOM identifier or media type), otherwise by
+   the media type that the server sent.
+2. Convert each distinct payload once, with limits; a failure is reported and does not stop the others.
+3. Write a new version of the package, complete or not at all: containers with the conversion records, their
+   rows, the event.
+4. Update the database, the other places and the index. Payloads converted before are not converted again.
 """
 
 import tempfile
@@ -25,8 +25,8 @@ from webdepot.depot.package import ContainerSource, PackageFacts
 from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import CorruptData, NotFound
 from webdepot.model import Capture, Package, RecordKind
-from webdepot.provenance import Event, Outcome
-from webdepot.services.depot import audit, deposit
+from webdepot.provenance import Outcome
+from webdepot.services.depot import deposit, replication
 from webdepot.services.index import indexer
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.times import to_iso, to_timestamp
@@ -36,7 +36,7 @@ LARGEST_INPUT_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Migrated:
+class MigrationReport:
     package: Package
     tool: str
     converted: int
@@ -46,8 +46,10 @@ class Migrated:
     """Address to the reason."""
 
 
-def migrate(archive: Archive, identifier: str, tool_name: str, *, watch: Watch = unwatched) -> Migrated:
-    """Convert all payloads of the tool's format in a package. Harvested bytes are not touched."""
+def migrate(
+    archive: Archive, identifier: str, tool_name: str, *, watch: Watch = unwatched
+) -> MigrationReport:
+    """Convert all payloads of the tool's source format in a package. Harvested content is not changed."""
     tool = migration.get_tool(tool_name, archive.config.depot.migration_tools)
     with archive.database.reading() as connection:
         held = holdings.get(connection, identifier)
@@ -55,12 +57,12 @@ def migrate(archive: Archive, identifier: str, tool_name: str, *, watch: Watch =
     chosen = _chosen(archive, facts, tool)
     with archive.database.reading() as connection:
         known = {
-            found
-            for found in chosen
-            if any(each.mime == tool.target for each in migration.find(connection, found))
+            payload
+            for payload in chosen
+            if any(each.mime == tool.target for each in migration.find(connection, payload))
         }
     failed: dict[str, str] = {}
-    waiting = {found: capture for found, capture in chosen.items() if found not in known}
+    waiting = {payload: capture for payload, capture in chosen.items() if payload not in known}
     if waiting:
         with tempfile.TemporaryDirectory(prefix=".migrating-", dir=archive.home) as folder:
             converted, containers = _convert_all(archive, facts, tool, waiting, Path(folder), failed, watch)
@@ -68,7 +70,7 @@ def migrate(archive: Archive, identifier: str, tool_name: str, *, watch: Watch =
                 facts = _keep(archive, facts, tool, converted, containers, failed, Path(folder))
     with archive.database.reading() as connection:
         held = holdings.get(connection, held.id)
-    return Migrated(
+    return MigrationReport(
         package=held, tool=tool.name, converted=len(waiting) - len(failed), known=len(known), failed=failed
     )
 
@@ -101,7 +103,7 @@ def _convert_all(
     watch: Watch,
 ) -> tuple[list[Conversion], list[Sealed]]:
     sealed: list[Sealed] = []
-    made: list[Conversion] = []
+    conversions: list[Conversion] = []
     writer = ContainerWriter(
         folder,
         prefix=f"{facts.harvest.id}-migration-{to_timestamp(archive.clock())}",
@@ -110,29 +112,29 @@ def _convert_all(
         clock=archive.clock,
         on_sealed=sealed.append,
     )
-    for number, (found, capture) in enumerate(waiting.items(), start=1):
+    for number, (payload, capture) in enumerate(waiting.items(), start=1):
         watch(
             Progress(
                 phase=Phase.MIGRATE, done=number, total=len(waiting), errors=len(failed), note=capture.url
             )
         )
         try:
-            made.append(_convert(archive, facts, tool, found, capture, folder, writer))
-        except (_Unconverted, CorruptData, NotFound) as error:
+            conversions.append(_convert(archive, facts, tool, payload, capture, folder, writer))
+        except (_ConversionFailed, CorruptData, NotFound) as error:
             failed[capture.url] = str(error)
     writer.close()
-    return made, sealed
+    return conversions, sealed
 
 
-class _Unconverted(Exception):
-    """The tool did not make anything of a payload."""
+class _ConversionFailed(Exception):
+    """The tool could not convert a payload."""
 
 
 def _convert(
     archive: Archive,
     facts: PackageFacts,
     tool: Tool,
-    found: str,
+    source_digest: str,
     capture: Capture,
     folder: Path,
     writer: ContainerWriter,
@@ -146,9 +148,9 @@ def _convert(
             content = record.content(LARGEST_INPUT_BYTES)
             while chunk := content.read(CHUNK_BYTES):
                 sink.write(chunk)
-    trouble = migration.run(tool, source, output)
-    if trouble:
-        raise _Unconverted(trouble)
+    error = migration.run(tool, source, output)
+    if error:
+        raise _ConversionFailed(error)
     now = archive.clock()
     with output.open("rb") as body:
         payload, size = digest.of_stream(body, "sha1")
@@ -162,7 +164,7 @@ def _convert(
                 ("WARC-Refers-To-Target-URI", capture.url),
                 ("WARC-Refers-To-Date", to_iso(record.date)),
                 ("WARC-Payload-Digest", str(payload)),
-                ("WARC-Source-Payload-Digest", found),
+                ("WARC-Source-Payload-Digest", source_digest),
                 ("WARC-Conversion-Tool", tool.name),
             ),
             body=body,
@@ -170,7 +172,7 @@ def _convert(
         )
         (location,) = writer.write([new])
     return Conversion(
-        digest=found,
+        digest=source_digest,
         mime=tool.target,
         package=facts.package.id,
         url=capture.url,
@@ -191,13 +193,11 @@ def _keep(
     folder: Path,
 ) -> PackageFacts:
     path = folder / "conversions.jsonl.gz"
-    rows.write_rows(path, (*iter_rows(archive, facts), *map(migration.to_row, converted)))
-    event = Event(
-        at=archive.clock(),
-        agent=archive.agent,
-        action="migrated",
-        subject_kind="package",
-        subject=facts.package.id,
+    rows.write_rows(path, (*_iter_rows(archive, facts), *map(migration.to_row, converted)))
+    event = archive.event(
+        "migrated",
+        "package",
+        facts.package.id,
         outcome=Outcome.WARNING if failed else Outcome.SUCCESS,
         message=f"{len(converted)} files by {tool.name} to {tool.target}, {len(failed)} failed",
         detail={
@@ -229,13 +229,13 @@ def _keep(
         address=archive.config.archive.contact,
     )
     deposit.record_version(archive, new, event)
-    audit.copy_out(archive, new.package.id)
+    replication.copy_out(archive, new.package.id)
     indexer.index_harvest(archive, new.harvest.id)
     return new
 
 
-def iter_rows(archive: Archive, facts: PackageFacts) -> Iterator[dict[str, object]]:
-    """The conversions that a package has already."""
+def _iter_rows(archive: Archive, facts: PackageFacts) -> Iterator[dict[str, object]]:
+    """The rows of the conversions that a package already has."""
     if migration.CONVERSIONS in facts.inventory.files():
         with package.open_file(archive.store, facts, migration.CONVERSIONS) as stream:
             yield from rows.read_rows(stream, where=f"{facts.package.id} {migration.CONVERSIONS}")

@@ -1,9 +1,9 @@
-"""What a site says of itself on its start page: its meta tags and title; its language, by its words where it
-declares none (mission X10).
+"""The metadata of a site on its own start page: meta tags, title and language (detected from the text if the
+page does not declare it).
 
-While the captures of a harvest are listed for its package, `StartPage` notes where the seeds were answered,
-also behind redirects. So the record of the site is filled before the package is written, and the description
-is in its first version.
+While the captures of a harvest are written for its package, `StartPage` notes which of them are the start
+pages, also after redirects. So the record of the site can be filled before the package is written, and the
+first version of the package contains the description.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,33 +23,32 @@ from webdepot.url import key as key_of
 
 READ_BYTES = 400_000
 MOST_WANTED = 50
-"""Addresses that may stand for the start page: seeds and what they lead to."""
+"""Addresses that may be the start page: seeds and the targets of their redirects."""
 Values = Mapping[str, str | tuple[str, ...]]
+"""Fields of a catalogue record."""
 
 
-def words_of(text: str, languages: Sequence[str]) -> Values:
-    """Fields of a record from a start page; `languages` are those of the archive, among which an undeclared
-    one is told apart.
-    """
-    found = meta_tags.read(text)
-    if "languages" in found:
-        return found
+def read_values(text: str, languages: Sequence[str]) -> Values:
+    """The fields of a record from the HTML of a start page; `languages` are those to detect."""
+    values = meta_tags.read(text)
+    if "languages" in values:
+        return values
     words = words_of_html(text)
-    spoken = language_of(f"{words.title} {words.headings} {words.text}", tuple(languages))
-    return {**found, "languages": (spoken,)} if spoken else found
+    language = language_of(f"{words.title} {words.headings} {words.text}", tuple(languages))
+    return {**values, "languages": (language,)} if language else values
 
 
 class StartPage:
-    """Looks out for the answers to seeds while captures go by."""
+    """Finds the start pages among the captures of a harvest."""
 
     def __init__(self, seeds: Iterable[str]) -> None:
         self._wanted = {
             key_of(str(seed)): number for number, seed in enumerate(seeds) if number < MOST_WANTED
         }
-        self._found: list[tuple[int, Capture]] = []
+        self._pages: list[tuple[int, Capture]] = []
 
     def watch(self, captures: Iterable[Capture]) -> Iterator[Capture]:
-        """The same captures."""
+        """Yield the captures unchanged, and note the start pages among them."""
         for capture in captures:
             if capture.key in self._wanted:
                 self._note(capture)
@@ -60,13 +59,11 @@ class StartPage:
         if capture.redirect and len(self._wanted) < MOST_WANTED:
             self._wanted.setdefault(key_of(capture.redirect), number)
         elif capture.kind is RecordKind.RESPONSE and capture.status == 200 and "html" in capture.mime:
-            self._found.append((number, capture))
+            self._pages.append((number, capture))
 
-    def words(self, containers: Mapping[str, Path], languages: Sequence[str]) -> Values:
-        """What the answer to the first seed that says something says; nothing where none does, or none can be
-        read.
-        """
-        for _, capture in sorted(self._found, key=lambda each: (each[0], each[1].timestamp)):
+    def read_values(self, containers: Mapping[str, Path], languages: Sequence[str]) -> Values:
+        """The values of the first start page that has any; empty if none has, or none can be read."""
+        for _, capture in sorted(self._pages, key=lambda each: (each[0], each[1].timestamp)):
             try:
                 with containers[capture.location.container].open("rb") as stream:
                     record = read_record(stream, capture.location)
@@ -74,22 +71,20 @@ class StartPage:
                     text = text_of(record.content(READ_BYTES).read(READ_BYTES), kind or "")
             except (CorruptData, OSError, ValueError, EOFError, KeyError):
                 continue
-            if found := words_of(text, languages):
-                return found
+            if values := read_values(text, languages):
+                return values
         return {}
 
 
-def filled(record: Record, values: Values) -> Record:
-    """The record with what its site says: empty fields, and fields that this program or the site itself
-    filled before.
-    """
-    open_to_it = {
+def fill(record: Record, values: Values) -> Record:
+    """The record with the site's values in every field that no person or partner filled."""
+    allowed = {
         name: value
         for name, value in values.items()
         if value and record.sources.get(name) in (None, Source.SITE.value)
     }
     changed: dict[str, Any] = {
-        name: value for name, value in open_to_it.items() if getattr(record, name) != value
+        name: value for name, value in allowed.items() if getattr(record, name) != value
     }
     return (
         replace(record, **changed, sources={**record.sources, **dict.fromkeys(changed, Source.SITE.value)})

@@ -1,8 +1,8 @@
-"""What is in the depot and how it is: figures for the pages and `webdepot depot status`, one package with its
-history, signed reports.
+"""The status of the depot: figures for the pages and `webdepot depot status`, one package with its history,
+signed reports.
 
-Every answer costs the same with ten packages and with a million: sums stand in rows of their own, lists go on
-from the last row.
+The cost does not grow with the number of packages: sums are kept in separate rows, and lists are read page by
+page.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,12 +13,12 @@ from pathlib import Path
 from sqlalchemy import Connection, select
 
 from webdepot.archive import Archive
-from webdepot.depot import copies, holdings, holds, levels, ocfl, package, places, signing, tombstone
+from webdepot.depot import copies, holdings, holds, ndsa_levels, ocfl, package, places, signing, tombstone
 from webdepot.depot.bundle import submission
 from webdepot.depot.bundle.submission import Receipt
 from webdepot.depot.copies import Copy, CopyState
 from webdepot.depot.holds import Hold
-from webdepot.depot.levels import Facts, Level
+from webdepot.depot.ndsa_levels import DepotFacts, NdsaLevel
 from webdepot.depot.places import MAIN
 from webdepot.depot.tombstone import Tombstone
 from webdepot.errors import CorruptData, NotFound, NotPermitted, RemoteError
@@ -59,12 +59,12 @@ class DepotStatus:
     tombstones: int
     places: Sequence[PlaceStatus]
     growth: Sequence[tuple[str, int, int]]
-    """Month, packages and bytes that came in it."""
+    """Month, packages and bytes deposited in it."""
     alarms: Sequence[Copy]
-    """Copies that need a person, and places that are away as copies without a package."""
-    levels: Sequence[Level]
+    """Copies that are damaged or lost."""
+    levels: Sequence[NdsaLevel]
     submissions: Sequence[Receipt]
-    """The newest refused ones and taken ones."""
+    """The newest ones, refused or taken in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class FileRow:
     sha256: str
     format: str
     version: int
-    """In which it came."""
+    """The version that added it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +92,9 @@ class PackageView:
     """Newest first."""
     files: Sequence[FileRow]
     trouble: str
-    """Why the files cannot be shown; empty when they can."""
+    """Why the files cannot be listed; empty if they can."""
     formats: Sequence[FormatShare]
-    """Of the files inside the containers, with how many are not valid."""
+    """Of the files inside the containers, with the number of invalid ones."""
     holds: Sequence[Hold]
 
 
@@ -139,13 +139,13 @@ def status(archive: Archive) -> DepotStatus:
             places=shown,
             growth=holdings.growth_by_month(connection),
             alarms=copies.in_state(connection, _BROKEN, limit=SHOWN_ALARMS),
-            levels=levels.of(_facts(archive, connection, count, shown)),
+            levels=ndsa_levels.of(_facts(archive, connection, count, shown)),
             submissions=submission.latest(connection, 10),
         )
 
 
 def list_packages(archive: Archive, *, limit: int = 50, before: str = "") -> list[PackageRow]:
-    """The newest packages, or those that follow one (by its identifier)."""
+    """The newest packages; `before` is the identifier of the last one of the page before."""
     with archive.database.reading() as connection:
         start = holdings.find(connection, before) if before else None
         return [
@@ -155,9 +155,7 @@ def list_packages(archive: Archive, *, limit: int = 50, before: str = "") -> lis
 
 
 def view(archive: Archive, identifier: str) -> PackageView:
-    """One package with its copies, history and files; NotFound when there is none (also when it was
-    withdrawn, with the words for that).
-    """
+    """One package with its copies, history and files; NotFound if there is none or it was withdrawn."""
     with archive.database.reading() as connection:
         stone = tombstone.find(connection, identifier)
         if stone is not None:
@@ -167,7 +165,7 @@ def view(archive: Archive, identifier: str) -> PackageView:
         held = holdings.get(connection, identifier)
         harvest = runs.get(connection, held.harvest)
         events = list(iter_of(connection, "package", held.id))[-SHOWN_EVENTS:]
-        standing = holds.standing(
+        active = holds.active(
             connection,
             package=held.id,
             collection=harvest.collection,
@@ -185,7 +183,7 @@ def view(archive: Archive, identifier: str) -> PackageView:
         files=files,
         trouble=trouble,
         formats=formats,
-        holds=standing,
+        holds=active,
     )
 
 
@@ -195,12 +193,13 @@ def tombstones(archive: Archive, *, limit: int = 100) -> list[Tombstone]:
 
 
 def fixity_report(archive: Archive) -> bytes:
-    """Every copy with its state and the day it was last read, signed; at most so many copies, the longest
-    unread first.
+    """A signed report of all copies with state and date of the last check, the oldest check first.
+
+    At most `REPORTED_COPIES` copies are listed.
     """
     with archive.database.reading() as connection:
-        shown = [MAIN, *(place.name for place in places.every(connection))]
-        listed = copies.due(connection, before=archive.clock() + timedelta(days=1), limit=REPORTED_COPIES)
+        names = [MAIN, *(place.name for place in places.every(connection))]
+        reported = copies.due(connection, before=archive.clock() + timedelta(days=1), limit=REPORTED_COPIES)
         count, size_bytes = holdings.totals(connection)
         entries = [
             {
@@ -211,7 +210,7 @@ def fixity_report(archive: Archive) -> bytes:
                 "checked_at": to_iso(copy.checked_at),
                 "inventory_sha256": holdings.inventory_sha256(connection, copy.package),
             }
-            for copy in listed
+            for copy in reported
         ]
     report = {
         "format": "webdepot-fixity-report",
@@ -222,19 +221,19 @@ def fixity_report(archive: Archive) -> bytes:
         "audit_days": archive.config.depot.audit_days,
         "packages": count,
         "size_bytes": size_bytes,
-        "places": shown,
-        "is_complete": len(listed) < REPORTED_COPIES,
+        "places": names,
+        "is_complete": len(reported) < REPORTED_COPIES,
         "copies": entries,
     }
     return signing.sign(report, signing.load_key(_key_path(archive)))
 
 
 def public_key(archive: Archive) -> str:
-    return signing.public_words(signing.load_key(_key_path(archive)).public_key())
+    return signing.to_base64(signing.load_key(_key_path(archive)).public_key())
 
 
 def check_report(data: bytes, *, key: str = "") -> str:
-    """The key a report is signed with; CorruptData when the signature does not hold."""
+    """The key a report is signed with; CorruptData if the signature is wrong."""
     return signing.check(data, key=key)
 
 
@@ -242,7 +241,9 @@ def _key_path(archive: Archive) -> Path:
     return archive.home / "keys" / "report.pem"
 
 
-def _facts(archive: Archive, connection: Connection, packages: int, shown: Sequence[PlaceStatus]) -> Facts:
+def _facts(
+    archive: Archive, connection: Connection, packages: int, shown: Sequence[PlaceStatus]
+) -> DepotFacts:
     whole = [
         place
         for place in shown
@@ -251,7 +252,7 @@ def _facts(archive: Archive, connection: Connection, packages: int, shown: Seque
         and place.away_since is None
     ]
     before = archive.clock() - timedelta(days=archive.config.depot.audit_days)
-    return Facts(
+    return DepotFacts(
         packages=packages,
         places=len(whole),
         remote_places=sum(place.address.startswith("s3:") for place in whole),

@@ -1,17 +1,18 @@
-"""Slices as unpacked trees, for partners that take files and not containers. The ZIP of a tree is nowhere on
-a disk either.
+"""Harvests as trees of unpacked files, for partners that want files instead of containers. Neither the files
+nor the ZIP of a tree are stored: both are read from the containers when they are fetched.
 
-1. The last good answer of each address in the package; a revisit leads to the record that has the bytes.
-2. Each file is read once for its size and checksums, then the whole ZIP once for its own.
-3. One transaction: the tree, and the datestamp of its record, so that partners learn of it when it is ready
-   and not before.
+1. Choose the last successful response of each address in the package; a revisit leads to the record that has
+   the payload.
+2. Read each file once for its size and checksums, then the whole ZIP once for its own.
+3. In one transaction: the tree, and the datestamp of its record, so that partners learn of it when it is
+   ready and not before.
 
-A harvest with more files than `exchange.most_tree_files`, or with none, is handed over in containers; that is
-kept as the answer too. All of this can be made again from the depot.
+A harvest with more files than `exchange.most_tree_files`, or without any, is transferred in containers; the
+reason is stored instead of the tree. All of this can be rebuilt from the depot.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from webdepot.archive import Archive
@@ -28,7 +29,7 @@ from webdepot.services.access import replay
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.times import from_timestamp, to_iso
 
-AT_ONCE = 100
+BATCH = 100
 FILES = "files"
 """The setting of an archive or a partner that wants trees."""
 _UNREADABLE = (CorruptData, NotFound, NotPermitted, RemoteError, OSError)
@@ -36,50 +37,48 @@ _VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)*\Z")
 
 
 @dataclass(slots=True, kw_only=True)
-class Prepared:
+class PreparedTrees:
     made: list[str] = field(default_factory=list)
-    """Keys of objects that can be fetched as files now."""
+    """Keys of objects that can now be fetched as files."""
     left: dict[str, str] = field(default_factory=dict)
-    """Keys of those that stay in containers, with the reason."""
+    """Keys of objects that stay in containers, with the reason."""
 
 
 def is_wanted(archive: Archive) -> bool:
-    """Whether anybody gets trees."""
+    """Whether the archive or a partner uses trees."""
     if archive.config.exchange.transfer == FILES:
         return True
     with archive.database.reading() as connection:
         return any(partner.transfer == FILES for partner in partners.every(connection))
 
 
-def prepare(archive: Archive, *, watch: Watch = unwatched) -> Prepared:
-    """Trees of all objects that have none yet. Can be stopped at any moment; a repeated call makes what is
-    missing.
-    """
-    done = Prepared()
+def prepare(archive: Archive, *, watch: Watch = unwatched) -> PreparedTrees:
+    """Make the trees of all objects that have none yet. Can be stopped at any time and repeated."""
+    done = PreparedTrees()
     after = ""
     while True:
         with archive.database.reading() as connection:
-            keys = transfer.without_tree(connection, limit=AT_ONCE, after=after)
+            keys = transfer.without_tree(connection, limit=BATCH, after=after)
         for key in keys:
             count = len(done.made) + len(done.left)
             watch(Progress(phase=Phase.KEEP, done=count + 1, note=f"unpacking {key}"))
             _prepare(archive, key, done)
-        if len(keys) < AT_ONCE:
+        if len(keys) < BATCH:
             return done
         after = keys[-1]
 
 
 def prepare_harvest(archive: Archive, harvest: str) -> None:
-    """The tree of a harvest that was kept just now; nothing where it has one, or came as files."""
+    """Make the tree of a harvest that was just deposited, unless it has one or consists of files already."""
     with archive.database.reading() as connection:
         record = catalogue.find_of_harvest(connection, harvest)
         is_missing = record is not None and transfer.is_without_tree(connection, record.key)
     if record is not None and is_missing:
-        _prepare(archive, record.key, Prepared())
+        _prepare(archive, record.key, PreparedTrees())
 
 
-def _prepare(archive: Archive, key: str, done: Prepared) -> None:
-    """The tree of one object, or the reason why it has none."""
+def _prepare(archive: Archive, key: str, done: PreparedTrees) -> None:
+    """Make and store the tree of one object, or the reason why it has none."""
     with archive.database.reading() as connection:
         record = catalogue.get(connection, key)
     tree, reason = None, ""
@@ -109,7 +108,7 @@ def _tree(archive: Archive, record: Record) -> Transfer:
     )
     sources = [(capture, source) for capture in captures if (source := _source(archive, capture)) is not None]
     if not sources:
-        raise InputError("No good answer of a web server is in it.")
+        raise InputError("It contains no successful response of a web server.")
     places = unpacked.placed(capture.url for capture, _ in sources)
     puids = _puids(archive, [capture for capture, _ in sources])
     files = [
@@ -121,30 +120,27 @@ def _tree(archive: Archive, record: Record) -> Transfer:
 
 
 def _source(archive: Archive, capture: Capture) -> Capture | None:
-    """The capture whose record has the bytes; None where it cannot be found."""
+    """The capture whose record has the payload; None if it cannot be found."""
     return replay.find_original(archive, capture) if capture.kind is RecordKind.REVISIT else capture
 
 
 def _puids(archive: Archive, captures: Sequence[Capture]) -> dict[str, tuple[str, str]]:
-    """What was identified, by digest: PRONOM identifier and name."""
-    found: dict[str, tuple[str, str]] = {}
-    for some in _some(sorted({capture.digest for capture in captures if capture.digest})):
+    """PRONOM identifier and name of the payloads that were identified, by digest."""
+    formats: dict[str, tuple[str, str]] = {}
+    digests = sorted({capture.digest for capture in captures if capture.digest})
+    for start in range(0, len(digests), BATCH):
+        batch = digests[start : start + BATCH]
         with archive.database.reading() as connection:
-            puids = results.puids(connection, some)
+            puids = results.puids(connection, batch)
             names = results.names(connection, sorted(set(puids.values())))
-        found |= {digest: (puid, names.get(puid, "")) for digest, puid in puids.items()}
-    return found
-
-
-def _some(values: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(values), AT_ONCE):
-        yield values[start : start + AT_ONCE]
+        formats |= {digest: (puid, names.get(puid, "")) for digest, puid in puids.items()}
+    return formats
 
 
 def _file(
     archive: Archive, capture: Capture, source: Capture, member: str, known: tuple[str, str]
 ) -> TransferFile:
-    """Size and checksum are found when it is read."""
+    """The entry of a file; its size and checksum are filled in when it is read."""
     puid, name = known
     folder, _, last = member.rpartition("/")
     mime = _mime(archive, source)
@@ -165,21 +161,23 @@ def _file(
 
 
 def _mime(archive: Archive, source: Capture) -> str:
-    """As the server said; the character set belongs to it, since many pages do not say theirs inside."""
+    """The media type that the server sent, with the character set, which many pages do not declare
+    themselves.
+    """
     try:
         with archive.open_container(source.location.container) as stream:
-            said = read_record(stream, source.location).content_type
+            content_type = read_record(stream, source.location).content_type
     except _UNREADABLE as error:
         raise CorruptData(
             f"{source.url[:200]} cannot be read: {error}", where=source.location.container
         ) from error
-    charset = re.search(r"charset\s*=\s*\"?([A-Za-z0-9._:-]{1,40})", said, re.IGNORECASE)
+    charset = re.search(r"charset\s*=\s*\"?([A-Za-z0-9._:-]{1,40})", content_type, re.IGNORECASE)
     mime = source.mime if "/" in source.mime else "application/octet-stream"
     return f"{mime}; charset={charset[1].lower()}" if charset and mime.startswith("text/") else mime
 
 
 def _label(mime: str, name: str) -> str:
-    """The usual abbreviation in capitals, and the version where it is known: `HTML 4.01`."""
+    """The usual abbreviation in capitals, with the version if it is known: `HTML 4.01`."""
     short = mime.partition(";")[0].partition("/")[2].removeprefix("x-").partition("+")[0].upper()
     version = _VERSION.search(name)
     return f"{short} {version[0]}" if version else short

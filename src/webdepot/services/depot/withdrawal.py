@@ -1,14 +1,16 @@
-"""Withdrawal: a legal deletion. Two people, a reason, a tombstone; then the bytes go, in every place.
+"""Withdrawal: legal deletion of a package. It needs two people and a reason, and leaves a tombstone; the
+bytes are then deleted in every place.
 
-1. Nothing forbids it: no legal hold, no retention, and the one who approves is another person than the one
-   who asks.
-2. The tombstone is set in the main place: who, why, when, which digests. From here on it can only go forward.
-3. One transaction: package, copies and containers leave the database; the places whose bytes are still to go
-   are noted; event. The catalogue keeps key and URN, so that partners learn of it over OAI-PMH and readers
-   get an answer.
-4. The captures leave both indexes, and so do their words, also where captures elsewhere only repeat them.
-5. The bytes are removed place by place. A place that is away is done by the next audit; one that is
-   write-once is left to whoever holds its keys, and stays on the list until they are gone.
+1. Check that nothing forbids it: no legal hold, no retention period, and the person who approves is not the
+   person who requests it.
+2. Write the tombstone to the main place: who, why, when, which checksums. From here on the withdrawal can
+   only be completed, not undone.
+3. In one transaction: package, copies and containers leave the database, the places that still have the bytes
+   are recorded, and the event. The catalogue keeps key and URN, so that partners learn of the withdrawal by
+   OAI-PMH and readers are told that the package was withdrawn.
+4. Remove the captures from both indexes, with their text, even where captures elsewhere only repeat it.
+5. Delete the bytes place by place. For a place that cannot be reached, the next audit does it; in a
+   write-once place only the holder of its keys can, and the place stays on the list until the bytes are gone.
 """
 
 from collections.abc import Sequence
@@ -17,7 +19,7 @@ from datetime import datetime
 
 from webdepot.archive import Archive
 from webdepot.container import shelf
-from webdepot.depot import copies, copying, holdings, holds, migration, ocfl, places, tombstone
+from webdepot.depot import copies, holdings, holds, migration, ocfl, places, replication, tombstone
 from webdepot.depot.holds import Hold, HoldKind, HoldScope
 from webdepot.depot.inventory import Inventory
 from webdepot.depot.places import MAIN
@@ -30,13 +32,14 @@ from webdepot.model import HarvestState, PackageId
 from webdepot.provenance import Outcome, append, difference
 from webdepot.quality import records
 from webdepot.reasons import said
-from webdepot.services.depot import audit, titles
+from webdepot.services.depot import deposit_records
+from webdepot.services.depot import replication as replication_service
 from webdepot.services.index import indexer
 from webdepot.services.progress import Watch, unwatched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Withdrawn:
+class Withdrawal:
     stone: Tombstone
     waiting: tuple[str, ...]
     """Places that still have the bytes."""
@@ -44,31 +47,35 @@ class Withdrawn:
 
 def withdraw(
     archive: Archive, identifier: str, *, reason: str, approved_by: str, watch: Watch = unwatched
-) -> Withdrawn:
-    """Delete a package for ever. NotPermitted while a hold stands or when nobody else approved; the same call
-    again goes on.
+) -> Withdrawal:
+    """Delete a package permanently; an interrupted withdrawal is completed by the same call.
+
+    NotPermitted while a hold is in force, or if no other person approved it.
     """
     with archive.database.reading() as connection:
         before = tombstone.find(connection, identifier)
     if before is not None:
-        return _finished(archive, before, watch)
+        return _finish(archive, before, watch)
     if not reason.strip():
-        raise InputError("Say why it is withdrawn: the reason is all that stays.")
+        raise InputError("The reason of the withdrawal is missing. Give one; it is kept in the tombstone.")
     person = archive.agent.partition(" (")[0]
     if not approved_by.strip() or approved_by.strip().casefold() == person.casefold():
         raise NotPermitted(
-            f"A withdrawal needs the approval of somebody else than {person}. Name the person: --approved-by NAME"
+            f"A withdrawal must be approved by someone other than {person}. "
+            "Name that person: --approved-by NAME"
         )
-    stone = _stone(archive, identifier, reason=reason.strip(), approved_by=approved_by.strip())
+    stone = _new_tombstone(archive, identifier, reason=reason.strip(), approved_by=approved_by.strip())
     with archive.database.reading() as connection:
-        stays = titles.levels_withdrawn(connection, stone)
-    tombstone.put(archive.store, stone, catalogued=catalogue.to_document(stays) if stays else b"")
-    _leave_database(archive, stone, stays)
-    return _finished(archive, stone, watch)
+        remaining = deposit_records.levels_withdrawn(connection, stone)
+    tombstone.put(archive.store, stone, catalogued=catalogue.to_document(remaining) if remaining else b"")
+    _leave_database(archive, stone, remaining)
+    return _finish(archive, stone, watch)
 
 
 def finish_waiting(archive: Archive) -> int:
-    """Remove the bytes of withdrawn packages from places that were away; how many places still have some."""
+    """Delete the bytes of withdrawn packages in places that were away; the number of places that still have
+    some.
+    """
     with archive.database.reading() as connection:
         waiting = tombstone.still_waiting(connection)
     return sum(len(_remove_bytes(archive, stone)) for stone, _ in waiting)
@@ -86,9 +93,11 @@ def place_hold(
 ) -> Hold:
     """Forbid the withdrawal of a package or a collection."""
     if not reason.strip():
-        raise InputError("Say why: a hold without a reason cannot be judged later.")
+        raise InputError(
+            "The reason of the hold is missing. Give one, so that the hold can be reviewed later."
+        )
     if (kind is HoldKind.RETENTION) is not (years is not None):
-        raise InputError("Retention needs a number of years, a legal hold has none.")
+        raise InputError("Retention needs a number of years; a legal hold does not have one.")
     with archive.database.transaction() as connection:
         if scope is HoldScope.PACKAGE:
             subject = holdings.get(connection, subject).id
@@ -105,12 +114,8 @@ def place_hold(
         )
         placed = holds.place(connection, hold)
         message = f"{kind.value} hold {placed.id}: {reason}"
-        append(
-            connection,
-            archive.event(
-                "held", scope.value, subject, message=message, detail=difference({}, _told(placed))
-            ),
-        )
+        detail = difference({}, _to_detail(placed))
+        append(connection, archive.event("held", scope.value, subject, message=message, detail=detail))
     return placed
 
 
@@ -118,20 +123,15 @@ def release_hold(archive: Archive, number: int) -> Hold:
     with archive.database.transaction() as connection:
         hold = holds.release(connection, number, agent=archive.agent, now=archive.clock())
         message = f"{hold.kind.value} hold {hold.id}"
+        detail = difference(_to_detail(hold), {})
         append(
             connection,
-            archive.event(
-                "released",
-                hold.scope.value,
-                hold.subject,
-                message=message,
-                detail=difference(_told(hold), {}),
-            ),
+            archive.event("released", hold.scope.value, hold.subject, message=message, detail=detail),
         )
     return hold
 
 
-def _told(hold: Hold) -> dict[str, object]:
+def _to_detail(hold: Hold) -> dict[str, object]:
     return {
         "hold": hold.id,
         "kind": hold.kind.value,
@@ -146,24 +146,24 @@ def list_holds(archive: Archive) -> list[Hold]:
         return holds.every(connection)
 
 
-def _stone(archive: Archive, identifier: str, *, reason: str, approved_by: str) -> Tombstone:
+def _new_tombstone(archive: Archive, identifier: str, *, reason: str, approved_by: str) -> Tombstone:
+    """The tombstone of a package; NotPermitted while a hold is in force."""
     with archive.database.reading() as connection:
         held = holdings.get(connection, identifier)
         harvest = runs.get(connection, held.harvest)
         now = archive.clock()
-        standing = holds.standing(
+        active = holds.active(
             connection, package=held.id, collection=harvest.collection, stored_at=held.stored_at, now=now
         )
-    if standing:
-        words = "; ".join(
-            f"{hold.kind.value} hold {hold.id} of {hold.placed_at:%Y-%m-%d}: {hold.reason}"
-            for hold in standing
+    if active:
+        reasons = "; ".join(
+            f"{hold.kind.value} hold {hold.id} of {hold.placed_at:%Y-%m-%d}: {hold.reason}" for hold in active
         )
-        raise NotPermitted(f"{held.id} may not be withdrawn: {words}.")
-    inventory = copying.agree(archive.stores(), held.id)
+        raise NotPermitted(f"{held.id} may not be withdrawn: {reasons}.")
+    inventory = replication.choose_inventory(archive.stores(), held.id)
     if inventory is None:
         raise CorruptData(
-            f"No place shows an inventory of {held.id}. Run: webdepot depot audit --package {held.id}",
+            f"No place has a valid inventory of {held.id}. Run: webdepot depot audit --package {held.id}",
             where=held.id,
         )
     return Tombstone(
@@ -179,7 +179,7 @@ def _stone(archive: Archive, identifier: str, *, reason: str, approved_by: str) 
     )
 
 
-def _leave_database(archive: Archive, stone: Tombstone, stays: Sequence[Record]) -> None:
+def _leave_database(archive: Archive, stone: Tombstone, remaining: Sequence[Record]) -> None:
     with archive.database.transaction() as connection:
         everywhere = (MAIN, *(place.name for place in places.every(connection)))
         tombstone.record(connection, stone, waiting=everywhere)
@@ -194,9 +194,9 @@ def _leave_database(archive: Archive, stone: Tombstone, stays: Sequence[Record])
         shelf.remove_of_harvest(connection, stone.harvest)
         records.replace(connection, stone.harvest, ())
         runs.move(connection, stone.harvest, HarvestState.KEPT, reason=said("withdrawn", "withdrawn"))
-        titles.restore_withdrawn(connection, stays)
+        deposit_records.restore_withdrawn(connection, remaining)
         identifier = PackageId(tombstone.id_of(stone.package))
-        audit.expect_copies(connection, identifier, version=1, size_bytes=0, now=archive.clock())
+        copies.expect(connection, identifier, version=1, size_bytes=0, now=archive.clock())
         message = f"{stone.reason} (approved by {stone.approved_by})"
         append(
             connection,
@@ -210,49 +210,47 @@ def _leave_database(archive: Archive, stone: Tombstone, stays: Sequence[Record])
         )
 
 
-def _finished(archive: Archive, stone: Tombstone, watch: Watch) -> Withdrawn:
+def _finish(archive: Archive, stone: Tombstone, watch: Watch) -> Withdrawal:
     indexer.update(archive, watch=watch)
-    audit.copy_out(archive, PackageId(tombstone.id_of(stone.package)))
+    replication_service.copy_out(archive, PackageId(tombstone.id_of(stone.package)))
     waiting = _remove_bytes(archive, stone)
-    audit.write_register(archive)
-    return Withdrawn(stone=stone, waiting=waiting)
+    replication_service.write_register(archive)
+    return Withdrawal(stone=stone, waiting=waiting)
 
 
 def _remove_bytes(archive: Archive, stone: Tombstone) -> tuple[str, ...]:
-    """From every place that still has some; what is left over is noted with the tombstone."""
+    """Delete the bytes in every place; the places that still have some are recorded with the tombstone."""
     with archive.database.reading() as connection:
         write_once = {place.name for place in places.every(connection) if place.write_once}
     waiting: list[str] = []
-    troubles: list[str] = []
+    errors: list[str] = []
     for name, store in archive.stores().items():
         try:
             places.require_present(name, store)
             if name not in write_once:
-                copying.remove(store, stone.package, _find_inventory(archive, name, stone.package))
+                replication.remove(store, stone.package, _find_inventory(archive, name, stone.package))
             elif ocfl.find_inventory(store, stone.package) is not None:
-                raise NotPermitted("it is write-once; whoever holds its keys must remove the bytes there")
+                raise NotPermitted("it is write-once; the holder of its keys must delete the bytes there")
         except (WebdepotError, OSError) as error:
             waiting.append(name)
-            troubles.append(f"{name}: {error}")
-    _note_removed(archive, stone, waiting, troubles)
+            errors.append(f"{name}: {error}")
+    _record_removal(archive, stone, waiting, errors)
     return tuple(waiting)
 
 
 def _find_inventory(archive: Archive, name: str, package: PackageId) -> Inventory | None:
     try:
         return ocfl.find_inventory(archive.stores()[name], package)
-    except (CorruptData, NotFound):  # what can be listed is removed all the same
+    except (CorruptData, NotFound):  # without it, every key that can be listed is deleted
         return None
 
 
-def _note_removed(
-    archive: Archive, stone: Tombstone, waiting: Sequence[str], troubles: Sequence[str]
+def _record_removal(
+    archive: Archive, stone: Tombstone, waiting: Sequence[str], errors: Sequence[str]
 ) -> None:
     with archive.database.transaction() as connection:
         tombstone.record(connection, stone, waiting=tuple(waiting))
-        message = (
-            "bytes removed in every place" if not waiting else "bytes are left in " + "; ".join(troubles)
-        )
+        message = "bytes deleted in every place" if not waiting else "bytes are left in " + "; ".join(errors)
         outcome = Outcome.WARNING if waiting else Outcome.SUCCESS
         append(
             connection, archive.event("removed", "package", stone.package, message=message, outcome=outcome)

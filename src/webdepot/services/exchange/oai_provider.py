@@ -15,9 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from webdepot.access import rules
-from webdepot.access.closed import behind
-from webdepot.access.policy import ANYONE, AccessPoint, Reader, Rule, RuleAnswer, allows
+from webdepot.access.policy import ANYONE, AccessPoint, Reader
 from webdepot.archive import Archive
 from webdepot.errors import NotFound, NotPermitted, Withdrawn
 from webdepot.exchange import catalogue, partners, transfer
@@ -27,9 +25,9 @@ from webdepot.exchange.metadata.lmer import Version
 from webdepot.exchange.oai import provider
 from webdepot.exchange.oai.provider import Repository
 from webdepot.exchange.transfer import Layout, Transfer
+from webdepot.services.access import gate
+from webdepot.services.access.gate import TooManyCaptures
 
-MOST_LOOKED_AT = 200_000
-"""Captures below a rule that are looked through before an object counts as touched by it."""
 NO_DOMAIN = "localhost.localdomain"
 _DOMAIN = re.compile(r"[a-z][a-z0-9-]*(?:\.[a-z][a-z0-9-]*)+\Z", re.ASCII)
 
@@ -73,24 +71,20 @@ def answer(
         repository = repository_of(archive, portal_url, lmer=lmer, unpacked=form == "files")
         if repository.unpacked:
             asking = Reader(name=partner.name, access_point=AccessPoint.PARTNER) if partner else reader
-            repository = replace(repository, may_tell=_may_tell(archive, rules.by_prefix(connection), asking))
+            repository = replace(repository, may_tell=_may_tell(archive, asking))
         return provider.respond(pairs, repository, connection, archive.clock())
 
 
-def _may_tell(archive: Archive, known: rules.Prefixed, reader: Reader) -> Callable[[Transfer], bool]:
-    """The question whether no file of a tree is hidden from this reader. Where there are too many to look
-    through, the answer is no.
+def _may_tell(archive: Archive, reader: Reader) -> Callable[[Transfer], bool]:
+    """A function that says whether no file of a tree is hidden from this reader. If there are too many
+    captures to examine, the answer is no.
     """
-    today, hidden = archive.clock().date(), set[str]()
-    for rule in known.every:
-        if rule.answer is not RuleAnswer.HIDE:
-            continue
-        for number, capture in enumerate(archive.captures.scan(rule.prefix, behind(rule.prefix))):
-            if number >= MOST_LOOKED_AT:
-                return lambda tree: False
-            verdict = allows(capture.key, capture.timestamp, known.speaking_about(capture.key), reader, today)
-            if not verdict and not verdict.reason:
-                hidden.add(capture.location.container)
+    try:
+        hidden = {
+            capture.location.container for capture in gate.iter_closed(archive, reader, hidden_only=True)
+        }
+    except TooManyCaptures:
+        return lambda tree: False
     return lambda tree: hidden.isdisjoint(file.container for file in tree.files)
 
 
@@ -147,10 +141,6 @@ def hand_over(
         packed = transfer.find(connection, key)
         made = transfer.find_tree(connection, key) if unpacked else packed
         partner = partners.find_by_token(connection, token)
-        speaking = [
-            rule for rule in rules.every(connection) if rule.answer not in (RuleAnswer.SHOW, RuleAnswer.LEND)
-        ]
-        known = rules.by_prefix(connection)
     if record is not None and record.withdrawn_at is not None:
         raise Withdrawn(f"{record.urn} was withdrawn on {record.withdrawn_at:%Y-%m-%d}.")
     if record is None or made is None or packed is None:
@@ -162,7 +152,7 @@ def hand_over(
     ):
         raise TokenNeeded(f"{record.urn} goes to partners only. Show the token that you were given.")
     containers = {file.container for file in (*packed.files, *made.files)}
-    if not _is_open(archive, containers, speaking, known, asking):
+    if not _is_open(archive, containers, asking):
         refusal = NotPermitted if partner else TokenNeeded
         raise refusal(f"A rule of access closes {record.urn}, or a part of it.")
     return HandedOver(record=record, transfer=made, layout=Layout(made.files), archive=archive)
@@ -177,24 +167,14 @@ def is_open(archive: Archive, record: Record, reader: Reader) -> bool:
     return True
 
 
-def _is_open(
-    archive: Archive, containers: set[str], speaking: Sequence[Rule], known: rules.Prefixed, reader: Reader
-) -> bool:
-    """Whether no rule closes a capture in these containers. Where there are too many to look through, the
+def _is_open(archive: Archive, containers: set[str], reader: Reader) -> bool:
+    """Whether no rule closes a capture in these containers. If there are too many captures to examine, the
     answer is no.
     """
-    today = archive.clock().date()
-    for rule in speaking:
-        stop = behind(rule.prefix)
-        for number, capture in enumerate(archive.captures.scan(rule.prefix, stop)):
-            if number >= MOST_LOOKED_AT:
-                return False
-            is_ours = capture.location.container in containers
-            if is_ours and not allows(
-                capture.key, capture.timestamp, known.speaking_about(capture.key), reader, today
-            ):
-                return False
-    return True
+    try:
+        return next(gate.iter_closed(archive, reader, containers=containers), None) is None
+    except TooManyCaptures:
+        return False
 
 
 def _secret(path: Path) -> bytes:

@@ -277,7 +277,7 @@ def _sender(partner: Partner, record: PartnerRecord) -> Sender:
         collection=partner.collection,
         settings={"partner": partner.name, "identifier": record.identifier},
         origin=origin,
-        words={RECORD_FILE: record.xml.encode()},
+        descriptions={RECORD_FILE: record.xml.encode()},
     )
 
 

@@ -1,7 +1,7 @@
-"""Steering harvests that run, in this process or another, and looking at them: orders, live numbers, reports.
+"""Control harvests that run, in this process or another, and watch them: orders, live numbers, reports.
 
-An order is written into the folder of the harvest (`harvest.control`); the process that works on it obeys
-within a moment. Each is kept as an event, with who gave it and why.
+An order is written to the folder of the harvest (`harvest.control`); the process that works on it obeys
+within a second. Each order is recorded as an event, with the person who gave it and the reason.
 """
 
 import re
@@ -15,197 +15,170 @@ from webdepot.archive import Archive
 from webdepot.depot import holdings, package
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.harvest import control
-from webdepot.harvest.control import Order, Standing, Verb
+from webdepot.harvest.control import Order, OrderSummary, OrderVerb
 from webdepot.harvest.report import live, log, reports
 from webdepot.harvest.report.live import Live
 from webdepot.harvest.report.log import JSON_NAME, Recent
 from webdepot.harvest.report.reports import Kind, Report
 from webdepot.model import Harvest, HarvestKind, HarvestState
-from webdepot.provenance import Event, append, difference
+from webdepot.provenance import append, difference
 from webdepot.services.harvest import harvests, parts
 from webdepot.services.harvest import options as harvest_options
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.url import from_typed
 
-_MOST_TOLD = 100
-"""So many addresses an event tells of; the orders themselves stay in the folder of the harvest."""
-_NEEDS_RUNNING = frozenset({Verb.PAUSE, Verb.STOP, Verb.ABORT})
+_MOST_IN_EVENT = 100
+"""URLs that are listed in an event; the orders in the folder of the harvest have all of them."""
 _OPEN_STATES = frozenset({HarvestState.RUNNING, HarvestState.STOPPED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
-    """A harvest as it stands now."""
+class WatchedHarvest:
+    """A harvest as it is now."""
 
     harvest: Harvest
     is_running: bool
     """A living process works on it."""
     live: Live | None
-    """Its last numbers; None before it began, and once it is in the depot."""
-    standing: Standing
+    """Its last numbers; None before it began, and after it was deposited."""
+    standing: OrderSummary
+    """The orders in force."""
     options: HarvestOptions
-    """As they are after all orders."""
+    """The options after all orders."""
     orders: Sequence[Order]
 
 
-def watch(archive: Archive, harvest: str) -> Watched:
-    found = harvests.get(archive, harvest)
-    folder = harvests.folder_of(archive, found)
+def watch(archive: Archive, harvest_id: str) -> WatchedHarvest:
+    """A harvest with its numbers, options and orders; NotFound if there is none with this id."""
+    harvest = harvests.get(archive, harvest_id)
+    folder = harvests.folder_of(archive, harvest)
     orders = control.read(folder)
-    standing = control.standing(orders)
+    standing = control.summarize(orders)
     options = (
-        harvest_options.from_kept(found.settings)
-        if found.kind is HarvestKind.HARVEST
+        harvest_options.from_kept(harvest.settings)
+        if harvest.kind is HarvestKind.HARVEST
         else HarvestOptions.from_config(archive.config)
     )
-    return Watched(
-        harvest=found,
-        is_running=harvests.is_locked(archive, found),
+    return WatchedHarvest(
+        harvest=harvest,
+        is_running=harvests.is_locked(archive, harvest),
         live=live.read(folder),
         standing=standing,
-        options=harvest_options.changed(options, standing.changes),
+        options=harvest_options.with_changes(options, standing.changes),
         orders=orders,
     )
 
 
 def recent(archive: Archive, harvest: Harvest, limit: int = 15) -> Sequence[Recent]:
-    """The newest lines of the log of a harvest that runs, over all its processes."""
+    """The newest log lines of a running harvest, from all its processes."""
     folder = harvests.folder_of(archive, harvest)
     lines = [line for part in (folder, *parts.existing(folder)) for line in log.recent(part, limit)]
     return sorted(lines, key=lambda line: line.at, reverse=True)[:limit]
 
 
-def give(archive: Archive, harvest: str, verb: Verb, *, by: str = "", reason: str = "") -> Order:
-    """Pause, resume, stop or abort a harvest that runs; Conflict says what else can be done."""
-    found = _open(archive, harvest)
-    if verb in _NEEDS_RUNNING | {Verb.RESUME} and not harvests.is_locked(archive, found):
+def give(archive: Archive, harvest_id: str, verb: OrderVerb, *, by: str = "", reason: str = "") -> Order:
+    """Pause, resume, stop or abort a running harvest; Conflict if it is not running."""
+    harvest = _get_open(archive, harvest_id)
+    if not harvests.is_locked(archive, harvest):
         raise Conflict(
-            f"Nobody works on harvest {harvest} now, it is {found.state}. Go on with it: webdepot harvest resume {harvest}"
+            f"No process is working on harvest {harvest_id} (state: {harvest.state}). "
+            f"Resume it: webdepot harvest resume {harvest_id}"
         )
-    return _give(archive, found, verb, by=by, reason=reason, detail=_course(archive, found, verb))
+    return _give(archive, harvest, verb, by=by, reason=reason, detail=_course(archive, harvest, verb))
 
 
-def lift_pause(archive: Archive, harvest: str, *, by: str = "") -> Order:
-    """Before a stopped harvest is run again: a pause ordered earlier would hold it."""
-    found = _open(archive, harvest)
-    return _give(archive, found, Verb.RESUME, by=by, reason="", detail=_course(archive, found, Verb.RESUME))
+def lift_pause(archive: Archive, harvest_id: str, *, by: str = "") -> Order:
+    """End a pause before a stopped harvest is run again; otherwise it would stay paused."""
+    harvest, verb = _get_open(archive, harvest_id), OrderVerb.RESUME
+    return _give(archive, harvest, verb, by=by, reason="", detail=_course(archive, harvest, verb))
 
 
-def _course(archive: Archive, harvest: Harvest, verb: Verb) -> Mapping[str, object]:
-    """What the harvest was told to do before this order, and what it is told now."""
+def _course(archive: Archive, harvest: Harvest, verb: OrderVerb) -> Mapping[str, object]:
+    """What the harvest was doing before this order, and what it does after it."""
     is_running = harvests.is_locked(archive, harvest)
-    is_paused = control.standing(control.read(harvests.folder_of(archive, harvest))).paused
+    is_paused = control.summarize(control.read(harvests.folder_of(archive, harvest))).paused
     before = "paused" if is_paused else "running" if is_running else harvest.state.value
-    after = {Verb.PAUSE: "paused", Verb.RESUME: "running", Verb.STOP: "stopped", Verb.ABORT: "ended"}[verb]
+    after = {
+        OrderVerb.PAUSE: "paused",
+        OrderVerb.RESUME: "running",
+        OrderVerb.STOP: "stopped",
+        OrderVerb.ABORT: "ended",
+    }[verb]
     return {"before": {"course": before}, "after": {"course": after}}
 
 
 def change(
-    archive: Archive, harvest: str, changes: Mapping[str, object], *, by: str = "", reason: str = ""
+    archive: Archive, harvest_id: str, changes: Mapping[str, object], *, by: str = "", reason: str = ""
 ) -> Order:
-    """Other limits or rules from now on; for a stopped harvest, from when it goes on. InputError for what
-    cannot be changed.
+    """Change limits or rules from now on; for a stopped harvest, from when it is resumed.
+
+    InputError if an option cannot be changed or its value is invalid.
     """
     if not changes:
-        raise InputError("Say what shall change, for example --limit-pages 1000.")
-    watched = watch(archive, harvest)
-    found = _open(archive, harvest)
-    changed = harvest_options.changed(watched.options, changes)
-    harvest_options.settings_of(
-        archive, found.seeds, changed, agent="check"
-    )  # a rule that is none is told now, not in the crawl
+        raise InputError("Nothing to change. Give at least one option, for example --limit-pages 1000.")
+    watched = watch(archive, harvest_id)
+    harvest = _get_open(archive, harvest_id)
+    options = harvest_options.with_changes(watched.options, changes)
+    # An invalid rule must be refused now, not found by the crawl.
+    harvest_options.settings_of(archive, harvest.seeds, options, agent="check")
     before = {name: _plain(getattr(watched.options, name)) for name in changes}
-    return _give(
-        archive, found, Verb.CHANGE, by=by, reason=reason, changes=changes, detail=difference(before, changes)
-    )
+    detail = difference(before, changes)
+    return _give(archive, harvest, OrderVerb.CHANGE, by=by, reason=reason, changes=changes, detail=detail)
 
 
 def use_profile(
-    archive: Archive, harvest: str, options: HarvestOptions, *, by: str = "", reason: str = ""
+    archive: Archive, harvest_id: str, options: HarvestOptions, *, by: str = "", reason: str = ""
 ) -> Order:
-    """The rules, limits and hosts of a profile from now on."""
-    names = harvest_options.CHANGEABLE
-    return change(
-        archive,
-        harvest,
-        {name: _plain(getattr(options, name)) for name in sorted(names)},
-        by=by,
-        reason=reason,
-    )
+    """Use the rules, limits and hosts of a profile from now on."""
+    changes = {name: _plain(getattr(options, name)) for name in sorted(harvest_options.CHANGEABLE)}
+    return change(archive, harvest_id, changes, by=by, reason=reason)
 
 
 def reject(
-    archive: Archive, harvest: str, patterns: Sequence[str], *, by: str = "", reason: str = ""
+    archive: Archive, harvest_id: str, patterns: Sequence[str], *, by: str = "", reason: str = ""
 ) -> Order:
-    """Leave out what matches from now on, and of what waits."""
-    before = watch(archive, harvest).options.reject
-    return change(
-        archive,
-        harvest,
-        {"reject": [*before, *(pattern for pattern in patterns if pattern not in before)]},
-        by=by,
-        reason=reason,
-    )
+    """Do not fetch URLs that match, including those that wait."""
+    before = watch(archive, harvest_id).options.reject
+    new = [pattern for pattern in patterns if pattern not in before]
+    return change(archive, harvest_id, {"reject": [*before, *new]}, by=by, reason=reason)
 
 
-def add(archive: Archive, harvest: str, typed: Sequence[str], *, by: str = "", reason: str = "") -> Order:
-    """Fetch these, too, whatever the scope says; their links are judged as ever."""
+def add(archive: Archive, harvest_id: str, typed: Sequence[str], *, by: str = "", reason: str = "") -> Order:
+    """Fetch URLs even if they are outside the scope; their links are judged as usual."""
     if not typed:
         raise InputError("Name at least one address to add.")
     urls = tuple(map(from_typed, typed))
-    found = _open(archive, harvest)
-    return _give(
-        archive,
-        found,
-        Verb.ADD,
-        by=by,
-        reason=reason,
-        urls=urls,
-        detail=_listed(archive, found, Verb.ADD, urls),
-    )
+    return _give_urls(archive, harvest_id, OrderVerb.ADD, urls, by=by, reason=reason)
 
 
 def remove(
-    archive: Archive, harvest: str, patterns: Sequence[str], *, by: str = "", reason: str = ""
+    archive: Archive, harvest_id: str, patterns: Sequence[str], *, by: str = "", reason: str = ""
 ) -> Order:
-    """Give up waiting addresses in which one of the regular expressions is found."""
+    """Give up waiting URLs in which one of the regular expressions is found."""
     if not patterns:
         raise InputError("Name at least one regular expression to remove.")
     for pattern in patterns:
         try:
             re.compile(pattern)
         except re.error as error:
-            raise InputError(f"{pattern!r} is no regular expression: {error}.") from error
-    found = _open(archive, harvest)
-    detail = _listed(archive, found, Verb.REMOVE, patterns)
-    return _give(archive, found, Verb.REMOVE, by=by, reason=reason, urls=tuple(patterns), detail=detail)
+            raise InputError(f"{pattern!r} is not a regular expression: {error}.") from error
+    return _give_urls(archive, harvest_id, OrderVerb.REMOVE, tuple(patterns), by=by, reason=reason)
 
 
-def _listed(archive: Archive, harvest: Harvest, verb: Verb, more: Sequence[str]) -> Mapping[str, object]:
-    """Addresses added, or patterns given up, by orders so far; and with this one."""
-    so_far = [
-        url
-        for order in control.read(harvests.folder_of(archive, harvest))
-        if order.verb is verb
-        for url in order.urls
-    ]
-    name = "added" if verb is Verb.ADD else "removed"
-    return {"before": {name: so_far[-_MOST_TOLD:]}, "after": {name: [*so_far, *more][-_MOST_TOLD:]}}
-
-
-def report(archive: Archive, harvest: str, kind: Kind, *, limit: int = 0, offset: int = 0) -> Report:
-    """A report, of a harvest that runs as of one in the depot. NotFound for an import, which has no log."""
-    found = harvests.get(archive, harvest)
-    folder = harvests.folder_of(archive, found)
+def report(archive: Archive, harvest_id: str, kind: Kind, *, limit: int = 0, offset: int = 0) -> Report:
+    """A report about a running harvest or one in the depot. NotFound for an import, which has no log."""
+    harvest = harvests.get(archive, harvest_id)
+    folder = harvests.folder_of(archive, harvest)
     if (folder / JSON_NAME).exists():
-        reports.refresh(folder / JSON_NAME, folder / reports.FILE_NAME)
-        made = reports.read(folder / reports.FILE_NAME, kind, limit=limit, offset=offset)
+        counts = folder / reports.FILE_NAME
+        reports.refresh(folder / JSON_NAME, counts)
     else:
-        made = reports.read(_counted(archive, found), kind, limit=limit, offset=offset)
-    return _with_outside(archive, found, made) if kind is Kind.REJECTED and not offset else made
+        counts = _counts_of_package(archive, harvest)
+    page = reports.read(counts, kind, limit=limit, offset=offset)
+    return _with_outside(archive, harvest, page) if kind is Kind.REJECTED and not offset else page
 
 
-def _counted(archive: Archive, harvest: Harvest) -> Path:
+def _counts_of_package(archive: Archive, harvest: Harvest) -> Path:
     """The counts of a harvest in the depot, made once from the log in its package."""
     path = archive.home / "cache" / "reports" / f"{harvest.id}.db"
     if path.exists():
@@ -225,33 +198,50 @@ def _counted(archive: Archive, harvest: Harvest) -> Path:
     return path
 
 
-def _with_outside(archive: Archive, harvest: Harvest, made: Report) -> Report:
-    """Links that merely lead elsewhere are counted, not logged: their number stands beside those of the log."""
-    known = live.read(harvests.folder_of(archive, harvest))
-    outside = known.refusals.get("outside", 0) if known is not None else harvest.counts.get("outside", 0)
-    logged = sum(int(row["refused"]) for row in made.rows if row["name"] == "outside")
+def _with_outside(archive: Archive, harvest: Harvest, page: Report) -> Report:
+    """The report with the number of links outside the scope, which are counted but not logged."""
+    numbers = live.read(harvests.folder_of(archive, harvest))
+    outside = numbers.refusals.get("outside", 0) if numbers is not None else harvest.counts.get("outside", 0)
+    logged = sum(int(row["refused"]) for row in page.rows if row["name"] == "outside")
     if outside <= logged:
-        return made
+        return page
     row = {"name": "outside", "refused": outside, "example": "", "reason": "it does not belong to a seed"}
-    rows = [row, *(other for other in made.rows if other["name"] != "outside")]
+    rows = [row, *(other for other in page.rows if other["name"] != "outside")]
     return replace(
-        made, rows=sorted(rows, key=lambda other: -int(other["refused"])), total=max(made.total, len(rows))
+        page, rows=sorted(rows, key=lambda other: -int(other["refused"])), total=max(page.total, len(rows))
     )
 
 
-def _open(archive: Archive, harvest: str) -> Harvest:
-    found = harvests.get(archive, harvest)
-    if found.kind is not HarvestKind.HARVEST or found.state not in _OPEN_STATES:
+def _get_open(archive: Archive, harvest_id: str) -> Harvest:
+    """A harvest that can be controlled; Conflict if it has ended."""
+    harvest = harvests.get(archive, harvest_id)
+    if harvest.kind is not HarvestKind.HARVEST or harvest.state not in _OPEN_STATES:
         raise Conflict(
-            f"Harvest {harvest} is {found.state}; only one that runs or was stopped can be steered."
+            f"Harvest {harvest_id} is {harvest.state}. "
+            "Only a harvest that is running or was stopped can be controlled."
         )
-    return found
+    return harvest
+
+
+def _give_urls(
+    archive: Archive, harvest_id: str, verb: OrderVerb, urls: Sequence[str], *, by: str, reason: str
+) -> Order:
+    """Give an order with URLs or patterns; its event lists those of earlier orders, too."""
+    harvest = _get_open(archive, harvest_id)
+    orders = control.read(harvests.folder_of(archive, harvest))
+    earlier = [url for order in orders if order.verb is verb for url in order.urls]
+    name = "added" if verb is OrderVerb.ADD else "removed"
+    detail = {
+        "before": {name: earlier[-_MOST_IN_EVENT:]},
+        "after": {name: [*earlier, *urls][-_MOST_IN_EVENT:]},
+    }
+    return _give(archive, harvest, verb, by=by, reason=reason, urls=urls, detail=detail)
 
 
 def _give(
     archive: Archive,
     harvest: Harvest,
-    verb: Verb,
+    verb: OrderVerb,
     *,
     by: str,
     reason: str,
@@ -261,26 +251,17 @@ def _give(
 ) -> Order:
     agent = by or archive.agent
     folder = harvests.folder_of(archive, harvest)
-    order = control.give(
-        folder, verb, at=archive.clock(), by=agent, reason=reason, urls=urls, changes=changes
+    event = archive.event(
+        f"ordered {verb.value}", "harvest", harvest.id, message=reason, detail=detail, by=agent
     )
+    order = control.give(folder, verb, at=event.at, by=agent, reason=reason, urls=urls, changes=changes)
     with archive.database.transaction() as connection:
-        append(
-            connection,
-            Event(
-                at=order.at,
-                agent=agent,
-                action=f"ordered {verb.value}",
-                subject_kind="harvest",
-                subject=harvest.id,
-                message=reason,
-                detail=detail,
-            ),
-        )
+        append(connection, event)
     return order
 
 
 def _plain(value: object) -> object:
+    """The value as JSON has it."""
     if isinstance(value, Mapping):
         return {str(name): _plain(inner) for name, inner in value.items()}
     return [_plain(inner) for inner in value] if isinstance(value, (tuple, list)) else value

@@ -1,28 +1,26 @@
-"""The crawl of a harvest: everything it needs opened, run in one process or shared by several, and closed
-again.
+"""The crawl of a harvest: open everything it needs, run it in one process or in several, close everything.
 
-Apart from `harvests`, which knows harvests as rows and folders, since most commands ask about harvests and
-only some run one: here are the fetcher, the frontier and all that reads pages, which take a fifth of a second
-to load.
+The fetcher, the frontier and the link extraction are loaded here. Only commands that run harvests import this
+module; `harvests`, which knows rows and folders, is enough for all others.
 """
 
 import asyncio
-import gc
 import signal
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 
-import uvloop
-
+from webdepot import event_loop
 from webdepot.archive import Archive
 from webdepot.container.writer import ContainerWriter
 from webdepot.errors import Conflict
 from webdepot.harvest import crawl
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.control import Orders
+from webdepot.harvest.crawl_state import CrawlParts
 from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.cookies import CookieJar
 from webdepot.harvest.fetch.http import CurlFetcher, FetchLimits
@@ -31,95 +29,89 @@ from webdepot.harvest.peers import Peers
 from webdepot.harvest.politeness.servers import SharedServers
 from webdepot.harvest.report import live
 from webdepot.harvest.report.log import CrawlLog
-from webdepot.harvest.report.result import CrawlProgress, CrawlResult, CrawlSettings, End, Trouble
+from webdepot.harvest.report.result import CrawlProgress, CrawlResult, CrawlSettings
 from webdepot.harvest.scope.identity import identity_without
-from webdepot.model import Harvest, HarvestId, HarvestState
+from webdepot.model import Harvest, HarvestId
 from webdepot.services.harvest import harvests, parts
 from webdepot.services.harvest import options as harvest_options
 from webdepot.services.harvest.keeper import ContainerKeeper
-from webdepot.services.harvest.open_gate import OpenGate
-from webdepot.services.harvest.parts import Part
+from webdepot.services.harvest.options import HarvestOptions, OrganisationHosts
+from webdepot.services.harvest.parts import HarvestPart
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.version import VERSION
 
-LAST_BREATHS = 50
-"""Tenths of a second that a resumed harvest waits for processes of its killed predecessor."""
+SHUTDOWN_WAIT_TENTHS = 50
+"""How long a resumed harvest waits for processes of its killed predecessor to end, in tenths of a second."""
+_FRONTIER_NAME = "frontier"
 
 
 def run(archive: Archive, harvest: Harvest, watch: Watch) -> CrawlResult:
-    """From the last checkpoint to the end, or until it is told to stop."""
+    """Crawl from the last checkpoint until the end or a stop. The caller holds the lock of the harvest."""
+    count = _count_processes(archive, harvest)
     return (
-        _crawl_shared(archive, harvest, watch)
-        if _processes(archive, harvest) > 1
-        else _crawl(archive, harvest, watch)
+        _crawl_in_parts(archive, harvest, watch, count)
+        if count > 1
+        else _crawl(archive, harvest, watch, None)
     )
 
 
-def worked_in(folder: Path) -> list[Path]:
-    """Of a harvest's folder and those of its parts, the ones where a crawl has begun."""
-    return [part for part in (folder, *parts.existing(folder)) if (part / "frontier").exists()]
+def begun_folders(folder: Path) -> list[Path]:
+    """The folders where a crawl has begun, among the folder of a harvest and those of its parts."""
+    return [part for part in (folder, *parts.existing(folder)) if (part / _FRONTIER_NAME).exists()]
 
 
-def marks_of(part: Path) -> Mapping[str, int]:
-    """The marks of the last checkpoint. Processes whose leader was killed end by themselves, in a moment."""
-    for patience in range(LAST_BREATHS, -1, -1):
+def read_marks(folder: Path) -> Mapping[str, int]:
+    """The file sizes of the last checkpoint.
+
+    Waits for processes whose leader was killed: they end without a signal, but not at once.
+    """
+    for tenths_left in range(SHUTDOWN_WAIT_TENTHS, -1, -1):
         try:
-            frontier = LmdbFrontier(part / "frontier")
+            frontier = LmdbFrontier(folder / _FRONTIER_NAME)
         except Conflict:
-            if not patience:
+            if not tenths_left:
                 raise
             time.sleep(0.1)
         else:
             break
-    try:
+    with closing(frontier):
         return frontier.marks()
-    finally:
-        frontier.close()
 
 
-def _processes(archive: Archive, harvest: Harvest) -> int:
-    """As many as the harvest was begun with: its hosts are shared out for good."""
+def _count_processes(archive: Archive, harvest: Harvest) -> int:
+    """As many as the harvest was begun with: a host never changes its process."""
     folder = harvests.folder_of(archive, harvest)
-    if (folder / "frontier").exists():
+    if (folder / _FRONTIER_NAME).exists():
         return 1
     return len(parts.existing(folder)) or archive.config.harvest.processes
 
 
-def _crawl_shared(archive: Archive, harvest: Harvest, watch: Watch) -> CrawlResult:
+def _crawl_in_parts(archive: Archive, harvest: Harvest, watch: Watch, count: int) -> CrawlResult:
     options, folder = harvest_options.from_kept(harvest.settings), harvests.folder_of(archive, harvest)
-    publisher = live.Publisher(folder, archive.clock)
-
-    def tell(progress: CrawlProgress) -> None:
-        publisher(progress)
-        watch(_progress(progress))
-
-    try:
+    with closing(live.Publisher(folder, archive.clock)) as publisher:
         return parts.run(
             archive,
             harvest,
             folder,
-            _processes(archive, harvest),
+            count,
             _crawl_part,
-            tell=tell,
+            report=_reporter(publisher, watch),
             on_sealed=lambda sealed: harvests.register(archive, harvest, sealed),
             limits=(options.limit_pages, options.limit_bytes),
         )
-    finally:
-        publisher.close()
 
 
-def _crawl_part(home: Path, harvest: HarvestId, part: Part) -> CrawlResult:
-    """In a process of its own."""
+def _crawl_part(home: Path, harvest: HarvestId, part: HarvestPart) -> CrawlResult:
+    """Crawl one part, in its own process."""
     with Archive.open(home) as archive:
         return _crawl(archive, harvests.get(archive, harvest), unwatched, part)
 
 
-def _crawl(archive: Archive, harvest: Harvest, watch: Watch, part: Part | None = None) -> CrawlResult:
-    folder = (
-        harvests.folder_of(archive, harvest)
-        if part is None
-        else parts.folder_of(harvests.folder_of(archive, harvest), part.number)
-    )
+def _crawl(archive: Archive, harvest: Harvest, watch: Watch, part: HarvestPart | None) -> CrawlResult:
+    folder = harvests.folder_of(archive, harvest)
+    if part is not None:
+        folder = parts.folder_of(folder, part.number)
+    options = harvest_options.from_kept(harvest.settings)
     writer = ContainerWriter(
         harvests.containers_folder(archive, harvest),
         prefix=harvest.id if part is None else f"{harvest.id}-{part.number}",
@@ -130,42 +122,18 @@ def _crawl(archive: Archive, harvest: Harvest, watch: Watch, part: Part | None =
             harvests.register(archive, harvest, sealed) if part is None else part.line.send("sealed", sealed)
         ),
     )
-    parameters = harvest_options.from_kept(harvest.settings).ignore_parameters
-    frontier = LmdbFrontier(folder / "frontier", identity=identity_without(parameters))
-    crawl_log = CrawlLog(folder)
-    try:
+    with (
+        closing(
+            LmdbFrontier(folder / _FRONTIER_NAME, identity=identity_without(options.ignore_parameters))
+        ) as frontier,
+        closing(CrawlLog(folder)) as log,
+    ):
         # The first harvest of an archive has nothing to compare with.
         has_captures = next(iter(archive.captures.containers()), None) is not None
         keeper = ContainerKeeper(writer, archive.captures if has_captures else None, frontier)
-        result = _in_event_loop(
-            _behind_gate(
-                archive,
-                harvest,
-                lambda gate: _run_crawl(archive, harvest, frontier, keeper, crawl_log, watch, gate, part),
-            )
-        )
+        result = event_loop.run(_run_crawl(archive, harvest, frontier, keeper, log, watch, part))
         writer.close()
         return result
-    finally:
-        crawl_log.close()
-        frontier.close()
-
-
-async def _behind_gate(
-    archive: Archive, harvest: Harvest, run: Callable[[OpenGate], Awaitable[CrawlResult]]
-) -> CrawlResult:
-    """What `run` makes of the gate that the harvest needs: that of its organisation, or one that stands open."""
-    options = harvest_options.from_kept(harvest.settings)
-    if not options.organisation:
-        return await run(OpenGate())
-    # Here, because the look-ups of an organisation use our user agent, and because it takes a third of a
-    # second to load.
-    from webdepot.services.harvest import host_gate
-
-    async with host_gate.gate_of(
-        archive, options.organisation, options.host_rules, allow_private=options.allow_private
-    ) as gate:
-        return await run(gate)
 
 
 async def _run_crawl(
@@ -173,97 +141,125 @@ async def _run_crawl(
     harvest: Harvest,
     frontier: LmdbFrontier,
     keeper: ContainerKeeper,
-    crawl_log: CrawlLog,
+    log: CrawlLog,
     watch: Watch,
-    gate: OpenGate,
-    part: Part | None,
+    part: HarvestPart | None,
 ) -> CrawlResult:
-    given, options = archive.config.harvest, harvest_options.from_kept(harvest.settings)
-    router = Router(
-        allow_private=options.allow_private,
-        connect_to=given.connect_to,
-        timeout_s=given.connect_timeout_s,
-        look_up=gate.look_up,
-        on_found=lambda host, addresses: keeper.note_look_up(host, addresses, archive.clock()),
-    )
-    limits = FetchLimits(
-        timeout_s=given.timeout_s,
-        connect_timeout_s=given.connect_timeout_s,
-        body_bytes=given.limit_file_bytes,
-    )
-    agent = archive.user_agent
-    fetcher = CurlFetcher(
-        user_agent=agent,
-        limits=limits,
-        router=router,
-        clock=archive.clock,
-        spool_folder=harvests.folder_of(archive, harvest),
-        ca_file=gate.ca_file,
-        access=harvest_options.access_of(archive, options),
-        cookies=CookieJar() if given.cookies else None,
-    )
-    program = harvest_options.browser_of(archive.config, options)
-    browser = (
-        Browser(program, sandbox=given.browser_sandbox, tabs=given.browser_tabs, agent=agent)
-        if program is not None
-        else None
-    )
-    shared = SharedServers(archive.harvests_folder / "servers")
+    """Open what needs the event loop, crawl, and close it in reverse order."""
+    options, folder = harvest_options.from_kept(harvest.settings), harvests.folder_of(archive, harvest)
     stop = _stop_on_signals()
-    folder = harvests.folder_of(archive, harvest)
-    publisher = live.Publisher(
-        folder if part is None else parts.folder_of(folder, part.number), archive.clock
-    )
-    others = (
-        Peers(folder / "parts", part.number, part.count, frontier, part.line) if part is not None else None
-    )
-
-    def tell(progress: CrawlProgress) -> None:
+    async with AsyncExitStack() as stack:
+        organisation = await stack.enter_async_context(_organisation_hosts(archive, options))
+        router = _router(archive, options, organisation, keeper)
+        fetcher = _fetcher(archive, options, organisation, router, folder)
+        stack.push_async_callback(fetcher.close)
         if part is None:
-            publisher(progress)
-            watch(_progress(progress))
-            return
-        part.line.send("progress", progress)
-        if part.line.must_stop():
-            stop.set()
-
-    def settings(changes: Mapping[str, object]) -> CrawlSettings:
-        return harvest_options.settings_of(
-            archive,
-            tuple(dict.fromkeys((*harvest.seeds, *gate.seeds))),
-            harvest_options.changed(options, changes),
-            agent=agent,
-            router=router,
-            organisation_of=gate.rules.words_of if gate.rules is not None else None,
-            host_rules=gate.rules,
-        )
-
-    try:
+            publisher = stack.enter_context(closing(live.Publisher(folder, archive.clock)))
+            progress, peers = _reporter(publisher, watch), None
+        else:
+            progress = _part_reporter(part, stop)
+            peers = stack.enter_context(
+                closing(Peers(folder / "parts", part.number, part.count, frontier, part.line))
+            )
+        shared = stack.enter_context(closing(SharedServers(archive.harvests_folder / "servers")))
+        browser = _browser(archive, options)
         if browser is not None:
+            stack.push_async_callback(browser.close)
             await browser.begin()
-        return await crawl.run(
-            settings({}),
+
+        def settings_after(changes: Mapping[str, object]) -> CrawlSettings:
+            return harvest_options.settings_of(
+                archive,
+                harvest.seeds,
+                harvest_options.with_changes(options, changes),
+                agent=archive.user_agent,
+                router=router,
+                organisation=organisation,
+            )
+
+        crawl_parts = CrawlParts(
             frontier=frontier,
             fetcher=fetcher,
             keeper=keeper,
-            log=crawl_log,
+            log=log,
             clock=archive.clock,
-            progress=tell,
-            stop=stop,
-            orders=Orders(harvests.folder_of(archive, harvest)),
-            changed=settings,
             shared=shared,
-            peers=others,
+            peers=peers,
             browser=browser,
         )
-    finally:
-        if browser is not None:
-            await browser.close()
-        if others is not None:
-            others.close()
-        shared.close()
-        publisher.close()
-        await fetcher.close()
+        return await crawl.run(
+            settings_after({}),
+            crawl_parts,
+            progress=progress,
+            stop=stop,
+            orders=Orders(folder),
+            settings_after=settings_after,
+        )
+
+
+@asynccontextmanager
+async def _organisation_hosts(archive: Archive, options: HarvestOptions) -> AsyncIterator[OrganisationHosts]:
+    """The hosts of the organisation that the harvest is limited to; without one, no rules."""
+    if not options.organisation:
+        yield OrganisationHosts()
+        return
+    # Loads dnspython and cryptography, a third of a second; most harvests are not limited to an organisation.
+    from webdepot.services.harvest import host_gate
+
+    async with host_gate.open_gate(
+        archive, options.organisation, options.host_rules, allow_private=options.allow_private
+    ) as hosts:
+        yield hosts
+
+
+def _router(
+    archive: Archive, options: HarvestOptions, organisation: OrganisationHosts, keeper: ContainerKeeper
+) -> Router:
+    """Looks up host names; each answer is kept with the harvest."""
+    config = archive.config.harvest
+    return Router(
+        allow_private=options.allow_private,
+        connect_to=config.connect_to,
+        timeout_s=config.connect_timeout_s,
+        look_up=organisation.look_up,
+        on_found=lambda host, addresses: keeper.note_look_up(host, addresses, archive.clock()),
+    )
+
+
+def _fetcher(
+    archive: Archive,
+    options: HarvestOptions,
+    organisation: OrganisationHosts,
+    router: Router,
+    spool_folder: Path,
+) -> CurlFetcher:
+    config = archive.config.harvest
+    limits = FetchLimits(
+        timeout_s=config.timeout_s,
+        connect_timeout_s=config.connect_timeout_s,
+        body_bytes=config.limit_file_bytes,
+    )
+    return CurlFetcher(
+        user_agent=archive.user_agent,
+        limits=limits,
+        router=router,
+        clock=archive.clock,
+        spool_folder=spool_folder,
+        ca_file=organisation.ca_file,
+        access=harvest_options.access_of(archive, options),
+        cookies=CookieJar() if config.cookies else None,
+    )
+
+
+def _browser(archive: Archive, options: HarvestOptions) -> Browser | None:
+    """The browser, not started yet; None if no page of the harvest needs one."""
+    program = harvest_options.browser_of(archive.config, options)
+    if program is None:
+        return None
+    config = archive.config.harvest
+    return Browser(
+        program, sandbox=config.browser_sandbox, tabs=config.browser_tabs, agent=archive.user_agent
+    )
 
 
 def _warcinfo(archive: Archive, harvest: Harvest) -> dict[str, str]:
@@ -282,20 +278,8 @@ def _warcinfo(archive: Archive, harvest: Harvest) -> dict[str, str]:
     }
 
 
-def _in_event_loop(work: Coroutine[None, None, CrawlResult]) -> CrawlResult:
-    # A page makes some hundred objects and hardly a cycle: the collector need not look at all of them every
-    # third page.
-    before = gc.get_threshold()
-    gc.set_threshold(50_000, 20, 20)
-    try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(work)
-    finally:
-        gc.set_threshold(*before)
-
-
 def _stop_on_signals() -> asyncio.Event:
-    """Ctrl-C and a service manager's TERM stop tidily; only the main thread can hear them."""
+    """An event that is set by Ctrl-C or a service manager's TERM; only the main thread receives signals."""
     stop = asyncio.Event()
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -303,27 +287,32 @@ def _stop_on_signals() -> asyncio.Event:
     return stop
 
 
-def _progress(progress: CrawlProgress) -> Progress:
-    return Progress(
-        phase=Phase.HARVEST,
-        done=progress.fetched,
-        size_bytes=progress.size_bytes,
-        rate=progress.rate,
-        waiting=progress.waiting,
-        errors=progress.errors,
-        note=progress.host,
-    )
+def _reporter(publisher: live.Publisher, watch: Watch) -> Callable[[CrawlProgress], None]:
+    """Shows progress in `live.json` and to the caller."""
+
+    def report(progress: CrawlProgress) -> None:
+        publisher(progress)
+        watch(
+            Progress(
+                phase=Phase.HARVEST,
+                done=progress.fetched,
+                size_bytes=progress.size_bytes,
+                rate=progress.rate,
+                waiting=progress.waiting,
+                errors=progress.errors,
+                note=progress.host,
+            )
+        )
+
+    return report
 
 
-def state_after(result: CrawlResult) -> HarvestState:
-    if result.end in (End.STOPPED, End.NO_ROOM):
-        return HarvestState.STOPPED
-    # An empty page is an answer worth keeping; everything else that is trouble brought nothing.
-    if result.trouble is not None and result.trouble is not Trouble.EMPTY:
-        return HarvestState.FAILED
-    return HarvestState.FINISHED
+def _part_reporter(part: HarvestPart, stop: asyncio.Event) -> Callable[[CrawlProgress], None]:
+    """Sends progress to the leading process, and stops the crawl when that asks for it."""
 
+    def report(progress: CrawlProgress) -> None:
+        part.line.send("progress", progress)
+        if part.line.must_stop():
+            stop.set()
 
-def is_out_of_reach(result: CrawlResult) -> bool:
-    """Whether nobody answered: worth another try."""
-    return result.trouble is Trouble.UNREACHABLE
+    return report

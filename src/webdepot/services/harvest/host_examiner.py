@@ -1,14 +1,14 @@
-"""The process beside a crawl that finds out whose hosts are: each new host decided once, remembered,
-explained.
+"""A separate process that decides which hosts belong to the organisation of a harvest: each new host once,
+with a reason, and stored.
 
-A crawl must not wait for name servers, registries and front pages, nor share its processor with reading their
-answers. So it starts
+A crawl must not wait for name servers, registries and front pages, nor share its processor with the work of
+reading their answers. So it starts
 
     python -m webdepot.services.harvest.host_examiner HOME ROOT PRIVATE RULE...
 
-and writes a line for each new host (JSON: `host`, `via`); verdicts come back as lines (`host`, `answer`,
-`rule`, `reason`) when they are found. Several hosts are examined at once. What is found out is kept in the
-database, where the curator sees it. The process ends when its input ends, and keeps what is left.
+and writes a line for each new host (JSON: `host`, `via`). Verdicts come back as lines (`host`, `answer`,
+`rule`, `reason`) as they are found. Several hosts are examined at once. The evidence is stored in the
+database, where the curator sees it. The process ends when its input ends, after it has stored what is left.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from webdepot import event_loop
 from webdepot.archive import Archive
 from webdepot.model import Answer, Verdict
 from webdepot.selection.domains import organisations
@@ -33,24 +34,25 @@ from webdepot.services.selection import lookup_network
 from webdepot.services.selection import organisations as organisations_service
 
 _SAVED_TOGETHER = 200
-_BEHIND = 5
-"""How much less of the processor it wants than the crawl (nice)."""
-Tell = Callable[[str, Verdict], None]
+_NICENESS = 5
+"""Its priority is lower than that of the crawl."""
+Report = Callable[[str, Verdict], None]
 
 
 def main(home: str, root: str, is_private: str, *rules: str) -> None:
-    # Ctrl-C goes to the crawl, which ends our input when it has stopped.
+    """Examine hosts from standard input until it ends."""
+    # The crawl handles Ctrl-C and closes our input when it has stopped.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.nice(_BEHIND)
+    os.nice(_NICENESS)
     with Archive.open(Path(home)) as archive:
-        asyncio.run(_serve(archive, root, is_private == "yes", names_of(rules)))
+        event_loop.run(_serve(archive, root, is_private == "yes", names_of(rules)))
 
 
 async def _serve(archive: Archive, root: str, allow_private: bool, names: Sequence[RuleName]) -> None:
     organisation = organisations_service.get(archive, root)
     async with lookup_network.open_sources(archive, allow_private=allow_private) as sources:
-        examiner = Examiner(
-            archive, organisation, lookup_network.judge_of(archive, organisation, sources), names, _tell
+        examiner = HostExaminer(
+            archive, organisation, lookup_network.judge_of(archive, organisation, sources), names, _report
         )
         questions = asyncio.StreamReader(limit=1 << 20)
         await asyncio.get_running_loop().connect_read_pipe(
@@ -58,21 +60,21 @@ async def _serve(archive: Archive, root: str, allow_private: bool, names: Sequen
         )
         try:
             async for line in questions:
-                asked = json.loads(line)
-                examiner.ask(asked["host"], asked["via"])
+                question = json.loads(line)
+                examiner.ask(question["host"], question["via"])
         finally:
             await examiner.close()
 
 
-def _tell(host: str, verdict: Verdict) -> None:
-    told = {"host": host, "answer": verdict.answer.value, "rule": verdict.rule, "reason": verdict.reason}
-    sys.stdout.write(json.dumps(told) + "\n")
+def _report(host: str, verdict: Verdict) -> None:
+    message = {"host": host, "answer": verdict.answer.value, "rule": verdict.rule, "reason": verdict.reason}
+    sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 
 
-class Examiner:
-    """Decides about the hosts of one organisation's harvest. Made inside an event loop; `close` writes what
-    is left.
+class HostExaminer:
+    """Decides about the hosts of one organisation's harvest. Created inside an event loop; `close` stores
+    what is left.
     """
 
     def __init__(
@@ -81,17 +83,17 @@ class Examiner:
         organisation: Organisation,
         judge: HostJudge,
         names: Sequence[RuleName],
-        tell: Tell,
+        report: Report,
     ) -> None:
         self._archive, self._organisation, self._judge = archive, organisation, judge
-        self._names, self._tell = tuple(names), tell
+        self._names, self._report = tuple(names), report
         self._rules: list[HostRule] = [rule_of(name, judge) for name in self._names]
         self._asks_first = archive.config.discovery.new_domains == "ask"
         self._places = archive.config.discovery.workers
         self._remembered = remembered_of(archive, organisation, self._names)
         self._verdicts: dict[str, Verdict] = {}
         self._waiting: dict[str, str] = {}
-        """Hosts not examined yet, in their order, with who led there."""
+        """Hosts not examined yet, in order, with the host that links to them."""
         self._running: dict[str, asyncio.Task[None]] = {}
         self._linkers: dict[str, list[str]] = {}
         self._unsaved: dict[str, HostJudgement] = {}
@@ -108,15 +110,14 @@ class Examiner:
             linkers.append(via)
         known = self.find(host)
         if known is not None:
-            self._tell(host, known)
+            self._report(host, known)
         elif host not in self._waiting and host not in self._running:
             self._waiting[host] = via
             self._fill()
 
-    def words_of(self, host: str) -> str:
-        """Why a host belongs; empty where it does not or is not known."""
-        verdict = self.find(host)
-        return verdict.reason if verdict else ""
+    def is_own(self, host: str) -> bool:
+        """Whether a host is known to belong."""
+        return bool(self.find(host))
 
     async def close(self) -> None:
         self._waiting.clear()
@@ -134,13 +135,13 @@ class Examiner:
     async def _decide(self, host: str, via: str) -> None:
         try:
             self._judge.origins.setdefault(
-                host, HostOrigin.MEMBER if not via or self.words_of(via) else HostOrigin.FOREIGN
+                host, HostOrigin.MEMBER if not via or self.is_own(via) else HostOrigin.FOREIGN
             )
             verdict = self._verdicts[host] = await self._verdict(host)
-            self._tell(host, verdict)
+            self._report(host, verdict)
         finally:
             self._running.pop(host, None)
-            # What was found out stands in the verdict; a wide harvest could not keep the pages of every host.
+            # The verdict has the result; the pages of all hosts of a large harvest would not fit in memory.
             self._judge.facts.pop(host, None)
             self._judge.origins.pop(host, None)
         self._fill()
@@ -152,23 +153,26 @@ class Examiner:
         for name, rule in zip(self._names, self._rules, strict=True):
             verdict = await rule(host)
             if name.kind is HostRuleKind.BELONGS_TO:
-                judged = self._judge.judge(self._judge.facts[host])
-                is_new = (
-                    bool(judged.own)
-                    and self._asks_first
-                    and not self._measure.owner_of(host)
-                    and not judged.by_person
-                )
-                self._unsaved[host] = replace(judged, own=None) if is_new else judged
-                if judged.own and not is_new and judged.score >= TEACHES_AT:
-                    self._judge.teach({host: judged})
+                self._note(host, self._judge.judge(self._judge.facts[host]))
             if verdict:
-                return self._first_asked(host, verdict)
+                return self._unless_asked_first(host, verdict)
             reasons.append(f"{verdict.rule}: {verdict.reason}")
         return Verdict(answer=Answer.REJECT, rule=self._names[-1].kind.value, reason="; ".join(reasons))
 
-    def _first_asked(self, host: str, verdict: Verdict) -> Verdict:
-        """By setting, a domain that nobody has accepted yet waits for the curator, with its evidence."""
+    def _note(self, host: str, judgement: HostJudgement) -> None:
+        """Note a judgement for the database, and learn from it if it is certain."""
+        must_ask = (
+            bool(judgement.own)
+            and self._asks_first
+            and not self._measure.owner_of(host)
+            and not judgement.by_person
+        )
+        self._unsaved[host] = replace(judgement, own=None) if must_ask else judgement
+        if judgement.own and not must_ask and judgement.score >= TEACHES_AT:
+            self._judge.teach({host: judgement})
+
+    def _unless_asked_first(self, host: str, verdict: Verdict) -> Verdict:
+        """The verdict; a rejection if the curator must first accept the domain (`new_domains = "ask"`)."""
         if not self._asks_first or self._measure.owner_of(host):
             return verdict
         return Verdict(
@@ -183,8 +187,8 @@ class Examiner:
         if not self._unsaved:
             return
         rows = [
-            (judged, self._case(judged), self._linkers.get(host, ()))
-            for host, judged in self._unsaved.items()
+            (judgement, self._case(judgement), self._linkers.get(host, ()))
+            for host, judgement in self._unsaved.items()
         ]
         with self._archive.database.transaction() as connection:
             organisations.save_hosts(connection, self._organisation.id, rows, now=self._archive.clock())
@@ -192,13 +196,16 @@ class Examiner:
             self._linkers.pop(host, None)
         self._unsaved.clear()
 
-    def _case(self, judged: HostJudgement) -> int:
-        """The way to it is known by who linked it: over members only, or through others."""
-        if not judged.is_resolved:
+    def _case(self, judgement: HostJudgement) -> int:
+        """The case of a host, as `selection/domains/survey` numbers them: 1 inside the address ranges and
+        linked by a member, 3 inside and linked only by others, 2 outside the ranges, 0 if its name does not
+        resolve.
+        """
+        if not judgement.is_resolved:
             return 0
-        if not judged.is_inside:
+        if not judgement.is_inside:
             return 2
-        return 1 if any(self.words_of(via) for via in self._linkers.get(judged.host, ())) else 3
+        return 1 if any(self.is_own(via) for via in self._linkers.get(judgement.host, ())) else 3
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The decide rules about an organisation's hosts during a harvest, as the crawl sees them.
+"""Decides during a harvest which hosts belong to an organisation.
 
-The crawl asks `HostGate.find` for every link, at once; what is not known is examined by a process of its own
-(`host_examiner`), whose verdicts arrive meanwhile. Verdicts of earlier runs count until they are
-`reopen_months` old; a curator's for ever.
+The crawl asks `HostGate.find` for every link and gets an answer at once. Hosts that are not known are
+examined by a separate process (`host_examiner`), and the crawl continues meanwhile. Verdicts of earlier
+harvests are used until they are `reopen_months` old; those of a curator are always used.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from webdepot.selection.domains.lookup.resolver import Resolver
 from webdepot.selection.domains.organisations import Organisation, Remembered
 from webdepot.selection.domains.rules import HostRuleKind, RuleName, parse
 from webdepot.selection.domains.verdict import RULE
-from webdepot.services.harvest.open_gate import OpenGate
+from webdepot.services.harvest.options import OrganisationHosts
 from webdepot.services.selection import lookup_network
 from webdepot.services.selection import organisations as organisations_service
 from webdepot.url import Url, from_typed
@@ -28,20 +28,18 @@ from webdepot.url import Url, from_typed
 _DAYS_OF_MONTH = 30
 MOST_LINKERS = 5
 MOST_STARTS = 3
-ENDS_WITHIN_S = 30.0
+SHUTDOWN_WAIT_S = 30.0
 
 
 @asynccontextmanager
-async def gate_of(
+async def open_gate(
     archive: Archive, root: str, rules: Sequence[str], *, allow_private: bool
-) -> AsyncIterator[OpenGate]:
-    """The gate of the organisation with this root domain; an empty one without. NotFound when nobody has
-    looked for it yet.
+) -> AsyncIterator[OrganisationHosts]:
+    """Start to decide about hosts for the organisation with this root domain.
+
+    NotFound if the organisation is not known.
     """
-    if not root:
-        yield OpenGate()
-        return
-    given = archive.config.discovery
+    config = archive.config.discovery
     organisation = organisations_service.get(archive, root)
     remembered = remembered_of(archive, organisation, names_of(rules))
     command = (
@@ -52,15 +50,15 @@ async def gate_of(
         "yes" if allow_private else "no",
         *rules,
     )
-    with lookup_network.authorities(given.extra_ca_file) as ca_file:
+    with lookup_network.authorities(config.extra_ca_file) as ca_file:
         look_up = (
-            lookup_network.look_up_of(Resolver(given.resolver, timeout_s=given.timeout_s))
-            if given.resolver
+            lookup_network.look_up_of(Resolver(config.resolver, timeout_s=config.timeout_s))
+            if config.resolver
             else None
         )
         gate = HostGate(command, remembered)
         try:
-            yield OpenGate(
+            yield OrganisationHosts(
                 rules=gate, seeds=_front_pages(archive, organisation), look_up=look_up, ca_file=ca_file
             )
         finally:
@@ -68,14 +66,16 @@ async def gate_of(
 
 
 def names_of(rules: Sequence[str]) -> tuple[RuleName, ...]:
+    """The rules as parsed; `BelongsTo` if there are none."""
     return tuple(parse(text) for text in rules) or (RuleName(kind=HostRuleKind.BELONGS_TO),)
 
 
 def remembered_of(
     archive: Archive, organisation: Organisation, names: Sequence[RuleName]
 ) -> dict[str, Remembered]:
-    """What earlier runs decided, if BelongsTo is asked; the plain rules look again, and only a curator stands
-    above them.
+    """The verdicts of earlier harvests by host.
+
+    Only `BelongsTo` uses all of them; the other rules examine hosts again and use only those of a curator.
     """
     uses_evidence = any(name.kind is HostRuleKind.BELONGS_TO for name in names)
     since = archive.clock() - timedelta(days=_DAYS_OF_MONTH * archive.config.discovery.reopen_months)
@@ -89,6 +89,7 @@ def remembered_of(
 
 
 def verdict_of(host: Remembered) -> Verdict:
+    """A remembered decision as a verdict of the scope rules."""
     return Verdict(answer=Answer.ACCEPT if host.own else Answer.REJECT, rule=RULE, reason=host.reason)
 
 
@@ -99,9 +100,9 @@ def _front_pages(archive: Archive, organisation: Organisation) -> tuple[Url, ...
 
 
 class HostGate:
-    """The crawl's `HostRules` for one organisation. Made and closed inside the crawl's event loop.
+    """The crawl's `HostRules` for one organisation. Created and closed inside the crawl's event loop.
 
-    A process that dies is started again with what was waiting; when that does not help, those hosts stay
+    A process that dies is started again with the hosts that wait. After `MOST_STARTS` starts they stay
     outside, and the log says why.
     """
 
@@ -110,7 +111,7 @@ class HostGate:
         self._remembered = dict(remembered)
         self._verdicts: dict[str, Verdict] = {}
         self._waiting: dict[str, list[str]] = {}
-        """Hosts that are being found out, with who led there."""
+        """Hosts that are being examined, with the hosts that link to them."""
         self._starts = 0
         self._is_closing = False
         self._process: asyncio.subprocess.Process | None = None
@@ -133,11 +134,6 @@ class HostGate:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    def words_of(self, host: str) -> str:
-        """Why a host belongs; empty where it does not or is not known."""
-        verdict = self.find(host)
-        return verdict.reason if verdict else ""
-
     async def close(self) -> None:
         self._is_closing = True
         if self._task is None:
@@ -145,14 +141,14 @@ class HostGate:
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
         try:
-            await asyncio.wait_for(self._task, ENDS_WITHIN_S)
+            await asyncio.wait_for(self._task, SHUTDOWN_WAIT_S)
         except TimeoutError:
             if self._process is not None and self._process.returncode is None:
                 self._process.kill()
                 await self._process.wait()
 
     async def _listen(self) -> None:
-        """As long as the crawl lasts: hear verdicts, start the process again when it has died."""
+        """Receive verdicts for the length of the crawl, and start the process again if it dies."""
         while not self._is_closing and self._starts < MOST_STARTS:
             self._starts += 1
             pipe = asyncio.subprocess.PIPE
@@ -164,20 +160,23 @@ class HostGate:
                     self._send(host, via)
             if self._is_closing and self._process.stdin is not None:
                 self._process.stdin.close()
-            await self._hear(self._process)
+            await self._receive(self._process)
         for host in self._waiting if not self._is_closing else ():
-            reason = f"it could not be found out whose {host} is: the process that examines hosts ended {self._starts} times"
+            reason = (
+                f"the owner of {host} is not known: "
+                f"the process that examines hosts ended {self._starts} times"
+            )
             self._verdicts[host] = Verdict(answer=Answer.REJECT, rule=RULE, reason=reason)
         self._waiting.clear()
         self._task = None
 
-    async def _hear(self, process: asyncio.subprocess.Process) -> None:
+    async def _receive(self, process: asyncio.subprocess.Process) -> None:
         async for line in cast(asyncio.StreamReader, process.stdout):
-            told = json.loads(line)
-            self._verdicts[told["host"]] = Verdict(
-                answer=Answer(told["answer"]), rule=told["rule"], reason=told["reason"]
+            message = json.loads(line)
+            self._verdicts[message["host"]] = Verdict(
+                answer=Answer(message["answer"]), rule=message["rule"], reason=message["reason"]
             )
-            self._waiting.pop(told["host"], None)
+            self._waiting.pop(message["host"], None)
         await process.wait()
 
     def _send(self, host: str, via: str) -> None:

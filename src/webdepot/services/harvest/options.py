@@ -1,10 +1,10 @@
-"""What may differ from harvest to harvest, and what a crawl makes of it.
+"""The options of a harvest, and the settings of a crawl made from them.
 
     configuration  <  profile  <  command line or form  <  orders while it runs
 
-The options are kept with the harvest as plain values, so it can be said for ever by which rules it was made,
-and a resumed harvest goes on by the same. `settings_of` turns them into the settings of a crawl; `changed`
-applies what was ordered while it runs.
+The options are stored with the harvest as plain values, so that it is always known by which rules it was
+made, and a resumed harvest uses the same. `settings_of` turns them into the settings of a crawl;
+`with_changes` applies orders given while it runs.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ from webdepot.archive import Archive
 from webdepot.errors import InputError
 from webdepot.harvest.browser import launch
 from webdepot.harvest.fetch import login
-from webdepot.harvest.fetch.addresses import Router
+from webdepot.harvest.fetch.addresses import LookUp, Router
 from webdepot.harvest.fetch.http import HostAccess
 from webdepot.harvest.fetch.mode import Fetching, Pictures
 from webdepot.harvest.links.extract import LinkLimits
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.politeness.robots import Policy, product_token
-from webdepot.harvest.profile import KEYS, Profile
+from webdepot.harvest.profile import KEYS, HarvestProfile
 from webdepot.harvest.report.result import CrawlSettings, HostSettings
 from webdepot.harvest.scope import rules
 from webdepot.harvest.scope.host_rules import HostRules
@@ -54,19 +54,19 @@ CHANGEABLE = frozenset(
         "guess",
     }
 )
-"""What can be ordered while a harvest runs."""
+"""Options that can be changed while a harvest runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarvestOptions:
-    """What may differ from harvest to harvest; kept with it."""
+    """What may differ from harvest to harvest; stored with it."""
 
     scope: str
     delay_s: float
     workers: int
     robots: str
     robots_reason: str = ""
-    """Why robots.txt is not obeyed, where it is not."""
+    """Why robots.txt is not obeyed, if it is not."""
     nofollow: str = "all"
     guess: bool = False
     fetch: str = Fetching.PLAIN.value
@@ -80,55 +80,72 @@ class HarvestOptions:
     limit_host_pages: int = 0
     limit_host_bytes: int = 0
     limits: Mapping[str, int] = field(default_factory=dict)
-    """Of `ScopeLimits`, by name."""
+    """Fields of `ScopeLimits` by name."""
     rules: tuple[Mapping[str, object], ...] = ()
-    """Decide rules as tables (`harvest.rules`)."""
+    """Decide rules as tables (`harvest/scope/rules`)."""
     hosts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """What differs for a host, or, with a dot before it, for a domain."""
+    """Settings of a host or, with a leading dot, of a domain."""
     ignore_parameters: tuple[str, ...] = ()
     allow_private: bool = False
     collection: str = "sites"
     profile: str = ""
-    """Name of the profile it was made with; what that said is in the other options."""
+    """Name of the profile it was made with; its values are in the other options."""
     patch_of: str = ""
-    """The harvest whose gaps it fills; empty for all others."""
+    """The harvest whose gaps it fills; empty if it is not a patch."""
     organisation: str = ""
-    """Root domain of the organisation whose hosts belong to the harvest."""
+    """Root domain of the organisation to whose hosts the harvest is limited."""
     host_rules: tuple[str, ...] = ()
-    """How its hosts are told: `BelongsTo`, or `InNetRange`, `SameNameServers`, `SameRegistrant(0.8)`; any of
-    them is enough.
+    """How its hosts are matched: `BelongsTo`, or `InNetRange`, `SameNameServers`, `SameRegistrant(0.8)`; one
+    match is enough.
     """
 
     @classmethod
     def from_config(cls, config: Config) -> "HarvestOptions":
-        given = config.harvest
+        """The options that the configuration sets."""
+        harvest = config.harvest
         return cls(
-            scope=given.scope,
-            delay_s=given.delay_s,
-            workers=given.workers,
-            robots=given.robots,
-            robots_reason=given.robots_reason,
-            nofollow=given.nofollow,
-            guess=given.guess,
-            fetch=given.fetch,
-            screenshots=given.screenshots,
-            behaviours=given.behaviours,
-            page_time_s=given.page_time_s,
-            limit_pages=given.limit_pages,
-            limit_bytes=given.limit_bytes,
-            limit_time_s=given.limit_time_s,
-            limit_host_pages=given.limit_host_pages,
-            limit_host_bytes=given.limit_host_bytes,
-            limits={"hops_outside": given.hops_outside},
-            ignore_parameters=given.ignore_parameters,
-            allow_private=given.allow_private,
+            scope=harvest.scope,
+            delay_s=harvest.delay_s,
+            workers=harvest.workers,
+            robots=harvest.robots,
+            robots_reason=harvest.robots_reason,
+            nofollow=harvest.nofollow,
+            guess=harvest.guess,
+            fetch=harvest.fetch,
+            screenshots=harvest.screenshots,
+            behaviours=harvest.behaviours,
+            page_time_s=harvest.page_time_s,
+            limit_pages=harvest.limit_pages,
+            limit_bytes=harvest.limit_bytes,
+            limit_time_s=harvest.limit_time_s,
+            limit_host_pages=harvest.limit_host_pages,
+            limit_host_bytes=harvest.limit_host_bytes,
+            limits={"hops_outside": harvest.hops_outside},
+            ignore_parameters=harvest.ignore_parameters,
+            allow_private=harvest.allow_private,
         )
 
 
-def with_profile(options: HarvestOptions, profile: Profile) -> HarvestOptions:
-    """What the profile says, put over the options; what it does not say stays."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganisationHosts:
+    """What a harvest needs to know if it is limited to the hosts of an organisation; empty for all others."""
+
+    rules: HostRules | None = None
+    seeds: tuple[Url, ...] = ()
+    """Front pages of the hosts that are known to belong: some of them are linked from nowhere."""
+    look_up: LookUp | None = None
+    """How names are looked up in a closed network."""
+    ca_file: Path | None = None
+    """Certificate authorities of a closed network."""
+
+
+_NO_ORGANISATION = OrganisationHosts()
+
+
+def with_profile(options: HarvestOptions, profile: HarvestProfile) -> HarvestOptions:
+    """The options with those that the profile sets."""
     known = {item.name for item in fields(HarvestOptions)}
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in profile.values.items()
     }
     return replace(
@@ -136,13 +153,13 @@ def with_profile(options: HarvestOptions, profile: Profile) -> HarvestOptions:
         profile=profile.name,
         rules=tuple(rules.to_table(spec) for spec in profile.rules),
         hosts=dict(profile.hosts),
-        limits={**options.limits, **{name: value for name, value in said.items() if name in _LIMITS}},
-        **{name: value for name, value in said.items() if name in known},
+        limits={**options.limits, **{name: value for name, value in values.items() if name in _LIMITS}},
+        **{name: value for name, value in values.items() if name in known},
     )
 
 
 def from_kept(settings: Mapping[str, Any]) -> HarvestOptions:
-    """As kept with a harvest: JSON has lists where we have tuples. Options of other versions are passed over."""
+    """The options stored with a harvest: JSON has lists instead of tuples. Unknown options are ignored."""
     known = {item.name for item in fields(HarvestOptions)}
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
@@ -152,12 +169,13 @@ def from_kept(settings: Mapping[str, Any]) -> HarvestOptions:
     return HarvestOptions(**values)
 
 
-def changed(options: HarvestOptions, changes: Mapping[str, object]) -> HarvestOptions:
-    """The options after what was ordered; InputError for what cannot be changed, or not to that."""
+def with_changes(options: HarvestOptions, changes: Mapping[str, object]) -> HarvestOptions:
+    """The options after changes; InputError if an option cannot be changed or its value is invalid."""
     for name, value in changes.items():
         if name not in CHANGEABLE:
             raise InputError(
-                f"{name} cannot be changed while a harvest runs. What can: {', '.join(sorted(CHANGEABLE))}."
+                f"{name} cannot be changed while a harvest runs. "
+                f"These options can: {', '.join(sorted(CHANGEABLE))}."
             )
         known = KEYS.get(name)
         if (
@@ -166,9 +184,9 @@ def changed(options: HarvestOptions, changes: Mapping[str, object]) -> HarvestOp
             and (isinstance(value, bool) or not isinstance(value, (int, float)))
         ):
             raise InputError(f"{name} = {value!r} must be a number.")
-        wrong = known.check(value) if known is not None else ""
-        if wrong:
-            raise InputError(f"{name} {wrong}.")
+        problem = known.check(value) if known is not None else ""
+        if problem:
+            raise InputError(f"{name} {problem}.")
     return from_kept(asdict(options) | dict(changes))
 
 
@@ -179,13 +197,12 @@ def settings_of(
     *,
     agent: str,
     router: Router | None = None,
-    organisation_of: Callable[[str], str] | None = None,
-    host_rules: HostRules | None = None,
+    organisation: OrganisationHosts = _NO_ORGANISATION,
 ) -> CrawlSettings:
-    """What a crawl is given. `router` looks hosts up for rules about net ranges; ConfigError for a rule that
-    is none.
+    """The settings of a crawl. `router` looks up hosts for rules about networks. ConfigError if a rule is
+    invalid.
     """
-    given = archive.config.harvest
+    config = archive.config.harvest
     specs = tuple(
         rules.from_table(table, f"rule {number}") for number, table in enumerate(options.rules, start=1)
     )
@@ -194,11 +211,11 @@ def settings_of(
     facts = Facts(
         addresses_of=_addresses_of(router) if router is not None else lambda host: (),
         harvested_at=lambda url: _harvested_at(archive, url),
-        organisation_of=organisation_of or (lambda host: ""),
+        organisation_of=_reason_of(organisation.rules),
         now=archive.clock(),
     )
     return CrawlSettings(
-        seeds=tuple(seeds),
+        seeds=tuple(dict.fromkeys((*seeds, *organisation.seeds))),
         user_agent=agent,
         scope=Kind(options.scope),
         rejects=options.reject,
@@ -208,13 +225,13 @@ def settings_of(
         rules=specs,
         facts=facts,
         look_up=_look_up(router) if router is not None and needs_look_up else None,
-        host_rules=host_rules,
+        host_rules=organisation.rules,
         nofollow=options.nofollow if options.robots != Policy.IGNORE else "none",
-        find_sitemaps=given.sitemaps,
+        find_sitemaps=config.sitemaps,
         robots=Policy(options.robots),
         manners=manners,
-        bytes_per_s=given.bytes_per_s,
-        least_free_bytes=given.least_free_bytes,
+        bytes_per_s=config.bytes_per_s,
+        least_free_bytes=config.least_free_bytes,
         workers=options.workers,
         limit_pages=options.limit_pages,
         limit_bytes=options.limit_bytes,
@@ -230,61 +247,56 @@ def settings_of(
 
 
 def wants_browser(options: HarvestOptions) -> bool:
-    """May a page of the harvest be opened in a browser?"""
-    return any(
-        way != Fetching.PLAIN
-        for way in (options.fetch, *(told.get("fetch", Fetching.PLAIN) for told in options.hosts.values()))
-    )
+    """Whether pages of the harvest may be opened in a browser."""
+    modes = [options.fetch, *(host.get("fetch", Fetching.PLAIN) for host in options.hosts.values())]
+    return any(mode != Fetching.PLAIN for mode in modes)
 
 
 def browser_of(config: Config, options: HarvestOptions) -> Path | None:
-    """The browser to open its pages in; None where it needs none. ConfigError when it needs one and there is
-    none.
+    """The browser program for the harvest; None if it needs none. ConfigError if it needs one and none is
+    installed.
     """
-    given = config.harvest
-    return (
-        launch.get_program(given.browser, sandbox=given.browser_sandbox) if wants_browser(options) else None
-    )
+    if not wants_browser(options):
+        return None
+    return launch.get_program(config.harvest.browser, sandbox=config.harvest.browser_sandbox)
 
 
 def _manners(config: Config, delay_s: float) -> Manners:
-    given = config.harvest
-    # --delay 0 is the operator's word that the server bears it; otherwise slowness of the server lengthens
-    # the pause.
-    factor = given.delay_factor if delay_s else 0.0
+    harvest = config.harvest
+    # With --delay 0 the operator says that the server can bear it; otherwise the pause grows with the
+    # response time of the server.
+    factor = harvest.delay_factor if delay_s else 0.0
     return Manners(
         delay_s=delay_s,
         delay_factor=factor,
-        longest_delay_s=given.longest_delay_s,
-        tries=given.tries,
-        retry_delay_s=given.retry_delay_s,
-        dns_patience_s=given.dns_patience_s,
+        longest_delay_s=harvest.longest_delay_s,
+        tries=harvest.tries,
+        retry_delay_s=harvest.retry_delay_s,
+        dns_patience_s=harvest.dns_patience_s,
     )
 
 
 def _of_host(config: Config, options: HarvestOptions) -> Callable[[str], HostSettings]:
-    """What differs for a host: by its name, else by the longest domain, written `.example.org`, in which it
-    lies.
-    """
+    """The settings of a host, as `settings_of_host` finds them."""
 
     @lru_cache(maxsize=10_000)
     def of_host(host: str) -> HostSettings:
-        told = told_of(host, options.hosts)
+        values = settings_of_host(host, options.hosts)
         return HostSettings(
-            manners=_manners(config, told["delay_s"]) if "delay_s" in told else None,
-            robots=Policy(told["robots"]) if "robots" in told else None,
-            limit_pages=told.get("limit_pages", options.limit_host_pages),
-            limit_bytes=told.get("limit_bytes", options.limit_host_bytes),
-            bytes_per_s=told.get("bytes_per_s", config.harvest.host_bytes_per_s),
-            fetch=Fetching(told["fetch"]) if "fetch" in told else None,
+            manners=_manners(config, values["delay_s"]) if "delay_s" in values else None,
+            robots=Policy(values["robots"]) if "robots" in values else None,
+            limit_pages=values.get("limit_pages", options.limit_host_pages),
+            limit_bytes=values.get("limit_bytes", options.limit_host_bytes),
+            bytes_per_s=values.get("bytes_per_s", config.harvest.host_bytes_per_s),
+            fetch=Fetching(values["fetch"]) if "fetch" in values else None,
         )
 
     return of_host
 
 
-def told_of(host: str, hosts: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
-    """What a profile says of a host: under its name, else under the longest domain, written `.example.org`,
-    in which it lies.
+def settings_of_host(host: str, hosts: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The settings of a host: those under its name, else those of the longest domain that contains it,
+    written `.example.org`.
     """
     name = re.sub(r":\d+\Z", "", host)
     for exact in (host, name):
@@ -296,25 +308,20 @@ def told_of(host: str, hosts: Mapping[str, Mapping[str, Any]]) -> Mapping[str, A
     return hosts[domains[-1]] if domains else {}
 
 
-def credentials_of(host: str, options: HarvestOptions) -> str:
-    """Name of the credentials for a host; empty where it has none."""
-    return str(told_of(host, options.hosts).get("credentials", ""))
-
-
 def access_of(archive: Archive, options: HarvestOptions) -> Callable[[str], HostAccess]:
-    """What is particular about asking a host: account, bandwidth, certificate. ConfigError for a file of
-    accounts that is wrong.
+    """How a host is accessed: login, bandwidth, certificate check. ConfigError if the file of logins is
+    invalid.
     """
-    given = archive.config.harvest
-    logins = login.read(archive.home / given.logins_file)
+    config = archive.config.harvest
+    logins = login.read(archive.home / config.logins_file)
     of_host = _of_host(archive.config, options)
 
     @lru_cache(maxsize=10_000)
     def access(host: str) -> HostAccess:
-        name = credentials_of(host, options) or host
-        caps = [cap for cap in (of_host(host).bytes_per_s, given.bytes_per_s) if cap]
+        credentials = settings_of_host(host, options.hosts).get("credentials", "") or host
+        caps = [cap for cap in (of_host(host).bytes_per_s, config.bytes_per_s) if cap]
         return HostAccess(
-            bytes_per_s=min(caps, default=0), verify=given.tls == "verify", login=logins.get(name)
+            bytes_per_s=min(caps, default=0), verify=config.tls == "verify", login=logins.get(credentials)
         )
 
     return access
@@ -330,6 +337,16 @@ def _addresses_of(router: Router) -> Callable[[str], Sequence[str]]:
     return addresses_of
 
 
+def _reason_of(host_rules: HostRules | None) -> Callable[[str], str]:
+    """Why a host belongs to the organisation; empty if it does not or is not known."""
+
+    def reason_of(host: str) -> str:
+        verdict = host_rules.find(host) if host_rules is not None else None
+        return verdict.reason if verdict else ""
+
+    return reason_of
+
+
 def _look_up(router: Router) -> Callable[[Collection[str]], Awaitable[None]]:
     async def look_up(hosts: Collection[str]) -> None:
         names = {re.sub(r":\d+\Z", "", host) for host in hosts if host}
@@ -339,5 +356,5 @@ def _look_up(router: Router) -> Callable[[Collection[str]], Awaitable[None]]:
 
 
 def _harvested_at(archive: Archive, url: str) -> datetime | None:
-    found = archive.captures.last(key(url))
-    return from_timestamp(found.timestamp) if found is not None else None
+    capture = archive.captures.last(key(url))
+    return from_timestamp(capture.timestamp) if capture is not None else None

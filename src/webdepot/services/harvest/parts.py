@@ -1,11 +1,10 @@
-"""Several processes for one harvest: started, watched over and brought together again by the one that was
-asked to run it.
+"""Several processes for one harvest: started, watched and brought together by the process that runs it.
 
-1. `run` starts the processes. Each opens the archive itself, works in `parts/N` and hands over what is not
-   its own (`harvest.peers`).
-2. Each tells what it does; here it is added up: progress, limits of the whole harvest, and whether nothing is
-   left to do anywhere.
-3. When they have ended, their results become one, and their logs are put together in the harvest's folder.
+1. `run` starts the processes. Each opens the archive itself, works in `parts/N`, and hands over links to
+   hosts of the others (`harvest.peers`).
+2. Each reports what it does. The leading process adds that up: progress, limits of the whole harvest, and
+   whether nothing is left to do anywhere.
+3. When they have ended, their results are merged, and their logs are joined in the harvest's folder.
 
 A process that dies ends the run: the others stop at their checkpoints, and the harvest can be resumed.
 """
@@ -19,16 +18,17 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.container.writer import Sealed
 from webdepot.errors import NoSpace, RemoteError
 from webdepot.harvest import peers
-from webdepot.harvest.peers import Word
+from webdepot.harvest.peers import PeerReport
 from webdepot.harvest.report.log import JSON_NAME, LOG_NAME
 from webdepot.harvest.report.result import (
     CrawlProgress,
@@ -43,56 +43,62 @@ from webdepot.harvest.report.result import (
 from webdepot.model import Harvest, HarvestId
 from webdepot.reasons import together
 
-Work = Callable[[Path, HarvestId, "Part"], CrawlResult]
-"""Runs one part in a process of its own: home, harvest, which part."""
+CrawlPart = Callable[[Path, HarvestId, "HarvestPart"], CrawlResult]
+"""Runs one part in its own process: home, harvest, which part."""
+_ADDED = ("fetched", "waiting", "in_flight", "size_bytes", "rate", "errors", "robots_refused", "seen", "done")
+"""Fields of `CrawlProgress` that are sums over all parts."""
 
 
 class PipeLine:
-    """A process's wire to the one that watches (`peers.Line`)."""
+    """A part's connection to the leading process (`peers.PeerLine`)."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._last: Word | None = None
-        self.told = ""
+        self._last: PeerReport | None = None
+        self._command = ""
+        """The last command received: `stop`, `over`, or none yet."""
 
-    def say(self, word: Word) -> None:
-        if word != self._last:
-            self._last = word
-            self.send("word", word)
+    def report(self, report: PeerReport) -> None:
+        if report != self._last:
+            self._last = report
+            self.send("report", report)
 
     def is_over(self) -> bool:
-        self.listen()
-        return self.told == "over"
+        self._listen()
+        return self._command == "over"
 
     def must_stop(self) -> bool:
-        self.listen()
-        return self.told == "stop"
-
-    def listen(self) -> None:
-        try:
-            while self._connection.poll():
-                self.told = self._connection.recv()
-        except (EOFError, OSError):  # whoever watched is dead
-            self.told = "stop"
+        self._listen()
+        return self._command == "stop"
 
     def send(self, kind: str, value: object) -> None:
         with suppress(OSError):
             self._connection.send((kind, value))
 
+    def _listen(self) -> None:
+        try:
+            while self._connection.poll():
+                self._command = self._connection.recv()
+        except (EOFError, OSError):  # the leading process is dead
+            self._command = "stop"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class HarvestPart:
+    """One of the processes of a harvest."""
+
     number: int
     count: int
     line: PipeLine
 
 
 def folder_of(harvest_folder: Path, number: int) -> Path:
+    """The working folder of one part."""
     return harvest_folder / "parts" / str(number)
 
 
 def existing(harvest_folder: Path) -> list[Path]:
-    """Folders of the parts of a harvest that was shared; how many there are cannot change any more."""
+    """The folders of the parts of a harvest; their number never changes once it has begun."""
     parts = harvest_folder / "parts"
     return (
         sorted((path for path in parts.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
@@ -106,14 +112,14 @@ def run(
     harvest: Harvest,
     harvest_folder: Path,
     count: int,
-    work: Work,
+    crawl_part: CrawlPart,
     *,
-    tell: Callable[[CrawlProgress], None],
+    report: Callable[[CrawlProgress], None],
     on_sealed: Callable[[Sealed], None],
     limits: tuple[int, int],
 ) -> CrawlResult:
-    """Run all parts to their end. `limits` are pages and bytes of the whole harvest, 0 for none; overshot by
-    what is in flight.
+    """Run all parts to their end. `limits` are pages and bytes of the whole harvest, 0 for none; requests in
+    flight may exceed them.
     """
     if not existing(harvest_folder):
         (harvest_folder / "parts").mkdir(parents=True, exist_ok=True)
@@ -121,11 +127,11 @@ def run(
     for number in range(count):
         folder_of(harvest_folder, number).mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("spawn")
-    watched = _Watched(count, tell, on_sealed, limits)
+    leader = _Leader(count, report, on_sealed, limits)
     pairs = [context.Pipe() for _ in range(count)]
     processes = [
         context.Process(
-            target=_work, args=(work, archive.home, harvest.id, number, count, theirs), daemon=True
+            target=_run_part, args=(crawl_part, archive.home, harvest.id, number, count, theirs), daemon=True
         )
         for number, (_, theirs) in enumerate(pairs)
     ]
@@ -133,49 +139,50 @@ def run(
         process.start()
         theirs.close()
     try:
-        with _signals_stop(watched):
-            watched.watch({ours: number for number, (ours, _) in enumerate(pairs)})
+        with _stopped_by_signals(leader):
+            leader.watch({ours: number for number, (ours, _) in enumerate(pairs)})
     finally:
         for process, (ours, _) in zip(processes, pairs):
             ours.close()
             process.join()
         _join_logs(harvest_folder)
-    return watched.result()
+    return leader.result()
 
 
-class _Watched:
-    """What is known of all parts."""
+class _Leader:
+    """Watches all parts and knows what they have reported."""
 
     def __init__(
         self,
         count: int,
-        tell: Callable[[CrawlProgress], None],
+        report: Callable[[CrawlProgress], None],
         on_sealed: Callable[[Sealed], None],
         limits: tuple[int, int],
     ) -> None:
-        self._tell = tell
+        self._report = report
         self._on_sealed = on_sealed
         self._limits = limits
-        self._words: list[Word | None] = [None] * count
+        self._reports: list[PeerReport | None] = [None] * count
         self._progress: dict[int, CrawlProgress] = {}
         self._results: dict[int, CrawlResult] = {}
         self._errors: list[str] = []
         self._no_space = ""
-        self.stopping = False
+        self.is_stopping = False
         self._limit: End | None = None
 
     def watch(self, lines: dict[Connection, int]) -> None:
-        told_to_stop = False
+        """Receive what the parts send until all have closed their lines; stop them if need be."""
+        is_stop_sent = False
         while lines:
             for line in wait(list(lines), timeout=0.2):
-                self._hear(line, lines)  # type: ignore[arg-type]
-            if (self.stopping or self._errors or self._no_space or self._limit) and not told_to_stop:
-                told_to_stop = True
-                _tell_all(lines, "stop")
-            elif not told_to_stop and peers.is_over(self._words):
-                _tell_all(lines, "over")
+                self._receive(line, lines)  # type: ignore[arg-type]
+            if (self.is_stopping or self._errors or self._no_space or self._limit) and not is_stop_sent:
+                is_stop_sent = True
+                _send_all(lines, "stop")
+            elif not is_stop_sent and peers.is_over(self._reports):
+                _send_all(lines, "over")
 
-    def _hear(self, line: Connection, lines: dict[Connection, int]) -> None:
+    def _receive(self, line: Connection, lines: dict[Connection, int]) -> None:
         number = lines[line]
         try:
             kind, value = line.recv()
@@ -185,13 +192,13 @@ class _Watched:
                 self._errors.append(f"process {number + 1} of the harvest died")
             return
         match kind:
-            case "word":
-                self._words[number] = value
+            case "report":
+                self._reports[number] = value
             case "progress":
                 self._progress[number] = value
-                together = added(list(self._progress.values()))
-                self._limit = self._limit or _limit_of(together, self._limits)
-                self._tell(together)
+                total = add_up(list(self._progress.values()))
+                self._limit = self._limit or _reached_limit(total, self._limits)
+                self._report(total)
             case "sealed":
                 self._on_sealed(value)
             case "result":
@@ -202,41 +209,28 @@ class _Watched:
                 self._errors.append(value)
 
     def result(self) -> CrawlResult:
+        """The merged result; NoSpace or RemoteError if a part failed."""
         if self._no_space:
             raise NoSpace(self._no_space)
         if self._errors:
             raise RemoteError(
-                f"The harvest was stopped because {self._errors[0]}. Nothing acknowledged is lost: resume it.",
+                f"The harvest was stopped because {self._errors[0]}. "
+                "Nothing acknowledged is lost: resume the harvest.",
                 retry=True,
             )
-        return merged(list(self._results.values()), self._limit)
+        return merge(list(self._results.values()), self._limit)
 
 
-def _limit_of(progress: CrawlProgress, limits: tuple[int, int]) -> End | None:
+def _reached_limit(progress: CrawlProgress, limits: tuple[int, int]) -> End | None:
     pages, size_bytes = limits
     if pages and progress.fetched >= pages:
         return End.LIMIT_PAGES
     return End.LIMIT_BYTES if size_bytes and progress.size_bytes >= size_bytes else None
 
 
-def added(parts: Sequence[CrawlProgress]) -> CrawlProgress:
-    """The progress of all together."""
-    sums: dict[str, Any] = {
-        item.name: sum(getattr(part, item.name) for part in parts)
-        for item in fields(CrawlProgress)
-        if item.name
-        in (
-            "fetched",
-            "waiting",
-            "in_flight",
-            "size_bytes",
-            "rate",
-            "errors",
-            "robots_refused",
-            "seen",
-            "done",
-        )
-    }
+def add_up(parts: Sequence[CrawlProgress]) -> CrawlProgress:
+    """The progress of all parts together."""
+    sums: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in _ADDED}
     refusals: Counter[str] = Counter()
     for part in parts:
         refusals.update(part.refusals)
@@ -250,8 +244,8 @@ def added(parts: Sequence[CrawlProgress]) -> CrawlProgress:
     )
 
 
-def merged(parts: Sequence[CrawlResult], limit: End | None) -> CrawlResult:
-    """One result of all: what came of a seed is what came of it where it was asked last."""
+def merge(parts: Sequence[CrawlResult], limit: End | None) -> CrawlResult:
+    """One result of all parts. Of the outcomes of a seed the one that says most is taken."""
     counts: Counter[str] = Counter()
     seeds: dict[str, SeedOutcome] = {}
     for part in parts:
@@ -262,16 +256,16 @@ def merged(parts: Sequence[CrawlResult], limit: End | None) -> CrawlResult:
                 seeds[outcome.seed] = outcome
     ends = [part.end for part in parts]
     end = limit or next((end for end in ends if end is not End.FINISHED), End.FINISHED)
-    told = next((part for part in parts if part.end is end), parts[0])
+    first = next((part for part in parts if part.end is end), parts[0])
     good, trouble = sum(part.good_pages for part in parts), None
     if end is End.FINISHED:
         trouble = trouble_of(tuple(seeds.values()), good_pages=good)
     reason = (
-        told.reason if limit is None else together([limit_reached(limit), left_waiting(counts["waiting"])])
+        first.reason if limit is None else together([limit_reached(limit), left_waiting(counts["waiting"])])
     )
     shut_out = tuple(dict.fromkeys(host for part in parts for host in part.shut_out))
     return replace(
-        told,
+        first,
         end=end,
         reason=reason,
         counts=dict(counts),
@@ -284,31 +278,32 @@ def merged(parts: Sequence[CrawlResult], limit: End | None) -> CrawlResult:
 
 
 def _weight(outcome: SeedOutcome) -> int:
+    """How much an outcome says about a seed: a page, then a failure, then any other answer, then nothing."""
     if 200 <= outcome.status < 300 and outcome.trouble in (None, Trouble.EMPTY):
         return 3
     return 2 if outcome.failure or outcome.moved_to or outcome.status >= 400 else int(outcome.status > 0)
 
 
-def _tell_all(lines: Mapping[Connection, int], word: str) -> None:
+def _send_all(lines: Mapping[Connection, int], command: str) -> None:
     for line in lines:
         with suppress(OSError):
-            line.send(word)
+            line.send(command)
 
 
-def _work(
-    work: Work, home: Path, harvest: HarvestId, number: int, count: int, connection: Connection
+def _run_part(
+    crawl_part: CrawlPart, home: Path, harvest: HarvestId, number: int, count: int, connection: Connection
 ) -> None:
-    """The whole life of one process."""
+    """The main function of one process."""
     line = PipeLine(connection)
     try:
-        line.send("result", work(home, harvest, Part(number=number, count=count, line=line)))
+        line.send("result", crawl_part(home, harvest, HarvestPart(number=number, count=count, line=line)))
     except NoSpace as error:
         line.send("no space", str(error))
     except Exception as error:
         line.send("error", f"process {number + 1} failed: {error}")
     finally:
         connection.close()
-    # All is closed and told. To take the interpreter apart would only keep the harvest waiting, for a tenth
+    # Everything is closed and sent. The shutdown of the interpreter would only delay the harvest, by a tenth
     # of a second.
     sys.stdout.flush()
     sys.stderr.flush()
@@ -316,27 +311,23 @@ def _work(
 
 
 def _join_logs(harvest_folder: Path) -> None:
-    """The logs of all parts behind each other, put in their place whole. They can be made again at any time."""
+    """Write the logs of all parts one after the other into the harvest's folder. This can be repeated."""
     for name in (LOG_NAME, JSON_NAME):
-        new = harvest_folder / f".{name}.new"
-        with new.open("wb") as file:
+        with durable.whole_file(harvest_folder / name) as file:
             for part in existing(harvest_folder):
                 if (part / name).exists():
                     with (part / name).open("rb") as source:
                         shutil.copyfileobj(source, file)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(harvest_folder / name)
 
 
 @contextmanager
-def _signals_stop(watched: _Watched) -> Iterator[None]:
-    """Ctrl-C and TERM stop all parts tidily; only the main thread can hear them."""
+def _stopped_by_signals(leader: _Leader) -> Iterator[None]:
+    """Let Ctrl-C and TERM stop all parts at a checkpoint; only the main thread receives signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, lambda *_: setattr(watched, "stopping", True)) for number in numbers]
+    before = [signal.signal(number, lambda *_: setattr(leader, "is_stopping", True)) for number in numbers]
     try:
         yield
     finally:

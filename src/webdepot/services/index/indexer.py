@@ -1,9 +1,9 @@
-"""The indexes of addresses and of words: adding containers, catching up, taking out, making anew.
+"""The captures index and the text index: adding containers, updating, removing, rebuilding.
 
-Indexing a container: read it once in a worker process (captures and words into two files), then put the
-captures into the captures index, then the pages into the text index. Bytes come first, then the index; each
-step can be repeated, and a container that is in both indexes already is left alone. A container that cannot
-be read is told and stops no other.
+Indexing a container: a worker process reads it once (captures and texts into two files), then the captures
+are added to the captures index, then the pages to the text index. Each step can be repeated, and a container
+that is already in both indexes is skipped. A container that cannot be read is reported and does not stop the
+others.
 """
 
 import os
@@ -24,44 +24,44 @@ from webdepot.index.extract import Job
 from webdepot.index.text.link_book import Link
 from webdepot.model import Container, Finding, HarvestId
 from webdepot.ports import PageText
-from webdepot.services.access import link_texts
+from webdepot.services.access import link_texts, thumbnail_cache
 from webdepot.services.index import patch_merge
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 MOST_DEAD = 0.2
-"""An index with a larger share of replaced documents is written anew after an update."""
+"""An index with a larger share of replaced documents is compacted after an update."""
 _EXTRACTING = "extracting-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexed:
-    """What came of indexing."""
+    """The result of indexing."""
 
     captures: int = 0
     pages: int = 0
     failed: Mapping[str, str] = field(default_factory=dict)
     """Containers that could not be indexed, with the reason."""
     findings: Sequence[Finding] = ()
-    """Damage seen on the way, not all of it."""
+    """Damage that was found; not necessarily all of it."""
 
 
 def update(archive: Archive, *, watch: Watch = unwatched) -> Indexed:
-    """Index what is not in both indexes yet, and forget containers that are gone."""
+    """Index containers that are not in both indexes yet, and remove those that are gone."""
     return index_containers(archive, _known(archive), watch=watch)
 
 
 def rebuild(archive: Archive, *, watch: Watch = unwatched) -> Indexed:
-    """Make both indexes anew from the containers. Readers go on with the captures index meanwhile; words come
-    back as they are read.
+    """Rebuild both indexes from the containers. Readers keep the old captures index meanwhile; the text index
+    fills up as containers are read.
     """
     _open_or_discard(archive)
     archive.texts.clear()
     link_texts.forget_everything(archive)
-    return index_containers(archive, _known(archive), anew=True, watch=watch)
+    return index_containers(archive, _known(archive), again=True, watch=watch)
 
 
 def _known(archive: Archive) -> list[Container]:
-    """Every container of the archive; those that are gone are taken out of the indexes."""
+    """All containers of the archive; those that are gone are removed from the indexes."""
     with archive.database.reading() as connection:
         known = list(shelf.iter_all(connection))
     names = {container.name for container in known}
@@ -71,14 +71,12 @@ def _known(archive: Archive) -> list[Container]:
 
 
 def forget(archive: Archive, containers: Sequence[str]) -> None:
-    """Take containers out of both indexes, and the words of their links. Captures elsewhere that repeat bytes
-    which nobody has any more lose their words too. The captures go last: they are what tells which words must
-    go, should this be broken off.
+    """Remove containers from both indexes, with the texts of their links. Captures of other containers that
+    repeat bytes which no container has any more lose their text too. The captures are removed last: if this
+    is interrupted, they are needed to find the texts that must go.
     """
     if not containers:
         return
-    from webdepot.services.access import images  # with search and replay, for this one call
-
     with link_texts.book(archive) as links:
         for name in containers:
             archive.texts.remove(
@@ -86,14 +84,16 @@ def forget(archive: Archive, containers: Sequence[str]) -> None:
             )
             links.add(name, ())
             archive.captures.remove(name)
-        images.forget_thumbnails(archive)
+        thumbnail_cache.clear(archive)
         link_texts.settle(archive, links)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexStatus:
+    """How complete the indexes are."""
+
     containers: int
-    """Of the archive, sealed or kept."""
+    """Sealed containers of the archive, in the depot or not."""
     with_captures: int
     with_words: int
     captures: int
@@ -103,7 +103,7 @@ class IndexStatus:
 
 
 def status(archive: Archive) -> IndexStatus:
-    """How far the indexes are, and how large."""
+    """How complete the indexes are, and how large."""
     with archive.database.reading() as connection:
         names = {container.name for container in shelf.iter_all(connection)}
     return IndexStatus(
@@ -124,22 +124,13 @@ def index_harvest(archive: Archive, harvest: str, *, watch: Watch = unwatched) -
     return index_containers(archive, known, watch=watch)
 
 
-def index_container(archive: Archive, name: str) -> Indexed:
-    """Index one container by its name; NotFound when there is none."""
-    with archive.database.reading() as connection:
-        found = shelf.find(connection, name)
-    if found is None:
-        archive.container_path(name)
-    return index_containers(archive, [found] if found else [])
-
-
 def index_containers(
-    archive: Archive, containers: Iterable[Container], *, anew: bool = False, watch: Watch = unwatched
+    archive: Archive, containers: Iterable[Container], *, again: bool = False, watch: Watch = unwatched
 ) -> Indexed:
-    """Index these containers in their order, read by many processes; what is in both indexes is left out
-    unless `anew`.
+    """Index these containers in their order, read by several processes; those that are already in both
+    indexes are skipped, unless `again` is set.
     """
-    with_captures = set() if anew else {name for name, _ in archive.captures.containers()}
+    with_captures = set() if again else {name for name, _ in archive.captures.containers()}
     with_words = archive.texts.containers()
     waiting = [
         container
@@ -178,7 +169,7 @@ def index_containers(
                 )
             )
         if waiting:
-            patch_merge.mend(archive, {container.harvest for container in waiting})
+            patch_merge.merge(archive, {container.harvest for container in waiting})
         if waiting or link_texts.are_due(archive):
             link_texts.settle(archive, links)
     if archive.texts.dead() > MOST_DEAD:
@@ -187,7 +178,7 @@ def index_containers(
 
 
 def _with_formats(archive: Archive, pages: Iterable[PageText]) -> Iterator[PageText]:
-    """Pages with the PRONOM identifier of their bytes, where these were identified."""
+    """The pages with the PRONOM identifier of their bytes, if these were identified."""
     for batch in _batches(pages, 500):
         with archive.database.reading() as connection:
             known = results.puids(connection, [page.digest for page in batch])
@@ -209,7 +200,7 @@ def _links_in(path: Path) -> Iterator[Link]:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what processes that were killed in the middle left behind."""
+    """Remove folders that killed processes left."""
     for left in folder.glob(f"{_EXTRACTING}*"):
         pid = left.name.removeprefix(_EXTRACTING).partition("-")[0]
         if pid.isdigit() and not Path(f"/proc/{pid}").exists():
@@ -217,7 +208,7 @@ def _sweep(folder: Path) -> None:
 
 
 def _open_or_discard(archive: Archive) -> None:
-    """Indexes of another version or damaged ones are removed; the rebuild makes them anew."""
+    """Delete indexes that are damaged or of another version; the rebuild creates them again."""
     try:
         archive.captures.total()
     except WebdepotError:
@@ -231,7 +222,7 @@ def _open_or_discard(archive: Archive) -> None:
 def _jobs(
     archive: Archive, containers: Iterable[Container], folder: Path, failed: dict[str, str]
 ) -> Iterator[Job]:
-    """Jobs as the engine asks for them; a container whose file is gone fails here."""
+    """The jobs, as a stream; a container whose file is missing is added to `failed`."""
     collections: dict[str, str] = {}
     for container in containers:
         if container.harvest not in collections:

@@ -1,9 +1,9 @@
-"""A harvest and its patches are one version: what a patch brought stands where its parent has an error (see
+"""A harvest and its patches are one version: captures of a patch replace the failed ones of its parent (see
 `patches.py`).
 
-The captures index is told which captures of the parent, or of an earlier patch, have been replaced, each time
-that one of their containers is indexed; so look-up, time bar, replay and machine interfaces agree, and a
-rebuilt index says the same. Containers are not touched: revisit records may refer to what was replaced.
+Each time one of their containers is indexed, the captures of the parent, or of an earlier patch, that have
+been replaced are marked in the captures index. So lookup, time bar, replay and APIs agree, and a rebuilt
+index gives the same answers. Containers are not changed: revisit records may refer to replaced captures.
 """
 
 from collections.abc import Collection, Iterator
@@ -16,41 +16,42 @@ from webdepot.model import Capture, Harvest
 from webdepot.url import key as key_of
 
 
-def mend(archive: Archive, harvests: Collection[str]) -> None:
-    """After containers of these harvests have been indexed; repeatable."""
+def merge(archive: Archive, harvests: Collection[str]) -> None:
+    """Mark replaced captures after containers of these harvests have been indexed. Can be repeated."""
     with archive.database.reading() as connection:
         patches = list(runs.patches(connection))
     touched = {
-        str(each.settings.get("patch_of"))
-        for each in patches
-        if each.id in harvests or each.settings.get("patch_of") in harvests
+        str(patch.settings.get("patch_of"))
+        for patch in patches
+        if patch.id in harvests or patch.settings.get("patch_of") in harvests
     }
     for parent in sorted(touched):
         older = _containers(archive, parent)
-        for patch in (each for each in patches if each.settings.get("patch_of") == parent):
-            brought = _containers(archive, patch.id)
-            archive.captures.replace(list(_replaced(archive, patch, brought, older)))
-            older |= brought
+        for patch in patches:
+            if patch.settings.get("patch_of") == parent:
+                own = _containers(archive, patch.id)
+                archive.captures.replace(list(_iter_replaced(archive, patch, own, older)))
+                older |= own
 
 
-def _replaced(archive: Archive, patch: Harvest, brought: set[str], older: set[str]) -> Iterator[Capture]:
-    """Of what the patch was to bring again, all but the answer that stands; redirects stay, since they lead
-    to what was mended.
+def _iter_replaced(archive: Archive, patch: Harvest, own: set[str], older: set[str]) -> Iterator[Capture]:
+    """Captures of the addresses that the patch fetched again, except those that remain valid. Redirects
+    remain, since they lead to the repaired page.
     """
-    asked = {key_of(seed) for seed in patch.seeds}
-    for name in sorted(brought):
+    patched = {key_of(seed) for seed in patch.seeds}
+    for name in sorted(own):
         for _, capture in archive.captures.of_container(name):
-            if capture.key not in asked or not lookup.is_version(capture):
+            if capture.key not in patched or not lookup.is_version(capture):
                 continue
             earlier = [
-                one
-                for one in archive.captures.versions(capture.key)
-                if one.location.container in older and lookup.is_version(one)
+                version
+                for version in archive.captures.versions(capture.key)
+                if version.location.container in older and lookup.is_version(version)
             ]
             if _is_error(capture) and not all(map(_is_error, earlier)):
-                yield capture  # an error is no better than what was there, even if that was cut off
+                yield capture  # an error is not better than the earlier capture, even if that was cut off
             else:
-                yield from (one for one in earlier if not 300 <= one.status < 400)
+                yield from (version for version in earlier if not 300 <= version.status < 400)
 
 
 def _is_error(capture: Capture) -> bool:

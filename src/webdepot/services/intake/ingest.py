@@ -1,6 +1,6 @@
 """Ingest a finished harvest: identify its files, check it, put it into the depot, index it.
 
-    finished ─ identify ─ check ─ keep ─> kept ─ index ─ unpack, where partners take files
+    finished ─ identify ─ check ─ keep ─> kept ─ index ─ unpack, if partners want files
 
 Each step can be repeated; after a crash the same call continues from the state the harvest is in.
 """
@@ -16,35 +16,35 @@ from webdepot.services.depot import unpacked
 from webdepot.services.harvest import harvests
 from webdepot.services.index import indexer
 from webdepot.services.progress import Watch, unwatched
-from webdepot.services.quality import harvest_check
+from webdepot.services.quality import harvest_check, identification
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveReport:
-    """What a person wants to know when it is over."""
+    """The result of an ingest, for the person who started it."""
 
     harvest: Harvest
     verdict: Verdict
-    """Is the harvest whole enough? With the reason."""
+    """Whether the harvest is complete enough, with the reason."""
     findings: Sequence[Finding]
-    """The gravest first, not all of them; `finding_counts` has all."""
+    """The most severe ones; `finding_counts` counts all."""
     finding_counts: Mapping[str, int]
     formats: HarvestTable
     package: Package | None
     captures: int
     pages: int
-    """Pages whose words can be searched."""
+    """Pages added to the full-text index."""
 
 
 def take_in(
     archive: Archive, harvest: Harvest, *, deposit: bool, index: bool = True, watch: Watch = unwatched
 ) -> ArchiveReport:
-    """Check, identify, keep and index a finished harvest; a stopped one is indexed so far, and kept when it
-    is finished.
+    """Identify, check, deposit and index a finished harvest; a stopped one is checked and indexed, but not
+    deposited.
 
-    Without `index` it stays unseen: it waits for a reviewer.
+    Without `index` readers do not see it until a reviewer has accepted it.
     """
-    formats = harvest_check.identify(archive, harvest, watch=watch)
+    formats = identification.identify(archive, harvest, watch=watch)
     if harvest.counts.get("screenshots"):
         harvest_check.note_screenshots(archive, harvest)
     checked = harvest_check.check(archive, harvest, watch=watch)

@@ -1,14 +1,14 @@
-"""An object of others, verified file by file, becomes a harvest of kind `import` here, ready to go into the
-depot.
+"""Load an object of others, whose files are verified, as a harvest of kind `import`, ready to be deposited.
 
-1. Bytes that the archive holds under another name are refused: they cannot become a second object.
-2. Containers become containers, loose files one WARC of resource records, under a name that follows from the
-   URN, so that a killed run finds what it began.
-3. Levels, transfer object and the sender's own words wait in the harvest's folder and become part of the
-   package.
+1. An object with files that the archive has under another name is refused: they cannot become a second
+   object.
+2. Containers become containers; other files become one WARC of resource records. Its name is derived from the
+   URN, so that an interrupted run finds what it began.
+3. Catalogue records, transfer object and the sender's own descriptions wait in the harvest's folder and
+   become part of the package.
 
-All or nothing: what could not be loaded whole leaves nothing. Partners' objects (`takeover`) and
-submissions in UOF (`submissions`) come this way.
+All or nothing: an object that cannot be loaded completely leaves nothing. Used for partners' objects
+(`takeover`) and for submissions in UOF (`submissions`).
 """
 
 import hashlib
@@ -19,6 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.container import kinds, loose, shelf
 from webdepot.container.loose import LooseFile
@@ -35,7 +36,7 @@ from webdepot.harvest import runs
 from webdepot.model import Harvest, HarvestId, HarvestKind, HarvestState, Target
 from webdepot.reasons import said
 from webdepot.services.catalogue import records
-from webdepot.services.depot import deposit, titles
+from webdepot.services.depot import deposit, deposit_records
 from webdepot.services.harvest import harvests
 from webdepot.services.intake import warc_files
 from webdepot.services.selection import targets
@@ -46,24 +47,24 @@ from webdepot.version import VERSION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
-    """Who brings an object, and what stays known of that."""
+    """Where an object comes from."""
 
     name: str
-    """Of the partner, or of the file that somebody brought."""
+    """The name of the partner, or of the submitted file."""
     collection: str
     settings: Mapping[str, Any]
     """Kept with the harvest."""
     origin: Mapping[str, str] = field(default_factory=dict)
-    """Kept with each record of the catalogue: where its description is from."""
-    words: Mapping[str, bytes] = field(default_factory=dict)
-    """What the sender wrote, by file name, as it came."""
+    """Kept with each catalogue record: where its description comes from."""
+    descriptions: Mapping[str, bytes] = field(default_factory=dict)
+    """The sender's own descriptions by file name, unchanged."""
 
 
 def load(
     archive: Archive, sender: Sender, delivered: Delivered, files: Sequence[CheckedFile], folder: Path
 ) -> Harvest:
-    """Files into containers of a harvest, and everything that describes them beside it. `folder` is for what
-    is made on the way.
+    """Put files into the containers of a harvest, with everything that describes them; `folder` is for
+    temporary files.
     """
     _refuse_known(archive, delivered, files)
     target = _target(archive, sender, delivered)
@@ -77,19 +78,20 @@ def load(
 
 
 def _refuse_known(archive: Archive, delivered: Delivered, files: Sequence[CheckedFile]) -> None:
-    """Bytes that the archive has under another name cannot become a second object."""
+    """Refused if the archive has one of the files in another harvest."""
     own = _harvest_id(delivered)
     with archive.database.reading() as connection:
         for file in files:
-            found = shelf.find_bytes(connection, file.sha256)
-            if found is not None and found.harvest != own:
+            known = shelf.find_bytes(connection, file.sha256)
+            if known is not None and known.harvest != own:
                 raise Refused(
-                    f"{file.facts.name[:200]} is in this archive already, as {found.name} of harvest {found.harvest}"
+                    f"{file.facts.name[:200]} is already in this archive, "
+                    f"as {known.name} of harvest {known.harvest}"
                 )
 
 
 def _undo(archive: Archive, harvest: Harvest) -> None:
-    """Nothing stays of an object that could not be loaded."""
+    """Remove everything of an object that could not be loaded."""
     with archive.database.transaction() as connection:
         shelf.remove_of_harvest(connection, harvest.id)
         runs.move(
@@ -118,13 +120,12 @@ def _fill(
             listed[0].member,
         )
         form = Form.CONTAINERS if all(_is_container(file.path) for file in files) else Form.FILES
-        made = transfer.measure(form, listed, start, archive.open_container)
+        transfer_object = transfer.measure(form, listed, start, archive.open_container)
         levels = records_of(archive, sender, delivered)
-        deposit.keep_descriptions(archive, harvest, sender.words)
-        described = catalogue.to_document(levels, transfer.to_document(made))
-        partial = harvests.folder_of(archive, harvest) / f".{titles.FILE}"
-        partial.write_bytes(described)
-        partial.rename(partial.with_name(titles.FILE))
+        deposit.keep_descriptions(archive, harvest, sender.descriptions)
+        document = catalogue.to_document(levels, transfer.to_document(transfer_object))
+        # Last, because `is_loaded` takes this file as the sign that everything is there.
+        durable.write_whole(harvests.folder_of(archive, harvest) / deposit_records.FILE, document)
 
 
 def _place(
@@ -135,7 +136,7 @@ def _place(
     files: Sequence[CheckedFile],
     folder: Path,
 ) -> list[TransferFile]:
-    """Where each file is in our containers, in the order of the record."""
+    """Take the files in; where each is in our containers, in the order of the sender's list."""
     single = [file for file in files if not _is_container(file.path)]
     offsets: dict[Path, int] = {}
     wrapped = None
@@ -167,7 +168,7 @@ def _place(
         else:
             container = warc_files.take_container(archive, harvest, file.path)
             if container.sha256 != file.sha256:
-                raise Refused(f"the records of {file.facts.name[:200]} cannot be read at their place")
+                raise Refused(f"the records of {file.facts.name[:200]} cannot be opened separately")
             placed.append(_listed(file, container.name, 0))
     return placed
 
@@ -195,7 +196,7 @@ def _listed(file: CheckedFile, container: str, offset: int, url: str = "") -> Tr
 def records_of(archive: Archive, sender: Sender, delivered: Delivered) -> tuple[Record, ...]:
     """The sender's levels as records of our catalogue, with the keys that their URNs have here."""
     now = archive.clock()
-    made: list[Record] = []
+    levels: list[Record] = []
     for number, level in enumerate(delivered.levels):
         fields = {name: value for name, value in level.fields.items() if name in EDITABLE}
         name = str(level.fields["urn"]).lower()
@@ -205,11 +206,11 @@ def records_of(archive: Archive, sender: Sender, delivered: Delivered) -> tuple[
             foreign += [{"kind": regbib.FOREIGN_SECTION, "xml": xml} for xml in delivered.foreign]
         with archive.database.reading() as connection:
             before = catalogue.find_urn(connection, name)
-        made.append(
+        levels.append(
             Record(
-                key=before.key if before else titles.key_of_urn(name),
+                key=before.key if before else deposit_records.key_of_urn(name),
                 level=level.level,
-                parent=made[-1].key if made else "",
+                parent=levels[-1].key if levels else "",
                 urn=name,
                 title=str(fields.pop("title", "")) or delivered.object.name or name,
                 collection=sender.collection,
@@ -218,10 +219,10 @@ def records_of(archive: Archive, sender: Sender, delivered: Delivered) -> tuple[
                 sources=dict.fromkeys((*fields, "title"), Source.PARTNER.value),
                 created_at=before.created_at if before else now,
                 changed_at=now,
-                **records.fitting(fields),
+                **records.valid_fields(fields),
             )
         )
-    return tuple(made)
+    return tuple(levels)
 
 
 def _target(archive: Archive, sender: Sender, delivered: Delivered) -> Target:
@@ -233,7 +234,7 @@ def _target(archive: Archive, sender: Sender, delivered: Delivered) -> Target:
 
 
 def _harvest_id(delivered: Delivered) -> HarvestId:
-    """Follows from the URN: a killed run finds what it began."""
+    """Derived from the URN, so that an interrupted run finds what it began."""
     mark = hashlib.sha256(delivered.urn.encode()).hexdigest()[:12]
     return HarvestId(f"{to_timestamp(_date_of(delivered))}-partner-{mark}")
 
@@ -245,16 +246,16 @@ def find_harvest(archive: Archive, delivered: Delivered) -> Harvest | None:
 
 
 def is_loaded(archive: Archive, harvest: Harvest) -> bool:
-    """Whether everything of a harvest was loaded before, by a run that was killed behind that."""
-    return (harvests.folder_of(archive, harvest) / titles.FILE).exists()
+    """Whether an earlier run, which was interrupted later, loaded everything of a harvest."""
+    return (harvests.folder_of(archive, harvest) / deposit_records.FILE).exists()
 
 
 def _begin(archive: Archive, sender: Sender, delivered: Delivered, target: Target) -> Harvest:
-    found = find_harvest(archive, delivered)
-    if found is not None:
+    begun = find_harvest(archive, delivered)
+    if begun is not None:
         with archive.database.transaction() as connection:
-            runs.move(connection, found.id, HarvestState.RUNNING)
-        return harvests.get(archive, found.id)
+            runs.move(connection, begun.id, HarvestState.RUNNING)
+        return harvests.get(archive, begun.id)
     harvest = Harvest(
         id=_harvest_id(delivered),
         target=target.id,
@@ -271,11 +272,13 @@ def _begin(archive: Archive, sender: Sender, delivered: Delivered, target: Targe
 
 
 def _fetched_at(file: CheckedFile, delivered: Delivered) -> datetime:
-    """Of a file whose address the sender tells, its own date; dates of other files say when somebody wrote
-    them.
+    """When a file was fetched: its own date if the sender gives its web address, otherwise that of the
+    object.
+
+    The date of a file without a web address is only when it was written.
     """
-    is_told = file.facts.file_identifier in delivered.urls
-    return from_iso(file.facts.file_date_time) if is_told else _date_of(delivered)
+    has_url = file.facts.file_identifier in delivered.urls
+    return from_iso(file.facts.file_date_time) if has_url else _date_of(delivered)
 
 
 def _date_of(delivered: Delivered) -> datetime:
@@ -283,9 +286,7 @@ def _date_of(delivered: Delivered) -> datetime:
 
 
 def _is_container(path: Path) -> bool:
-    """Whether a file can be a container here as it is; one that is compressed in one piece would have to be
-    changed.
-    """
+    """Whether a file can be a container without a change; one that is compressed as one piece cannot."""
     if not path.name.lower().endswith(warc_files.SUFFIXES):
         return False
     try:

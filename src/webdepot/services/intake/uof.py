@@ -1,13 +1,12 @@
-"""An object in UOF that somebody brings by hand (`webdepot package import`): a thesis, an article, a loose
-web site, containers.
+"""Take in an object in UOF (`webdepot package import`): a thesis, an article, the files of a web site,
+containers.
 
-1. `mets.xml` is read; every file it lists must be there with the size and checksum it says, and no other file
-   may be.
-2. An object that is known by its URN and has the same files is known; one that was withdrawn, or has other
-   files, is refused.
-3. What has no URN of a national bibliography gets one of ours, which follows from its files.
-4. The files become a harvest of kind `import` (`objects`) and go the way of every harvest: kept, indexed,
-   described, handed on.
+1. Read `mets.xml`: every file it lists must be present with the listed size and checksum, and there must be
+   no other file.
+2. An object whose URN is known and whose files are the same is known; if it was withdrawn, or has other
+   files, it is refused.
+3. An object without a URN:NBN gets one of ours, derived from its files.
+4. The files become a harvest of kind `import` (`objects`), which is ingested like every harvest.
 """
 
 import hashlib
@@ -36,22 +35,22 @@ _MOST_REASONS = 50
 
 
 def take(
-    archive: Archive, found: Submission, *, collection: str, folder: Path, watch: Watch
+    archive: Archive, opened: Submission, *, collection: str, folder: Path, watch: Watch
 ) -> tuple[Package | None, ArchiveReport | None]:
-    """The package that holds it already, or the report of taking it in. Refused with every reason; nothing
-    stays of it then.
+    """The package of an object that is known, or the report of a new one. Refused with all reasons, leaving
+    nothing.
     """
-    described = (found.root / submission.UOF_METS).read_bytes()
-    delivered, files = _verified(found, described)
-    delivered = _named(archive, delivered, files)
+    described = (opened.root / submission.UOF_METS).read_bytes()
+    delivered, files = _verify(opened, described)
+    delivered = _with_urns(archive, delivered, files)
     known = _find_known(archive, delivered, files)
     if known is not None:
         return known, None
     sender = Sender(
-        name=found.path.name,
+        name=opened.path.name,
         collection=collection,
-        settings={"submission": found.path.name},
-        words={submission.UOF_METS: described},
+        settings={"submission": opened.path.name},
+        descriptions={submission.UOF_METS: described},
     )
     harvest = objects.find_harvest(archive, delivered)
     if harvest is None or not objects.is_loaded(archive, harvest):
@@ -60,49 +59,50 @@ def take(
     return None, ingest.take_in(archive, finished, deposit=True, watch=watch)
 
 
-def _verified(found: Submission, described: bytes) -> tuple[Delivered, list[CheckedFile]]:
+def _verify(opened: Submission, described: bytes) -> tuple[Delivered, list[CheckedFile]]:
+    """The description of an object and its files; Refused if they do not match."""
     try:
         delivered = uof.read(described)
     except InputError as error:
         raise Refused(str(error)) from error
-    reasons = list(_breaches(found, delivered))
+    reasons = list(_iter_mismatches(opened, delivered))
     checked: list[CheckedFile] = []
     if not reasons:
-        reasons = list(incoming.check_files(found.root, delivered, checked))
+        reasons = list(incoming.check_files(opened.root, delivered, checked))
     if reasons:
         raise Refused(*reasons[:_MOST_REASONS])
     is_below = all(file.path.startswith(f"/{uof.CONTENT}/") for file in delivered.files)
-    told = [_complete(file, delivered, strip=is_below) for file in checked]
-    return replace(delivered, files=tuple(file.facts for file in told)), told
+    files = [_complete(file, delivered, strip=is_below) for file in checked]
+    return replace(delivered, files=tuple(file.facts for file in files)), files
 
 
-def _breaches(found: Submission, delivered: Delivered) -> Iterator[str]:
-    """Files that are missing, listed twice, not listed, or of another size."""
-    there = {path.relative_to(found.root).as_posix(): path for path in submission.contents_of(found)}
+def _iter_mismatches(opened: Submission, delivered: Delivered) -> Iterator[str]:
+    """One message for each file that is missing, listed twice, not listed, or has another size."""
+    there = {path.relative_to(opened.root).as_posix(): path for path in submission.contents_of(opened)}
     listed = [incoming.member_of(file) for file in delivered.files]
     yield from (
         f"{name[:200]} is listed twice"
         for name in sorted({name for name in listed if listed.count(name) > 1})
     )
     yield from (
-        f"{name[:200]} is listed, and is not in the package" for name in sorted(set(listed) - there.keys())
+        f"{name[:200]} is listed but not in the package" for name in sorted(set(listed) - there.keys())
     )
     yield from (
-        f"{name[:200]} is in the package, and is not listed" for name in sorted(there.keys() - set(listed))
+        f"{name[:200]} is in the package but not listed" for name in sorted(there.keys() - set(listed))
     )
     for name, file in zip(listed, delivered.files, strict=True):
         if name in there and file.size and file.size != str(there[name].stat().st_size):
-            yield f"{name[:200]} has {there[name].stat().st_size} bytes, and {file.size[:30]} are listed"
+            yield f"{name[:200]} has {there[name].stat().st_size} bytes, but {file.size[:30]} are listed"
 
 
 def _complete(file: CheckedFile, delivered: Delivered, *, strip: bool) -> CheckedFile:
-    """What METS need not say is filled in; `content/` is the package's own folder, not the object's."""
+    """Fill in what METS may leave out; `strip` removes the folder `content/` from the path."""
     facts = file.facts
     try:
         at = to_iso(from_iso(facts.file_date_time))
     except ValueError:
         at = delivered.object.master_creation_date
-    told: LmerFile = replace(
+    complete: LmerFile = replace(
         facts,
         path=facts.path.removeprefix(f"/{uof.CONTENT}") if strip else facts.path,
         size=str(file.size_bytes),
@@ -110,24 +110,26 @@ def _complete(file: CheckedFile, delivered: Delivered, *, strip: bool) -> Checke
         mime_type=facts.mime_type or UNKNOWN_MIME,
         format=facts.format or UNKNOWN_FORMAT,
     )
-    return replace(file, facts=told)
+    return replace(file, facts=complete)
 
 
-def _named(archive: Archive, delivered: Delivered, files: Sequence[CheckedFile]) -> Delivered:
-    """Every level with a URN; what has none gets one of ours, the same whenever the same files come."""
+def _with_urns(archive: Archive, delivered: Delivered, files: Sequence[CheckedFile]) -> Delivered:
+    """The object with a URN at every level; a level without one gets ours, always the same for the same
+    files.
+    """
     own = hashlib.sha256("\n".join(sorted(file.sha256 for file in files)).encode()).hexdigest()[:20]
     levels: list[DeliveredLevel] = []
     for number, level in enumerate(delivered.levels):
         name = str(level.fields.get("urn", "")).lower()
         if not urn.is_nbn(name):
             is_lowest = number == len(delivered.levels) - 1
-            words = f"{level.level} {level.fields.get('title', '')}"
-            mark = own if is_lowest else hashlib.sha256(words.encode()).hexdigest()[:20]
-            name = urn.mint(archive.config.exchange.urn_namespace, f"uof-{mark}")
+            title = f"{level.level} {level.fields.get('title', '')}"
+            suffix = own if is_lowest else hashlib.sha256(title.encode()).hexdigest()[:20]
+            name = urn.mint(archive.config.exchange.urn_namespace, f"uof-{suffix}")
         levels.append(replace(level, fields={**level.fields, "urn": name}))
-    lowest, given = levels[-1], delivered.object.persistent_identifier
-    if given and given.lower() != lowest.fields["urn"]:
-        others = dict.fromkeys((*lowest.fields.get("identifiers", ()), given))
+    lowest, identifier = levels[-1], delivered.object.persistent_identifier
+    if identifier and identifier.lower() != lowest.fields["urn"]:
+        others = dict.fromkeys((*lowest.fields.get("identifiers", ()), identifier))
         levels[-1] = replace(lowest, fields={**lowest.fields, "identifiers": tuple(others)})
     return replace(
         delivered,
@@ -137,16 +139,17 @@ def _named(archive: Archive, delivered: Delivered, files: Sequence[CheckedFile])
 
 
 def _find_known(archive: Archive, delivered: Delivered, files: Sequence[CheckedFile]) -> Package | None:
+    """The package of an object that is known; Refused if it was withdrawn or has other files."""
     with archive.database.reading() as connection:
         record = catalogue.find_urn(connection, delivered.urn)
-        made = transfer.find(connection, record.key) if record is not None else None
+        known = transfer.find(connection, record.key) if record is not None else None
         held = holdings.find(connection, record.package) if record is not None and record.package else None
-    if record is None or (made is None and record.withdrawn_at is None):
+    if record is None or (known is None and record.withdrawn_at is None):
         return None
     if record.withdrawn_at is not None:
         raise Refused(f"{delivered.urn} was withdrawn here on {record.withdrawn_at:%Y-%m-%d}")
-    if made is not None and sorted(file.sha256 for file in made.files) != sorted(
+    if known is not None and sorted(file.sha256 for file in known.files) != sorted(
         file.sha256 for file in files
     ):
-        raise Refused(f"{delivered.urn} is here already, with other files; what is in the depot stays")
+        raise Refused(f"{delivered.urn} is already in the depot with other files, which are not replaced")
     return held

@@ -1,55 +1,59 @@
-"""Taking in foreign containers: WARC and ARC files from other tools.
+"""Import containers of others: WARC and ARC files from other tools.
 
-1. Find the files; look at each one's first bytes.
-2. Copy it beside, hashing it; then read it through, so that what is damaged is known before it is taken.
-3. Rename, then write the database row. Your own files are never changed.
+1. Find the files; check the first bytes of each.
+2. Copy it to a temporary name and hash it; then read all of it, so that damage is known before it is taken
+   in.
+3. Rename the copy, then write the database row. The original files are never changed.
 
-Bytes that the archive holds already are recognised by their checksum, whatever the file is called. A gzip
-file that cannot be read at a record (all records in one member) is rewritten record by record; the records
-stay as they are, and the checksum of what was given is kept with the event. A killed import is taken up by
-the next one.
+Files that the archive already has are recognised by their checksum, whatever their name. A gzip file whose
+records cannot be opened one by one (all records in one member) is rewritten record by record; the records
+stay as they are, and the checksum of the original file is kept with the event. The next import continues one
+that was interrupted.
 """
 
 import hashlib
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from webdepot import digest
+from webdepot import digest, durable
 from webdepot.archive import Archive
 from webdepot.container import rewrite, shelf
 from webdepot.container.reader import Compression, detect, iter_records
 from webdepot.errors import InputError
 from webdepot.harvest import runs
 from webdepot.model import Container, ContainerState, Finding, Harvest, HarvestKind, HarvestState, Severity
-from webdepot.provenance import Event, Outcome, append
+from webdepot.provenance import Outcome, append
 from webdepot.services.harvest import harvests
 from webdepot.services.progress import Phase, Progress, Watch
 from webdepot.services.selection import targets
 from webdepot.url import Url
 
+NOTHING_NEW = "the files contained nothing new"
 SUFFIXES = (".warc", ".warc.gz", ".arc", ".arc.gz")
-"""What a folder is searched for; a file named by hand is looked at whatever it is called."""
+"""The file names that a folder is searched for; a file that is named itself may have any name."""
 MOST_FINDINGS = 1000
-"""Of one file; beyond that they are only counted."""
+"""Findings kept of one file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intake:
+class IntakeResult:
     harvest: Harvest | None
-    """None when no file was taken."""
+    """None if no file was taken in."""
     known: Sequence[str]
+    """Files that the archive already has."""
     skipped: Sequence[str]
+    """Files that could not be taken in, each with the reason."""
 
 
-def take(archive: Archive, paths: Sequence[Path], *, collection: str, watch: Watch) -> Intake:
+def take(archive: Archive, paths: Sequence[Path], *, collection: str, watch: Watch) -> IntakeResult:
     """Copy every new container among these files and folders into one harvest of kind `import`."""
     files = list(_iter_files(paths))
     if not files:
         names = ", ".join(str(path) for path in paths)
         raise InputError(
-            f"There is no WARC or ARC file in {names}. Files are known by these endings: {', '.join(SUFFIXES)}"
+            f"There is no WARC or ARC file in {names}. Files must have one of these endings: "
+            f"{', '.join(SUFFIXES)}"
         )
     readable, skipped = [], []
     for path in files:
@@ -59,7 +63,7 @@ def take(archive: Archive, paths: Sequence[Path], *, collection: str, watch: Wat
         else:
             readable.append(path)
     if not readable:
-        return Intake(harvest=None, known=(), skipped=skipped)
+        return IntakeResult(harvest=None, known=(), skipped=skipped)
     harvest = begin(archive, collection)
     known = []
     with harvests.locked(harvests.folder_of(archive, harvest)):
@@ -73,25 +77,25 @@ def take(archive: Archive, paths: Sequence[Path], *, collection: str, watch: Wat
         with archive.database.reading() as connection:
             is_empty = not shelf.of_harvest(connection, harvest.id)
         if is_empty:
-            end(archive, harvest, HarvestState.FAILED, "nothing new was in the files")
-    return Intake(harvest=None if is_empty else finish(archive, harvest), known=known, skipped=skipped)
+            end(archive, harvest, HarvestState.FAILED, NOTHING_NEW)
+    return IntakeResult(harvest=None if is_empty else finish(archive, harvest), known=known, skipped=skipped)
 
 
 def take_container(archive: Archive, harvest: Harvest, path: Path) -> Container:
-    """One container into an import that somebody else began; the row that holds its bytes, also when they
-    were here before.
+    """Take one container into an import that the caller began; the container with its bytes, new or known
+    before.
     """
     _take_one(archive, harvest, path)
-    given = digest.of_file(path).value.hex()
+    sha256 = digest.of_file(path).value.hex()
     with archive.database.reading() as connection:
-        found = shelf.find_bytes(connection, given)
-    if found is None:
+        container = shelf.find_bytes(connection, sha256)
+    if container is None:
         raise InputError(f"{path.name} could not be taken in.")
-    return found
+    return container
 
 
 def _refusal(path: Path) -> str:
-    """Why a file is no container, by its first bytes; empty when it is one."""
+    """Why a file is not a container, by its first bytes; empty if it is one."""
     try:
         with path.open("rb") as stream:
             detect(stream, path.name)
@@ -103,7 +107,7 @@ def _refusal(path: Path) -> str:
 
 
 def finish(archive: Archive, harvest: Harvest) -> Harvest:
-    """What has been taken so far is the whole import."""
+    """End an import with the containers taken in so far."""
     with archive.database.reading() as connection:
         count = len(shelf.of_harvest(connection, harvest.id))
     end(archive, harvest, HarvestState.FINISHED, f"{count} container{'s' if count != 1 else ''} imported")
@@ -125,16 +129,16 @@ def _iter_files(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def begin(archive: Archive, collection: str) -> Harvest:
-    """The import to work in: one that was killed and waits, or a new one."""
+    """The import to continue if one was interrupted, otherwise a new one."""
     target = targets.nominate(
         archive, [Url(f"import:{collection}")], collection=collection, name=f"Imported into {collection}"
     )
     targets.admit(archive, target, [targets.operators_decision(archive)])
     now = archive.clock()
     with archive.database.transaction() as connection:
-        found = runs.unfinished(connection, target.id, HarvestKind.IMPORT)
-        if found is not None and not harvests.is_locked(archive, found):
-            return found
+        unfinished = runs.unfinished(connection, target.id, HarvestKind.IMPORT)
+        if unfinished is not None and not harvests.is_locked(archive, unfinished):
+            return unfinished
         harvest = Harvest(
             id=runs.new_id(now, "import"),
             target=target.id,
@@ -150,48 +154,56 @@ def begin(archive: Archive, collection: str) -> Harvest:
 
 
 def _take_one(archive: Archive, harvest: Harvest, path: Path) -> bool:
-    """Whether the file is new. All or nothing: until the row is written, nobody sees the copy."""
+    """Take in one file, completely or not at all; whether it was new. The copy is visible once its row is
+    written.
+    """
     with path.open("rb") as stream:
         form = detect(stream, path.name)
     folder = harvests.containers_folder(archive, harvest)
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / ".partial"
-    given = _copied(path, partial)
+    original = _copy(path, partial)
     with archive.database.reading() as connection:
-        if shelf.find_bytes(connection, given):
+        if shelf.find_bytes(connection, original):
             partial.unlink()
             return False
     findings: list[Finding] = []
     records, readable = read_through(partial, path.name, findings)
     if not records:
         partial.unlink()
-        raise InputError("no whole record is in it. " + (findings[0].message if findings else ""))
-    name, sha256 = path.name, given
+        raise InputError(no_records(findings))
+    name, sha256 = path.name, original
     if form.compression is Compression.WHOLE or not readable:
-        name, sha256, records = _rewritten(partial, path.name, findings)
-    name = free_name(archive, name, given)
+        name, sha256, records = _rewrite(partial, path.name, findings)
+    name = free_name(archive, name, original)
     partial.rename(folder / name)
-    _fsync_folder(folder)
+    durable.sync_folder(folder)
     _record(
-        archive, harvest, folder / name, sha256=sha256, original=given, records=records, findings=findings
+        archive, harvest, folder / name, sha256=sha256, original=original, records=records, findings=findings
     )
     return True
 
 
-def _copied(source: Path, partial: Path) -> str:
-    """Copy in one pass with hashing; durable on return."""
+def no_records(findings: Sequence[Finding]) -> str:
+    """The message about a file without a complete record."""
+    return "it contains no complete record. " + (findings[0].message if findings else "")
+
+
+def _copy(source: Path, partial: Path) -> str:
+    """Copy a file, durable on return; its SHA-256."""
     hasher = hashlib.sha256()
     with source.open("rb") as reading, partial.open("wb") as writing:
         while chunk := reading.read(digest.CHUNK_BYTES):
             hasher.update(chunk)
             writing.write(chunk)
-        writing.flush()
-        os.fsync(writing.fileno())
+        durable.sync_file(writing)
     return hasher.hexdigest()
 
 
 def read_through(path: Path, name: str, findings: list[Finding]) -> tuple[int, bool]:
-    """How many whole records, and whether each can be read by itself. Damage is noted."""
+    """The number of complete records, and whether each can be opened separately. Damage is added to
+    `findings`.
+    """
     records, readable = 0, True
 
     def note(finding: Finding) -> None:
@@ -205,10 +217,8 @@ def read_through(path: Path, name: str, findings: list[Finding]) -> tuple[int, b
     return records, readable
 
 
-def _rewritten(partial: Path, name: str, findings: list[Finding]) -> tuple[str, str, int]:
-    """Record by record instead of in one piece, in place of the copy; the new name, checksum and number of
-    records.
-    """
+def _rewrite(partial: Path, name: str, findings: list[Finding]) -> tuple[str, str, int]:
+    """Replace the copy by one compressed record by record; its name, checksum and number of records."""
     target = partial.with_name(".rewritten")
     with partial.open("rb") as stream:
         result = rewrite.record_wise(stream, target, name=name)
@@ -218,7 +228,8 @@ def _rewritten(partial: Path, name: str, findings: list[Finding]) -> tuple[str, 
             code="container-rewritten",
             severity=Severity.NOTE,
             subject=name,
-            message=f"{name} was compressed in one piece; it was rewritten record by record, the records themselves unchanged",
+            message=f"{name} was compressed as one piece; it was rewritten record by record, "
+            "with unchanged records",
         )
     )
     stem = name.removesuffix(".gz")
@@ -226,7 +237,9 @@ def _rewritten(partial: Path, name: str, findings: list[Finding]) -> tuple[str, 
 
 
 def free_name(archive: Archive, name: str, sha256: str) -> str:
-    """Container names are unique in an archive; another file of the same name gets a piece of its checksum."""
+    """A name that no other container of the archive has: with a part of the checksum if the given one is
+    taken.
+    """
     with archive.database.reading() as connection:
         if shelf.find(connection, name) is None:
             return name
@@ -255,12 +268,10 @@ def _record(
         place=path.relative_to(archive.home).as_posix(),
     )
     damaged = sum(finding.severity is not Severity.NOTE for finding in findings)
-    event = Event(
-        at=archive.clock(),
-        agent=archive.agent,
-        action="imported",
-        subject_kind="container",
-        subject=container.name,
+    event = archive.event(
+        "imported",
+        "container",
+        container.name,
         outcome=Outcome.WARNING if damaged else Outcome.SUCCESS,
         message=f"{records} records, {damaged} findings",
         detail={"sha256": original, "harvest": harvest.id},
@@ -278,11 +289,3 @@ def end(archive: Archive, harvest: Harvest, state: HarvestState, reason: str) ->
             "bytes": sum(container.size_bytes for container in held),
         }
         runs.move(connection, harvest.id, state, reason=reason, counts=counts, ended_at=archive.clock())
-
-
-def _fsync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

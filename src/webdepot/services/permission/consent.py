@@ -21,7 +21,7 @@ from webdepot.access.policy import AccessPoint, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.harvest import runs
-from webdepot.harvest.control import Verb
+from webdepot.harvest.control import OrderVerb
 from webdepot.model import HarvestState, TargetId
 from webdepot.provenance import append, difference
 from webdepot.reasons import Reason, said
@@ -148,7 +148,7 @@ def stop_harvests(archive: Archive, target: TargetId, *, by: str = "") -> list[s
         # Conflict: no process works on it. It cannot continue on its own, and the gate refuses to resume it.
         with suppress(Conflict):
             reason = said("owner_refused", "the owner refused")
-            control.give(archive, harvest.id, Verb.STOP, by=by or archive.agent, reason=reason)
+            control.give(archive, harvest.id, OrderVerb.STOP, by=by or archive.agent, reason=reason)
             stopped.append(harvest.id)
     return stopped
 

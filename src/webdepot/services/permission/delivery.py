@@ -41,6 +41,11 @@ class DeliveryResult:
     """The last error of the mail server, if a letter failed."""
 
 
+def deliver_if_configured(archive: Archive) -> int:
+    """Send the queued letters if a mail server is configured; returns how many were sent."""
+    return deliver(archive).sent if archive.config.mail.host else 0
+
+
 def deliver(archive: Archive, *, limit: int = letters_service.MOST_LETTERS) -> DeliveryResult:
     """Send queued letters, oldest first, until none is left or the server fails; ConfigError if no mail
     server is configured.

@@ -1,5 +1,5 @@
-"""Formats over collections and years, what shows them, and the watch list: what we hold that is at risk,
-where, how much, since when.
+"""The formats of collections by year, the registry of formats, and the watch list: the formats at risk that
+the archive has, with where, how much and since when.
 """
 
 import json
@@ -18,18 +18,19 @@ from webdepot.formats.report import FormatShare, HarvestTable
 from webdepot.formats.tables import format_counts, identifications, surveys
 from webdepot.harvest.tables import harvests
 from webdepot.model import EVERYTHING, HarvestId
-from webdepot.provenance import Event, append, difference
+from webdepot.provenance import append, difference
 from webdepot.url import key as key_of
 
 SAMPLES = 3
-MOST_LOOKED_AT = 20_000
+MOST_EXAMINED = 20_000
+"""How many identifications are read to find those of one collection."""
 MOST_UNKNOWN = 200
 ENCRYPTED = "formats.encrypted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YearShare:
-    """One format in the harvests of one year."""
+    """The share of one format in the harvests of one year."""
 
     year: int
     puid: str
@@ -41,22 +42,22 @@ class YearShare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Collection:
-    """The formats of a collection, or of everything."""
+class CollectionFormats:
+    """The formats of a collection, or of the whole archive."""
 
     name: str
     table: HarvestTable
     shares: Sequence[FormatShare]
     years: Sequence[YearShare]
     mismatches: Sequence[tuple[str, str, int, str]]
-    """What the server said, what it is, how many distinct files, one address."""
+    """Media type by the server, actual media type, number of distinct files, one address."""
     unknown: Sequence[tuple[str, str, int]]
-    """Address, what the server said, bytes; of files that were not recognised."""
+    """Address, media type by the server and size of files that were not recognised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
-    """A format that we hold and that is at risk or to be watched."""
+class WatchedFormat:
+    """A format in the archive that is at risk or to be watched."""
 
     puid: str
     name: str
@@ -70,8 +71,8 @@ class Watched:
     samples: Sequence[str]
 
 
-def collection(archive: Archive, name: str = EVERYTHING) -> Collection:
-    """All that is known of the formats of a collection."""
+def collection(archive: Archive, name: str = EVERYTHING) -> CollectionFormats:
+    """Everything that is known about the formats of a collection."""
     with archive.database.reading() as connection:
         chosen = select(harvests.c.id, harvests.c.collection)
         ids = [
@@ -79,7 +80,7 @@ def collection(archive: Archive, name: str = EVERYTHING) -> Collection:
         ]
         shares = report.shares(connection, None if name == EVERYTHING else ids)
         table = report.of_harvests(connection, None if name == EVERYTHING else ids)
-    return Collection(
+    return CollectionFormats(
         name=name,
         table=table,
         shares=shares,
@@ -90,15 +91,15 @@ def collection(archive: Archive, name: str = EVERYTHING) -> Collection:
 
 
 def of_harvest(archive: Archive, harvest: str) -> tuple[HarvestTable, list[FormatShare]]:
-    """The table of K15 for one harvest, and its formats."""
+    """The table of one harvest (files by result of identification), and its formats."""
     with archive.database.reading() as connection:
         return report.of_harvest(connection, HarvestId(harvest)), report.shares(
             connection, [HarvestId(harvest)]
         )
 
 
-def watch_list(archive: Archive, name: str = EVERYTHING) -> list[Watched]:
-    """What we hold in a collection that is at risk, the gravest and largest first."""
+def watch_list(archive: Archive, name: str = EVERYTHING) -> list[WatchedFormat]:
+    """The formats of a collection that are at risk or to be watched: those at risk first, then by size."""
     counts = format_counts.c
     chosen = (
         select(
@@ -118,8 +119,8 @@ def watch_list(archive: Archive, name: str = EVERYTHING) -> list[Watched]:
     with archive.database.reading() as connection:
         known = registry.load(connection)
         rows = connection.execute(chosen).all()
-    found = [
-        Watched(
+    watched = [
+        WatchedFormat(
             puid=row.puid,
             name=row.name,
             mime=row.mime,
@@ -136,7 +137,7 @@ def watch_list(archive: Archive, name: str = EVERYTHING) -> list[Watched]:
     ]
     encrypted = _encrypted(archive, name)
     return sorted(
-        [*found, *encrypted], key=lambda each: (each.flag.risk is not Risk.AT_RISK, -each.size_bytes)
+        [*watched, *encrypted], key=lambda each: (each.flag.risk is not Risk.AT_RISK, -each.size_bytes)
     )
 
 
@@ -145,31 +146,42 @@ def load_registry(archive: Archive) -> Registry:
         return registry.load(connection)
 
 
-def save_registry(archive: Archive, made: Registry, *, by: str) -> None:
-    before = _told(load_registry(archive))
+def save_registry(archive: Archive, new: Registry, *, by: str) -> None:
+    before = _to_detail(load_registry(archive))
     with archive.database.transaction() as connection:
-        registry.save(connection, made, by=by, at=archive.clock())
-        event = Event(
-            at=archive.clock(),
-            agent=by or archive.agent,
-            action="registry",
-            subject_kind="archive",
-            subject="registry of formats",
-            message=f"{len(made.entries)} formats, {len(made.software)} programs",
-            detail=difference(before, _told(made)),
+        registry.save(connection, new, by=by, at=archive.clock())
+        event = archive.event(
+            "registry",
+            "archive",
+            "registry of formats",
+            message=f"{len(new.entries)} formats, {len(new.software)} programs",
+            detail=difference(before, _to_detail(new)),
+            by=by,
         )
         append(connection, event)
 
 
-def _told(made: Registry) -> dict[str, object]:
+def registry_document(archive: Archive) -> dict[str, object]:
+    """The registry as a JSON document."""
+    return registry.to_document(load_registry(archive))
+
+
+def save_document(archive: Archive, document: Any, *, by: str) -> Registry:
+    """Replace the registry by one from a JSON document; InputError if it is not a registry."""
+    taken = registry.from_document(document)
+    save_registry(archive, taken, by=by)
+    return taken
+
+
+def _to_detail(known: Registry) -> dict[str, object]:
     """Entries and programs as plain values, by their identifiers."""
-    entries = {name: asdict(entry) for name, entry in made.entries.items()}
-    software = {name: asdict(program) for name, program in made.software.items()}
+    entries = {name: asdict(entry) for name, entry in known.entries.items()}
+    software = {name: asdict(program) for name, program in known.software.items()}
     return dict(json.loads(json.dumps(entries | software, default=str)))
 
 
 def change_entry(archive: Archive, entry: Entry, *, by: str) -> None:
-    """Add an entry or put it in place of the one with its identifier."""
+    """Add an entry, or replace the one with the same identifier."""
     known = load_registry(archive)
     save_registry(archive, replace(known, entries={**known.entries, entry.puid: entry}), by=by)
 
@@ -180,8 +192,8 @@ def change_software(archive: Archive, software: Software, *, by: str) -> None:
 
 
 def _years(archive: Archive, name: str) -> Iterator[YearShare]:
-    """By year of the harvest's beginning; years are taken out of moments here, since databases disagree about
-    them.
+    """The shares by the year in which a harvest started; computed here because databases differ in date
+    functions.
     """
     counts = format_counts.c
     chosen = (
@@ -218,8 +230,10 @@ def _years(archive: Archive, name: str) -> Iterator[YearShare]:
 
 
 def _mismatches(archive: Archive, name: str) -> list[tuple[str, str, int, str]]:
-    """Of one collection those among the first: what an answer is known for is its payload, which several
-    collections may share.
+    """Files whose media type by the server differs from the identified one, counted by these two types.
+
+    For one collection only the first `MOST_EXAMINED` are examined: identifications belong to payloads, which
+    several collections may share.
     """
     seen = identifications.c
     chosen = select(seen.server_mime, seen.mime, seen.url).where(seen.warning.like("%the server said%"))
@@ -239,8 +253,8 @@ def _mismatches(archive: Archive, name: str) -> list[tuple[str, str, int, str]]:
     for row in _in_collection(archive, chosen, name):
         files, url = pairs.get((row.server_mime, row.mime), (0, row.url))
         pairs[row.server_mime, row.mime] = (files + 1, min(url, row.url))
-    found = [(said, mime, files, url) for (said, mime), (files, url) in pairs.items()]
-    return sorted(found, key=lambda each: -each[2])[:MOST_UNKNOWN]
+    rows = [(server_mime, mime, files, url) for (server_mime, mime), (files, url) in pairs.items()]
+    return sorted(rows, key=lambda each: -each[2])[:MOST_UNKNOWN]
 
 
 def _unknown(archive: Archive, name: str) -> list[tuple[str, str, int]]:
@@ -250,14 +264,14 @@ def _unknown(archive: Archive, name: str) -> list[tuple[str, str, int]]:
         .where(seen.verdict == "not recognised")
         .order_by(seen.size_bytes.desc(), seen.url)
     )
-    found = islice(_in_collection(archive, chosen, name), MOST_UNKNOWN)
-    return [(row.url, row.server_mime, int(row.size_bytes)) for row in found]
+    rows = islice(_in_collection(archive, chosen, name), MOST_UNKNOWN)
+    return [(row.url, row.server_mime, int(row.size_bytes)) for row in rows]
 
 
 def _in_collection(archive: Archive, chosen: Select[Any], name: str) -> Iterator[Any]:
-    """The rows whose address the collection has, among the first of them."""
+    """The rows whose address is in the collection, among the first `MOST_EXAMINED`."""
     with archive.database.reading() as connection:
-        rows = connection.execute(chosen.limit(MOST_LOOKED_AT)).all()
+        rows = connection.execute(chosen.limit(MOST_EXAMINED)).all()
     for row in rows:
         if (
             name == EVERYTHING
@@ -266,8 +280,8 @@ def _in_collection(archive: Archive, chosen: Select[Any], name: str) -> Iterator
             yield row
 
 
-def _encrypted(archive: Archive, name: str) -> list[Watched]:
-    """Files that nobody can open without a password, whatever their format."""
+def _encrypted(archive: Archive, name: str) -> list[WatchedFormat]:
+    """One entry for all files that cannot be opened without a password, whatever their format."""
     seen = identifications.c
     chosen = select(seen.digest, seen.url, seen.size_bytes, seen.identified_at).where(
         cast(seen.findings, Text).like(f"%{ENCRYPTED}%")
@@ -277,7 +291,7 @@ def _encrypted(archive: Archive, name: str) -> list[Watched]:
         return []
     flag = Flag(risk=Risk.AT_RISK, reason="They are encrypted and cannot be read without a password.")
     return [
-        Watched(
+        WatchedFormat(
             puid="",
             name="Encrypted files",
             mime="",

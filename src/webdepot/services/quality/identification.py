@@ -1,6 +1,7 @@
-"""What files are: loose files and foreign containers, newer signatures, and old packages looked at again.
+"""Identify and validate the files of harvests, single files and containers of others; update the signatures.
 
-Nothing here overwrites an earlier answer: each result names its engine, and another engine adds its own.
+No earlier result is overwritten: each names its engine, and another engine adds its own. A kept harvest can
+be identified again with newer signatures; its package then gets a new version.
 """
 
 import os
@@ -11,27 +12,33 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
+from shutil import copyfileobj
 
 from webdepot.archive import Archive
+from webdepot.container import shelf
+from webdepot.depot import package
 from webdepot.errors import InputError
-from webdepot.formats import report, signatures, survey
+from webdepot.formats import report, results, signatures, survey
 from webdepot.formats.examine import Examined, Examiner
 from webdepot.formats.report import FormatShare, HarvestTable
 from webdepot.formats.signatures import SignatureSet
+from webdepot.formats.survey import SurveyTask
 from webdepot.harvest import runs
-from webdepot.model import Finding, Harvest, HarvestState
-from webdepot.provenance import Event, append
+from webdepot.model import Container, Finding, Harvest, HarvestState
+from webdepot.provenance import Outcome, append
+from webdepot.services.harvest import harvests
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
-from webdepot.services.quality import harvest_check
 
-_IN_HAND = 3
+_QUEUED_FOR_EACH_WORKER = 3
+MOST_UNKNOWN = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReport:
-    """One loose file."""
+    """The identification of a single file."""
 
     path: Path
     size_bytes: int
@@ -40,7 +47,7 @@ class FileReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerReport:
-    """One container, wherever it comes from: the table of K15 and the share of each format."""
+    """The formats of one container, whether it belongs to the archive or not."""
 
     path: Path
     engine: str
@@ -48,16 +55,144 @@ class ContainerReport:
     shares: Sequence[FormatShare]
     findings: Sequence[Finding]
     unknown: Sequence[str]
-    """Addresses of payloads that were not recognised, the first of them."""
+    """Addresses of the first `MOST_UNKNOWN` payloads that were not recognised."""
     mismatches: int
+
+
+def identify(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> HarvestTable:
+    """Identify and validate every payload of a harvest; containers that were surveyed before are not read
+    again.
+    """
+    with archive.database.reading() as connection:
+        containers = shelf.of_harvest(connection, harvest.id)
+        surveyed = results.surveyed(connection, harvest.id)
+    waiting = [container for container in containers if container.name not in surveyed]
+    _survey(archive, harvest, waiting, rows_folder(archive, harvest), watch)
+    with archive.database.reading() as connection:
+        return report.of_harvest(connection, harvest.id)
+
+
+def rows_folder(archive: Archive, harvest: Harvest) -> Path:
+    """Where the rows of a survey are kept until the harvest is deposited."""
+    return harvests.folder_of(archive, harvest) / "formats"
+
+
+def _survey(
+    archive: Archive, harvest: Harvest, containers: Sequence[Container], folder: Path, watch: Watch
+) -> None:
+    """Survey containers, their rows to `folder`. A container that fails does not stop the others."""
+    workers = _workers(archive, len(containers))
+    tasks = [_task(archive, container, folder, workers=workers) for container in containers]
+    watch(Progress(phase=Phase.IDENTIFY, done=0, total=len(tasks)))
+    failed = 0
+    for number, outcome in enumerate(archive.engine.map(survey.run, tasks), start=1):
+        name = outcome.item.name
+        with archive.database.transaction() as connection:
+            if outcome.result is None:
+                failed += 1
+                event = archive.event(
+                    "identified", "container", name, outcome=Outcome.FAILURE, message=outcome.error
+                )
+                append(connection, event)
+            else:
+                results.record(connection, harvest.id, outcome.result, at=archive.clock())
+        watch(Progress(phase=Phase.IDENTIFY, done=number, total=len(tasks), errors=failed, note=name))
+
+
+def _workers(archive: Archive, tasks: int) -> int:
+    """Cores for each container: a single container gets all of them, many get one each."""
+    cores = archive.config.index.workers or os.cpu_count() or 1
+    return max(1, cores // max(1, min(cores, tasks)))
+
+
+def _task(archive: Archive, container: Container, folder: Path, *, workers: int) -> SurveyTask:
+    folder.mkdir(parents=True, exist_ok=True)
+    return SurveyTask(
+        path=archive.container_path(container.name),
+        name=container.name,
+        rows=folder / f"{container.name}.jsonl.gz",
+        already=results.Known(archive.database.url),
+        temporary=folder,
+        signatures=archive.signatures(),
+        workers=workers,
+    )
+
+
+def identify_again(
+    archive: Archive, names: Sequence[str], *, limit: int = 0, watch: Watch = unwatched
+) -> Iterator[tuple[Harvest, HarvestTable]]:
+    """Identify kept harvests that the current engine has not seen, one after the other; all if none is named.
+
+    Each is complete when it is yielded, so the caller may stop at any time.
+    """
+    with archive.database.reading() as connection:
+        kept = [runs.get(connection, name) for name in names] or runs.in_states(
+            connection, [HarvestState.KEPT]
+        )
+    done = 0
+    for harvest in kept:
+        if limit and done >= limit:
+            return
+        table = _identify_kept(archive, harvest, watch=watch)
+        if table is not None:
+            done += 1
+            yield harvest, table
+
+
+def _identify_kept(archive: Archive, harvest: Harvest, *, watch: Watch) -> HarvestTable | None:
+    """Identify a kept harvest with the current engine and signatures; None if they have seen it already.
+
+    Rows of the new engine are added to the earlier ones, in the database and in a new version of the package.
+    """
+    engine = archive.identifier.engine
+    with archive.database.reading() as connection:
+        containers = shelf.of_harvest(connection, harvest.id)
+        surveyed = results.surveyed(connection, harvest.id, engine=engine)
+    waiting = [container for container in containers if container.name not in surveyed]
+    if not waiting or harvest.state is not HarvestState.KEPT:
+        return None
+    with tempfile.TemporaryDirectory(prefix="webdepot-formats-") as folder:
+        _survey(archive, harvest, waiting, Path(folder), watch)
+        _extend_package(archive, harvest, engine, tuple(sorted(Path(folder).glob("*.jsonl.gz"))))
+    with archive.database.reading() as connection:
+        return report.of_harvest(connection, harvest.id)
+
+
+def _extend_package(archive: Archive, harvest: Harvest, engine: str, new: tuple[Path, ...]) -> None:
+    """Write a new version of the package with the earlier rows and the new ones; gzip members are
+    concatenated.
+    """
+    identifier = package.id_of(harvest.id)
+    with archive.database.reading() as connection:
+        surveys = results.facts_of(connection, harvest.id)
+    event = archive.event("identified", "harvest", harvest.id, message=engine)
+    with tempfile.NamedTemporaryFile(prefix="webdepot-formats-") as joined:
+        with package.open_file(
+            archive.store, package.read(archive.store, identifier), package.FORMATS
+        ) as old:
+            copyfileobj(old, joined)
+        for path in new:
+            with path.open("rb") as stream:
+                copyfileobj(stream, joined)
+        joined.flush()
+        package.extend(
+            archive.store,
+            identifier,
+            {package.FORMATS: Path(joined.name)},
+            events=(event,),
+            message=f"Harvest {harvest.id} identified again",
+            agent=archive.agent,
+            created=archive.clock(),
+            changes={"surveys": list(surveys)},
+        )
+    with archive.database.transaction() as connection:
+        append(connection, event)
 
 
 def examine_files(
     paths: Sequence[Path], *, checked: bool, signature_file: Path | None = None, workers: int = 0
 ) -> Iterator[FileReport]:
-    """Every file of these paths and of the folders among them, in order. InputError for a path that is not
-    there.
-    """
+    """Examine these files and all files in these folders, in order. InputError if a path does not exist."""
     files = _iter_files(paths)
     count = 1 if len(paths) == 1 and paths[0].is_file() else workers or os.cpu_count() or 1
     with ExitStack() as stack:
@@ -68,7 +203,7 @@ def examine_files(
         waiting: deque[Future[FileReport]] = deque()
         for path in files:
             waiting.append(threads.submit(_examine, free, path, checked))
-            if len(waiting) > count * _IN_HAND:
+            if len(waiting) > count * _QUEUED_FOR_EACH_WORKER:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
@@ -81,7 +216,7 @@ def report_containers(
     checked: bool = True,
     watch: Watch = unwatched,
 ) -> Iterator[ContainerReport]:
-    """Identify and validate everything in WARC or ARC files that need not belong to the archive."""
+    """Identify and validate everything in WARC or ARC files, which need not belong to the archive."""
     files = list(_iter_files(paths))
     with tempfile.TemporaryDirectory(prefix="webdepot-report-") as folder:
         for number, path in enumerate(files):
@@ -96,15 +231,14 @@ def report_containers(
                 workers=os.cpu_count() or 1,
                 checked=checked,
             )
+            unknown = (row["url"] for row in survey.read_rows(rows) if row["verdict"] == "not recognised")
             yield ContainerReport(
                 path=path,
                 engine=done.engine,
                 table=report.of_counts(done.counts),
                 shares=report.shares_of_rows(survey.read_rows(rows)),
                 findings=done.findings,
-                unknown=[row["url"] for row in survey.read_rows(rows) if row["verdict"] == "not recognised"][
-                    :50
-                ],
+                unknown=list(islice(unknown, MOST_UNKNOWN)),
                 mismatches=sum(
                     row["uris"] for row in survey.read_rows(rows) if "server said" in row["warning"]
                 ),
@@ -112,42 +246,20 @@ def report_containers(
 
 
 def update_signatures(archive: Archive, source: Path) -> tuple[SignatureSet, bool]:
-    """Take a newer set of signatures from a file; whether it was new. It is used from now on."""
-    found = signatures.take(source, archive.signatures_folder, at=archive.clock(), by=archive.agent)
+    """Install a set of signatures from a file and use it from now on; the set, and whether it was new."""
+    installed = signatures.take(source, archive.signatures_folder, at=archive.clock(), by=archive.agent)
     with archive.database.transaction() as connection:
-        is_new = signatures.add(connection, found)
+        is_new = signatures.add(connection, installed)
         if is_new:
-            event = Event(
-                at=found.installed_at,
-                agent=archive.agent,
-                action="signatures",
-                subject_kind="archive",
-                subject=found.name,
-                message=found.engine,
-                detail={"sha256": found.sha256},
+            event = archive.event(
+                "signatures",
+                "archive",
+                installed.name,
+                message=installed.engine,
+                detail={"sha256": installed.sha256},
             )
             append(connection, event)
-    return found, is_new
-
-
-def identify_again(
-    archive: Archive, harvests: Sequence[str], *, limit: int = 0, watch: Watch = unwatched
-) -> Iterator[tuple[Harvest, HarvestTable]]:
-    """Kept harvests that today's engine has not seen, one after the other; what is done is done, so that it
-    can be stopped.
-    """
-    with archive.database.reading() as connection:
-        chosen = [runs.get(connection, each) for each in harvests] or runs.in_states(
-            connection, [HarvestState.KEPT]
-        )
-    done = 0
-    for harvest in chosen:
-        if limit and done >= limit:
-            return
-        table = harvest_check.identify_again(archive, harvest, watch=watch)
-        if table is not None:
-            done += 1
-            yield harvest, table
+    return installed, is_new
 
 
 def signature_sets(archive: Archive) -> list[SignatureSet]:
@@ -171,14 +283,14 @@ def _examine(free: "SimpleQueue[Examiner]", path: Path, checked: bool) -> FileRe
 def _iter_files(paths: Sequence[Path]) -> Iterator[Path]:
     for path in paths:
         if not path.exists():
-            raise InputError(f"There is no file {path}. Check its name.")
+            raise InputError(f"There is no file or folder {path}. Check the name.")
         if not path.is_dir() and not path.is_file():
-            raise InputError(f"{path} is neither a file nor a folder, and is not read.")
+            raise InputError(f"{path} is neither a file nor a folder, so it cannot be read.")
     return _walk(paths)
 
 
 def _walk(paths: Sequence[Path]) -> Iterator[Path]:
-    """Regular files only: a pipe or device in a folder would never end."""
+    """Regular files only: reading a pipe or device might never end."""
     for path in paths:
         if path.is_file():
             yield path
@@ -186,10 +298,10 @@ def _walk(paths: Sequence[Path]) -> Iterator[Path]:
         for folder, folders, names in os.walk(path):
             folders.sort()
             for name in sorted(names):
-                found = Path(folder) / name
+                file = Path(folder) / name
                 try:
-                    is_regular = stat.S_ISREG(found.lstat().st_mode) and os.access(found, os.R_OK)
+                    is_readable = stat.S_ISREG(file.lstat().st_mode) and os.access(file, os.R_OK)
                 except OSError:
                     continue
-                if is_regular:
-                    yield found
+                if is_readable:
+                    yield file

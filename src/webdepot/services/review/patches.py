@@ -15,14 +15,14 @@ from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.provenance import Outcome, append
 from webdepot.quality import records
 from webdepot.quality.texts import PATCHED
-from webdepot.services.harvest import harvests
+from webdepot.services.harvest import harvests, runner
 from webdepot.services.harvest import options as harvest_options
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.services.intake import ingest
 from webdepot.services.intake.ingest import ArchiveReport
 from webdepot.services.progress import Watch, unwatched
 from webdepot.services.quality import harvest_check
-from webdepot.services.quality.harvest_check import Checked
+from webdepot.services.quality.harvest_check import HarvestCheck
 from webdepot.url import Url, find_canonical, host_of
 
 MOST_ADDRESSES = 100_000
@@ -37,7 +37,7 @@ class PatchResult:
     """None if nothing could be fetched."""
     asked: int
     """How many addresses were fetched again."""
-    checked: Checked
+    checked: HarvestCheck
     """The parent, judged again together with its patches."""
     reason: str = ""
 
@@ -77,7 +77,7 @@ def patch(
     reason = ""
     try:
         done = ingest.take_in(
-            archive, harvests.run(archive, begun, watch=watch), deposit=deposit, index=index, watch=watch
+            archive, runner.run(archive, begun, watch=watch), deposit=deposit, index=index, watch=watch
         )
     except RemoteError as error:
         done, reason = None, str(error)

@@ -18,12 +18,12 @@ from webdepot.errors import InputError, NotFound, NotPermitted
 from webdepot.formats import report
 from webdepot.formats.report import FormatShare, HarvestTable
 from webdepot.harvest import runs
-from webdepot.harvest.runs import HARVEST, Listed, ListFilter
+from webdepot.harvest.runs import HARVEST, HarvestFilter, HarvestPage
 from webdepot.model import Answer, Finding, Harvest, HarvestId, HarvestKind, HarvestState, Package, Verdict
 from webdepot.provenance import Outcome, append, difference, iter_of
 from webdepot.quality import acceptance, records, reviews, screenshots
-from webdepot.quality.acceptance import AcceptanceLimits, Figures
-from webdepot.quality.reviews import Decision, Review
+from webdepot.quality.acceptance import AcceptanceLimits, HarvestFigures
+from webdepot.quality.reviews import Review, ReviewDecision
 from webdepot.quality.screenshots import Screenshot
 from webdepot.reasons import cut, said
 from webdepot.selection import schedules, targets
@@ -31,8 +31,8 @@ from webdepot.services.depot import deposit
 from webdepot.services.harvest import harvests as harvests_service
 from webdepot.services.index import indexer
 from webdepot.services.progress import Watch, unwatched
-from webdepot.services.quality import harvest_check
-from webdepot.services.quality.harvest_check import Checked
+from webdepot.services.quality import harvest_check, identification
+from webdepot.services.quality.harvest_check import HarvestCheck
 from webdepot.services.review import patches as patches_service
 from webdepot.services.review.patches import PatchResult
 
@@ -87,7 +87,7 @@ class ReviewDossier:
 
     harvest: Harvest
     target_name: str
-    checked: Checked
+    checked: HarvestCheck
     groups: Mapping[str, Sequence[tuple[str, int]]]
     """Codes of the findings with their numbers, by group."""
     compared: HarvestComparison | None
@@ -104,10 +104,10 @@ class ReviewDossier:
     """Whether the rules would accept it."""
 
 
-def list_harvests(archive: Archive, wanted: ListFilter) -> Listed:
+def list_harvests(archive: Archive, wanted: HarvestFilter) -> HarvestPage:
     """One page of harvests, filtered, sorted and counted in the database."""
     with archive.database.reading() as connection:
-        return runs.listing(connection, wanted)
+        return runs.list_page(connection, wanted)
 
 
 def verdicts_of(archive: Archive, harvests: Sequence[Harvest]) -> Mapping[HarvestId, Verdict]:
@@ -123,7 +123,7 @@ def verdicts_of(archive: Archive, harvests: Sequence[Harvest]) -> Mapping[Harves
 def dossier(archive: Archive, number: str) -> ReviewDossier:
     """Everything that a reviewer needs about a harvest."""
     harvest = harvests_service.get(archive, number)
-    checked = harvest_check.found_so_far(archive, harvest.id)
+    checked = harvest_check.last_check(archive, harvest.id)
     with archive.database.reading() as connection:
         decided = reviews.of_harvest(connection, harvest.id)
         table, shares = report.of_harvest(connection, harvest.id), report.shares(connection, [harvest.id])
@@ -165,7 +165,7 @@ def possible_decisions(harvest: Harvest) -> list[str]:
     """Decisions that the state of a harvest allows."""
     return [
         decision
-        for decision in (Decision.ACCEPT, Decision.REJECT, Decision.REOPEN)
+        for decision in (ReviewDecision.ACCEPT, ReviewDecision.REJECT, ReviewDecision.REOPEN)
         if HARVEST.allows(harvest.state, decision.value)
     ]
 
@@ -196,9 +196,9 @@ def read_screenshot(archive: Archive, number: int) -> tuple[str, bytes]:
     return shot.mime, data
 
 
-def examine(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Checked:
+def examine(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> HarvestCheck:
     """Identify the files and check the harvest; steps that were done before are not repeated."""
-    harvest_check.identify(archive, harvest, watch=watch)
+    identification.identify(archive, harvest, watch=watch)
     harvest_check.note_screenshots(archive, harvest)
     return harvest_check.check(archive, harvest, watch=watch)
 
@@ -265,7 +265,13 @@ def accept(
     if archive.config.review.four_eyes and not is_automatic:
         _require_other_person(archive, harvest, by or archive.agent)
     _record(
-        archive, harvest, Decision.ACCEPT, words, by=by, state=HarvestState.KEPT, is_automatic=is_automatic
+        archive,
+        harvest,
+        ReviewDecision.ACCEPT,
+        words,
+        by=by,
+        state=HarvestState.KEPT,
+        is_automatic=is_automatic,
     )
     package = deposit.keep(archive, harvest, watch=watch)
     indexer.index_harvest(archive, harvest.id, watch=watch)
@@ -278,12 +284,12 @@ def accept(
 
 def reject(archive: Archive, number: str, *, by: str = "", words: str) -> Harvest:
     """Reject a harvest: it is not deposited and never shown. InputError without a reason."""
-    return _decide(archive, number, Decision.REJECT, words, by=by)
+    return _decide(archive, number, ReviewDecision.REJECT, words, by=by)
 
 
 def reopen(archive: Archive, number: str, *, by: str = "", words: str) -> Harvest:
     """Reverse a rejection: the harvest waits for review again."""
-    return _decide(archive, number, Decision.REOPEN, words, by=by)
+    return _decide(archive, number, ReviewDecision.REOPEN, words, by=by)
 
 
 def annotate(archive: Archive, number: str, *, by: str = "", words: str) -> Harvest:
@@ -291,7 +297,7 @@ def annotate(archive: Archive, number: str, *, by: str = "", words: str) -> Harv
     harvest = harvests_service.get(archive, number)
     if not words.strip():
         raise InputError(said("note_needs_words", "The note is empty. Write a text."))
-    _record(archive, harvest, Decision.ANNOTATE, words, by=by, state=harvest.state)
+    _record(archive, harvest, ReviewDecision.ANNOTATE, words, by=by, state=harvest.state)
     return harvest
 
 
@@ -301,7 +307,7 @@ def patch(archive: Archive, number: str, *, watch: Watch = unwatched) -> PatchRe
     return patches_service.patch(archive, number, deposit=is_kept, index=is_kept, watch=watch)
 
 
-def _decide(archive: Archive, number: str, decision: Decision, words: str, *, by: str) -> Harvest:
+def _decide(archive: Archive, number: str, decision: ReviewDecision, words: str, *, by: str) -> Harvest:
     harvest = harvests_service.get(archive, number)
     state = HARVEST.after(harvest.state, decision.value, f"Harvest {harvest.id}")
     if not words.strip():
@@ -322,7 +328,7 @@ def _decide(archive: Archive, number: str, decision: Decision, words: str, *, by
 def _record(
     archive: Archive,
     harvest: Harvest,
-    decision: Decision,
+    decision: ReviewDecision,
     words: str,
     *,
     by: str,
@@ -332,20 +338,20 @@ def _record(
     """Store a decision: the review and its event, in one transaction."""
     text = cut(words, LONGEST_TEXT)
     action = {
-        Decision.ACCEPT: "accepted",
-        Decision.REJECT: "rejected",
-        Decision.REOPEN: "reopened",
-        Decision.ANNOTATE: "annotated",
+        ReviewDecision.ACCEPT: "accepted",
+        ReviewDecision.REJECT: "rejected",
+        ReviewDecision.REOPEN: "reopened",
+        ReviewDecision.ANNOTATE: "annotated",
     }[decision]
     event = archive.event(
         action,
         "harvest",
         harvest.id,
         by="rules of acceptance" if is_automatic else by,
-        outcome=Outcome.SUCCESS if decision is not Decision.REJECT else Outcome.WARNING,
+        outcome=Outcome.SUCCESS if decision is not ReviewDecision.REJECT else Outcome.WARNING,
         message=text,
         detail=difference({}, {"note": text})
-        if decision is Decision.ANNOTATE
+        if decision is ReviewDecision.ANNOTATE
         else difference({"state": harvest.state.value}, {"state": state.value}),
     )
     review = Review(
@@ -387,8 +393,8 @@ def _compared(archive: Archive, harvest: Harvest) -> HarvestComparison | None:
     return HarvestComparison(before=before, added=added, gone=gone, changed=changed, same=same)
 
 
-def _figures(harvest: Harvest, not_valid: int) -> Figures:
-    return Figures(
+def _figures(harvest: Harvest, not_valid: int) -> HarvestFigures:
+    return HarvestFigures(
         documents=harvest.counts.get("fetched", 0),
         size_bytes=harvest.counts.get("bytes", 0),
         not_valid=not_valid,

@@ -9,8 +9,7 @@ from webdepot.services.permission import deadlines, delivery
 def process_letters(archive: Archive) -> None:
     """Process deadlines and reminders; then send queued letters, if a mail server is configured."""
     deadlines.process_deadlines(archive, portal_url=archive.config.web.portal_url)
-    if archive.config.mail.host:
-        delivery.deliver(archive)
+    delivery.deliver_if_configured(archive)
 
 
 CHORES: Mapping[str, Callable[[Archive], None]] = {"letters": process_letters}

@@ -90,6 +90,29 @@ def set_plan(
     return plan
 
 
+def set_typed_plan(
+    archive: Archive,
+    target: TargetId,
+    *,
+    frequency: str,
+    first_on: str = "",
+    at_time: str,
+    cron: str = "",
+    last_on: str = "",
+    opens: str = "",
+    closes: str = "",
+    profile: str = "",
+    by: str = "",
+) -> Plan:
+    """`set_plan` from dates and times as people type them; the first day is today if it is empty."""
+    today = archive.clock().astimezone(zone(archive)).date().isoformat()
+    dates = schedule.read_dates(
+        frequency, first_on=first_on or today, at_time=at_time, cron=cron, last_on=last_on
+    )
+    window = schedule.read_window(opens, closes)
+    return set_plan(archive, target, dates, window=window, profile=profile, by=by)
+
+
 def pause(archive: Archive, target: TargetId, *, by: str = "") -> Plan:
     """Pause the plan until it is resumed; waiting turns are skipped."""
     plan = _set_active(archive, target, is_active=False, by=by)

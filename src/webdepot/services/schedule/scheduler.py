@@ -36,14 +36,14 @@ from webdepot.archive import Archive
 from webdepot.engine.local import die_with_the_parent
 from webdepot.errors import Conflict, NoSpace, NotPermitted, RemoteError, WebdepotError
 from webdepot.harvest import control, runs
-from webdepot.harvest.control import Verb
+from webdepot.harvest.control import OrderVerb
 from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.provenance import Outcome, append, difference
 from webdepot.reasons import Reason, said
 from webdepot.selection import schedule, schedules, targets, turns
 from webdepot.selection.schedule import Plan
 from webdepot.selection.turns import Turn, TurnState
-from webdepot.services.harvest import harvests, profiles
+from webdepot.services.harvest import harvests, profiles, runner
 from webdepot.services.progress import Watch, unwatched
 from webdepot.services.review import reviews
 from webdepot.services.schedule import plans
@@ -269,7 +269,7 @@ def run_turn(archive: Archive, number: int, *, watch: Watch = unwatched) -> None
     try:
         harvest = _harvest_of(archive, turn, plan)
         if harvest.state in (HarvestState.RUNNING, HarvestState.STOPPED, HarvestState.FAILED):
-            harvest = harvests.run(archive, harvest, watch=watch)
+            harvest = runner.run(archive, harvest, watch=watch)
         if harvest.state is HarvestState.STOPPED:
             _end_stopped(archive, turn, plan, harvest)
             return
@@ -326,7 +326,7 @@ def _harvest_of(archive: Archive, turn: Turn, plan: Plan | None) -> Harvest:
             harvest = unfinished  # its process was killed before it stored the harvest with the turn
         else:
             collection = options.collection if options.collection != "sites" else target.collection
-            harvest = harvests.begin(
+            harvest = runner.begin(
                 connection,
                 archive,
                 target.id,
@@ -342,7 +342,7 @@ def _end_stopped(archive: Archive, turn: Turn, plan: Plan | None, harvest: Harve
     disk was full, the turn waits and resumes.
     """
     orders = control.read(harvests.folder_of(archive, harvest))
-    if orders and orders[-1].verb is Verb.STOP:
+    if orders and orders[-1].verb is OrderVerb.STOP:
         reason = said(
             "stopped_by", "stopped by {agent}: {reason}", agent=orders[-1].by, reason=orders[-1].reason
         )

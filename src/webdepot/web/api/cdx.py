@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 
 from webdepot import cdxj
 from webdepot.access import cdx
-from webdepot.access.cdx import CdxQuery, Dialect, Output
+from webdepot.access.cdx import CdxOutput, CdxQuery, Dialect
 from webdepot.access.replay.headers import http_date
 from webdepot.errors import InputError
 from webdepot.model import EVERYTHING, Capture, RecordKind
@@ -32,10 +32,10 @@ from webdepot.web.site import Site, reader_of, site_of
 BATCH = 500
 """So many lines are sent at a time."""
 _TYPES = {
-    Output.CDXJ: "text/x-cdxj",
-    Output.JSON: "application/x-ndjson",
-    Output.TEXT: "text/plain",
-    Output.LINK: "application/link-format",
+    CdxOutput.CDXJ: "text/x-cdxj",
+    CdxOutput.JSON: "application/x-ndjson",
+    CdxOutput.TEXT: "text/plain",
+    CdxOutput.LINK: "application/link-format",
 }
 _HEADERS = {"Cache-Control": "no-cache", "Access-Control-Allow-Origin": "*"}
 
@@ -60,7 +60,7 @@ def described(_: Site) -> dict[str, Any]:
         parameter("from", "First moment, 4 to 14 digits."),
         parameter("to", "Last moment, 4 to 14 digits."),
         parameter("limit", "So many lines; below 0 the last ones.", "integer"),
-        parameter("sort", "Order of the captures of one address.", enum=list(cdx.Sort)),
+        parameter("sort", "Order of the captures of one address.", enum=list(cdx.CdxSort)),
         parameter("closest", "With sort=closest: near to which moment."),
         parameter(
             "filter",
@@ -71,7 +71,7 @@ def described(_: Site) -> dict[str, Any]:
             "collapse",
             "Of neighbours that agree in a field, or in its first signs (timestamp:8), only the first.",
         ),
-        parameter("output", "Form of the answer.", enum=list(Output)),
+        parameter("output", "Form of the answer.", enum=list(CdxOutput)),
         parameter("page", "Number of the page, from 0.", "integer"),
         parameter("pageSize", "Blocks on a page.", "integer"),
         parameter("showNumPages", "Only tell how many pages there are.", "boolean"),
@@ -191,7 +191,7 @@ def _answer(request: Request, dialect: Dialect, collection: str) -> Response:
 
 
 def _media_type(query: CdxQuery) -> str:
-    is_one_array = query.output is Output.JSON and query.dialect is Dialect.INTERNET_ARCHIVE
+    is_one_array = query.output is CdxOutput.JSON and query.dialect is Dialect.INTERNET_ARCHIVE
     return "application/json" if is_one_array else _TYPES[query.output]
 
 
@@ -212,7 +212,7 @@ def _originals(capture: Capture, original: Original) -> dict[str, str]:
 
 
 def _lines(found: cdx_server.Lines, query: CdxQuery, base: str, original: Original) -> Iterator[str]:
-    if query.output is Output.JSON and query.dialect is Dialect.INTERNET_ARCHIVE:
+    if query.output is CdxOutput.JSON and query.dialect is Dialect.INTERNET_ARCHIVE:
         yield from _rows(found, query)
         return
     for capture in found.captures:
@@ -238,22 +238,22 @@ def _rows(found: cdx_server.Lines, query: CdxQuery) -> Iterator[str]:
 def _line(capture: Capture, query: CdxQuery, base: str, original: Original) -> str:
     originals = _originals(capture, original) if query.resolves_revisits else {}
     match query.output:
-        case Output.CDXJ if not query.has_fields and not query.resolves_revisits:
+        case CdxOutput.CDXJ if not query.has_fields and not query.resolves_revisits:
             return cdxj.line(capture)
-        case Output.CDXJ:
+        case CdxOutput.CDXJ:
             fields = {
                 name: value
                 for name, value in zip(query.fields, cdx.values(capture, query), strict=True)
                 if name not in ("urlkey", "timestamp")
             } | originals
             return f"{capture.key} {capture.timestamp} {json.dumps(fields)}"
-        case Output.JSON:
+        case CdxOutput.JSON:
             said = {**dict(zip(query.fields, cdx.values(capture, query), strict=True)), **originals}
             # Names are our own words. A fifth of the time of json.dumps, which makes an encoder for each
             # line.
             return "{" + ", ".join([f'"{name}": {_quoted(value)}' for name, value in said.items()]) + "}"
-        case Output.TEXT:
+        case CdxOutput.TEXT:
             return " ".join([*cdx.values(capture, query), *originals.values()])
-        case Output.LINK:
+        case CdxOutput.LINK:
             where = f"{base}/{capture.timestamp}id_/{address.quote_url(capture.url)}"
             return f'<{where}>; rel="memento"; datetime="{http_date(capture.timestamp)}",'

@@ -21,9 +21,9 @@ from webdepot.access import saved
 from webdepot.access.policy import ANYONE, Reader
 from webdepot.access.saved import SavedSearch
 from webdepot.errors import InputError
-from webdepot.ports import Hit, Sort
+from webdepot.ports import Hit, SearchSort
 from webdepot.services.access import search
-from webdepot.services.access.export import Form
+from webdepot.services.access.export import ExportForm
 from webdepot.times import from_timestamp, to_iso
 from webdepot.web.api.openapi_parts import parameter
 from webdepot.web.reader.search import LONGEST_QUERY, read, with_period
@@ -159,7 +159,7 @@ def _link(kept: SavedSearch) -> str:
 def _feed(request: Request, text: str, title: str, collection: str, reader: Reader) -> Response:
     site = site_of(request)
     page = search.search(
-        site.archive, text, reader=reader, collection=collection, sort=Sort.NEWEST, limit=FEED_HITS
+        site.archive, text, reader=reader, collection=collection, sort=SearchSort.NEWEST, limit=FEED_HITS
     )
     own = site.portal_url + "/search?" + urlencode({"q": text, "collection": collection, "sort": "newest"})
     root = ElementTree.Element("feed", xmlns=_ATOM)
@@ -299,7 +299,7 @@ def described(_: Site) -> dict[str, Any]:
     }
     form = {
         **parameter("form", "What the result is written as.", required=True),
-        "schema": {"enum": [form.value for form in Form]},
+        "schema": {"enum": [form.value for form in ExportForm]},
     }
 
     def answer(

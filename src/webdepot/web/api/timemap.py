@@ -20,7 +20,7 @@ from starlette.responses import Response, StreamingResponse
 from webdepot.access.replay.headers import http_date
 from webdepot.model import Capture
 from webdepot.ports import Position
-from webdepot.services.access import replay
+from webdepot.services.access import lookup
 from webdepot.times import from_timestamp, to_timestamp
 from webdepot.web.api.openapi_parts import ADDRESS, COLLECTION, NOT_KEPT, on_replay, parameter
 from webdepot.web.replay import address
@@ -37,7 +37,7 @@ def answer(request: Request, found: Address) -> Response:
     if found.timestamp:
         start = to_timestamp(from_timestamp(found.timestamp))
         after = Position(key="", timestamp=f"{int(start) - 1:014d}", container="", offset=0)
-    versions = replay.iter_versions(
+    versions = lookup.iter_versions(
         site.archive, found.url, collection=found.collection, reader=reader_of(request), after=after
     )
     page = _Page(f"{site.replay_url}/{found.collection}", found, versions)

@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import InputError
 from webdepot.services.catalogue import description, records
-from webdepot.services.catalogue.description import Form
+from webdepot.services.catalogue.description import RecordForm
 from webdepot.services.selection import targets
 from webdepot.web.forms import read_form
 from webdepot.web.problems import words_for
@@ -23,9 +23,9 @@ ROWS = 50
 _ASKED = ("words", "creator", "genre", "keyword")
 _LONG = frozenset({"abstract", "rights"})
 _MEDIA = {
-    Form.MARCXML: "application/marcxml+xml",
-    Form.DUBLIN_CORE: "application/xml",
-    Form.JSON_LD: "application/ld+json",
+    RecordForm.MARCXML: "application/marcxml+xml",
+    RecordForm.DUBLIN_CORE: "application/xml",
+    RecordForm.JSON_LD: "application/ld+json",
 }
 
 
@@ -33,7 +33,7 @@ def listed(request: Request) -> Response:
     """Sites of the catalogue by title, narrowed by author, genre and keyword."""
     asked = {name: request.query_params.get(name, "").strip()[:200] for name in _ASKED}
     after = request.query_params.get("after", "")[:200]
-    found = records.listed(
+    found = records.list_records(
         site_of(request).archive,
         words=asked["words"],
         creator=asked["creator"],
@@ -74,7 +74,7 @@ def _page(
         fields=description.FIELDS,
         listed=description.LISTED,
         long=_LONG,
-        may_be_named=description.may_be_named(archive, record),
+        may_be_named=description.may_assign_urn(archive, record),
         is_saved=bool(request.query_params.get("saved")) and not wrong,
     )
 
@@ -99,7 +99,7 @@ def _described(request: Request, form: Mapping[str, str]) -> Response:
     try:
         record = description.save(archive, target, given, by=by(request))
         if form.get("urn", "").strip():
-            records.own_urn(archive, record.key, form["urn"], by=by(request))
+            records.assign_urn(archive, record.key, form["urn"], by=by(request))
     except InputError as error:
         return _page(request, status=400, given=form, wrong=words_for(request, error))
     return RedirectResponse(f"/targets/{target}/title?saved=1", status_code=303)
@@ -109,7 +109,7 @@ def exported(request: Request) -> Response:
     """One record as MARCXML, Dublin Core or schema.org JSON-LD."""
     site = site_of(request)
     try:
-        form = Form(request.path_params["form"])
+        form = RecordForm(request.path_params["form"])
     except ValueError:
         raise HTTPException(404) from None
     return Response(

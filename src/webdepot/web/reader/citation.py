@@ -4,7 +4,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from webdepot.access.citation import Form, written
+from webdepot.access.citation import CitationForm, write
 from webdepot.errors import InputError
 from webdepot.model import EVERYTHING
 from webdepot.services.access import citation as citation_service
@@ -12,8 +12,8 @@ from webdepot.web.replay import address
 from webdepot.web.site import reader_of, site_of
 
 TYPES = {
-    Form.BIBTEX: ("application/x-bibtex", "bib"),
-    Form.RIS: ("application/x-research-info-systems", "ris"),
+    CitationForm.BIBTEX: ("application/x-bibtex", "bib"),
+    CitationForm.RIS: ("application/x-research-info-systems", "ris"),
 }
 
 
@@ -22,7 +22,7 @@ def cite(request: Request) -> Response:
     asked = request.query_params
     collection = asked.get("collection", EVERYTHING).lower()
     try:
-        form = Form(asked.get("form", "bibtex"))
+        form = CitationForm(asked.get("form", "bibtex"))
         found = address.find_address(
             f"/{collection}/{asked.get('at', '')}/{asked.get('url', '')}".encode(), b""
         )
@@ -41,4 +41,4 @@ def cite(request: Request) -> Response:
         "Content-Disposition": f'attachment; filename="citation.{extension}"',
         "Cache-Control": "no-cache, private",
     }
-    return Response(written(citation, form), media_type=f"{mime}; charset=utf-8", headers=headers)
+    return Response(write(citation, form), media_type=f"{mime}; charset=utf-8", headers=headers)

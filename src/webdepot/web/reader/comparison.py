@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import NotFound
 from webdepot.model import EVERYTHING, Capture
-from webdepot.services.access import comparison, replay
+from webdepot.services.access import comparison, lookup
 from webdepot.services.review import reviews
 from webdepot.web.problems import problem
 from webdepot.web.replay import address
@@ -32,7 +32,7 @@ def compare(request: Request) -> Response:
         found = comparison.run(
             site.archive, one.url, stamps[0], wanted, collection=one.collection, reader=reader_of(request)
         )
-    except replay.NotKept:
+    except lookup.NotKept:
         return problem(request, 404, language_of(request).texts["missing.heading"])
     except NotFound as error:
         return problem(request, 404, str(error))
@@ -50,7 +50,7 @@ def picture(request: Request) -> Response:
     """The screenshot of a version; nothing but a picture, whatever its bytes say."""
     archive, asked = site_of(request).archive, _asked(request, "at")
     stamp = address.nearest_stamp(asked.timestamp, archive.clock())
-    capture = replay.find_closest(
+    capture = lookup.find_closest(
         archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request)
     )
     shot = comparison.find_screenshot(archive, capture)

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from webdepot.errors import InputError
 from webdepot.formats.thumbnail import MIME
 from webdepot.services.access import images
-from webdepot.services.access.images import Pictures, Shown
+from webdepot.services.access.images import ImageHit, ImageHits
 from webdepot.services.admin import archive_status
 from webdepot.web.reader.search import read, with_period
 from webdepot.web.replay import address
@@ -94,14 +94,14 @@ def thumbnail(request: Request) -> Response:
     return Response(data, media_type=MIME, headers=headers)
 
 
-def small_path(collection: str, picture: Shown) -> str:
+def small_path(collection: str, picture: ImageHit) -> str:
     """A drawing (SVG) scales by itself, and runs nothing where it is shown as a picture."""
     if picture.mime == "image/svg+xml":
         return address.path_of(collection, f"{picture.timestamp}id_", picture.url)
     return "/-/thumbnail" + address.path_of(collection, picture.timestamp, picture.url)
 
 
-def _found(request: Request) -> Pictures:
+def _found(request: Request) -> ImageHits:
     asked = read(request)
     given = request.query_params.get("offset", "")
     offset = min(int(given), _LAST_OFFSET) if given.isascii() and given.isdigit() and len(given) < 6 else 0

@@ -17,11 +17,11 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from webdepot.access import query
 from webdepot.errors import InputError, WebdepotError
 from webdepot.model import EVERYTHING
-from webdepot.ports import Facet, Sort
+from webdepot.ports import Facet, SearchSort
 from webdepot.services.access import export as export_service
-from webdepot.services.access import replay
+from webdepot.services.access import lookup
 from webdepot.services.access import search as search_service
-from webdepot.services.access.export import Form
+from webdepot.services.access.export import ExportForm
 from webdepot.services.access.search import SearchPage
 from webdepot.services.admin import archive_status
 from webdepot.sheets import written
@@ -54,7 +54,7 @@ class Asked:
 
     query: str
     collection: str
-    sort: Sort
+    sort: SearchSort
     from_: str
     """A year or a month, `2010` or `2010-03`; empty for the beginning."""
     to: str
@@ -71,7 +71,7 @@ class Asked:
         values: dict[str, object] = {
             "q": self.query,
             "collection": self.collection if self.collection != EVERYTHING else None,
-            "sort": self.sort.value if self.sort is not Sort.RELEVANCE else None,
+            "sort": self.sort.value if self.sort is not SearchSort.RELEVANCE else None,
             "from": self.from_,
             "to": self.to,
             "as_of": self.as_of,
@@ -135,7 +135,7 @@ def search(request: Request) -> Response:
         offset=(asked.number - 1) * PAGE_HITS,
         bars=_bars(request, asked, page) if page else [],
         facets=_facets(asked, page, language_of(request)) if page else [],
-        forms=list(Form),
+        forms=list(ExportForm),
         previous_page=asked.link(page=asked.number - 1) if asked.number > 1 else "",
         next_page=asked.link(page=asked.number + 1) if has_more else "",
         # The form keeps its times by itself.
@@ -201,9 +201,9 @@ def export(request: Request) -> Response:
     if not asked.query:
         return RedirectResponse("/search", status_code=303)
     wanted = request.query_params.get("form", "")
-    if wanted not in set(Form):
-        raise InputError(f"There is no form {wanted[:30]!r}. Known: {', '.join(Form)}.")
-    form = Form(wanted)
+    if wanted not in set(ExportForm):
+        raise InputError(f"There is no form {wanted[:30]!r}. Known: {', '.join(ExportForm)}.")
+    form = ExportForm(wanted)
     pieces = export_service.export(
         site_of(request).archive,
         with_period(asked),
@@ -229,7 +229,7 @@ def read(request: Request) -> Asked:
     return Asked(
         query=words,
         collection=collection,
-        sort=Sort(sort) if sort in set(Sort) else Sort.RELEVANCE,
+        sort=SearchSort(sort) if sort in set(SearchSort) else SearchSort.RELEVANCE,
         from_=_moment(given.get("from"), _MOMENT),
         to=_moment(given.get("to"), _MOMENT),
         as_of=_moment(given.get("as_of"), _DAY),
@@ -314,7 +314,7 @@ def _versions_of(request: Request, asked: Asked) -> str | None:
     try:
         url = address.archived_url(asked.query)
         now = to_timestamp(archive.clock())
-        capture = replay.find_closest(
+        capture = lookup.find_closest(
             archive, url, now, collection=asked.collection, reader=reader_of(request)
         )
     except WebdepotError:

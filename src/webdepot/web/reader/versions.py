@@ -13,9 +13,10 @@ from webdepot.access.replay.headers import sendable
 from webdepot.access.timeline import Bar
 from webdepot.errors import Closed, InputError, NotFound
 from webdepot.model import EVERYTHING, Capture
-from webdepot.services.access import citation, lending, replay
+from webdepot.services.access import citation, gate, lending, lookup, replay
 from webdepot.services.access.lending import InUse
-from webdepot.services.access.replay import Narrowed
+from webdepot.services.access.lookup import VersionFilter
+from webdepot.services.access.replay import VersionPlace
 from webdepot.url import Match, split_wildcard
 from webdepot.web import charts
 from webdepot.web.charts import DrawnBar
@@ -112,7 +113,7 @@ def renew_seat(request: Request) -> Response:
     found = _of_seat(request)
     archive = site_of(request).archive
     stamp = address.nearest_stamp(found.timestamp, archive.clock())
-    capture = replay.find_closest(
+    capture = lookup.find_closest(
         archive, found.url, stamp, collection=found.collection, reader=reader_of(request)
     )
     lending.hold(archive, capture, reader_of(request))
@@ -138,11 +139,11 @@ def _of_seat(request: Request) -> Address:
 def _addresses(request: Request, collection: str, typed: str) -> Response:
     """What a star covers, a page at a time; each address leads to its versions."""
     after = request.query_params.get("after", "")
-    listed = replay.list_addresses(
+    listed = lookup.list_addresses(
         site_of(request).archive, typed, reader=reader_of(request), collection=collection, after=after
     )
     following = ""
-    if len(listed) >= replay.ADDRESSES_A_PAGE:
+    if len(listed) >= lookup.ADDRESSES_A_PAGE:
         following = "/versions?" + urlencode(
             {"url": typed, "collection": collection, "after": listed[-1].capture.key}
         )
@@ -151,10 +152,10 @@ def _addresses(request: Request, collection: str, typed: str) -> Response:
     )
 
 
-def _narrowed(request: Request) -> Narrowed:
+def _narrowed(request: Request) -> VersionFilter:
     """Filters of the form; on an archived address the query is the address's own."""
     given = {} if getattr(request.state, "is_archived", False) else request.query_params
-    return Narrowed(
+    return VersionFilter(
         status=given.get("status", "")[:3],
         mime=given.get("type", "").lower()[:100],
         changed_only=bool(given.get("changed")),
@@ -176,7 +177,7 @@ def _versions(request: Request, found: Address) -> Response:
     stamp = found.timestamp or _year(request)
     year, narrowed = int(stamp) if stamp else None, _narrowed(request)
     try:
-        versions = replay.look_up(
+        versions = lookup.look_up(
             archive,
             found.url,
             reader=reader_of(request),
@@ -194,7 +195,7 @@ def _versions(request: Request, found: Address) -> Response:
         years=versions.timeline.years,
         months=timeline.months(versions.timeline, versions.year),
         collection=found.collection,
-        is_cut=len(versions.captures) >= replay.MOST_LISTED,
+        is_cut=len(versions.captures) >= lookup.MOST_LISTED,
         version_bars=_bars(request, found, versions.bars, versions.url, ""),
     )
 
@@ -234,12 +235,12 @@ def _pass_for(request: Request, capture: Capture) -> str:
     pass is needed.
     """
     archive = site_of(request).archive
-    if person_of(request) is None or replay.is_open_to(archive, capture, reader_by_network(request)):
+    if person_of(request) is None or gate.is_open(archive, capture, reader_by_network(request)):
         return ""
     return f"/-/pass/{passes.made(archive.clock())}"
 
 
-def _true_status(place: replay.Place) -> int:
+def _true_status(place: VersionPlace) -> int:
     """What machines that ask for the framed page are told: a version that was an error then is one still, and
     so is one we cannot read.
     """
@@ -260,7 +261,7 @@ def _on_frame_face(request: Request, where: str) -> str:
     )
 
 
-def _place(request: Request, found: Address) -> replay.Place:
+def _place(request: Request, found: Address) -> VersionPlace:
     archive = site_of(request).archive
     stamp = address.nearest_stamp(found.timestamp, archive.clock())
     return replay.find_place(
@@ -268,7 +269,7 @@ def _place(request: Request, found: Address) -> replay.Place:
     )
 
 
-def _frame_values(request: Request, found: Address, place: replay.Place) -> dict[str, Any]:
+def _frame_values(request: Request, found: Address, place: VersionPlace) -> dict[str, Any]:
     site, capture = site_of(request), place.capture
     is_viewer = capture.mime in UNSANDBOXED_TYPES
     raw = site.replay_url + address.path_of(found.collection, capture.timestamp + "id_", capture.url)
@@ -317,8 +318,8 @@ def _bars(request: Request, found: Address, bars: Sequence[Bar], url: str, curre
 
 def _missing(request: Request, found: Address, error: NotFound) -> Response:
     request.state.is_missing = True
-    words = "" if isinstance(error, replay.NotKept) else str(error)
-    near = replay.near_by(
+    words = "" if isinstance(error, lookup.NotKept) else str(error)
+    near = lookup.find_near_by(
         site_of(request).archive, found.url, reader=reader_of(request), collection=found.collection
     )
     title = language_of(request).texts["missing.heading"]

@@ -26,7 +26,8 @@ from webdepot.errors import InputError, WebdepotError
 from webdepot.index import post
 from webdepot.model import EVERYTHING
 from webdepot.services.access import collections, replay
-from webdepot.services.access.replay import NotKept, Replayed
+from webdepot.services.access.lookup import NotKept
+from webdepot.services.access.replay import Replayed
 from webdepot.times import from_http, from_timestamp, period_of, to_timestamp
 from webdepot.url import Url, find_canonical
 from webdepot.web.replay import address, raw

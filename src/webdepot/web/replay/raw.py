@@ -29,7 +29,7 @@ from webdepot.access.replay import headers as replay_headers
 from webdepot.access.replay.body import negotiated, parse_range, part_of, with_ended_embeds
 from webdepot.errors import WebdepotError
 from webdepot.model import Capture
-from webdepot.services.access import replay
+from webdepot.services.access import lookup, replay
 from webdepot.services.access.replay import NotAtHand, Replayed
 from webdepot.times import from_http, to_timestamp
 from webdepot.url import find_canonical
@@ -200,7 +200,7 @@ def _to_portal_or_gate(request: Request, found: Address) -> Response:
     except ValueError:
         return PlainTextResponse("Accept-Datetime is no HTTP date.\n", status_code=400)
     try:
-        capture = replay.find_closest(
+        capture = lookup.find_closest(
             site.archive, found.url, stamp, collection=found.collection, reader=reader_of(request)
         )
     except WebdepotError as error:
@@ -217,7 +217,7 @@ def _raw(request: Request, found: Address, *, for_worker: bool) -> Response:
     stamp = address.nearest_stamp(found.timestamp, archive.clock())
     try:
         if len(found.timestamp) < 14:
-            capture = replay.find_closest(
+            capture = lookup.find_closest(
                 archive, found.url, stamp, collection=found.collection, reader=reader_of(request)
             )
             return RedirectResponse(

@@ -50,7 +50,7 @@ def protocol_for(port: int, authority: Authority) -> type[BoundedHttp]:
             asked = _CONNECT.match(self._head)
             named = _HOST.match(asked[1].decode("ascii")) if asked else None
             if named is None:
-                self._refuse("400 Bad Request", "That did not work", "CONNECT needs a host and a port.")
+                self._refuse("400 Bad Request", "Invalid request", "CONNECT needs a host and a port.")
                 return
             self.transport.pause_reading()
             self.transport.write(_ESTABLISHED)

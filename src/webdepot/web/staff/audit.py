@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from webdepot.provenance import Asked, Event, Outcome
+from webdepot.provenance import Event, EventFilter, Outcome
 from webdepot.services.admin import audit_trail
 from webdepot.sheets import written
 from webdepot.times import to_iso
@@ -86,10 +86,12 @@ def _fields(request: Request) -> dict[str, str]:
     return {name: request.query_params.get(name, "").strip()[:500] for name in _FIELDS}
 
 
-def _asked(fields: dict[str, str]) -> Asked:
+def _asked(fields: dict[str, str]) -> EventFilter:
     until = _day(fields["until"])
     given = {name: fields[name] for name in ("agent", "action", "subject_kind", "subject", "outcome")}
-    return Asked(since=_day(fields["since"]), until=until + timedelta(days=1) if until else None, **given)
+    return EventFilter(
+        since=_day(fields["since"]), until=until + timedelta(days=1) if until else None, **given
+    )
 
 
 def _day(text: str) -> datetime | None:

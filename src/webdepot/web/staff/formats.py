@@ -15,7 +15,7 @@ from webdepot.formats.registry import Entry, Risk, Software
 from webdepot.model import EVERYTHING
 from webdepot.services.admin import archive_status
 from webdepot.services.quality import format_watch
-from webdepot.services.quality.format_watch import Collection, YearShare
+from webdepot.services.quality.format_watch import CollectionFormats, YearShare
 from webdepot.sheets import written
 from webdepot.web.sheets import csv_file
 from webdepot.web.sign_in import read_form
@@ -138,7 +138,7 @@ def as_csv(request: Request) -> Response:
     )
 
 
-def _table(found: Collection, what: str) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
+def _table(found: CollectionFormats, what: str) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
     if what == "years":
         by_year = ("year", "puid", "format", "version", "mime", "addresses", "bytes")
         return by_year, (

@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
 from webdepot.errors import InputError
-from webdepot.harvest.control import Verb
+from webdepot.harvest.control import OrderVerb
 from webdepot.harvest.report.reports import Kind
-from webdepot.harvest.runs import ListFilter
+from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import HarvestKind, HarvestState
 from webdepot.services.harvest import control, harvests
 from webdepot.web.sheets import csv_answer
@@ -56,14 +56,14 @@ def listed(request: Request) -> Response:
     state = HarvestState(given["state"]) if given.get("state") in set(HarvestState) else None
     kind = HarvestKind(given["kind"]) if given.get("kind") in set(HarvestKind) else None
     collection, target = given.get("collection", "").strip()[:60], number_of(given.get("target", ""))
-    asked = ListFilter(
+    asked = HarvestFilter(
         state=state,
         kind=kind,
         collection=collection,
         target=target,
         page=max(number_of(given.get("page", "")), 1),
     )
-    found = harvests.listed(archive, asked)
+    found = harvests.list_page(archive, asked)
     fields = {"state": state or "", "kind": kind or "", "collection": collection, "target": target or ""}
     return render(
         request,
@@ -195,7 +195,7 @@ def _ordered(request: Request, form: Mapping[str, str]) -> Response:
     by, reason = person.name if person else "", form.get("reason", "").strip()[:500]
     match form.get("order", ""):
         case "pause" | "resume" | "stop" | "abort" as verb:
-            control.give(archive, harvest, Verb(verb), by=by, reason=reason)
+            control.give(archive, harvest, OrderVerb(verb), by=by, reason=reason)
         case "limits":
             control.change(archive, harvest, _changes(form), by=by, reason=reason)
         case "add":

@@ -33,7 +33,7 @@ def quality(request: Request) -> Response:
         request,
         "quality.html",
         harvest=harvest,
-        checked=harvest_check.found_so_far(archive, harvest.id),
+        checked=harvest_check.last_check(archive, harvest.id),
         findings=found,
         code=code,
         page=page,

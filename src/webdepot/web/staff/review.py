@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.archive import Archive
 from webdepot.errors import InputError, WebdepotError
-from webdepot.harvest.runs import ListFilter
+from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import HarvestState
 from webdepot.services.harvest import harvests
 from webdepot.services.review import reviews
@@ -40,7 +40,7 @@ def listed(request: Request) -> Response:
     state = HarvestState(given["state"]) if given.get("state") in set(_STATES) else HarvestState.FINISHED
     page = max(number_of(given.get("page", "")), 1)
     collection = given.get("collection", "").strip()[:60]
-    asked = ListFilter(
+    asked = HarvestFilter(
         state=state, collection=collection, oldest_first=state is HarvestState.FINISHED, page=page
     )
     found = reviews.list_harvests(archive, asked)

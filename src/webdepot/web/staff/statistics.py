@@ -37,14 +37,14 @@ def as_csv(request: Request) -> Response:
     return csv_file(f"usage-{made.first}-{made.last}", written(rows, end="\n"))
 
 
-def _report(request: Request) -> statistics_service.Report:
+def _report(request: Request) -> statistics_service.UsageReport:
     asked = request.query_params
     return statistics_service.report(
         site_of(request).archive, first=asked.get("from", ""), last=asked.get("to", "")
     )
 
 
-def _bars(request: Request, made: statistics_service.Report) -> list[DrawnBar]:
+def _bars(request: Request, made: statistics_service.UsageReport) -> list[DrawnBar]:
     spoken = language_of(request)
     counts = made.by("month", Metric.REQUESTS)
     highest = max(counts.values(), default=0) or 1

@@ -6,7 +6,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot import accounts
+from webdepot import accounts, sessions
 from webdepot.accounts import Role
 from webdepot.errors import InputError, NotFound, WebdepotError
 from webdepot.web.problems import words_for
@@ -87,8 +87,8 @@ def _person(request: Request, name: str, *, wrong: str = "", status: int = 200) 
         status=status,
         account=account,
         roles=list(Role),
-        sessions=accounts.sessions_of(archive.database, name, now),
-        keys=accounts.keys_of(archive.database, name),
+        sessions=sessions.sessions_of(archive.database, name, now),
+        keys=sessions.keys_of(archive.database, name),
         wrong=wrong,
         is_self=name == name_of(request),
     )
@@ -108,9 +108,9 @@ def _changed(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
             case "reopen":
                 accounts.reopen(database, name, now, by=by)
             case "end":
-                accounts.end_session(database, name, form.get("session", "")[:64], now, by=by)
+                sessions.end_session(database, name, form.get("session", "")[:64], now, by=by)
             case "revoke":
-                accounts.revoke_key(database, name, _number(form), now, by=by)
+                sessions.revoke_key(database, name, _number(form), now, by=by)
             case other:
                 raise InputError(f"{other[:50]!r} is no order.")
     except NotFound:
@@ -136,9 +136,9 @@ def _own(
         "account.html",
         status=status,
         account=account,
-        sessions=accounts.sessions_of(archive.database, person.name, archive.clock()),
-        keys=accounts.keys_of(archive.database, person.name),
-        this_session=accounts.session_id(session_token(request)),
+        sessions=sessions.sessions_of(archive.database, person.name, archive.clock()),
+        keys=sessions.keys_of(archive.database, person.name),
+        this_session=sessions.session_id(session_token(request)),
         wrong=wrong,
         new_key=new_key,
         said=said,
@@ -167,7 +167,7 @@ def _own_ended(request: Request, form: Mapping[str, str]) -> Response:
     archive, name = site_of(request).archive, name_of(request)
     if has_key(request):
         raise InputError(language_of(request).texts["users.not_with_a_key"])
-    accounts.end_session(archive.database, name, form.get("session", "")[:64], archive.clock(), by=name)
+    sessions.end_session(archive.database, name, form.get("session", "")[:64], archive.clock(), by=name)
     return RedirectResponse("/account", status_code=303)
 
 
@@ -176,11 +176,11 @@ def _own_keys_changed(request: Request, fields: Sequence[tuple[str, str]]) -> Re
     if has_key(request):
         raise InputError(language_of(request).texts["users.not_with_a_key"])
     if form.get("revoke"):
-        accounts.revoke_key(archive.database, name, _number(form, "revoke"), archive.clock(), by=name)
+        sessions.revoke_key(archive.database, name, _number(form, "revoke"), archive.clock(), by=name)
         return RedirectResponse("/account", status_code=303)
     days = form.get("days", "")
     try:
-        _, text = accounts.make_key(
+        _, text = sessions.make_key(
             archive.database,
             name,
             form.get("label", ""),

@@ -1,9 +1,10 @@
-"""The catalogue records that a harvest gets when it goes into the depot: its site's and its own, each with a
+"""The catalogue records that a harvest gets when it is deposited: that of its site and its own, each with a
 URN.
 
-What a sender or a partner told about a harvest waits as `catalogue.json` in its working folder and counts;
-without it the site's record is taken from the catalogue, or made, filled from the site's own words, and the
-slice is made below it. The records become part of the package and come back with it.
+If a sender or a partner described the harvest, its working folder has `catalogue.json`, and those records are
+used. Otherwise the record of the site is taken from the catalogue, or created, and filled from the start page
+of the site; the record of the harvest (a slice) is created below it. The records become part of the package,
+and a rebuild restores them from it. `services.catalogue.records` reads and edits records.
 """
 
 import hashlib
@@ -24,7 +25,7 @@ from webdepot.exchange import catalogue, transfer, urn
 from webdepot.exchange.catalogue import Level, Record, Source
 from webdepot.exchange.transfer import Form, Transfer, TransferFile
 from webdepot.model import Harvest, Target, TargetId
-from webdepot.provenance import Event, append, difference
+from webdepot.provenance import append, difference
 from webdepot.services.depot import site_metadata
 from webdepot.services.depot.site_metadata import Values
 from webdepot.times import to_iso
@@ -36,7 +37,7 @@ _ON_THE_WEB = ("http://", "https://")
 
 
 def site_key(target: Target) -> str:
-    """The key of a site's record: readable, and the same whenever it is made again."""
+    """The key of a site's record: readable, and always the same for the same seeds."""
     seeds = sorted(map(str, target.seeds))
     slug = re.sub(r"[^a-z0-9]+", "-", host_of(target.seeds[0]).lower()).strip("-")[:40] if seeds else ""
     return f"site-{slug or 'import'}-{hashlib.sha256(' '.join(seeds).encode()).hexdigest()[:8]}"
@@ -48,7 +49,7 @@ def key_of_urn(name: str) -> str:
 
 
 def new_site(archive: Archive, target: Target, now: datetime) -> Record:
-    """The record of a site that has none yet; a person or the site itself adds to it later."""
+    """A first record for a site; a person or the site's own metadata complete it later."""
     key = site_key(target)
     return Record(
         key=key,
@@ -65,7 +66,7 @@ def new_site(archive: Archive, target: Target, now: datetime) -> Record:
 
 
 def new_slice(archive: Archive, site: Record, harvest: Harvest, now: datetime) -> Record:
-    """One harvest as a part of its site."""
+    """The record of one harvest, below that of its site."""
     day = to_iso(harvest.started_at)[:10]
     return Record(
         key=harvest.id,
@@ -96,23 +97,22 @@ def levels_for(
     folder: Path,
     containers: Sequence[ContainerSource],
     *,
-    said: Values,
+    site_values: Values,
 ) -> tuple[tuple[Record, ...], Transfer | None]:
-    """The records of a harvest that is about to be kept, from the top down, and its transfer object. Nothing
-    is written.
+    """The records of a harvest that is about to be deposited, from the top down, and its transfer object.
 
-    A harvest that brought no container has nothing to hand over. `said` is what the site says of itself in
-    it: its record is filled from that, but for fields that a person or a partner filled.
+    Writes nothing. A harvest without containers has no transfer object. `site_values` are the site's own
+    metadata in this harvest; they fill its record, except fields that a person or a partner filled.
     """
     now = archive.clock()
-    given = folder / FILE
-    if given.exists():
-        records, facts = catalogue.from_document(given.read_bytes(), where=str(given))
-        made = transfer.from_document(facts) if facts else _of_containers(harvest, containers)
+    document = folder / FILE
+    if document.exists():
+        records, facts = catalogue.from_document(document.read_bytes(), where=str(document))
+        transfer_object = transfer.from_document(facts) if facts else _of_containers(harvest, containers)
     else:
-        records = _own_levels(archive, target, harvest, now, said)
-        made = _of_containers(harvest, containers)
-    visible = catalogue.stamp(now, size_bytes=made.size_bytes if made else 0)
+        records = _own_levels(archive, target, harvest, now, site_values)
+        transfer_object = _of_containers(harvest, containers)
+    visible = catalogue.stamp(now, size_bytes=transfer_object.size_bytes if transfer_object else 0)
     with archive.database.reading() as connection:
         known = catalogue.many(connection, [record.key for record in records])
     lowest = replace(
@@ -120,30 +120,29 @@ def levels_for(
         harvest=harvest.id,
         target=target.id,
         package=package.id_of(harvest.id),
-        is_object=made is not None,
+        is_object=transfer_object is not None,
     )
     above = [replace(each, target=target.id) if each.level is Level.SITE else each for each in records[:-1]]
     stamped = [
         before
-        if (before := known.get(each.key)) is not None and (given.exists() or each == before)
+        if (before := known.get(each.key)) is not None and (document.exists() or each == before)
         else replace(each, changed_at=visible)
         for each in above
     ]
-    return (*stamped, replace(lowest, changed_at=visible)), made
+    return (*stamped, replace(lowest, changed_at=visible)), transfer_object
 
 
 def restore(
     archive: Archive, connection: Connection, facts: PackageFacts, target: TargetId, *, is_new: bool
 ) -> None:
-    """Records and transfer object out of a package; what the catalogue knows in a younger state stays as it
-    is.
+    """Write the records and the transfer object of a package to the catalogue; newer records there stay.
 
-    `is_new`: the package was made just now, and is not one that comes back.
+    `is_new`: whether the package was built just now, not restored.
     """
     if IN_PACKAGE not in facts.inventory.files():
         return
     with package.open_file(archive.store, facts, IN_PACKAGE) as stream:
-        records, handed_over = catalogue.from_document(
+        records, transfer_facts = catalogue.from_document(
             stream.read(), where=f"{facts.package.id} {IN_PACKAGE}"
         )
     now = archive.clock()
@@ -152,8 +151,8 @@ def restore(
         if before is not None and (before.changed_at > record.changed_at or before.withdrawn_at is not None):
             continue
         is_ours = record.level is Level.SITE or record.harvest == facts.harvest.id
-        # A package that took longer to write than its datestamp foresaw: partners must not see a stamp from
-        # before this commit.
+        # If writing the package took longer than its datestamp allowed for, a new one is needed: partners
+        # must not see a datestamp from before this commit.
         is_late = is_new and before is None and record.changed_at < now
         above = catalogue.find(connection, record.parent) if record.parent else None
         changed_at = (
@@ -167,40 +166,37 @@ def restore(
             replace(record, title=title, target=target if is_ours else None, changed_at=changed_at),
         )
         if is_new and record.level is Level.SITE:
-            _tell_what_the_site_said(archive, connection, before, put)
+            _record_site_values(archive, connection, before, put)
         catalogue.touch_below(connection, put.key, put.changed_at)
-    if handed_over:
+    if transfer_facts:
         transfer.record(
-            connection, records[-1].key, transfer.from_document(handed_over), now=facts.package.stored_at
+            connection, records[-1].key, transfer.from_document(transfer_facts), now=facts.package.stored_at
         )
 
 
-def _tell_what_the_site_said(
+def _record_site_values(
     archive: Archive, connection: Connection, before: Record | None, after: Record
 ) -> None:
-    """The event for fields that a site filled by itself, with what was in them before."""
+    """Write the event about fields filled from the site's own metadata, with their earlier values."""
     names = [name for name, source in after.sources.items() if source == Source.SITE]
     detail = difference(
         {name: getattr(before, name) for name in names} if before else {},
         {name: getattr(after, name) for name in names},
     )
     if names and detail["after"]:
-        words = ", ".join(sorted(detail["after"]))
-        event = Event(
-            at=archive.clock(),
-            agent=archive.agent,
-            action="described",
-            subject_kind="title",
-            subject=after.key,
-            message=words,
+        event = archive.event(
+            "described",
+            "title",
+            after.key,
+            message=", ".join(sorted(detail["after"])),
             detail={**detail, "source": Source.SITE.value},
         )
         append(connection, event)
 
 
 def levels_withdrawn(connection: Connection, stone: Tombstone) -> tuple[Record, ...]:
-    """What stays of a package's records: nothing but key, URN and sets of its own, the levels above as they
-    are.
+    """The records that remain of a withdrawn package: of its own only key, URN and sets; the levels above
+    unchanged.
     """
     own = catalogue.find_of_harvest(connection, stone.harvest)
     if own is None:
@@ -211,18 +207,18 @@ def levels_withdrawn(connection: Connection, stone: Tombstone) -> tuple[Record, 
     )
 
 
-def restore_withdrawn(connection: Connection, stays: Sequence[Record]) -> None:
-    """The records of a withdrawn package; levels above that are known stay as they are."""
-    for record in stays[:-1]:
+def restore_withdrawn(connection: Connection, remaining: Sequence[Record]) -> None:
+    """Write the records of a withdrawn package; levels above that exist stay as they are."""
+    for record in remaining[:-1]:
         if catalogue.find(connection, record.key) is None:
             catalogue.put(connection, record)
-    for record in stays[-1:]:
+    for record in remaining[-1:]:
         catalogue.put(connection, record)
         transfer.forget(connection, record.key)
 
 
 def _own_levels(
-    archive: Archive, target: Target, harvest: Harvest, now: datetime, said: Values
+    archive: Archive, target: Target, harvest: Harvest, now: datetime, site_values: Values
 ) -> tuple[Record, ...]:
     with archive.database.reading() as connection:
         own = catalogue.find_of_harvest(connection, harvest.id)
@@ -230,7 +226,7 @@ def _own_levels(
             return catalogue.levels(connection, own)
         sites = catalogue.of_target(connection, target.id)
     site = next((each for each in sites if each.withdrawn_at is None), None) or new_site(archive, target, now)
-    site = site_metadata.filled(site, said)
+    site = site_metadata.fill(site, site_values)
     return site, new_slice(archive, site, harvest, now)
 
 

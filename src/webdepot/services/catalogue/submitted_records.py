@@ -1,9 +1,10 @@
-"""What a sender wrote about containers in METS with MABxml becomes their records in the catalogue: same URNs,
-same words.
+"""Catalogue records from the METS with MABxml that a sender submitted with containers: with the same URNs and
+texts.
 """
 
 from dataclasses import replace
 
+from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.errors import InputError
 from webdepot.exchange import catalogue, urn
@@ -12,20 +13,23 @@ from webdepot.exchange.metadata import mab, markup, regbib
 from webdepot.exchange.metadata.regbib import DeliveredLevel
 from webdepot.model import Harvest
 from webdepot.services.catalogue import records as records_service
-from webdepot.services.depot import titles
+from webdepot.services.depot import deposit_records
 from webdepot.services.harvest import harvests
 
 
 def keep_levels(archive: Archive, harvest: Harvest, described: bytes, *, sender: str) -> bool:
-    """Put the levels beside the harvest, for its package; whether there were any. An object that is known by
-    its URN gets a URN of ours.
+    """Write the records to the working folder of the harvest, for its package; whether there were any.
+
+    Nothing is written if the URN of the object is known already: it then gets a URN of ours.
     """
     levels = _read(described)
     names = [str(level.fields["urn"]).lower() for level in levels]
     if not levels or not all(map(urn.is_nbn, names)):
         return False
     with archive.database.reading() as connection:
-        known = {name: found for name in names if (found := catalogue.find_urn(connection, name)) is not None}
+        known = {
+            name: record for name in names if (record := catalogue.find_urn(connection, name)) is not None
+        }
     if names[-1] in known:
         return False
     records: list[Record] = []
@@ -34,12 +38,13 @@ def keep_levels(archive: Archive, harvest: Harvest, described: bytes, *, sender:
             known.get(name)
             or _record(archive, harvest, name, level, records[-1].key if records else "", sender)
         )
-    (harvests.folder_of(archive, harvest) / titles.FILE).write_bytes(catalogue.to_document(records))
+    path = harvests.folder_of(archive, harvest) / deposit_records.FILE
+    durable.write_whole(path, catalogue.to_document(records))
     return True
 
 
 def _read(described: bytes) -> tuple[DeliveredLevel, ...]:
-    """The levels of a METS document, each with a URN; empty when it is of another kind."""
+    """The levels of a METS document, each with a URN; empty if it is not such a document."""
     try:
         levels = regbib.levels_of(markup.parse(described, what="The description"))
     except InputError:
@@ -51,8 +56,8 @@ def _record(
     archive: Archive, harvest: Harvest, name: str, level: DeliveredLevel, parent: str, sender: str
 ) -> Record:
     now = archive.clock()
-    made = Record(
-        key=titles.key_of_urn(name),
+    record = Record(
+        key=deposit_records.key_of_urn(name),
         level=level.level,
         parent=parent,
         urn=name,
@@ -63,7 +68,7 @@ def _record(
         created_at=now,
         changed_at=now,
     )
-    fields = records_service.fitting(
+    fields = records_service.valid_fields(
         {key: value for key, value in level.fields.items() if key in EDITABLE and key != "title"}
     )
-    return replace(made, **fields, sources=dict.fromkeys((*fields, "title"), Source.PARTNER.value))
+    return replace(record, **fields, sources=dict.fromkeys((*fields, "title"), Source.PARTNER.value))

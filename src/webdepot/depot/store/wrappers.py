@@ -1,6 +1,4 @@
-"""Streams and stores with one more duty: counting and slowing down, expecting a digest, reading in pieces
-from afar.
-"""
+"""Wrappers around streams and stores: count and slow down reads, verify a checksum, seek in remote files."""
 
 import hashlib
 import io
@@ -8,19 +6,26 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, Protocol, cast
 
 from webdepot.errors import CorruptData
 from webdepot.ports import ObjectStore
 
 FIRST_WINDOW_BYTES = 256 << 10
 LARGEST_WINDOW_BYTES = 8 << 20
+BUFFER_BYTES = 64 << 10
+
+
+class ReadableStore(Protocol):
+    """The part of an `ObjectStore` that reading files needs."""
+
+    def open(self, key: str, *, offset: int = 0, length: int | None = None) -> BinaryIO: ...
+
+    def size(self, key: str) -> int | None: ...
 
 
 class Meter:
-    """Counts the bytes of all streams that share it, and keeps them together below a rate. Threads may share
-    it.
-    """
+    """Counts the bytes of all streams that share it and limits their total rate. Thread-safe."""
 
     def __init__(
         self,
@@ -36,7 +41,8 @@ class Meter:
         self._began_s = now_s()
         self._lock = threading.Lock()
 
-    def pass_by(self, size: int) -> None:
+    def count(self, size: int) -> None:
+        """Add bytes that were read; sleep if they came faster than the rate allows."""
         with self._lock:
             self.size_bytes += size
             ahead_s = self.size_bytes / self._rate - (self._now_s() - self._began_s) if self._rate else 0.0
@@ -44,7 +50,7 @@ class Meter:
             self._sleep(ahead_s)
 
 
-class Metered:
+class MeteredStore:
     """An `ObjectStore` whose reads go through a meter."""
 
     def __init__(self, store: ObjectStore, meter: Meter) -> None:
@@ -55,9 +61,8 @@ class Metered:
         return self._store.put(key, source, overwrite=overwrite)
 
     def open(self, key: str, *, offset: int = 0, length: int | None = None) -> BinaryIO:
-        return cast(
-            BinaryIO, _Passing(self._store.open(key, offset=offset, length=length), self._meter.pass_by)
-        )
+        stream = self._store.open(key, offset=offset, length=length)
+        return observe(stream, lambda data: self._meter.count(len(data)))
 
     def size(self, key: str) -> int | None:
         return self._store.size(key)
@@ -72,46 +77,47 @@ class Metered:
         return self._store.local_path(key)
 
 
-class _Passing(io.RawIOBase):
-    def __init__(self, stream: BinaryIO, told: Callable[[int], None]) -> None:
-        self._stream = stream
-        self._told = told
+def observe(
+    stream: BinaryIO, on_data: Callable[[bytes], object], on_end: Callable[[], object] = lambda: None
+) -> BinaryIO:
+    """The same stream; `on_data` gets each piece that is read, `on_end` is called when all has been read.
 
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._stream.read(size)
-        self._told(len(data))
-        return data
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-
-class Expecting(io.RawIOBase):
-    """Hands a stream through and raises CorruptData at its end when it was not what it should be: a put of it
-    then leaves nothing.
+    Closing it closes `stream`.
     """
+    return cast(BinaryIO, _Observed(stream, on_data, on_end))
 
-    def __init__(self, stream: BinaryIO, sha256: str, where: str) -> None:
+
+def expect_sha256(stream: BinaryIO, sha256: str, where: str) -> BinaryIO:
+    """The same stream, which raises CorruptData at its end if its bytes have another SHA-256.
+
+    A store that is writing such a stream then keeps nothing of it.
+    """
+    hasher = hashlib.sha256()
+
+    def compare() -> None:
+        actual = hasher.hexdigest()
+        if actual != sha256:
+            raise CorruptData(f"{where} is damaged: expected sha256 {sha256}, found {actual}.", where=where)
+
+    return observe(stream, hasher.update, compare)
+
+
+class _Observed(io.RawIOBase):
+    def __init__(
+        self, stream: BinaryIO, on_data: Callable[[bytes], object], on_end: Callable[[], object]
+    ) -> None:
         self._stream = stream
-        self._expected = sha256
-        self._where = where
-        self._hasher = hashlib.sha256()
+        self._on_data = on_data
+        self._on_end = on_end
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
         data = self._stream.read(size)
-        self._hasher.update(data)
-        if (not data or size < 0) and (found := self._hasher.hexdigest()) != self._expected:
-            raise CorruptData(
-                f"{self._where} is damaged: expected sha256 {self._expected}, found {found}.",
-                where=self._where,
-            )
+        self._on_data(data)
+        if not data or size < 0:
+            self._on_end()
         return data
 
     def close(self) -> None:
@@ -119,10 +125,15 @@ class Expecting(io.RawIOBase):
         super().close()
 
 
-class Seekable(io.RawIOBase):
-    """A file of a store that has no paths, read in windows: small after a seek, larger while it is read on."""
+def open_seekable(store: ReadableStore, key: str, size_bytes: int) -> BinaryIO:
+    """A seekable stream of a file in a store that has no local paths."""
+    return cast(BinaryIO, io.BufferedReader(_Windowed(store, key, size_bytes), BUFFER_BYTES))
 
-    def __init__(self, store: ObjectStore, key: str, size_bytes: int) -> None:
+
+class _Windowed(io.RawIOBase):
+    """Reads a file in windows: small after a seek, doubling while it is read sequentially."""
+
+    def __init__(self, store: ReadableStore, key: str, size_bytes: int) -> None:
         self._store = store
         self._key = key
         self._size = size_bytes
@@ -156,9 +167,9 @@ class Seekable(io.RawIOBase):
         return len(data)
 
     def _fetch(self) -> None:
-        goes_on = self._at == self._window_at + len(self._window) and bool(self._window)
+        is_sequential = self._at == self._window_at + len(self._window) and bool(self._window)
         self._window_bytes = (
-            min(self._window_bytes * 2, LARGEST_WINDOW_BYTES) if goes_on else FIRST_WINDOW_BYTES
+            min(self._window_bytes * 2, LARGEST_WINDOW_BYTES) if is_sequential else FIRST_WINDOW_BYTES
         )
         self._window_at = self._at
         self._window = b""

@@ -1,17 +1,17 @@
-"""The board on which a harvest is laid out to be compared: what was visited, which page asked for what, and
-what came last time.
+"""A temporary database of a harvest, for its check: visits, links, responses and the harvest before it.
 
-All sides can be millions of rows, so they stand in a temporary SQLite database that lives in memory until it
-grows and then on the disk. Addresses meet by their exact form or else by their key, since the frontier takes
-spellings of one page for one.
+Each table can have millions of rows, so they are in a temporary SQLite database, which is in memory until it
+grows and then on the disk. Addresses are matched exactly or by their key, because the frontier treats
+different spellings of one page as one.
 
-    visits    url, key, status, reason, rule, path, note         from crawl.jsonl; the last line of an address counts
-    links     page, url, key, hop                                 from the metadata records of the containers, or read from the pages
-    answers   key, url, digest                                    documents of this harvest
-    before    key, url, digest                                    documents of the one before
-    observed  url, code, place, detail                            answers that are cut, false or not what their record says
-    looks     digest, code, detail                                pages that are not what they should be, by their bytes
-    revisits  url, digest                                         answers whose bytes stand in another record
+    visits    url, key, status, reason, rule, path, note   from crawl.jsonl; the last line of a URL counts
+    links     page, url, key, hop                          from metadata records, or extracted from pages
+    answers   key, url, digest                             documents of this harvest
+    before    key, url, digest                             documents of the harvest before it
+    observed  url, code, place, detail                     responses that are truncated, false or do not match
+                                                           their record
+    looks     digest, code, detail                         pages that are not the expected content, by payload
+    revisits  url, digest                                  responses whose payload is in another record
 """
 
 import hashlib
@@ -32,7 +32,7 @@ from webdepot.quality import pages
 from webdepot.url import find_canonical, key
 
 Extract = Callable[[str, HttpHead, bytes], Iterable[tuple[str, str]]]
-"""From address, head and body of a page to the addresses it leads to and their hop letters."""
+"""From address, head and body of a page to its links: addresses with their hop letters."""
 
 MOST_LINKS_BYTES = 64 << 20
 MOST_READ_BYTES = 2 << 20
@@ -42,7 +42,9 @@ _HTML = ("text/html", "application/xhtml+xml")
 _WITH_LINKS = (*_HTML, "text/css")
 _SCHEMA = """
 PRAGMA journal_mode = OFF; PRAGMA cache_size = -32000; BEGIN;
-CREATE TABLE visits (url TEXT PRIMARY KEY, key TEXT, status INTEGER, reason TEXT, rule TEXT, path TEXT, note TEXT) WITHOUT ROWID;
+CREATE TABLE visits (
+    url TEXT PRIMARY KEY, key TEXT, status INTEGER, reason TEXT, rule TEXT, path TEXT, note TEXT
+) WITHOUT ROWID;
 CREATE TABLE links (page TEXT, url TEXT, key TEXT, hop TEXT);
 CREATE TABLE answers (key TEXT PRIMARY KEY, url TEXT, digest TEXT) WITHOUT ROWID;
 CREATE TABLE before (key TEXT PRIMARY KEY, url TEXT, digest TEXT) WITHOUT ROWID;
@@ -67,83 +69,86 @@ class Visited:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """An address that pages ask for."""
+class LinkedAddress:
+    """An address that pages link to or embed."""
 
     url: str
     pages: int
     first_page: str
 
 
-class Board:
-    """Fill it with `take_log` and `take_record`, then `settle`, then ask. Close it to free its file."""
+class CheckDatabase:
+    """Fill it with `add_log`, `add_record` and `add_before`, then call `finish`, then query it; close it at
+    the end.
+    """
 
     def __init__(self, extract: Extract | None = None) -> None:
-        """`extract` reads the links out of pages, for containers that do not tell them."""
+        """`extract` finds the links of pages, for containers without metadata records."""
         self._extract = extract
         self._database = sqlite3.connect("", isolation_level=None)
         self._database.executescript(_SCHEMA)
         self.damaged_lines = 0
 
-    def take_log(self, path: Path) -> None:
+    def add_log(self, path: Path) -> None:
         with path.open("rb") as lines:
             self._database.executemany(
                 "INSERT OR REPLACE INTO visits VALUES (?, ?, ?, ?, ?, ?, ?)", self._visits(lines)
             )
 
-    def take_record(self, record: Record) -> None:
-        """Outlinks of a metadata record, truncation and (where no log tells) the status of an answer."""
+    def add_record(self, record: Record) -> None:
+        """Add the outlinks of a metadata record, or the facts of a response."""
         content_type = (record.fields.get("content-type") or "").lower()
         if record.kind.value == "metadata" and content_type.startswith("application/warc-fields"):
-            self._take_links(record)
+            self._add_links(record)
         elif record.kind.value in ("response", "revisit"):
-            self._take_answer(record)
+            self._add_response(record)
 
-    def take_before(self, captures: Iterable[Capture]) -> None:
-        """What the harvest before had, to see what is new, gone or changed."""
+    def add_before(self, captures: Iterable[Capture]) -> None:
+        """Add the captures of the harvest before, to find what is new, gone or changed."""
         rows = ((each.key, each.url, each.digest) for each in captures if 200 <= each.status < 300)
         self._database.executemany("INSERT OR REPLACE INTO before VALUES (?, ?, ?)", rows)
 
-    def settle(self, false_before: Mapping[str, tuple[str, str]] | None = None) -> None:
-        """All is there. `false_before` are addresses that brought no right page last time, with code and
-        detail: of those that have not changed since, the bytes are not in this harvest.
+    def finish(self, false_before: Mapping[str, tuple[str, str]] | None = None) -> None:
+        """Create the indexes, and find the false pages among revisits, whose payload is not in the response.
+
+        `false_before` has the addresses whose page was false in the harvest before, with code and detail: if
+        one is a revisit now, its page is still false.
         """
         self._database.executescript(_INDEXES)
         known = "SELECT revisits.url, looks.code, looks.detail FROM revisits JOIN looks USING (digest)"
-        again = [(url, code, detail) for url, code, detail in self._database.execute(known)]
-        seen = {url for url, _, _ in again}
-        for url, _ in (
-            self._database.execute("SELECT url, digest FROM revisits").fetchall() if false_before else ()
-        ):
-            if url in (false_before or {}) and url not in seen:
-                again.append((url, *(false_before or {})[url]))
-        for url, code, detail in again:
+        false = [(url, code, detail) for url, code, detail in self._database.execute(known)]
+        seen = {url for url, _, _ in false}
+        if false_before:
+            for (url,) in self._database.execute("SELECT url FROM revisits").fetchall():
+                if url in false_before and url not in seen:
+                    false.append((url, *false_before[url]))
+        for url, code, detail in false:
             if code != "page-login" or not pages.is_sign_in(url):
                 self._observe(url, code, "", detail)
 
-    def answers(self) -> int:
-        """Addresses that answered with a document, robots.txt aside."""
-        found = self._database.execute(
+    def count_documents(self) -> int:
+        """The number of addresses that returned a document, without robots.txt."""
+        rows = self._database.execute(
             "SELECT count(*) FROM visits WHERE status BETWEEN 200 AND 299 AND path NOT LIKE '%P'"
         )
-        return int(found.fetchone()[0])
+        return int(rows.fetchone()[0])
 
-    def visited(self, url: str) -> Visited | None:
-        """What came of an address, in this spelling or else in the best of those with its key."""
-        exact = self._database.execute(
+    def find_visit(self, url: str) -> Visited | None:
+        """The visit of an address in this spelling, otherwise the best one with the same key."""
+        row = self._database.execute(
             "SELECT url, status, reason, rule FROM visits WHERE url = ?", (url,)
         ).fetchone()
-        if exact is None or exact[1] < 200:
+        if row is None or row[1] < 200:
             order = "ORDER BY status BETWEEN 200 AND 399 DESC, status DESC LIMIT 1"
-            alike = self._database.execute(
+            same_key = self._database.execute(
                 f"SELECT url, status, reason, rule FROM visits WHERE key = ? {order}",  # noqa: S608
                 (key(url),),
             ).fetchone()
-            exact = alike if exact is None or (alike and alike[1] >= 200) else exact
-        return Visited(url=exact[0], status=exact[1], reason=exact[2], rule=exact[3]) if exact else None
+            row = same_key if row is None or (same_key and same_key[1] >= 200) else row
+        return Visited(url=row[0], status=row[1], reason=row[2], rule=row[3]) if row else None
 
     def redirects(self, url: str) -> list[str]:
-        """Where an address redirects to."""
+        """The addresses that an address redirects to, at most five."""
         return [
             row[0]
             for row in self._database.execute(
@@ -151,10 +156,11 @@ class Board:
             )
         ]
 
-    def iter_asked(self, hop: str) -> Iterator[Asked]:
-        """Every address that pages ask for in that way, once, with the number of pages and one of them.
+    def iter_linked(self, hop: str) -> Iterator[LinkedAddress]:
+        """Every address that pages link to by this kind of hop, once, with the number of pages and one of
+        them.
 
-        Pages that say only that something is not there do not count: nobody is shown them on purpose.
+        Links of error pages do not count: they are not part of the site.
         """
         good = "NOT EXISTS (SELECT 1 FROM visits WHERE visits.url = links.page AND visits.status >= 400)"
         chosen = (
@@ -162,16 +168,18 @@ class Board:
         )
         cursor = self._database.execute(chosen, (hop,))
         for url, count, first_page in cursor:
-            yield Asked(url=url, pages=count, first_page=first_page)
+            yield LinkedAddress(url=url, pages=count, first_page=first_page)
 
     def iter_observed(self) -> Iterator[tuple[str, str, str, str]]:
-        """Address, code, place and detail of each answer that is cut, false or not what its record says."""
+        """Address, code, place and detail of each response that is truncated, false or does not match its
+        record.
+        """
         yield from self._database.execute(
             "SELECT DISTINCT url, code, place, detail FROM observed ORDER BY url"
         )
 
     def iter_noted(self, start: str) -> Iterator[tuple[str, str]]:
-        """Addresses whose log line has an annotation that starts so, with the rest of it."""
+        """Addresses whose log line has an annotation with this prefix, and the rest of the annotation."""
         for url, note in self._database.execute(
             "SELECT url, note FROM visits WHERE instr(note, ?) ORDER BY url", (start,)
         ):
@@ -186,13 +194,16 @@ class Board:
         )
 
     def iter_kept(self) -> Iterator[str]:
-        """Every address that answered with a document or a redirect, robots.txt aside."""
+        """Every address that returned a document or a redirect, without robots.txt."""
         chosen = "SELECT url FROM visits WHERE status BETWEEN 200 AND 399 AND path NOT LIKE '%P' ORDER BY url"
         yield from (row[0] for row in self._database.execute(chosen))
 
     def has_host(self, host: str) -> bool:
-        """Whether anything of a host answered."""
-        chosen = "SELECT 1 FROM visits WHERE (url BETWEEN ? AND ? OR url BETWEEN ? AND ?) AND status BETWEEN 200 AND 399 LIMIT 1"
+        """Whether any address of a host returned a document or a redirect."""
+        chosen = (
+            "SELECT 1 FROM visits WHERE (url BETWEEN ? AND ? OR url BETWEEN ? AND ?) "
+            "AND status BETWEEN 200 AND 399 LIMIT 1"
+        )
         ends = [f"{scheme}://{host}{end}" for scheme in ("http", "https") for end in ("/", "0")]
         return self._database.execute(chosen, ends).fetchone() is not None
 
@@ -200,7 +211,7 @@ class Board:
         return self._database.execute("SELECT 1 FROM before LIMIT 1").fetchone() is not None
 
     def changes(self) -> dict[str, int]:
-        """How many documents are `new`, `gone`, `changed` and the `same`."""
+        """The number of documents that are `new`, `gone`, `changed` and the `same`."""
         return {
             name: int(self._database.execute(f"SELECT count(*) {_CHANGES[name]}").fetchone()[0])
             for name in _CHANGES
@@ -228,20 +239,20 @@ class Board:
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 self.damaged_lines += 1
 
-    def _take_links(self, record: Record) -> None:
+    def _add_links(self, record: Record) -> None:
         text = record.payload().read(MOST_LINKS_BYTES).decode("utf-8", "replace")
-        found = (
+        outlinks = (
             (link.group(1), (link.group(2) or "L").upper())
             for link in map(_OUTLINK.match, text.splitlines())
             if link
         )
-        # Heritrix writes addresses as they stand in the page; ours are canonical already.
-        links = ((record.url, url, key(url), hop) for raw, hop in found if (url := find_canonical(raw)))
+        # Heritrix writes addresses as the page has them; ours are canonical already.
+        links = ((record.url, url, key(url), hop) for raw, hop in outlinks if (url := find_canonical(raw)))
         self._database.executemany("INSERT INTO links VALUES (?, ?, ?, ?)", links)
 
-    def _take_answer(self, record: Record) -> None:
+    def _add_response(self, record: Record) -> None:
         place = f"{record.location.container} byte {record.location.offset}"
-        # A later answer, as a patch brings one, stands in place of the earlier.
+        # A later response, for example of a patch, replaces the earlier one.
         self._database.execute("DELETE FROM observed WHERE url = ?", (record.url,))
         if reason := record.fields.get("warc-truncated"):
             self._observe(record.url, "body-truncated", place, reason)
@@ -255,20 +266,25 @@ class Board:
             self._database.execute(
                 "INSERT INTO links VALUES (?, ?, ?, 'R')", (record.url, target, key(target))
             )
-        found = record.payload_digest
+        payload_digest = record.payload_digest
         if record.kind is RecordKind.RESPONSE:
-            found = self._take_body(record, head, place)
-        elif found:
-            stated = digest.parse(found)
-            found = str(stated) if stated is not None else found
-            self._database.execute("INSERT INTO revisits VALUES (?, ?)", (record.url, found))
+            payload_digest = self._add_body(record, head, place)
+        elif payload_digest:
+            stated = digest.parse(payload_digest)
+            payload_digest = str(stated) if stated is not None else payload_digest
+            self._database.execute("INSERT INTO revisits VALUES (?, ?)", (record.url, payload_digest))
         if 200 <= head.status < 300:
             self._database.execute(
-                "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (key(record.url), record.url, found)
+                "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)",
+                (key(record.url), record.url, payload_digest),
             )
 
-    def _take_body(self, record: Record, head: HttpHead, place: str) -> str:
-        """Read the body once: its digest and length against what was said of it, and what kind of page it is."""
+    def _add_body(self, record: Record, head: HttpHead, place: str) -> str:
+        """Read the body once: compare its digest and length with the stated ones, and examine it if it is a
+        page.
+
+        Returns the digest.
+        """
         hasher, kept, size_bytes = hashlib.sha1(usedforsecurity=False), b"", 0
         stream = record.payload()
         while piece := stream.read(_CHUNK_BYTES):
@@ -278,33 +294,34 @@ class Board:
         computed = digest.Digest("sha1", hasher.digest())
         is_chunked = bool(head.get("transfer-encoding"))
         stated = digest.parse(record.payload_digest) if record.payload_digest else None
-        # Some writers take the digest of the chunks, some of what is in them.
+        # With a transfer encoding, some writers hash the encoded body and some the decoded one.
         if stated is not None and stated.algorithm == "sha1" and stated != computed and not is_chunked:
-            self._observe(record.url, "digest-differs", place, f"{stated} is stated, {computed} was found")
-        promised = head.get("content-length") or ""
-        is_told = bool(record.fields.get("warc-truncated"))
+            self._observe(record.url, "digest-differs", place, f"expected {stated}, found {computed}")
+        stated_length = head.get("content-length") or ""
+        is_marked = bool(record.fields.get("warc-truncated"))
         if (
-            promised.isdigit()
-            and size_bytes < int(promised)
+            stated_length.isdigit()
+            and size_bytes < int(stated_length)
             and not is_chunked
-            and not is_told
+            and not is_marked
             and head.status != 304
         ):
-            self._observe(record.url, "body-truncated", place, f"{size_bytes} of {promised} bytes came")
+            detail = f"{size_bytes} of {stated_length} bytes received"
+            self._observe(record.url, "body-truncated", place, detail)
         mime = (head.get("content-type") or "").partition(";")[0].strip().lower()
         if kept and mime in _WITH_LINKS:
             content = content_decoded(io.BytesIO(kept), head, limit_bytes=MOST_READ_BYTES).read()
-            self._take_page(record.url, head, content if content else kept, mime, str(computed))
+            self._add_page(record.url, head, content if content else kept, mime, str(computed))
         return str(computed)
 
-    def _take_page(self, url: str, head: HttpHead, content: bytes, mime: str, digest_of: str) -> None:
+    def _add_page(self, url: str, head: HttpHead, content: bytes, mime: str, payload_digest: str) -> None:
         if self._extract is not None:
-            links = ((url, found, key(found), hop) for found, hop in self._extract(url, head, content))
+            links = ((url, link, key(link), hop) for link, hop in self._extract(url, head, content))
             self._database.executemany("INSERT INTO links VALUES (?, ?, ?, ?)", links)
-        if mime in _HTML and head.status == 200 and (seen := pages.look(url, content)):
-            self._observe(url, seen.code, "", seen.evidence)
+        if mime in _HTML and head.status == 200 and (false := pages.find_false(url, content)):
+            self._observe(url, false.code, "", false.evidence)
             self._database.execute(
-                "INSERT OR REPLACE INTO looks VALUES (?, ?, ?)", (digest_of, seen.code, seen.evidence)
+                "INSERT OR REPLACE INTO looks VALUES (?, ?, ?)", (payload_digest, false.code, false.evidence)
             )
 
     def _observe(self, url: str, code: str, place: str, detail: str) -> None:

@@ -1,74 +1,71 @@
-"""Bringing an object to another place, and mending it there: the same act, file by file.
+"""Copy an object to another place, or repair it there: both are done the same way, file by file.
 
-1. Which inventory is true: the newest that proves itself by its sidecar; of two that differ the one the
-   database knows, else the one that more places have.
-2. Content: what the place has and what agrees with its digest stays; everything else is put there from the
-   first source whose bytes agree. A source is hashed while it is copied, and a wrong byte leaves nothing
-   behind.
+1. Choose the inventory: the newest that its sidecar proves; if two differ, the one that the database knows,
+   otherwise the one that more places have.
+2. Content: files in the place whose checksum is right stay; all others are copied from the first source that
+   has the right bytes. A source is hashed while it is copied, and a wrong byte leaves nothing in the place.
 3. The frame (declaration, inventories, sidecars) is made from the inventory; the object's own inventory and
    its sidecar come last.
 
-Every step can be repeated, so a fill or a repair that was killed goes on where it stopped. Content that
-agrees is never written again.
+Every step can be repeated, so an interrupted fill or repair continues where it stopped. Content that is right
+is never written again.
 """
 
 import hashlib
 import io
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, cast
 
 from webdepot import digest
 from webdepot.depot import layout, ocfl
 from webdepot.depot.inventory import Inventory
-from webdepot.depot.store.wrapped import Expecting
+from webdepot.depot.store.wrappers import expect_sha256
 from webdepot.errors import Conflict, CorruptData, NotFound, NotPermitted, RemoteError
 from webdepot.ports import ObjectStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Brought:
-    """What was written into a place, and what could not be."""
+class CopyResult:
+    """What was written to a place, and what could not be."""
 
     written: tuple[str, ...]
     lost: tuple[str, ...]
     """Keys of content of which no source has a good copy."""
     size_bytes: int
     sources: Mapping[str, str]
-    """Key to the name of the place it came from; the frame comes from no place."""
+    """Key to the name of the place it came from; the frame does not come from a place."""
 
 
-def agree(stores: Mapping[str, ObjectStore], identifier: str, *, known_sha256: str = "") -> Inventory | None:
-    """The inventory that the places are held to; None when none of them has one that proves itself."""
-    found: list[Inventory] = []
+def choose_inventory(
+    stores: Mapping[str, ObjectStore], identifier: str, *, known_sha256: str = ""
+) -> Inventory | None:
+    """The inventory that all places must match; None if no place has one that its sidecar proves."""
+    candidates: list[Inventory] = []
     for store in stores.values():
         try:
-            found += ocfl.iter_candidates(store, identifier)
-        except (RemoteError, NotPermitted, OSError):  # a place that is away has no vote
+            candidates += ocfl.iter_candidates(store, identifier)
+        except (RemoteError, NotPermitted, OSError):  # a place that cannot be reached has no vote
             continue
-    if not found:
+    if not candidates:
         return None
-    votes = Counter(inventory.sha256 for inventory in found)
+    votes = Counter(inventory.sha256 for inventory in candidates)
     return max(
-        found, key=lambda each: (each.head, each.sha256 == known_sha256, votes[each.sha256], each.sha256)
+        candidates, key=lambda each: (each.head, each.sha256 == known_sha256, votes[each.sha256], each.sha256)
     )
 
 
-def bring(
+def replicate(
     target: ObjectStore,
     sources: Mapping[str, ObjectStore],
     inventory: Inventory,
     *,
     only: frozenset[str] | None = None,
-    told: Callable[[str, int], None] = lambda key, size: None,
-) -> Brought:
-    """Make the object in `target` what the inventory says. `only` names the keys of content that are known to
-    be wrong there.
+) -> CopyResult:
+    """Make the object in `target` match the inventory; `only` names the keys of content known to be wrong.
 
-    The object's own inventory is written only when all content is there: until then the place shows what it
-    showed before.
+    The object's own inventory is written only when all content is there: until then the place keeps showing
+    the object as it was.
     """
     layout.prepare(target)
     written: list[str] = []
@@ -87,16 +84,13 @@ def bring(
         size_bytes += size
         origins[key] = origin
         written.append(key)
-        told(key, size)
     if not lost:
         written += _put_frame(target, inventory)
-    return Brought(written=tuple(written), lost=tuple(lost), size_bytes=size_bytes, sources=origins)
+    return CopyResult(written=tuple(written), lost=tuple(lost), size_bytes=size_bytes, sources=origins)
 
 
 def remove(store: ObjectStore, identifier: str, inventory: Inventory | None = None) -> None:
-    """Take an object out of a store: first its inventory, so that it is gone for readers at once, then the
-    rest.
-    """
+    """Delete an object from a store: first its inventory, so that readers no longer see it, then the rest."""
     folder = layout.folder_of(identifier)
     known = [*reversed(ocfl.frame(inventory))] if inventory is not None else []
     content = [key for key, _ in _content(inventory)] if inventory is not None else []
@@ -126,19 +120,17 @@ def _agrees(store: ObjectStore, key: str, value: str) -> bool:
 def _put_from(
     target: ObjectStore, sources: Mapping[str, ObjectStore], key: str, value: str
 ) -> tuple[str, int]:
-    """Put one file from the first good source, and read it back; its name and the size, or nothing."""
+    """Copy one file from the first good source and read it back; source and size, or ("", 0)."""
     for name, source in sources.items():
         try:
-            with closing(Expecting(source.open(key), value, f"{name} {key}")) as stream:
-                size = target.put(key, cast(BinaryIO, stream), overwrite=target.size(key) is not None)
-        except (
-            Conflict
-        ):  # a list or a head request of the target was stale; it is overwritten on the next try
+            with expect_sha256(source.open(key), value, f"{name} {key}") as stream:
+                size = target.put(key, stream, overwrite=target.size(key) is not None)
+        except Conflict:  # `size` answered from a stale state; the next attempt overwrites the file
             continue
         except (CorruptData, NotFound):
             continue
         except OSError as error:
-            if error.errno is not None and _is_targets(target, key, error):
+            if error.errno is not None and _is_write_error(target, key, error):
                 raise
             continue
         if _agrees(target, key, value):
@@ -146,8 +138,8 @@ def _put_from(
     return "", 0
 
 
-def _is_targets(target: ObjectStore, key: str, error: OSError) -> bool:
-    """Whether the error came from writing, not from reading a bad block of a source."""
+def _is_write_error(target: ObjectStore, key: str, error: OSError) -> bool:
+    """Whether the error came from writing to the target, not from reading a bad block of a source."""
     path = target.local_path(key)
     return (
         path is not None and error.filename is not None and str(error.filename).startswith(str(path.parent))

@@ -1,0 +1,143 @@
+"""What the collaborators of a crawl share.
+
+`CrawlParts` are opened and closed by the caller. `CrawlState` is built from them: the rules in force, what is
+known about hosts, seeds and robots.txt, the counts, and the answers that wait to be settled. `crawl`,
+`steps`, `prerequisites` and `browser/page_opener` all work on one `CrawlState` and do not hold each other.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from webdepot.container.http import parse_head
+from webdepot.harvest.browser.browser import Browser
+from webdepot.harvest.host_book import HostBook
+from webdepot.harvest.intake import LinkIntake
+from webdepot.harvest.judge import CrawlJudge
+from webdepot.harvest.kept import Arrived, Keeper, Totals
+from webdepot.harvest.links import extract
+from webdepot.harvest.links.extract import Extracted
+from webdepot.harvest.peers import Peers
+from webdepot.harvest.politeness import robots
+from webdepot.harvest.politeness.robots_desk import RobotsDesk
+from webdepot.harvest.politeness.servers import SharedServers
+from webdepot.harvest.politeness.turns import Turns
+from webdepot.harvest.report.log import CrawlLog, of_refusal
+from webdepot.harvest.report.result import CrawlSettings
+from webdepot.harvest.scope.missing_pages import MissingPages
+from webdepot.harvest.seed_book import SeedBook
+from webdepot.model import Candidate, Failure, Visit
+from webdepot.ports import Fetcher, Frontier
+from webdepot.times import Clock
+from webdepot.url import Url, host_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlParts:
+    """What a crawl works with. The caller opens and closes all of it."""
+
+    frontier: Frontier
+    fetcher: Fetcher
+    keeper: Keeper
+    log: CrawlLog
+    clock: Clock
+    shared: SharedServers | None = None
+    """The turns of other harvests on this machine."""
+    peers: Peers | None = None
+    """The other processes of this harvest."""
+    browser: Browser | None = None
+    """Opens the pages that must be opened in a browser."""
+
+
+class CrawlState:
+    """One event loop. Everything is public: the collaborators read and change it."""
+
+    def __init__(self, settings: CrawlSettings, parts: CrawlParts) -> None:
+        self.settings = settings
+        frontier = self.frontier = parts.frontier
+        self.keeper = parts.keeper
+        self.log = parts.log
+        self.clock = parts.clock
+        self.peers = parts.peers
+        self.totals = Totals(**json.loads(frontier.recall("totals") or b"{}"))
+        self.seeds = SeedBook(settings.seeds, frontier.recall("seeds"))
+        self.hosts = HostBook(frontier)
+        self.judge = CrawlJudge(
+            settings, self.hosts, lambda: (self.totals.fetched, self.totals.bytes), frontier.recall("judge")
+        )
+        self.intake = LinkIntake(
+            settings,
+            frontier=frontier,
+            judge=self.judge,
+            seeds=self.seeds,
+            log=parts.log,
+            clock=parts.clock,
+            peers=parts.peers,
+        )
+        self.turns = Turns(
+            parts.fetcher, settings.manners, shared=parts.shared, bytes_per_s=settings.bytes_per_s
+        )
+        self.robots = RobotsDesk(self.turns, frontier, parts.clock, robots.product_token(settings.user_agent))
+        self.missing = MissingPages(self.turns, frontier)
+        self.arrived: list[Arrived] = []
+        """Answers and failures that wait to be settled."""
+        self.latest_host = ""
+        """The host of the newest answer."""
+        self.is_paused = False
+        """No server may be asked now."""
+        self.is_dirty = True
+        """Something has changed since the last checkpoint; `crawl` resets it."""
+
+    def follow(self, settings: CrawlSettings) -> None:
+        """Use these settings from now on."""
+        self.settings = settings
+        self.turns.manners, self.turns.bytes_per_s = settings.manners, settings.bytes_per_s
+        self.intake.follow(settings)
+
+    def hear_peers(self) -> None:
+        """Queue what other processes found on our hosts."""
+        if self.intake.hear_peers():
+            self.is_dirty = True
+
+    def save(self, elapsed_s: float) -> Mapping[str, int]:
+        """Remember everything in the frontier and make containers and log durable; the marks to commit."""
+        remember = self.frontier.remember
+        remember("totals", json.dumps(asdict(self.totals) | {"elapsed_s": elapsed_s}).encode())
+        self.hosts.save()
+        remember("judge", self.judge.to_json())
+        if self.seeds.changed:
+            remember("seeds", self.seeds.to_json())
+        if self.peers is not None:
+            self.peers.sync()
+        return {**self.keeper.checkpoint(), **self.log.sync()}
+
+    def refuse(self, candidate: Candidate, failure: Failure, reason: str, *, rule: str = "robots") -> None:
+        """Count and log a candidate that is not fetched: by robots.txt, a rule or a limit."""
+        self.is_dirty = True
+        self.seeds.note_refusal(candidate, failure, reason)
+        self.totals.robots_refused += failure is Failure.ROBOTS
+        self.totals.errors += failure not in (Failure.ROBOTS, Failure.LIMIT, Failure.SCOPE)
+        self.judge.refusals[rule] += 1
+        self.hosts.to_change(host_of(candidate.url)).refused += 1
+        self.log.write(of_refusal(candidate, failure, rule=rule, reason=reason, at=self.clock()))
+
+    def find_host_limit(self, url: Url) -> str:
+        """The limit that the host of a URL has reached ("100 pages"); empty if none."""
+        settings = self.settings.of_host(host_of(url))
+        if not settings.limit_pages and not settings.limit_bytes:
+            return ""
+        counts = self.hosts.of(host_of(url))
+        if settings.limit_pages and counts.fetched >= settings.limit_pages:
+            return f"{settings.limit_pages} pages"
+        is_full = settings.limit_bytes and counts.bytes >= settings.limit_bytes
+        return f"{settings.limit_bytes} bytes" if is_full else ""
+
+    async def look_up_links(self, visit: Visit) -> Extracted | None:
+        """The links of an answer, if a rule must first look up their hosts (`CrawlSettings.look_up`)."""
+        if self.settings.look_up is None or visit.failure is not None:
+            return None
+        extracted = extract.extract(
+            visit.candidate.url, parse_head(visit.head), visit.body, self.settings.links
+        )
+        await self.settings.look_up({host_of(url) for url, _ in extracted.links})
+        return extracted

@@ -1,0 +1,165 @@
+"""Running a harvest: from seeds to sealed containers, safe against a crash at any moment.
+
+    start_or_resume ──> run ──> recover, crawl (`crawler`), register containers, end
+
+A checkpoint makes containers and logs durable, then commits the frontier with their sizes. After a crash
+`run` cuts all of them back to the last checkpoint: nothing acknowledged is lost, nothing is stored twice.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from webdepot.archive import Archive
+from webdepot.container import recovery
+from webdepot.errors import InputError, NoSpace, RemoteError
+from webdepot.harvest import control, runs
+from webdepot.harvest.report import log
+from webdepot.harvest.report.result import CrawlResult, End, Trouble
+from webdepot.model import Harvest, HarvestKind, HarvestState, TargetId
+from webdepot.provenance import Outcome, append, difference
+from webdepot.services.harvest import crawler, harvests
+from webdepot.services.harvest import options as harvest_options
+from webdepot.services.harvest.options import HarvestOptions
+from webdepot.services.progress import Watch, unwatched
+from webdepot.services.selection import targets
+from webdepot.url import Url, from_typed, host_of
+
+_OUTCOMES = {HarvestState.FINISHED: Outcome.SUCCESS, HarvestState.STOPPED: Outcome.WARNING}
+
+
+def start_or_resume(archive: Archive, typed: Sequence[str], options: HarvestOptions) -> Harvest:
+    """The harvest to run for these addresses: the unfinished one, with the options given now, or a new one
+    if its target is permitted.
+    """
+    if not typed:
+        raise InputError("Name at least one address, like https://www.example.org/")
+    seeds = tuple(dict.fromkeys(map(from_typed, typed)))
+    harvest_options.browser_of(archive.config, options)
+    target = targets.nominate(archive, seeds, collection=options.collection)
+    targets.admit(archive, target, [targets.operators_decision(archive)])
+    with archive.database.transaction() as connection:
+        unfinished = runs.unfinished(connection, target.id, HarvestKind.HARVEST)
+        if unfinished is not None:
+            runs.set_settings(connection, unfinished.id, asdict(options))
+            return runs.get(connection, unfinished.id)
+        return begin(connection, archive, target.id, seeds, options)
+
+
+def begin(
+    connection: Connection,
+    archive: Archive,
+    target: TargetId,
+    seeds: Sequence[Url],
+    options: HarvestOptions,
+) -> Harvest:
+    """Create a harvest in the caller's transaction. The caller has checked that it is permitted."""
+    now = archive.clock()
+    harvest = Harvest(
+        id=runs.new_id(now, host_of(seeds[0])),
+        target=target,
+        kind=HarvestKind.HARVEST,
+        state=HarvestState.RUNNING,
+        seeds=tuple(seeds),
+        collection=options.collection,
+        settings=asdict(options),
+        started_at=now,
+    )
+    runs.begin(connection, harvest)
+    detail = difference({}, {"state": harvest.state.value})
+    append(
+        connection, archive.event("started", "harvest", harvest.id, message=", ".join(seeds), detail=detail)
+    )
+    return harvest
+
+
+def run(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Harvest:
+    """Run a harvest until it ends or is stopped (then it can be run again).
+
+    RemoteError if nothing could be harvested; Conflict if another process works on it.
+    """
+    targets.refuse_if_refused(archive, harvest.target)
+    harvest_options.browser_of(archive.config, harvest_options.from_kept(harvest.settings))
+    with harvests.locked(harvests.folder_of(archive, harvest)):
+        recover(archive, harvest)
+        with archive.database.transaction() as connection:
+            runs.move(connection, harvest.id, HarvestState.RUNNING)
+        try:
+            result = crawler.run(archive, harvest, watch)
+        except (NoSpace, OSError) as error:
+            # Nothing written after the last checkpoint can be trusted; the next run cuts back to it.
+            with suppress(OSError, SQLAlchemyError):
+                _end(archive, harvest, HarvestState.STOPPED, reason=str(error), counts=harvest.counts)
+            raise
+        harvests.register_containers(archive, harvest)
+        state = _state_after(result)
+        _end(archive, harvest, state, reason=result.explain(), counts=result.counts)
+    if state is HarvestState.FAILED:
+        # If nobody answered, another try may succeed.
+        raise RemoteError(
+            f"Nothing was harvested. {result.explain()}", retry=result.trouble is Trouble.UNREACHABLE
+        )
+    return harvests.get(archive, harvest.id)
+
+
+def recover(archive: Archive, harvest: Harvest) -> str:
+    """Bring the working folder back to its last checkpoint after a crash; a sentence about what was done.
+
+    Repeatable.
+    """
+    folders = crawler.begun_folders(harvests.folder_of(archive, harvest))
+    if not folders:
+        return "nothing to recover"
+    marks: dict[str, int] = {}
+    for folder in folders:
+        folder_marks = crawler.read_marks(folder)
+        log.cut(folder, folder_marks)
+        marks |= folder_marks
+    recovered = recovery.recover(harvests.containers_folder(archive, harvest), marks)
+    harvests.register_containers(archive, harvest)
+    message = "; ".join(item.message for item in recovered) or "all containers were sealed"
+    cut_bytes = sum(item.cut_bytes for item in recovered)
+    if recovered:
+        event = archive.event(
+            "recovered",
+            "harvest",
+            harvest.id,
+            message=message,
+            outcome=Outcome.WARNING if cut_bytes else Outcome.SUCCESS,
+            detail={"cut_bytes": cut_bytes},
+        )
+        with archive.database.transaction() as connection:
+            append(connection, event)
+    return message
+
+
+def _state_after(result: CrawlResult) -> HarvestState:
+    if result.end in (End.STOPPED, End.NO_ROOM):
+        return HarvestState.STOPPED
+    # An empty page is an answer worth keeping; with any other trouble nothing was harvested.
+    if result.trouble is not None and result.trouble is not Trouble.EMPTY:
+        return HarvestState.FAILED
+    return HarvestState.FINISHED
+
+
+def _end(
+    archive: Archive, harvest: Harvest, state: HarvestState, *, reason: str, counts: Mapping[str, int]
+) -> None:
+    """Record the end of a run: state, reason and counts, and the settings as orders have changed them."""
+    with archive.database.transaction() as connection:
+        before = runs.get(connection, harvest.id).state
+        runs.move(connection, harvest.id, state, reason=reason, counts=counts, ended_at=archive.clock())
+        # The working folder is deleted later, and `scope explain` needs the changed settings.
+        orders = control.read(harvests.folder_of(archive, harvest))
+        if changes := control.summarize(orders).changes:
+            options = harvest_options.with_changes(harvest_options.from_kept(harvest.settings), changes)
+            runs.set_settings(connection, harvest.id, {**harvest.settings, **asdict(options)})
+        detail = {**counts, **difference({"state": before.value}, {"state": state.value})}
+        outcome = _OUTCOMES.get(state, Outcome.FAILURE)
+        append(
+            connection,
+            archive.event("harvested", "harvest", harvest.id, message=reason, outcome=outcome, detail=detail),
+        )
