@@ -23,7 +23,7 @@ class Received:
 
 
 class LetterBox:
-    """Keeps letters; refuses the recipients in `refused` for good, and everybody for now while `busy`."""
+    """Keeps letters; refuses recipients in `refused` permanently, and everybody temporarily while `busy`."""
 
     def __init__(self) -> None:
         self.letters: list[Received] = []
@@ -54,7 +54,7 @@ class LetterBox:
 
 
 class _AnyPort(Controller):
-    """On a port that the system chose; aiosmtpd would knock at port 0."""
+    """On a port that the system chose; aiosmtpd would connect to port 0."""
 
     def _trigger_server(self) -> None:
         assert self.server is not None

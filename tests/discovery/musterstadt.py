@@ -1,4 +1,4 @@
-"""The university of Musterstadt with its five cases, guests, look-alikes and a shared cloud, all on loopback."""
+"""The university of Musterstadt: five cases, guests, look-alikes and a shared cloud, all on loopback."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
-"""Discovery beyond the walk: corrections, curator's word, transparency, configurations, scan, bad networks,
-commands and pages.
+"""Discovery beyond the walk: corrections, curators' decisions, transparency, configurations, scan, bad
+networks, commands and pages.
 """
 
 import json

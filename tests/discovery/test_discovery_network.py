@@ -1,4 +1,4 @@
-"""Discovery on the closed network: profile, five cases, reasons, corrections, curator's word."""
+"""Discovery on the closed network: profile, five cases, reasons, corrections, curators' decisions."""
 
 import json
 

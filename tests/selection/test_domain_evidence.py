@@ -1,4 +1,4 @@
-"""The evidence model: each sign alone and together, negative evidence, sharing, and the curator's last word."""
+"""The evidence model: each sign alone and together, negative evidence, sharing, and curators' decisions."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

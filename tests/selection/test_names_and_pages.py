@@ -1,4 +1,4 @@
-"""Names of organisations, imprints and pages: who says that a site is theirs."""
+"""Names of organisations, imprints and pages: who operates a site according to itself."""
 
 import pytest
 from hypothesis import given
@@ -54,7 +54,7 @@ def test_other_organisations(name: str, known: str, is_same: bool) -> None:
 
 
 def test_plain_levenshtein_cannot_tell() -> None:
-    """The measure of the registrant rule, as the report has it: the wrong town is nearer than the right unit."""
+    """The similarity of the registrant rule: the wrong town is closer than the right unit."""
     assert similarity("Universität Koblenz", "Universität Konstanz") > 0.75
     assert similarity("Universitaet Konstanz, Rechenzentrum", "Universität Konstanz") < 0.65
     assert similarity("Universität Straße", "universitaet strasse") == 1.0

@@ -1,4 +1,4 @@
-"""Every change of state is a row of the table; the gate against a slow reference that spells the order out."""
+"""Every change of state is a row of the table; the gate is compared with a slow, explicit reference."""
 
 from datetime import date, timedelta
 
@@ -58,7 +58,7 @@ notices = st.lists(
 
 
 def reference(state: TargetState, given_bases: list[PermissionBasis], given_notices: list[Notice]) -> bool:
-    """Told in other words than the gate's: first what forbids, then what allows."""
+    """The same rules in another order than the gate: first what forbids, then what allows."""
     holding = [one for one in given_bases if one.since <= TODAY and (one.until is None or one.until >= TODAY)]
     refusals = [one.since for one in holding if one.ground is Ground.REFUSAL]
     consents = [one.since for one in holding if one.ground is Ground.CONSENT]

@@ -1,4 +1,4 @@
-"""Configurations of Apache and nginx: what they host, and what is wrong with them, by file and line."""
+"""Configurations of Apache and nginx: the hosts in them, and their errors by file and line."""
 
 from pathlib import Path
 

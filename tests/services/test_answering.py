@@ -1,4 +1,4 @@
-"""Complaints: from the form to a decision that holds everywhere at once; lifting and reopening."""
+"""Complaints: from the form to a decision that takes effect everywhere at once; lifting and reopening."""
 
 import dataclasses
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Lists of sites: previewed, imported all or nothing, exported; harmless in a spreadsheet."""
+"""Lists of sites: preview, import of all lines or none, export; harmless in a spreadsheet."""
 
 import csv
 import io

@@ -1,5 +1,5 @@
-"""Plans come true: once, within their number, past the gate, after a stop without a flood, after a kill where
-they were; then review.
+"""Scheduled harvests: once for each date, within the limit, through the gate, without a flood after a stop, and
+resumed after a kill; then review.
 """
 
 import json
@@ -56,7 +56,7 @@ class Clock:
 
 
 class Site:
-    """A web server with a few pages; what was asked for is counted."""
+    """A web server with a few pages; requests are counted."""
 
     def __init__(self) -> None:
         self.pages: dict[str, str] = {
@@ -431,7 +431,7 @@ def start_scheduler(home: Path) -> subprocess.Popen:
 
 
 def wait_for(question, *, seconds: float = 90.0):
-    """The first true answer."""
+    """The first true result."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if found := question():

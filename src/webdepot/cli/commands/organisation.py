@@ -68,8 +68,8 @@ def list_(context: typer.Context, json: Json = False) -> None:
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        listed = organisations.list_organisations(archive)
-    for organisation, counts in listed:
+        known = organisations.list_organisations(archive)
+    for organisation, counts in known:
         fields = {
             "root": organisation.root,
             "name": organisation.profile.name,

@@ -42,7 +42,7 @@ class DeliveryResult:
 
 
 def deliver_if_configured(archive: Archive) -> int:
-    """Send the queued letters if there is a mail server; how many were sent. Without one they stay queued."""
+    """Send the queued letters if a mail server is configured; returns how many were sent."""
     return deliver(archive).sent if archive.config.mail.host else 0
 
 

@@ -23,8 +23,7 @@ from webdepot.model import Answer, Finding, Harvest, HarvestId, HarvestKind, Har
 from webdepot.provenance import Outcome, append, difference, iter_of
 from webdepot.quality import acceptance, records, reviews, screenshots
 from webdepot.quality.acceptance import AcceptanceLimits, HarvestFigures
-from webdepot.quality.reviews import Review
-from webdepot.quality.reviews import ReviewDecision as Decision
+from webdepot.quality.reviews import Review, ReviewDecision
 from webdepot.quality.screenshots import Screenshot
 from webdepot.reasons import cut, said
 from webdepot.selection import schedules, targets
@@ -166,7 +165,7 @@ def possible_decisions(harvest: Harvest) -> list[str]:
     """Decisions that the state of a harvest allows."""
     return [
         decision
-        for decision in (Decision.ACCEPT, Decision.REJECT, Decision.REOPEN)
+        for decision in (ReviewDecision.ACCEPT, ReviewDecision.REJECT, ReviewDecision.REOPEN)
         if HARVEST.allows(harvest.state, decision.value)
     ]
 
@@ -266,7 +265,13 @@ def accept(
     if archive.config.review.four_eyes and not is_automatic:
         _require_other_person(archive, harvest, by or archive.agent)
     _record(
-        archive, harvest, Decision.ACCEPT, words, by=by, state=HarvestState.KEPT, is_automatic=is_automatic
+        archive,
+        harvest,
+        ReviewDecision.ACCEPT,
+        words,
+        by=by,
+        state=HarvestState.KEPT,
+        is_automatic=is_automatic,
     )
     package = deposit.keep(archive, harvest, watch=watch)
     indexer.index_harvest(archive, harvest.id, watch=watch)
@@ -279,12 +284,12 @@ def accept(
 
 def reject(archive: Archive, number: str, *, by: str = "", words: str) -> Harvest:
     """Reject a harvest: it is not deposited and never shown. InputError without a reason."""
-    return _decide(archive, number, Decision.REJECT, words, by=by)
+    return _decide(archive, number, ReviewDecision.REJECT, words, by=by)
 
 
 def reopen(archive: Archive, number: str, *, by: str = "", words: str) -> Harvest:
     """Reverse a rejection: the harvest waits for review again."""
-    return _decide(archive, number, Decision.REOPEN, words, by=by)
+    return _decide(archive, number, ReviewDecision.REOPEN, words, by=by)
 
 
 def annotate(archive: Archive, number: str, *, by: str = "", words: str) -> Harvest:
@@ -292,7 +297,7 @@ def annotate(archive: Archive, number: str, *, by: str = "", words: str) -> Harv
     harvest = harvests_service.get(archive, number)
     if not words.strip():
         raise InputError(said("note_needs_words", "The note is empty. Write a text."))
-    _record(archive, harvest, Decision.ANNOTATE, words, by=by, state=harvest.state)
+    _record(archive, harvest, ReviewDecision.ANNOTATE, words, by=by, state=harvest.state)
     return harvest
 
 
@@ -302,7 +307,7 @@ def patch(archive: Archive, number: str, *, watch: Watch = unwatched) -> PatchRe
     return patches_service.patch(archive, number, deposit=is_kept, index=is_kept, watch=watch)
 
 
-def _decide(archive: Archive, number: str, decision: Decision, words: str, *, by: str) -> Harvest:
+def _decide(archive: Archive, number: str, decision: ReviewDecision, words: str, *, by: str) -> Harvest:
     harvest = harvests_service.get(archive, number)
     state = HARVEST.after(harvest.state, decision.value, f"Harvest {harvest.id}")
     if not words.strip():
@@ -323,7 +328,7 @@ def _decide(archive: Archive, number: str, decision: Decision, words: str, *, by
 def _record(
     archive: Archive,
     harvest: Harvest,
-    decision: Decision,
+    decision: ReviewDecision,
     words: str,
     *,
     by: str,
@@ -333,20 +338,20 @@ def _record(
     """Store a decision: the review and its event, in one transaction."""
     text = cut(words, LONGEST_TEXT)
     action = {
-        Decision.ACCEPT: "accepted",
-        Decision.REJECT: "rejected",
-        Decision.REOPEN: "reopened",
-        Decision.ANNOTATE: "annotated",
+        ReviewDecision.ACCEPT: "accepted",
+        ReviewDecision.REJECT: "rejected",
+        ReviewDecision.REOPEN: "reopened",
+        ReviewDecision.ANNOTATE: "annotated",
     }[decision]
     event = archive.event(
         action,
         "harvest",
         harvest.id,
         by="rules of acceptance" if is_automatic else by,
-        outcome=Outcome.SUCCESS if decision is not Decision.REJECT else Outcome.WARNING,
+        outcome=Outcome.SUCCESS if decision is not ReviewDecision.REJECT else Outcome.WARNING,
         message=text,
         detail=difference({}, {"note": text})
-        if decision is Decision.ANNOTATE
+        if decision is ReviewDecision.ANNOTATE
         else difference({"state": harvest.state.value}, {"state": state.value}),
     )
     review = Review(
