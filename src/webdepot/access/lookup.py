@@ -13,7 +13,7 @@ from itertools import islice
 
 from webdepot.model import EVERYTHING, Capture
 from webdepot.ports import ANY_TIME, CaptureIndex, Span, Tally
-from webdepot.times import EARLIEST, from_timestamp
+from webdepot.times import moment_of
 from webdepot.url import key as key_of
 
 FARTHEST_STEPS = 1000
@@ -175,11 +175,3 @@ def until(spans: Sequence[Span], end: str) -> tuple[Span, ...]:
 def since(spans: Sequence[Span], start: str) -> tuple[Span, ...]:
     """The spans cut off before a timestamp."""
     return tuple((max(first, start), last) for first, last in spans if last >= start)
-
-
-def moment_of(timestamp: str) -> datetime:
-    """Foreign indexes have timestamps that are no dates; they count as the earliest."""
-    try:
-        return from_timestamp(timestamp)
-    except ValueError:
-        return EARLIEST

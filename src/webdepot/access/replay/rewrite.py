@@ -2,8 +2,7 @@
 a page as a still picture.
 
 Addresses in attributes, `srcset`, style sheets and refreshes are led into the archive; scripts stay in the
-page and are not run, which the policy of the answer sees to (`still_policy`). What no pattern here knows is
-refused by the same policy: nothing leaves for the live web.
+page and are not run, which the policy of the answer sees to. What no pattern here knows is refused by the same policy: nothing leaves for the live web.
 
 1. `text_of` decodes a page as a browser would;
 2. `html` passes over its tokens once (https://html.spec.whatwg.org/#tokenization, by turbohtml in C) and
@@ -45,14 +44,6 @@ _CSS = re.compile(
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([a-zA-Z0-9_.:-]{2,40})", re.IGNORECASE)
-
-
-def still_policy(frame_url: str) -> str:
-    """The Content-Security-Policy of what was rewritten here: no scripts, nothing from anywhere but us."""
-    return (
-        "sandbox allow-same-origin allow-forms; default-src 'self' data:; style-src 'self' 'unsafe-inline' data:; script-src 'none'; "
-        f"connect-src 'none'; object-src 'none'; form-action 'self'; frame-ancestors 'self' {frame_url}"
-    )
 
 
 def text_of(data: bytes, content_type: str) -> str:
