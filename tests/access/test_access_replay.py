@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webdepot.access.replay import headers, title
-from webdepot.access.replay.body import accepts, negotiated, parse_range, part_of
+from webdepot.access.replay.body import negotiated, part_of
 from webdepot.container.http import HttpHead
+from webdepot.http_headers import accepts, parse_range
 
 names = st.one_of(st.sampled_from(sorted(headers.RENAMED | headers.DROPPED)), st.text(max_size=20))
 

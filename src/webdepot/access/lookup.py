@@ -8,7 +8,6 @@ that are no versions to a reader are bounded.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import islice
 
 from webdepot.model import EVERYTHING, Capture

@@ -158,7 +158,7 @@ PORTAL_ROUTES = (
     RouteRow(path="/harvests/{harvest}/live", endpoint=harvests.live, roles=STAFF),
     RouteRow(path="/harvests/{harvest}/events", endpoint=harvests.events, roles=STAFF),
     RouteRow(path="/harvests/{harvest}/orders", endpoint=harvests.order, methods=("POST",), roles=CURATORS),
-    RouteRow(path="/harvests/{harvest}/reports/{kind}", endpoint=harvests.report, roles=STAFF),
+    RouteRow(path="/harvests/{harvest}/reports/{kind}", endpoint=harvests.show_report, roles=STAFF),
     RouteRow(path="/schedule", endpoint=schedule.calendar, roles=STAFF),
     RouteRow(path="/schedule/targets", endpoint=schedule.listed, roles=STAFF),
     RouteRow(path="/schedule/targets/{target}", endpoint=schedule.shown, roles=STAFF),
@@ -208,7 +208,9 @@ PORTAL_ROUTES = (
     RouteRow(path="/targets/{target}/answers", endpoint=targets.answer, methods=("POST",), roles=STAFF),
     RouteRow(path="/targets/{target}/decide", endpoint=targets.decide, methods=("POST",), roles=CURATORS),
     RouteRow(path="/targets/{target}/change", endpoint=targets.change, methods=("POST",), roles=CURATORS),
-    RouteRow(path="/targets/{target}/contacts", endpoint=targets.add_contact, methods=("POST",), roles=CURATORS),
+    RouteRow(
+        path="/targets/{target}/contacts", endpoint=targets.add_contact, methods=("POST",), roles=CURATORS
+    ),
     RouteRow(path="/targets/{target}/letter", endpoint=targets.preview_letter, roles=STAFF),
     RouteRow(path="/targets/{target}/ask", endpoint=targets.ask, methods=("POST",), roles=CURATORS),
     RouteRow(path="/targets/{target}/reply", endpoint=targets.reply, methods=("POST",), roles=CURATORS),

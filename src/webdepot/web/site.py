@@ -197,7 +197,7 @@ def reader_of(request: Request) -> Reader:
     seat = client.host if client and lending.has_lent(site.archive) else ""
     if site.origin is WebOrigin.PORTAL:
         person = person_of(request)
-    elif "cookie" in request.headers and passes.is_good(
+    elif "cookie" in request.headers and passes.is_valid(
         request.cookies.get(passes.COOKIE, ""), site.archive.clock()
     ):
         point = AccessPoint.STAFF

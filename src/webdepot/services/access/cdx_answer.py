@@ -1,7 +1,7 @@
 """Answers of the CDX server as text: queries read from their parameters, captures written as lines.
 
-    pywb                CDXJ, one JSON object a line, columns of text, or links
-    Internet Archive    columns of text, or one JSON array of rows with a header row
+pywb                CDXJ, one JSON object a line, columns of text, or links
+Internet Archive    columns of text, or one JSON array of rows with a header row
 """
 
 import json

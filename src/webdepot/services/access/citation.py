@@ -2,7 +2,7 @@
 brought it.
 """
 
-from webdepot.access.citation import Citation
+from webdepot.access.citation import Citation, Form, written
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.container import shelf
@@ -29,6 +29,13 @@ def cite(
     """
     place = replay.find_place(archive, url, timestamp, collection=collection, reader=reader)
     return of_place(archive, place, address=address)
+
+
+def cite_as(
+    archive: Archive, url: str, timestamp: str, form: Form, *, collection: str, reader: Reader, address: str
+) -> str:
+    """The citation of `cite` as a file for a reference manager."""
+    return written(cite(archive, url, timestamp, collection=collection, reader=reader, address=address), form)
 
 
 def of_place(archive: Archive, place: replay.Place, *, address: str) -> Citation:

@@ -22,7 +22,7 @@ from webdepot.access.lookup import Listed, Neighbours, Segment
 from webdepot.access.policy import Reader, Visible
 from webdepot.access.replay import title
 from webdepot.access.replay.body import negotiated
-from webdepot.access.timeline import Bar, Timeline
+from webdepot.access.timeline import Bar, Month, Timeline
 from webdepot.archive import Archive
 from webdepot.cdxj import REVISIT_MIME
 from webdepot.container.http import HttpHead
@@ -71,6 +71,11 @@ class Versions:
     """The last one before that year."""
     collections: Sequence[str]
     """Those that have versions of it which this reader may see."""
+
+    @property
+    def months(self) -> Sequence[Month]:
+        """The calendar of the year."""
+        return timeline.months(self.timeline, self.year)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,9 +18,10 @@ from typing import BinaryIO
 from webdepot.access.policy import Reader
 from webdepot.access.replay import headers as replay_headers
 from webdepot.access.replay import rewrite
-from webdepot.access.replay.body import negotiated, parse_range, part_of, with_ended_embeds
+from webdepot.access.replay.body import negotiated, part_of, with_ended_embeds
 from webdepot.archive import Archive
 from webdepot.errors import WebdepotError
+from webdepot.http_headers import parse_range
 from webdepot.index import post
 from webdepot.model import Capture
 from webdepot.services.access import replay

@@ -142,6 +142,11 @@ def ask(archive: Archive, text: str, *, reader: Reader, collection: str = EVERYT
     )
 
 
+def is_address(text: str) -> bool:
+    """Whether a query looks like a web address."""
+    return query.is_address(text)
+
+
 def _format_names(archive: Archive, found: Hits) -> dict[str, str]:
     known = {name for name, _ in found.facets.get(Facet.FORMAT, ())} | {
         hit.format for hit in found.hits if hit.format

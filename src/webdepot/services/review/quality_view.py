@@ -16,7 +16,8 @@ from webdepot.services.review import patches
 class QualityView:
     harvest: Harvest
     checked: Checked
-    findings: Sequence[Finding]
+    findings: Sequence[tuple[int, Finding]]
+    """With their numbers in the file of findings."""
     missing: int
     """How many addresses a patch would fetch."""
     patches: Sequence[Harvest]

@@ -1,8 +1,8 @@
-"""One description of all interfaces for machines: /api/openapi.json, in OpenAPI 3.1
+"""The description of all interfaces for machines: /api/openapi.json, in OpenAPI 3.1
 (https://spec.openapis.org/oas/v3.1.0).
 
-Each module of `DESCRIBED` has a function `described(site)` that gives its paths; the document is their sum. A new
-interface adds its module.
+Each module of `DESCRIBED` has a function `described(site)` that returns its paths; the document contains them
+all. To describe a new interface, add its module.
 """
 
 from typing import Any
@@ -29,5 +29,5 @@ def document(request: Request) -> Response:
         "version": VERSION,
         "license": {"name": "AGPL-3.0-or-later", "identifier": "AGPL-3.0-or-later"},
     }
-    made = {"openapi": "3.1.0", "info": info, "servers": [{"url": site.portal_url}], "paths": paths}
-    return JSONResponse(made, headers={"Access-Control-Allow-Origin": "*"})
+    description = {"openapi": "3.1.0", "info": info, "servers": [{"url": site.portal_url}], "paths": paths}
+    return JSONResponse(description, headers={"Access-Control-Allow-Origin": "*"})
