@@ -31,7 +31,7 @@ from webdepot.services.harvest import harvests as harvests_service
 from webdepot.services.harvest import profiles
 from webdepot.services.schedule import plans, scheduler
 from webdepot.services.selection import contacts, targets
-from webdepot.web.app import PORTAL_PAGES
+from webdepot.web.app import PORTAL_ROUTES
 
 ADA = "Ada"
 NOTHING_CHANGES = {
@@ -130,7 +130,7 @@ def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox, site: str) 
 
 def route_of(path: str) -> str:
     """The row of the table that a path belongs to."""
-    for page in PORTAL_PAGES:
+    for page in PORTAL_ROUTES:
         if "POST" in page.methods and re.fullmatch(
             re.sub(r"\\\{\w+(:path)?\\\}", "[^/]+", re.escape(page.path)), path.partition("?")[0]
         ):
@@ -183,7 +183,7 @@ def test_every_changing_route_leaves_who_before_and_after(office: Office, box: L
     walk_cases(walk)
     walk_settings(walk)
     walk_people(walk)
-    changing = {page.path for page in PORTAL_PAGES if "POST" in page.methods}
+    changing = {page.path for page in PORTAL_ROUTES if "POST" in page.methods}
     assert walk.walked | set(NOTHING_CHANGES) == changing, (
         "a route that changes something and is walked nowhere"
     )

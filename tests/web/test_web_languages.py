@@ -3,6 +3,7 @@
 import re
 import tomllib
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -40,12 +41,9 @@ def test_every_state_and_outcome_has_its_word():
 
 
 def test_no_text_is_left_unused():
-    sources = [path.read_text(encoding="utf-8") for path in (files("webdepot.web") / "templates").iterdir()]
-    sources += [
-        path.read_text(encoding="utf-8")
-        for path in files("webdepot.web").iterdir()
-        if path.name.endswith(".py")
-    ]
+    folder = Path(str(files("webdepot.web")))
+    paths = [*(folder / "templates").iterdir(), *folder.rglob("*.py")]
+    sources = [path.read_text(encoding="utf-8") for path in paths]
     everything = "\n".join(sources)
     # Keys put together from a beginning and a value: t("depot.state_" ~ state) in templates,
     # f"depot.state_{state}" in code.

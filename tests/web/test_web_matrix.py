@@ -39,7 +39,7 @@ from webdepot.services.intake import warc_files
 from webdepot.services.progress import unwatched
 from webdepot.services.quality import harvest_check
 from webdepot.url import key as key_of
-from webdepot.web.app import FRAME_PAGES, PORTAL_PAGES, REPLAY_PAGES
+from webdepot.web.app import FRAME_ROUTES, PORTAL_ROUTES, REPLAY_ROUTES
 
 RULE_SETS = 3
 STAFF_ONLY = "http://pass.net/"
@@ -171,7 +171,7 @@ class Asker:
 
 asked: set[tuple[str, str]] = set()
 """Faces and routes that were asked in this process."""
-TABLES = {"portal": PORTAL_PAGES, "frame": FRAME_PAGES, "replay": REPLAY_PAGES}
+TABLES = {"portal": PORTAL_ROUTES, "frame": FRAME_ROUTES, "replay": REPLAY_ROUTES}
 ROUTES = {
     face: [(compile_path(page.path)[0], page.path) for page in pages if "GET" in page.methods]
     for face, pages in TABLES.items()

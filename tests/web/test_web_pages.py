@@ -8,8 +8,8 @@ import pytest
 from museum import EDITIONS, PASSWORD, SITE, Answer, Served, ask, sign_in
 
 from webdepot.accounts import STAFF, Role
-from webdepot.web.app import PORTAL_PAGES
-from webdepot.web.sign_in import MOST_FAILURES, Brake
+from webdepot.web.app import PORTAL_ROUTES
+from webdepot.web.sign_in import MOST_FAILURES, SignInBrake
 
 PUBLIC = ["/", "/search", "/search?q=clock", "/about", "/help", "/sign-in", f"/all/*/{SITE}/"]
 
@@ -148,7 +148,7 @@ BAD = [
     ("/all/2019/http://www.example.org/\xe9\xff?q=\xe9", 400, "characters outside ASCII must be escaped"),
     ("/all/2019/http://www.example.org/%c3%a9%ff?q=%e9", 404, "not in the archive"),
     ("/all/2019/http://www.example.org/%ff%fe%00", 404, "not in the archive"),
-    ("/all/2019/http://www.example.org/" + "a" * 100_000, 414, "longer than any"),
+    ("/all/2019/http://www.example.org/" + "a" * 100_000, 414, "too long to be archived"),
     ("/nothing", 404, "no such page"),
     ("/nothing/here", 404, "no such page"),
     ("/all/2019/http://www.example.org/" + "a" * 65_400, 404, "not in the archive"),
@@ -213,7 +213,7 @@ def test_other_methods_are_refused_in_words(served: Served):
 
 
 def test_the_status_page_is_for_staff_and_says_what_there_is(served: Served, cookies):
-    assert next(page for page in PORTAL_PAGES if page.path == "/status").roles == STAFF
+    assert next(page for page in PORTAL_ROUTES if page.path == "/status").roles == STAFF
     text = ask(f"{served.portal}/status", headers={"Cookie": cookies[Role.CURATOR]}).text
     assert "Status of the archive" in text and "imported" in text and ">27<" in text
     assert 'href="/status"' in ask(f"{served.portal}/", headers={"Cookie": cookies[Role.CURATOR]}).text
@@ -270,10 +270,10 @@ def test_changing_requests_from_other_sites_are_refused(served: Served, headers,
 
 
 def test_guesses_are_slowed_down_by_name_and_by_address():
-    brake = Brake()
+    brake = SignInBrake()
     for _ in range(MOST_FAILURES):
         assert not brake.is_on("name ann", "address 1")
-        brake.failed("name ann", "address 1")
+        brake.note_failure("name ann", "address 1")
     assert brake.is_on("name ann", "address 2")
     assert brake.is_on("name bob", "address 1")
     assert not brake.is_on("name bob", "address 2")

@@ -17,7 +17,7 @@ class QualityView:
     harvest: Harvest
     checked: Checked
     findings: Sequence[tuple[int, Finding]]
-    """With their numbers in the file of findings."""
+    """Each with its number."""
     missing: int
     """How many addresses a patch would fetch."""
     patches: Sequence[Harvest]
