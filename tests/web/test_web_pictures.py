@@ -130,7 +130,8 @@ def test_the_screen_of_pictures(served: Served):
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         page.evaluate(AXE.read_text())
         serious = page.evaluate(
-            "axe.run().then(r => r.violations.filter(v => ['serious', 'critical'].includes(v.impact)).map(v => v.id))"
+            "axe.run().then(r => r.violations"
+            ".filter(v => ['serious', 'critical'].includes(v.impact)).map(v => v.id))"
         )
         assert serious == []
         browser.close()

@@ -1,5 +1,5 @@
-"""Quick answers and routes give the same answers; requests that may take long, or are wrong, are never answered
-quickly.
+"""Quick answers and routes give the same answers; requests that may take long, or are wrong, are never
+answered quickly.
 """
 
 import asyncio

@@ -135,7 +135,9 @@ def of_trend(
 
 
 def _parts(values: Sequence[float | None], step: float, highest: float) -> list[str]:
-    """The parts of a line between its gaps. A single year is a short stroke, since a point would not be drawn."""
+    """The parts of a line between its gaps. A single year is a short stroke, since a point would not be
+    drawn.
+    """
     parts: list[str] = []
     for is_gap, group in groupby(enumerate(values), key=lambda placed: placed[1] is None):
         if is_gap:

@@ -1,4 +1,5 @@
-"""uvicorn's HTTP parser with limits on the head of a request, and a readable answer to input that is not HTTP.
+"""uvicorn's HTTP parser with limits on the head of a request, and a readable answer to input that is not
+HTTP.
 
 The parser itself has no limit on the length of the request target and the headers, so a client could fill the
 memory with either.

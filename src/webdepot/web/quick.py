@@ -19,6 +19,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from webdepot.services.access.quick_reading import at_one_moment
+from webdepot.web.site import site_of
+
 log = logging.getLogger(__name__)
 
 QuickEndpoint = Callable[[Request], Response | None]
@@ -52,9 +55,11 @@ class QuickAnswers:
         if self._pause:
             self._pause -= 1
             return None
+        request = Request(scope)
         begun_s, sleeps = time.perf_counter(), _count_sleeps()
         try:
-            return endpoint(Request(scope))
+            with at_one_moment(site_of(request).archive):
+                return endpoint(request)
         except Exception:
             # The route meets the same error and answers with an error page.
             log.debug("not answered quickly", exc_info=True)

@@ -1,5 +1,5 @@
-"""Counts use of the portal and the frame by the path of requests and the status of their answers. Nothing else
-of a request is kept.
+"""Counts use of the portal and the frame by the path of requests and the status of their answers. Nothing
+else of a request is kept.
 
 page opened       /{collection}/{timestamp}/{url} and pages the banner follows    200, or the page's own error
 versions          /{collection}/*/{url}, /compare

@@ -57,9 +57,8 @@ def find_few_lines(
     """
     if not query.is_plain:
         return None
-    with archive.database.at_one_moment():
-        found = cdx_server.find(archive, query, reader=reader, collection=collection)
-        captures = list(islice(found.captures, MOST_QUICK_LINES + 1))
+    found = cdx_server.find(archive, query, reader=reader, collection=collection)
+    captures = list(islice(found.captures, MOST_QUICK_LINES + 1))
     if not captures or len(captures) > MOST_QUICK_LINES:
         return None
     # A plain query resolves no revisits, so originals are not looked for.

@@ -109,8 +109,8 @@ def still(
     byte_range: str | None,
     lead: Callable[[str], str],
 ) -> ReplayAnswer:
-    """The capture with the addresses in pages and style sheets rewritten by `lead`; everything else as it was.
-    The caller's policy must forbid scripts.
+    """The capture with the addresses in pages and style sheets rewritten by `lead`; everything else as it
+    was. The caller's policy must forbid scripts.
     """
     mime = opened.capture.mime
     if mime not in _PAGES and mime != _STYLE_SHEET:
@@ -169,8 +169,7 @@ def find_small(
     included.
     """
     try:
-        with archive.database.at_one_moment():
-            return replay.open_at_hand(archive, url, timestamp, collection=collection, reader=reader)
+        return replay.open_at_hand(archive, url, timestamp, collection=collection, reader=reader)
     except (WebdepotError, NotAtHand):
         return None
 

@@ -1,5 +1,5 @@
-"""Forms for everybody, without accounts: suggest a site, complain about a page, answer a letter. Their size and
-number are limited.
+"""Forms for everybody, without accounts: suggest a site, complain about a page, answer a letter. Their size
+and number are limited.
 
 A field that people do not see (`website`) stops simple robots: a form in which it is filled is thanked for
 and dropped.

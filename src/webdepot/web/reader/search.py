@@ -248,7 +248,7 @@ def export(request: Request) -> Response:
 
 
 def read_query(request: Request) -> SearchQuery:
-    """The fields of the form. A field that is invalid is ignored, or an InputError where that would mislead."""
+    """The fields of the form. An invalid field is ignored, or an InputError where that would mislead."""
     fields = request.query_params
     words = " ".join(fields.get("q", "").split())
     if len(words) > LONGEST_QUERY:

@@ -36,8 +36,8 @@ from webdepot.web.site import (
 )
 
 UNSANDBOXED_TYPES = frozenset({"application/pdf"})
-"""Browsers show these in a built-in viewer, which a sandbox disables. Their scripts do not run in the origin of
-the page.
+"""Browsers show these in a built-in viewer, which a sandbox disables. Their scripts do not run in the origin
+of the page.
 """
 
 

@@ -1,5 +1,5 @@
-"""Proxy mode: the archive as the HTTP proxy of reading-room terminals. Pages are shown under their own address,
-so nothing is rewritten.
+"""Proxy mode: the archive as the HTTP proxy of reading-room terminals. Pages are shown under their own
+address, so nothing is rewritten.
 
     request    GET http://www.example.org/page?x=1, or the same inside a TLS tunnel (`tunnel.py`)
     moment     Accept-Datetime of the request, else the terminal's choice, else [web] proxy_date, else now

@@ -1,9 +1,9 @@
 """Replay: raw captures, the worker that rewrites them in the browser, Memento for machines. No sessions.
 
 /{collection}/{timestamp}id_/{url}   the capture: status, headers, exact payload
-/{collection}/{timestamp}sw_/{url}   the same for the worker: always 200, with the archived status and redirect
-                                     in headers, since the worker would otherwise follow redirects and replace
-                                     error pages
+/{collection}/{timestamp}sw_/{url}   the same for the worker: always 200, with the archived status and
+                                     redirect in headers, since the worker would otherwise follow redirects
+                                     and replace error pages
 /{collection}/{timestamp}ns_/{url}   rewritten on the server, without scripts, for clients without a worker
 /-/start/{collection}/{timestamp}mp_/{url}   a page that installs the worker and opens the rewritten page
 /-/migrated/{collection}/{timestamp}/{url}   the capture in the format it was migrated to, if it was
@@ -342,7 +342,7 @@ def send(answer: ReplayAnswer, headers: Headers, close: Callable[[], None]) -> R
 
 
 class StreamedCapture(Response):
-    """A body in pieces, each read in a thread while the last one is sent. The capture is closed in any case."""
+    """A body in pieces, each read in a thread while the last one is sent; then the capture is closed."""
 
     def __init__(self, first: bytes, stream: BinaryIO, close: Callable[[], None], status: int) -> None:
         super().__init__(status_code=status)

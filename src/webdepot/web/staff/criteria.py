@@ -1,5 +1,5 @@
-"""The selection criteria of the institution: question, kind of answer, weight, whether it is required, and who
-may answer.
+"""The selection criteria of the institution: question, kind of answer, weight, whether it is required, and
+who may answer.
 """
 
 from collections.abc import Mapping, Sequence

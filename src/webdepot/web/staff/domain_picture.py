@@ -1,5 +1,5 @@
-"""The diagram of an organisation's domains: the root in the middle, the five cases as sectors, certain domains
-near the middle.
+"""The diagram of an organisation's domains: the root in the middle, the five cases as sectors, certain
+domains near the middle.
 
 It consists of values for an SVG template. The hosts of one domain are one dot, whose size grows with their
 number. Positions are computed without chance, so the same survey always gives the same diagram.

@@ -1,5 +1,5 @@
-"""File formats for staff: shares, years, wrong media types, software for a format, and formats at risk; as pages
-and as CSV.
+"""File formats for staff: shares, years, wrong media types, software for a format, and formats at risk; as
+pages and as CSV.
 """
 
 from collections.abc import Iterable, Sequence

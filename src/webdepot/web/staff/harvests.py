@@ -1,5 +1,5 @@
-"""Harvests in the portal: the list, one harvest live with its controls, and its reports. Without scripts, live
-parts are updated by reloading the page.
+"""Harvests in the portal: the list, one harvest live with its controls, and its reports. Without scripts,
+live parts are updated by reloading the page.
 """
 
 import asyncio

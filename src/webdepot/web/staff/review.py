@@ -1,5 +1,5 @@
-"""Review in the portal: harvests that wait for a decision, one harvest with everything a reviewer needs, and the
-decision.
+"""Review in the portal: harvests that wait for a decision, one harvest with everything a reviewer needs, and
+the decision.
 """
 
 import logging
@@ -138,7 +138,7 @@ def _annotate(request: Request, form: Mapping[str, str]) -> Response:
 
 
 def _in_background(request: Request, work: Callable[[Archive, str], object], name: str) -> Response:
-    """Start long work in an archive opened for it. The page waits a few seconds for it, to show its result."""
+    """Start long work in an archive opened for it. The page waits a few seconds to show its result."""
     archive = site_of(request).archive
     harvest = harvests.get(archive, request.path_params["harvest"]).id
     by, failed = name_of(request), list[WebdepotError]()
