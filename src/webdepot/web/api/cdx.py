@@ -132,7 +132,7 @@ def _batches(lines: Iterator[str]) -> Iterator[str]:
         yield batch
 
 
-def described(_: Site) -> dict[str, Any]:
+def describe_api(_: Site) -> dict[str, Any]:
     """These interfaces for `web/api/openapi.py`."""
     common = _parameters()
     lines = {

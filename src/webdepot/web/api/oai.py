@@ -61,7 +61,7 @@ class RequestLimit:
             self._inside -= 1
 
 
-async def oai(request: Request) -> Response:
+async def answer(request: Request) -> Response:
     """The OAI-PMH interface, by GET or POST."""
     raw: bytes = request.scope["query_string"]
     if request.method == "POST":
@@ -134,7 +134,7 @@ def resolve(request: Request) -> Response:
     return RedirectResponse(f"/title/{record.key}", status_code=303)
 
 
-def title(request: Request) -> Response:
+def show_title(request: Request) -> Response:
     """The page of a site, a slice, a journal or an article."""
     site = site_of(request)
     view = title_view.view(
@@ -154,7 +154,7 @@ def title(request: Request) -> Response:
     )
 
 
-def transferred(request: Request) -> Response:
+def send_transfer(request: Request) -> Response:
     """One ZIP with all files of an object, or any range of it."""
     archive = site_of(request).archive
     name: str = request.path_params["key"]

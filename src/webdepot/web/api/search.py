@@ -203,7 +203,7 @@ def _number(request: Request, name: str, default: int, highest: int) -> int:
     return default if number is None else min(number, highest)
 
 
-def described(_: Site) -> dict[str, Any]:
+def describe_api(_: Site) -> dict[str, Any]:
     """These interfaces for `web/api/openapi.py`."""
     common, paging = _query_parameters(), _paging_parameters()
     words = {

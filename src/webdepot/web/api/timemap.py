@@ -45,7 +45,7 @@ def answer(request: Request, asked: ReplayAddress) -> Response:
     return StreamingResponse(_pieces(lines), media_type=_TYPES[asked.form], headers=headers)
 
 
-def described(site: Site) -> dict[str, Any]:
+def describe_api(site: Site) -> dict[str, Any]:
     """These interfaces for `web/api/openapi.py`."""
     form = parameter("form", "Format of the answer.", where="path", required=True, enum=list(_TYPES))
     page = parameter(

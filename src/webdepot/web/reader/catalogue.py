@@ -29,11 +29,11 @@ _MEDIA = {
 }
 
 
-def listed(request: Request) -> Response:
+def show_list(request: Request) -> Response:
     """Sites of the catalogue by title, filtered by author, genre and keyword."""
     fields = {name: request.query_params.get(name, "").strip()[:200] for name in _FIELDS}
     after = request.query_params.get("after", "")[:200]
-    found = records.listed(
+    rows = records.listed(
         site_of(request).archive,
         words=fields["words"],
         creator=fields["creator"],
@@ -43,14 +43,14 @@ def listed(request: Request) -> Response:
         after=after,
     )
     more = (
-        urlencode({**{name: value for name, value in fields.items() if value}, "after": found[ROWS - 1].key})
-        if len(found) > ROWS
+        urlencode({**{name: value for name, value in fields.items() if value}, "after": rows[ROWS - 1].key})
+        if len(rows) > ROWS
         else ""
     )
-    return render(request, "catalogue.html", records=found[:ROWS], asked=fields, more=more)
+    return render(request, "catalogue.html", records=rows[:ROWS], asked=fields, more=more)
 
 
-def described(request: Request) -> Response:
+def show_form(request: Request) -> Response:
     return _page(request)
 
 
@@ -79,25 +79,25 @@ def _page(
     )
 
 
-async def describe(request: Request) -> Response:
+async def save(request: Request) -> Response:
     form = await read_form(request)
     return await run_in_threadpool(_save, request, form)
 
 
 def _save(request: Request, form: Mapping[str, str]) -> Response:
     target = target_of(request)
-    given: dict[str, str | tuple[str, ...]] = {}
+    values: dict[str, str | tuple[str, ...]] = {}
     for name in description.FIELDS:
         text = form.get(name, "").strip()
-        given[name] = (
+        values[name] = (
             tuple(line.strip() for line in text.split("\n") if line.strip())
             if name in description.LISTED
             else text
         )
-    given["access"] = form.get("access", "")
+    values["access"] = form.get("access", "")
     archive = site_of(request).archive
     try:
-        record = description.save(archive, target, given, by=name_of(request))
+        record = description.save(archive, target, values, by=name_of(request))
         if form.get("urn", "").strip():
             records.own_urn(archive, record.key, form["urn"], by=name_of(request))
     except InputError as error:
@@ -105,7 +105,7 @@ def _save(request: Request, form: Mapping[str, str]) -> Response:
     return RedirectResponse(f"/targets/{target}/title?saved=1", status_code=303)
 
 
-def exported(request: Request) -> Response:
+def export(request: Request) -> Response:
     """One record as MARCXML, Dublin Core or schema.org JSON-LD."""
     site = site_of(request)
     try:

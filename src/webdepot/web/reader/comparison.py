@@ -50,7 +50,7 @@ def compare(request: Request) -> Response:
     )
 
 
-def picture(request: Request) -> Response:
+def send_picture(request: Request) -> Response:
     """The screenshot of a version, never interpreted as anything but a picture."""
     archive, asked = site_of(request).archive, _asked(request, "at")
     stamp = address.nearest_stamp(asked.timestamp, archive.clock())

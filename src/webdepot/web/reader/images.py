@@ -24,12 +24,12 @@ from webdepot.web.site import reader_of, render, site_of
 _LAST_OFFSET = 10_000
 
 
-def pictures(request: Request) -> Response:
+def show(request: Request) -> Response:
     query, site = read_query(request), site_of(request)
-    found, wrong = None, ""
+    pictures, wrong = None, ""
     if query.words:
         try:
-            found = _find(request, query)
+            pictures = _find(request, query)
         except InputError as error:
             wrong = str(error)
     response = render(
@@ -41,9 +41,11 @@ def pictures(request: Request) -> Response:
         collection=query.collection,
         collections=[each.name for each in archive_status.collections(site.archive)],
         wrong=wrong,
-        found=found,
+        found=pictures,
         small=lambda picture: site.replay_url + thumbnail_path(query.collection, picture),
-        more=query.link("/search/images", offset=found.next_offset) if found and found.next_offset else "",
+        more=query.link("/search/images", offset=pictures.next_offset)
+        if pictures and pictures.next_offset
+        else "",
     )
     policy = portal_headers(site.replay_url, site.frame_url)["Content-Security-Policy"]
     response.headers["Content-Security-Policy"] = policy.replace(
@@ -55,14 +57,14 @@ def pictures(request: Request) -> Response:
 def as_json(request: Request) -> Response:
     query, site = read_query(request), site_of(request)
     try:
-        found = _find(request, query)
+        pictures = _find(request, query)
     except InputError as error:
         return JSONResponse({"error": str(error)}, status_code=400)
     return JSONResponse(
         {
             "query": query.words,
-            "pages": found.pages,
-            "next_offset": found.next_offset,
+            "pages": pictures.pages,
+            "next_offset": pictures.next_offset,
             "images": [
                 {
                     "url": image.url,
@@ -77,13 +79,13 @@ def as_json(request: Request) -> Response:
                         "timestamp": image.page_timestamp,
                     },
                 }
-                for image in found.shown
+                for image in pictures.shown
             ],
         }
     )
 
 
-def thumbnail(request: Request) -> Response:
+def send_thumbnail(request: Request) -> Response:
     """The thumbnail of a picture that this reader may see."""
     asked = address.address_of(request, below="/-/thumbnail")
     if asked is None:

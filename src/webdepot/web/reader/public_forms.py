@@ -15,7 +15,9 @@ from starlette.responses import RedirectResponse, Response
 from webdepot.errors import Conflict, InputError
 from webdepot.mail import checked_address
 from webdepot.selection.cases import Objection, Who
+from webdepot.selection.letters import Letter
 from webdepot.selection.states import LetterState
+from webdepot.selection.targets import Dossier
 from webdepot.selection.templates import LetterKind
 from webdepot.services.permission import complaints, consent
 from webdepot.services.permission.consent import Conditions, Reply, Showing
@@ -125,10 +127,7 @@ async def answer(request: Request) -> Response:
 
 def _answer(request: Request, form: Mapping[str, str]) -> Response:
     archive = site_of(request).archive
-    found = consent.find_by_token(archive, request.path_params["token"])
-    if found is None:
-        raise HTTPException(404)
-    dossier, letter = found
+    dossier, letter = _get_letter(request)
     try:
         choice = Reply(form.get("answer", ""))
         showing = Showing(form.get("showing", "") or Showing.OPEN)
@@ -141,7 +140,7 @@ def _answer(request: Request, form: Mapping[str, str]) -> Response:
         if choice is Reply.CONDITIONS
         else None
     )
-    given_letter = (
+    answered = (
         letter
         if letter.kind is LetterKind.NOTICE and letter.state in (LetterState.SENT, LetterState.SILENT)
         else None
@@ -149,20 +148,22 @@ def _answer(request: Request, form: Mapping[str, str]) -> Response:
     by = f"owner ({letter.recipient})"
     words = form.get("words", "").strip()[:2000]
     try:
-        consent.reply(
-            archive, dossier.id, choice, by=by, words=words, conditions=conditions, letter=given_letter
-        )
+        consent.reply(archive, dossier.id, choice, by=by, words=words, conditions=conditions, letter=answered)
     except Conflict as error:
         return _answer_page(request, status=409, wrong=explain(request, error))
     return RedirectResponse(f"/answer/{request.path_params['token']}?done=1", status_code=303)
 
 
-def _answer_page(request: Request, *, status: int = 200, wrong: str = "") -> Response:
-    archive = site_of(request).archive
-    found = consent.find_by_token(archive, request.path_params["token"])
-    if found is None:
+def _get_letter(request: Request) -> tuple[Dossier, Letter]:
+    """The target and the letter of the secret address."""
+    letter = consent.find_by_token(site_of(request).archive, request.path_params["token"])
+    if letter is None:
         raise HTTPException(404)
-    dossier, letter = found
+    return letter
+
+
+def _answer_page(request: Request, *, status: int = 200, wrong: str = "") -> Response:
+    dossier, letter = _get_letter(request)
     done = bool(request.query_params.get("done")) and not wrong
     headers = {"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"}
     return render(

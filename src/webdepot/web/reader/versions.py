@@ -61,7 +61,7 @@ def look_up(request: Request) -> Response:
     return RedirectResponse(address.path_of(collection, f"{_year(request)}*", url), status_code=303)
 
 
-def archived(request: Request) -> Response:
+def show_archived(request: Request) -> Response:
     """Every path of the form /{collection}/{timestamp}/{url}: all versions, or one in its frame."""
     request.state.is_archived = True
     asked = address.address_of(request)
@@ -75,7 +75,7 @@ def archived(request: Request) -> Response:
     return _frame(request, asked)
 
 
-def banner(request: Request) -> Response:
+def show_banner(request: Request) -> Response:
     """The banner alone, for the script that follows the reader through links inside the frame."""
     request.state.is_archived = True
     asked = address.address_of(request, below="/-/banner")
@@ -212,7 +212,7 @@ def _frame(request: Request, asked: ReplayAddress) -> Response:
     return render(request, "frame.html", status=status, **_frame_values(request, asked, place))
 
 
-def enter(request: Request) -> Response:
+def accept_pass(request: Request) -> Response:
     """Accept a pass (`passes.py`) and redirect to the page; an invalid pass is ignored."""
     request.state.is_archived = True
     site, token = site_of(request), request.path_params["token"]

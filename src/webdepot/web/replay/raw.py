@@ -50,7 +50,7 @@ _FRAMES = frozenset({"iframe", "frame", "object", "embed"})
 _UNSANDBOXED = "application/pdf"
 
 
-def replayed(request: Request) -> Response:
+def answer(request: Request) -> Response:
     """Every archived address."""
     request.state.is_archived = True
     if request.headers.get("service-worker") == "script":
@@ -74,7 +74,7 @@ def replayed(request: Request) -> Response:
     return _raw(request, asked)
 
 
-def described(site: Site) -> dict[str, Any]:
+def describe_api(site: Site) -> dict[str, Any]:
     """These interfaces for `web/api/openapi.py`."""
     stamp = parameter("timestamp", "14 digits; the closest capture is returned.", where="path", required=True)
     body = {
@@ -129,7 +129,7 @@ def quick(request: Request) -> Response | None:
     return _answer(request, asked, opened) if opened is not None else None
 
 
-def start(request: Request) -> Response:
+def show_start(request: Request) -> Response:
     """The first page in the frame: makes sure that the worker is installed and knows the collection, then
     opens the archived page.
     """
@@ -140,7 +140,7 @@ def start(request: Request) -> Response:
     return _start(request, asked)
 
 
-def migrated(request: Request) -> Response:
+def send_migrated(request: Request) -> Response:
     """A capture in the format it was migrated to; the original is at its usual address."""
     request.state.is_archived = True
     asked = address.address_of(request, below="/-/migrated")

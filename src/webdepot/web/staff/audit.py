@@ -52,7 +52,7 @@ _COLUMNS = (
 )
 
 
-def listed(request: Request) -> Response:
+def show_list(request: Request) -> Response:
     archive, fields = site_of(request).archive, _fields(request)
     older = find_number(request.query_params.get("older", ""))
     events = audit_trail.trail(archive, _query(fields), limit=ROWS, older_than=older or 0)

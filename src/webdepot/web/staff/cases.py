@@ -18,7 +18,7 @@ from webdepot.web.reader.public_forms import complaint_fields
 from webdepot.web.site import REVIEWERS, may, name_of, render, site_of
 
 
-def listed(request: Request) -> Response:
+def show_list(request: Request) -> Response:
     archive = site_of(request).archive
     name, host = request.query_params.get("state", ""), request.query_params.get("host", "")[:255]
     state = CaseState(name) if name in tuple(CaseState) else None
@@ -58,7 +58,7 @@ def _record(request: Request, form: Mapping[str, str]) -> Response:
     return RedirectResponse(f"/cases/{case.reference}", status_code=303)
 
 
-def shown(request: Request) -> Response:
+def show(request: Request) -> Response:
     return _page(request)
 
 

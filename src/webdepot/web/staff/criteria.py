@@ -21,7 +21,7 @@ BLANKS = 2
 ANSWERING = tuple(role for role in Role if role is not Role.READER)
 
 
-def listed(request: Request) -> Response:
+def show_list(request: Request) -> Response:
     return _page(request, targets.criteria_of(site_of(request).archive))
 
 

@@ -79,7 +79,7 @@ def stop_counting(portal: Starlette) -> None:
     shared_of(portal, DashboardFigures).wait()
 
 
-def shown(request: Request) -> Response:
+def show(request: Request) -> Response:
     overview, months = of_app(request, DashboardFigures).get(site_of(request).archive)
     last = months[-MONTHS:]
     return render(

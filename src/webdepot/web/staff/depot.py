@@ -19,24 +19,24 @@ MOST_VALUES = 6
 """How many sizes are shown above the bars, the last one always; more would not fit on a phone."""
 
 
-def overview(request: Request) -> Response:
+def show_overview(request: Request) -> Response:
     report = status.status(site_of(request).archive)
     return render(request, "depot.html", report=report, bars=_growth(report, language_of(request)))
 
 
-def packages(request: Request) -> Response:
+def show_packages(request: Request) -> Response:
     before = request.query_params.get("before", "")[:200]
     rows = status.list_packages(site_of(request).archive, limit=PER_PAGE + 1, before=before)
     following = rows[PER_PAGE - 1].package.id if len(rows) > PER_PAGE else ""
     return render(request, "packages.html", rows=rows[:PER_PAGE], following=following, is_first=not before)
 
 
-def package(request: Request) -> Response:
+def show_package(request: Request) -> Response:
     seen = status.view(site_of(request).archive, request.path_params["identifier"])
     return render(request, "package.html", seen=seen)
 
 
-def report(request: Request) -> Response:
+def send_report(request: Request) -> Response:
     """The signed fixity report, to download and to pass on to anyone who wants to check it."""
     data = status.fixity_report(site_of(request).archive)
     headers = {

@@ -23,22 +23,22 @@ TOP = 25
 TOP_OVER_YEARS = 8
 
 
-def formats(request: Request) -> Response:
+def show(request: Request) -> Response:
     archive = site_of(request).archive
     name = request.query_params.get("collection", EVERYTHING)[:60]
-    found = format_watch.collection(archive, name)
+    held = format_watch.collection(archive, name)
     return render(
         request,
         "formats.html",
-        found=found,
+        found=held,
         collections=[each.name for each in archive_status.collections(archive)],
-        shares=found.shares[:TOP],
-        years=_by_year(found.years),
-        flags=format_watch.flags_of(archive, found.shares[:TOP]),
+        shares=held.shares[:TOP],
+        years=_by_year(held.years),
+        flags=format_watch.flags_of(archive, held.shares[:TOP]),
     )
 
 
-def watch(request: Request) -> Response:
+def show_watch_list(request: Request) -> Response:
     archive = site_of(request).archive
     name = request.query_params.get("collection", EVERYTHING)[:60]
     collections = [each.name for each in archive_status.collections(archive)]
@@ -64,7 +64,7 @@ def show_registry(request: Request) -> Response:
     )
 
 
-def registry_json(request: Request) -> Response:
+def send_registry(request: Request) -> Response:
     return Response(
         format_watch.registry_json(site_of(request).archive) + "\n", media_type="application/json"
     )
@@ -136,17 +136,17 @@ def as_csv(request: Request) -> Response:
     )
 
 
-def _table(found: Collection, what: str) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
+def _table(held: Collection, what: str) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
     if what == "years":
         by_year = ("year", "puid", "format", "version", "mime", "addresses", "bytes")
         return by_year, (
             (each.year, each.puid, each.name, each.version, each.mime, each.uris, each.size_bytes)
-            for each in found.years
+            for each in held.years
         )
     if what == "mismatches":
-        return ("server_said", "it_is", "files", "example"), found.mismatches
+        return ("server_said", "it_is", "files", "example"), held.mismatches
     if what == "unknown":
-        return ("address", "server_said", "bytes"), found.unknown
+        return ("address", "server_said", "bytes"), held.unknown
     head = (
         "puid",
         "format",
@@ -165,7 +165,7 @@ def _table(found: Collection, what: str) -> tuple[Sequence[str], Iterable[Sequen
             *(each.uris, f"{each.uri_share:.6f}", each.size_bytes, f"{each.byte_share:.6f}"),
             *(each.not_valid, each.warnings),
         )
-        for each in found.shares
+        for each in held.shares
     )
 
 

@@ -47,7 +47,7 @@ class LiveStreams:
         self.count = 0
 
 
-def listed(request: Request) -> Response:
+def show_list(request: Request) -> Response:
     """Harvests, the newest first, filtered and sorted by the database. Live figures are read only of those
     that run.
     """
@@ -58,16 +58,16 @@ def listed(request: Request) -> Response:
     wanted = ListFilter(
         state=state, kind=kind, collection=collection, target=target, page=page_number(request)
     )
-    found = harvests.listed(archive, wanted)
+    listing = harvests.listed(archive, wanted)
     fields = {"state": state or "", "kind": kind or "", "collection": collection, "target": target or ""}
     return render(
         request,
         "harvests.html",
         harvests=[
             (harvest, control.watch(archive, harvest.id) if harvest.state is HarvestState.RUNNING else None)
-            for harvest in found.rows
+            for harvest in listing.rows
         ],
-        found=found,
+        found=listing,
         fields=fields,
         states=list(HarvestState),
         kinds=list(HarvestKind),
@@ -75,18 +75,18 @@ def listed(request: Request) -> Response:
     )
 
 
-def shown(request: Request) -> Response:
+def show(request: Request) -> Response:
     return render(request, "harvest.html", **_values(request))
 
 
-def live(request: Request) -> Response:
+def show_live(request: Request) -> Response:
     """The live part alone, for the script; the header `X-Ended` says that it will not change any more."""
     values = _values(request)
     headers = {} if values["watched"].is_running else {"X-Ended": "1"}
     return render(request, "_harvest_live.html", headers=headers, **values)
 
 
-async def events(request: Request) -> Response:
+async def stream_live(request: Request) -> Response:
     """The live part as server-sent events (https://html.spec.whatwg.org/#server-sent-events): whenever it
     changes, until the harvest ends.
 

@@ -21,7 +21,7 @@ from webdepot.web.site import CURATORS, may, name_of, of_app, render, site_of
 from webdepot.web.staff.targets import MOST_SHOWN, filter_of
 
 
-def listed(request: Request) -> Response:
+def show_list(request: Request) -> Response:
     archive = site_of(request).archive
     name, page = request.query_params.get("state", ""), page_number(request)
     state = LetterState(name) if name in tuple(LetterState) else None
@@ -45,7 +45,7 @@ def listed(request: Request) -> Response:
     )
 
 
-def shown(request: Request) -> Response:
+def show(request: Request) -> Response:
     letter = letters_service.letter(site_of(request).archive, get_number(request.path_params["letter"]))
     return render(request, "letter.html", letter=letter)
 
@@ -59,7 +59,7 @@ def send(request: Request) -> Response:
     return RedirectResponse("/letters", status_code=303)
 
 
-def ask_list(request: Request) -> Response:
+def show_ask_list(request: Request) -> Response:
     """Who would get a letter, of the targets that the filter in the address selects."""
     archive, wanted = site_of(request).archive, filter_of(request)
     outcome = letters_service.consider_list(archive, wanted)
@@ -108,7 +108,7 @@ def _ask(request: Request, form: Mapping[str, str]) -> Response:
     return RedirectResponse("/letters", status_code=303)
 
 
-def template(request: Request) -> Response:
+def show_template(request: Request) -> Response:
     return _template_page(request, letters_service.template_of(site_of(request).archive, *_which(request)))
 
 

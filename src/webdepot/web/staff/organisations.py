@@ -34,11 +34,14 @@ class Surveys:
         self.runs = BackgroundRuns()
 
 
-def listed(request: Request) -> Response:
+def show_list(request: Request) -> Response:
     runs = of_app(request, Surveys).runs
-    found = discovery.listed(site_of(request).archive)
     return render(
-        request, "organisations.html", organisations=found, running=runs.running(), errors=runs.errors
+        request,
+        "organisations.html",
+        organisations=discovery.listed(site_of(request).archive),
+        running=runs.running(),
+        errors=runs.errors,
     )
 
 
@@ -58,7 +61,7 @@ def _start(request: Request, form: Mapping[str, str]) -> Response:
     return RedirectResponse("/organisations", status_code=303)
 
 
-def shown(request: Request) -> Response:
+def show(request: Request) -> Response:
     kind = request.query_params.get("own", "")
     kind = kind if kind in KINDS else ""
     view = organisation_view.view(

@@ -21,7 +21,7 @@ class PartnerRuns:
         self.runs = BackgroundRuns()
 
 
-def listed(request: Request) -> Response:
+def show_list(request: Request) -> Response:
     runs = of_app(request, PartnerRuns).runs
     return render(
         request,
@@ -33,7 +33,7 @@ def listed(request: Request) -> Response:
     )
 
 
-def shown(request: Request) -> Response:
+def show(request: Request) -> Response:
     runs, name = of_app(request, PartnerRuns).runs, request.path_params["name"]
     return render(
         request,

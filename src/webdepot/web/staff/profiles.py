@@ -19,14 +19,14 @@ from webdepot.web.site import CURATORS, may, name_of, render, site_of
 _NEW = 'description = ""\nscope = "host"\n\n# [[rules]]\n# reject = "extension"\n# of = ["avi", "mp4"]\n'
 
 
-def listed(request: Request) -> Response:
+def show_list(request: Request) -> Response:
     usable, broken = profiles.every(site_of(request).archive)
     return render(
         request, "profiles.html", profiles=usable, broken=broken, may_edit=may(request, CURATORS), problem=""
     )
 
 
-def shown(request: Request) -> Response:
+def show(request: Request) -> Response:
     archive, name = site_of(request).archive, request.path_params["name"]
     problem, profile = "", None
     try:

@@ -17,7 +17,7 @@ from webdepot.web.site import name_of, render, site_of
 FINDINGS_A_PAGE = 100
 
 
-def quality(request: Request) -> Response:
+def show(request: Request) -> Response:
     code, page = request.query_params.get("code", "")[:60], page_number(request)
     view = quality_view.view(
         site_of(request).archive,

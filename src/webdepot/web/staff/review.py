@@ -34,7 +34,7 @@ _STATES = (
 )
 
 
-def listed(request: Request) -> Response:
+def show_list(request: Request) -> Response:
     archive, query = site_of(request).archive, request.query_params
     state = HarvestState(query["state"]) if query.get("state") in set(_STATES) else HarvestState.FINISHED
     collection = query.get("collection", "").strip()[:60]
@@ -44,15 +44,15 @@ def listed(request: Request) -> Response:
         oldest_first=state is HarvestState.FINISHED,
         page=page_number(request),
     )
-    found = reviews.waiting(archive, wanted)
+    listing = reviews.waiting(archive, wanted)
     filters = urlencode(
         {name: value for name, value in (("state", state.value), ("collection", collection)) if value}
     )
     return render(
         request,
         "reviews.html",
-        found=found,
-        verdicts=reviews.verdicts_of(archive, found.rows),
+        found=listing,
+        verdicts=reviews.verdicts_of(archive, listing.rows),
         state=state,
         states=_STATES,
         collection=collection,
@@ -60,7 +60,7 @@ def listed(request: Request) -> Response:
     )
 
 
-def shown(request: Request) -> Response:
+def show(request: Request) -> Response:
     return _page(request)
 
 
@@ -165,7 +165,7 @@ def _in_background(request: Request, work: Callable[[Archive, str], object], nam
     )
 
 
-def picture(request: Request) -> Response:
+def send_picture(request: Request) -> Response:
     """A screenshot, never interpreted as anything but a picture."""
     number = find_number(request.path_params["number"]) or 0
     mime, data = reviews.picture(site_of(request).archive, number)

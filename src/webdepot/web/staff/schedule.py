@@ -24,7 +24,7 @@ from webdepot.web.site import CURATORS, may, name_of, render, site_of
 _OPEN = (TurnState.RUNNING, TurnState.WAITING, TurnState.FAILED, TurnState.REFUSED)
 
 
-def calendar(request: Request) -> Response:
+def show_calendar(request: Request) -> Response:
     """A month; with a day, the plans that have a date on it."""
     archive, query = site_of(request).archive, request.query_params
     day = _day(query.get("day", ""))
@@ -56,7 +56,7 @@ def calendar(request: Request) -> Response:
     )
 
 
-def listed(request: Request) -> Response:
+def show_list(request: Request) -> Response:
     query = request.query_params
     wanted = Filter(
         frequency=Frequency(query["frequency"]) if query.get("frequency") in set(Frequency) else None,
@@ -77,7 +77,7 @@ def listed(request: Request) -> Response:
     )
 
 
-def shown(request: Request) -> Response:
+def show(request: Request) -> Response:
     return _page(request, _target(request))
 
 
@@ -86,7 +86,7 @@ async def change(request: Request) -> Response:
     return await run_in_threadpool(_change, request, form)
 
 
-def queue(request: Request) -> Response:
+def show_queue(request: Request) -> Response:
     archive, name, page = site_of(request).archive, request.query_params.get("state"), page_number(request)
     state = TurnState(name) if name in set(TurnState) else None
     return render(

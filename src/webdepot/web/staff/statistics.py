@@ -13,7 +13,7 @@ from webdepot.web.site import language_of, render, site_of
 TABLES = ("site", "collection", "access_point", "country")
 
 
-def statistics(request: Request) -> Response:
+def show(request: Request) -> Response:
     report = _report(request)
     config = site_of(request).archive.config.statistics
     by = {

@@ -28,7 +28,7 @@ MOST_SHOWN = 100
 """Rows of a preview, and of targets that get no letter."""
 
 
-def listed(request: Request) -> Response:
+def show_list(request: Request) -> Response:
     wanted = filter_of(request)
     view = target_view.view_list(site_of(request).archive, wanted)
     return render(
@@ -86,7 +86,7 @@ def _link(wanted: Filter, **changes: object) -> str:
 # --- nominating and importing ---
 
 
-def new(request: Request) -> Response:
+def show_new(request: Request) -> Response:
     return _new_page(request)
 
 
@@ -154,7 +154,7 @@ def _upload(request: Request, content: bytes) -> Response:
     return RedirectResponse(f"/targets/import/{preview.token}", status_code=303)
 
 
-def look_at(request: Request) -> Response:
+def show_import(request: Request) -> Response:
     archive, token = site_of(request).archive, request.path_params["token"]
     preview = csv_lists.look_at(archive, token, by=name_of(request), origin=origin_of(request))
     return render(request, "target_import.html", seen=preview, most=MOST_SHOWN)
@@ -172,7 +172,7 @@ def take_in(request: Request) -> Response:
 # --- one target ---
 
 
-def shown(request: Request) -> Response:
+def show(request: Request) -> Response:
     archive, person = site_of(request).archive, person_of(request)
     view = target_view.view(archive, target_of(request), roles=person.roles if person else frozenset())
     return render(

@@ -16,7 +16,7 @@ from webdepot.web.sign_in import SignInBrake
 from webdepot.web.site import has_key, language_of, name_of, of_app, person_of, render, session_token, site_of
 
 
-def listed(request: Request) -> Response:
+def show_list(request: Request) -> Response:
     return _list(request)
 
 
@@ -25,7 +25,7 @@ async def add(request: Request) -> Response:
     return await run_in_threadpool(_add, request, fields)
 
 
-def shown(request: Request) -> Response:
+def show(request: Request) -> Response:
     return _person(request, request.path_params["name"])
 
 
@@ -34,7 +34,7 @@ async def change(request: Request) -> Response:
     return await run_in_threadpool(_change, request, fields)
 
 
-def own(request: Request) -> Response:
+def show_own(request: Request) -> Response:
     return _own(request)
 
 
@@ -125,9 +125,7 @@ def _change(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
 # --- one's own account ---
 
 
-def _own(
-    request: Request, *, wrong: str = "", new_key: str = "", said: str = "", status: int = 200
-) -> Response:
+def _own(request: Request, *, wrong: str = "", new_key: str = "", status: int = 200) -> Response:
     archive, person = site_of(request).archive, person_of(request)
     assert person is not None  # noqa: S101 - the route table requires a role
     account = next(
@@ -143,7 +141,6 @@ def _own(
         this_session=accounts.session_id(session_token(request)),
         wrong=wrong,
         new_key=new_key,
-        said=said,
     )
 
 
