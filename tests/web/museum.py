@@ -1,4 +1,4 @@
-"""Small archives made from WARC files written by hand, served on loopback, and one who asks them."""
+"""Small archives made from handwritten WARC files and served on loopback, and a client for them."""
 
 import base64
 import gzip
@@ -43,7 +43,7 @@ with Archive.open(Path(sys.argv[1]), clock=clock) as archive:
 
 @dataclass
 class Warc:
-    """Writes a container file by hand: the bytes of each record are the test's own."""
+    """Writes a container file record by record, so that a test decides about every byte."""
 
     path: Path
     records: list[bytes] = field(default_factory=list)
@@ -117,7 +117,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Served:
-    """A running server and the home it serves; the test may change the home's database meanwhile."""
+    """A running server and the home it serves; a test may change the home's database while it runs."""
 
     portal: str
     replay: str
@@ -128,7 +128,7 @@ class Served:
     """Where terminals ask, in proxy mode."""
 
     def set_clock(self, now: datetime) -> None:
-        """The server lives at this moment from now on; only where it was given a clock."""
+        """Set the server's clock, if it was given one."""
         assert self.clock is not None
         written = self.clock.with_suffix(".new")
         written.write_text(now.isoformat())
@@ -161,9 +161,7 @@ def make_home(home: Path, *warcs: Path, collection: str = "museums", settings: s
 def serving(
     home: Path, *, clock: Path | None = None, now: datetime = NOW, as_proxy: bool = False
 ) -> Iterator[Served]:
-    """A server in a process of its own; with a `clock`, a file, it lives at the moment written there, first
-    at `now`.
-    """
+    """A server in its own process. With `clock`, a file, the server takes its time from it, at first `now`."""
     if clock is not None:
         clock.write_text(now.isoformat())
     assert clock is not None or not as_proxy
@@ -195,8 +193,8 @@ def ask(
     body: bytes | None = None,
     source: str = "",
 ) -> Answer:
-    """One request, no redirects followed, nothing decoded. What stands behind the host is sent as it is.
-    `source`: whose address it has.
+    """One request, without following redirects or decoding. Everything after the host is sent as it is.
+    `source` is the address of the client.
     """
     parts = urlsplit(url)
     assert parts.hostname

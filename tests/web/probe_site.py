@@ -68,7 +68,7 @@ Answer = tuple[int, dict[str, str], bytes]
 
 
 def answer_to(host: str, target: str) -> Answer:
-    """What the site says."""
+    """The answer of the site."""
     path = target.partition("?")[0]
     name, extension = path.strip("/") or "index.html", path.rpartition(".")[2]
     kind = {"Content-Type": TYPES.get(extension, TYPES["html"])}
@@ -92,7 +92,7 @@ def answer_to(host: str, target: str) -> Answer:
 
 
 def png(width: int) -> bytes:
-    """A picture whose width tells which one it is."""
+    """A picture that can be recognised by its width."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
@@ -249,7 +249,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def site() -> Iterator[int]:
-    """The site on a port of loopback, under every name."""
+    """The site on a port of loopback, under every host name."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     try:
@@ -260,8 +260,8 @@ def site() -> Iterator[int]:
 
 
 def posted(path: Path) -> Path:
-    """A container with the answers to POST, as a recording browser writes it: question and answer name each
-    other.
+    """A container with the answers to POST, as a recording browser writes it: request and response refer to
+    each other.
     """
     warc = Warc(path)
     stamp = "20260501120000"

@@ -1,4 +1,4 @@
-"""A server in proxy mode, and one who asks it as a terminal's browser does."""
+"""A server in proxy mode, and a client that behaves like a terminal's browser."""
 
 import http.client
 import json
@@ -48,8 +48,8 @@ class Proxied:
         headers: dict[str, str] | None = None,
         body: bytes | None = None,
     ) -> Answer:
-        """One request through the proxy, over TLS checked against the archive's authority where the address
-        says so.
+        """One request through the proxy; over TLS, checked against the archive's authority, for an https
+        address.
         """
         parts = urlsplit(url)
         connection: http.client.HTTPConnection

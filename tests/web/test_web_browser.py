@@ -1,7 +1,7 @@
-"""Replay in a real browser: a page is rebuilt, followed and stepped through in time; hostile pages get
-nowhere; nothing leaves.
+"""Replay in a real browser: a page is rebuilt, followed and stepped through in time; hostile pages achieve
+nothing; nothing leaks.
 
-All traffic of the browser that is not for loopback goes to a proxy that notes and refuses it.
+All traffic of the browser to anything but loopback goes to a proxy that records and refuses it.
 """
 
 from collections.abc import Iterator
@@ -230,7 +230,7 @@ def test_a_hostile_page_reaches_neither_the_reader_nor_the_portal_nor_the_live_w
     assert archived.url.startswith(f"{served.replay}/all/{EDITIONS[1]}mp_/")
     told = archived.evaluate(HOSTILE, {"portal": served.portal, "stamp": EDITIONS[1], "site": SITE})
     assert "session" not in told["cookie"]
-    # The other attempts are turned into requests to the archive or blocked; the proxy below tells whether one
+    # The other attempts are turned into requests to the archive or blocked; the proxy below shows whether one
     # came through.
     for attempt in (
         "frame's document",
@@ -288,7 +288,7 @@ def test_the_citation_is_copied_by_a_click(browser: Browser, served: Served):
         expect(page.locator(".cite .sheet")).to_be_hidden()
 
 
-def test_two_versions_stand_side_by_side(page: Page, served: Served, leaks: Leaks):
+def test_two_versions_are_shown_side_by_side(page: Page, served: Served, leaks: Leaks):
     page.goto(f"{served.portal}/compare?url={SITE}/&at={EDITIONS[1]}&with={EDITIONS[3]}")
     for number, edition in ((0, 2), (1, 4)):
         expect(page.frame_locator(".sides iframe").nth(number).locator("h1")).to_have_text(

@@ -1,5 +1,5 @@
-"""Curation in the portal: public forms, the path of a site, letters, complaints, the catalogue; hostile
-words; axe and a phone.
+"""Curation in the portal: public forms, the workflow of a site, letters, complaints, the catalogue; hostile
+input; axe and a phone.
 """
 
 import dataclasses
@@ -73,7 +73,7 @@ def get(served: Served, path: str, cookie: str = "") -> Answer:
 
 
 def harmless(text: str) -> bool:
-    """No mark-up of a stranger's is in a page; what is inside JSON-LD is escaped."""
+    """No markup of a stranger is in the page; inside JSON-LD it is escaped."""
     return "<script>alert" not in text and "<img src=x" not in text and "{{7*7}}" in text
 
 

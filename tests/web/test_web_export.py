@@ -1,4 +1,4 @@
-"""A result taken along as WACZ is replayed by another archive, with what its pages need."""
+"""Results downloaded as WACZ are replayed by another archive, with everything that their pages need."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""An archived robots.txt as rules of access: what it disallows is refused, what it allows is shown, and the
+"""An archived robots.txt as access rules: what it disallows is refused, what it allows is shown, and the
 newest file counts.
 """
 

@@ -1,5 +1,5 @@
-"""What other programs ask for: revisits resolved, fuzzy addresses, the description of it all, and a real pywb
-on top of our index.
+"""Interfaces for other programs: resolved revisits, fuzzy addresses, the API description, and a real pywb
+that uses our index.
 """
 
 import json

@@ -1,4 +1,6 @@
-"""Pictures: found by what is said about them, shown small from the replay face, never when they are closed."""
+"""Pictures: found by their descriptions, shown as thumbnails from the replay origin, never when they are
+closed.
+"""
 
 import io
 import json
@@ -70,7 +72,7 @@ def test_pictures_are_found_by_description_and_file_name_and_closed_ones_are_not
     assert "secret" not in ask(f"{served.portal}/search/images?q=windmill").text
 
 
-def test_a_small_picture_comes_from_the_replay_face_alone(served: Served):
+def test_a_thumbnail_comes_from_the_replay_origin_alone(served: Served):
     path = f"/-/thumbnail/all/{STAMP}/{SITE}/pictures/red-windmill.png"
     answer = ask(served.replay + path)
     assert (answer.status, answer.headers["Content-Type"], answer.headers["X-Content-Type-Options"]) == (

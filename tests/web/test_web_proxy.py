@@ -111,7 +111,7 @@ def test_parts_of_films(proxied: Proxied):
 
 
 def test_what_is_not_kept_is_not_fetched(proxied: Proxied):
-    """A server of ours listens at the address; the proxy must not ask it."""
+    """A server of this test listens at the address; the proxy must not contact it."""
     with socket.create_server(("127.0.0.1", 0)) as live:
         live.settimeout(0.3)
         port = live.getsockname()[1]
@@ -132,7 +132,7 @@ def test_what_is_not_kept_is_not_fetched(proxied: Proxied):
         b"CONNECT " + b"a" * 20_000,
     ],
 )
-def test_tunnels_to_nowhere_are_refused_in_words(proxied: Proxied, line: bytes):
+def test_tunnels_to_nowhere_are_refused_with_a_message(proxied: Proxied, line: bytes):
     with socket.create_connection(("127.0.0.1", proxied.port), timeout=20) as connection:
         connection.sendall(line + b"\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 400 ")

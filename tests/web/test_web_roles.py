@@ -1,5 +1,5 @@
-"""Who may do what: every route as every role, changing requests from elsewhere, sessions, keys, people and
-the audit trail.
+"""Who may do what: every route as every role, changing requests from other sites, sessions, keys, accounts
+and the audit trail.
 """
 
 import csv
@@ -52,7 +52,7 @@ def post(
 
 
 def path_of(page: RouteRow) -> str:
-    """The path with something that does not exist for each of its parts."""
+    """A path of the route with a name that does not exist for each of its parameters."""
     return re.sub(r"\{\w+(:path)?\}", "nothing-of-the-kind", page.path)
 
 
@@ -80,7 +80,7 @@ def test_every_route_lets_in_whom_the_table_says(ruled: Served, cookies, role):
 
 
 @pytest.mark.parametrize("role", sorted(set(Role) - {Role.ADMINISTRATOR}))
-def test_a_key_never_does_more_than_its_role_whoever_made_it(ruled: Served, role):
+def test_a_key_never_does_more_than_its_role(ruled: Served, role):
     with ruled.archive() as archive:
         if "all" not in {person.name for person in accounts.every(archive.database)}:
             accounts.add(archive.database, "all", PASSWORD, set(Role) - {Role.ADMINISTRATOR}, NOW)
@@ -267,7 +267,7 @@ def test_a_key_ends_on_its_day_and_with_its_person(ruled: Served):
         assert accounts.find_key(archive.database, text, NOW) is None
 
 
-def test_ones_own_password_is_changed_by_who_knows_it(ruled: Served):
+def test_ones_own_password_can_be_changed_with_the_old_one(ruled: Served):
     with ruled.archive() as archive:
         accounts.add(archive.database, "jan", PASSWORD, [Role.READER], NOW)
     session = sign_in(ruled, "jan")

@@ -1,4 +1,4 @@
-"""The policies of pages and the limits on request heads."""
+"""The policies of archived pages."""
 
 import pytest
 

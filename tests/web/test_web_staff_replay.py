@@ -1,4 +1,6 @@
-"""Staff see archived pages that nobody else may, on faces that know no session; and nobody else does by it."""
+"""Staff see archived pages that others may not, on origins without sessions; others do not see them because
+of it.
+"""
 
 from collections.abc import Iterator
 from datetime import timedelta
