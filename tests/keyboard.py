@@ -22,8 +22,8 @@ FOCUSED = """() => {
 
 
 class Keyboard:
-    """Acts on one page. `words` is the beginning of the name of a control, which must be visible or accessible
-    on the page.
+    """Acts on one page. `words` is the beginning of the name of a control, which must be visible or
+    accessible on the page.
     """
 
     def __init__(self, page: Page) -> None:

@@ -1,7 +1,7 @@
 """Pages in a real browser as people see them: signed in, on a screen and on a phone, and accessible (axe).
 
-With WEBDEPOT_TEST_PICTURES set to a folder, a screenshot of every checked page is saved there, in the language
-WEBDEPOT_TEST_LANGUAGE.
+With WEBDEPOT_TEST_PICTURES set to a folder, a screenshot of every checked page is saved there, in the
+language WEBDEPOT_TEST_LANGUAGE.
 """
 
 import os

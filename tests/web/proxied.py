@@ -23,7 +23,8 @@ told = {}
 with Archive.open(Path(sys.argv[1])) as archive:
     serve(archive, host="127.0.0.1", port=0, replay_port=0, proxy_port=0,
           proxy_ready=lambda address, certificate: told.update(proxy=address, authority=str(certificate)),
-          ready=lambda portal, replay: print(json.dumps({**told, "portal": portal, "replay": replay}), flush=True))
+          ready=lambda portal, replay: print(
+              json.dumps({**told, "portal": portal, "replay": replay}), flush=True))
 """
 
 

@@ -102,7 +102,10 @@ def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox, site: str) 
     and a partner.
     """
     home = tmp_path_factory.mktemp("audit") / "home"
-    mail = f'[mail]\nhost = "127.0.0.1"\nport = {box.port}\nsecurity = "none"\nsender = "archive@library.example"\n'
+    mail = (
+        f'[mail]\nhost = "127.0.0.1"\nport = {box.port}\nsecurity = "none"\n'
+        'sender = "archive@library.example"\n'
+    )
     setup.found(home, settings=mail + '[discovery]\nresolver = "127.0.0.1:9"\ntimeout_s = 0.2\n')
     with Archive.open(home) as archive:
         accounts.add(archive.database, ADA, PASSWORD, list(Role), datetime.now(UTC))

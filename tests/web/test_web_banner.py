@@ -55,8 +55,8 @@ def tower(tmp_path_factory: pytest.TempPathFactory):
 def test_a_version_is_cited_with_its_urn(tower: Served):
     text = ask(f"{tower.frame}/all/{STAMP}/{SITE}/").text
     assert (
-        "The tower &amp; {its} clock. http://www.tower.example/. Archived on 4 March 2015, 05:06 UTC by Archive of Towers."
-        in text
+        "The tower &amp; {its} clock. http://www.tower.example/. "
+        "Archived on 4 March 2015, 05:06 UTC by Archive of Towers." in text
     )
     assert "urn:nbn:de:" in text and f"{tower.portal}/all/{STAMP}/{SITE}/" in text
 

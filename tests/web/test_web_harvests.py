@@ -30,7 +30,8 @@ def harvested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served
         profiles.save(
             archive,
             "museum",
-            'description = "Museums"\nallow_private = true\ndelay_s = 0\n[[rules]]\nreject = "extension"\nof = ["avi"]\n',
+            'description = "Museums"\nallow_private = true\ndelay_s = 0\n'
+            '[[rules]]\nreject = "extension"\nof = ["avi"]\n',
         )
         options = profiles.options_of(archive, "museum")
         harvest = harvests.start_or_resume(archive, [f"{site}/"], options)

@@ -63,7 +63,8 @@ def issuer() -> Iterator[str]:
 def portal(tmp_path_factory: pytest.TempPathFactory, issuer: str) -> Iterator[Served]:
     home: Path = tmp_path_factory.mktemp("oidc") / "home"
     settings = (
-        f'[oidc]\nissuer = "{issuer}"\nclient_id = "portal"\nclient_secret = "s3cret"\nlabel = "Account of the library"\n'
+        f'[oidc]\nissuer = "{issuer}"\nclient_id = "portal"\nclient_secret = "s3cret"\n'
+        'label = "Account of the library"\n'
         'roles_claim = "groups"\nroles = {"web-curators" = "curator"}\n'
     )
     setup.found(home, settings=settings)

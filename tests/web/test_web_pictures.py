@@ -27,7 +27,8 @@ def picture(colour: str = "navy", size: tuple[int, int] = (640, 480), kind: str 
     return made.getvalue()
 
 
-PAGE = b"""<title>The old harbour</title><h1>Harbour</h1><p>About ships and water, a page with pictures of all kinds.
+PAGE = b"""<title>The old harbour</title><h1>Harbour</h1><p>About ships and water,
+a page with pictures of all kinds.
 <img src="/pictures/red-windmill.png" alt="A windmill at dawn">
 <img src="lighthouse.jpg" alt=""><img src="/missing.png" alt="windmill, not kept">
 <img src="/secret.png" alt="windmill that nobody may see"><img src="/broken.png" alt="windmill in pieces">"""

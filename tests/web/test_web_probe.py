@@ -19,7 +19,7 @@ from probe_site import GROUPS, HOST, OTHER, harvested
 
 pytestmark = pytest.mark.browser
 BEYOND_THE_WORKER = {
-    "script: Function": "code made by `new Function` is not rewritten, so `location` there is the browser's own",
+    "script: Function": "code made by `new Function` is not rewritten: its `location` is the browser's own",
     "worker: address": "workers see the address they are replayed under",
     "storage: caches": "what a page puts into a cache of its own is not found again",
 }

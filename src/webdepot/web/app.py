@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -31,7 +31,8 @@ from webdepot.web.api import search as search_api
 from webdepot.web.problems import HANDLERS, problem
 from webdepot.web.quick import QuickAnswers
 from webdepot.web.reader import catalogue, citation, comparison, home, images, public_forms, search, versions
-from webdepot.web.replay import raw
+from webdepot.web.replay import proxy, raw
+from webdepot.web.replay.authority import Authority
 from webdepot.web.security import OriginGuard, PolicyHeaders, portal_headers, replay_headers
 from webdepot.web.site import (
     ADMINISTRATORS,
@@ -67,9 +68,6 @@ from webdepot.web.staff import (
     users,
 )
 from webdepot.web.usage import UsageCounting
-
-if TYPE_CHECKING:
-    from webdepot.web.replay.authority import Authority
 
 Endpoint = Callable[[Request], Any]
 
@@ -320,12 +318,9 @@ def build_replay(archive: Archive, *, portal_url: str, replay_url: str, frame_ur
 
 
 def build_proxy(
-    archive: Archive, authority: "Authority", *, portal_url: str, replay_url: str, frame_url: str = ""
+    archive: Archive, authority: Authority, *, portal_url: str, replay_url: str, frame_url: str = ""
 ) -> Starlette:
     """The archive as the proxy of terminals: every path of every host."""
-    # Imported here so that a server without a proxy does not load `cryptography`.
-    from webdepot.web.replay import proxy
-
     site = Site(
         archive=archive,
         origin=WebOrigin.REPLAY,

@@ -28,6 +28,8 @@ from webdepot.archive import Archive
 from webdepot.errors import ConfigError, Conflict, InputError
 from webdepot.web.app import build_frame, build_portal, build_proxy, build_replay
 from webdepot.web.protocol import BoundedHttp
+from webdepot.web.replay.authority import Authority
+from webdepot.web.replay.tunnel import protocol_for
 from webdepot.web.security import HostGuard
 from webdepot.web.site import WebOrigin
 from webdepot.web.staff.dashboard import stop_counting
@@ -86,14 +88,11 @@ def serve(
 
 
 class _Proxy:
-    """Proxy mode. Its libraries are loaded only where it is used."""
+    """What proxy mode adds: its port, its certificate authority and the class of its connections."""
 
     def __init__(
         self, archive: Archive, host: str, sockets: Sequence[socket.socket], ready: ProxyReady | None
     ) -> None:
-        from webdepot.web.replay.authority import Authority
-        from webdepot.web.replay.tunnel import protocol_for
-
         self.port = _port_of(sockets)
         self.authority = Authority(
             archive.home / "proxy", name=archive.config.archive.name, clock=archive.clock

@@ -1,8 +1,8 @@
 """The description of all interfaces for machines: /api/openapi.json, in OpenAPI 3.1
 (https://spec.openapis.org/oas/v3.1.0).
 
-Each module of `API_MODULES` has a function `describe_api(site)` that returns its paths; the document contains them
-all. To describe a new interface, add its module.
+Each module of `API_MODULES` has a function `describe_api(site)` that returns its paths; the document contains
+them all. To describe a new interface, add its module.
 """
 
 from typing import Any
