@@ -55,6 +55,11 @@ class AddressVersions:
     collections: Sequence[str]
     """Collections with versions that this reader may see."""
 
+    @property
+    def months(self) -> Sequence[Month]:
+        """The calendar of the year."""
+        return timeline.months(self.timeline, self.year)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionFilter:
