@@ -31,6 +31,7 @@ from webdepot.services.harvest import harvests as harvests_service
 from webdepot.services.harvest import profiles, runner
 from webdepot.services.schedule import plans, scheduler
 from webdepot.services.selection import contacts, targets
+from webdepot.services.selection import criteria as criteria_service
 from webdepot.web.app import PORTAL_ROUTES
 
 ADA = "Ada"

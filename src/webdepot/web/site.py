@@ -22,6 +22,7 @@ from webdepot.accounts import STAFF, Person, Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
 from webdepot.ports import Hit
+from webdepot.services.access import gate
 from webdepot.url import host_of
 from webdepot.version import VERSION
 from webdepot.web import language, wording
@@ -193,7 +194,7 @@ def reader_of(request: Request) -> Reader:
         point = network_point(
             client.host if client else "", config.reading_room_networks, config.partner_networks
         )
-    seat = client.host if client and lending.has_lent(site.archive) else ""
+    seat = client.host if client and gate.has_lending_rules(site.archive) else ""
     if site.origin is WebOrigin.PORTAL:
         person = person_of(request)
     elif "cookie" in request.headers and passes.is_valid(

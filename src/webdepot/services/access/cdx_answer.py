@@ -12,7 +12,7 @@ from json.encoder import encode_basestring_ascii
 
 from webdepot import cdxj
 from webdepot.access import cdx
-from webdepot.access.cdx import PAGE_LINES, CdxQuery, Dialect, Output
+from webdepot.access.cdx import PAGE_LINES, CdxOutput, CdxQuery, Dialect
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.model import EVERYTHING, Capture, RecordKind
@@ -67,7 +67,7 @@ def find_few_lines(
 
 
 def _write(found: Lines, query: CdxQuery, make_url: MakeUrl, original: _FindOriginal) -> Iterator[str]:
-    if query.output is Output.JSON and query.dialect is Dialect.INTERNET_ARCHIVE:
+    if query.output is CdxOutput.JSON and query.dialect is Dialect.INTERNET_ARCHIVE:
         yield from _rows(found, query)
         return
     for capture in found.captures:
@@ -93,23 +93,23 @@ def _rows(found: Lines, query: CdxQuery) -> Iterator[str]:
 def _line(capture: Capture, query: CdxQuery, make_url: MakeUrl, original: _FindOriginal) -> str:
     originals = _originals(capture, original) if query.resolves_revisits else {}
     match query.output:
-        case Output.CDXJ if not query.has_fields and not query.resolves_revisits:
+        case CdxOutput.CDXJ if not query.has_fields and not query.resolves_revisits:
             return cdxj.line(capture)
-        case Output.CDXJ:
+        case CdxOutput.CDXJ:
             fields = {
                 name: value
                 for name, value in zip(query.fields, cdx.values(capture, query), strict=True)
                 if name not in ("urlkey", "timestamp")
             } | originals
             return f"{capture.key} {capture.timestamp} {json.dumps(fields)}"
-        case Output.JSON:
+        case CdxOutput.JSON:
             fields = {**dict(zip(query.fields, cdx.values(capture, query), strict=True)), **originals}
             # json.dumps takes five times as long; the names need no escaping.
             pairs = [f'"{name}": {encode_basestring_ascii(value)}' for name, value in fields.items()]
             return "{" + ", ".join(pairs) + "}"
-        case Output.TEXT:
+        case CdxOutput.TEXT:
             return " ".join([*cdx.values(capture, query), *originals.values()])
-        case Output.LINK:
+        case CdxOutput.LINK:
             date = http_date(capture.timestamp)
             return f'<{make_url(capture)}>; rel="memento"; datetime="{date}",'
 

@@ -1,6 +1,6 @@
 """The citation of a version: its title, where it is shown, and the persistent identifier of its harvest."""
 
-from webdepot.access.citation import Citation, CitationForm, written
+from webdepot.access.citation import Citation, CitationForm, write
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.container import shelf
@@ -30,10 +30,17 @@ def cite(
 
 
 def cite_as(
-    archive: Archive, url: str, timestamp: str, form: CitationForm, *, collection: str, reader: Reader, address: str
+    archive: Archive,
+    url: str,
+    timestamp: str,
+    form: CitationForm,
+    *,
+    collection: str,
+    reader: Reader,
+    address: str,
 ) -> str:
     """The citation of `cite` as a file for a reference manager."""
-    return written(cite(archive, url, timestamp, collection=collection, reader=reader, address=address), form)
+    return write(cite(archive, url, timestamp, collection=collection, reader=reader, address=address), form)
 
 
 def of_place(archive: Archive, place: VersionPlace, *, address: str) -> Citation:

@@ -25,7 +25,8 @@ from webdepot.http_headers import parse_range
 from webdepot.index import post
 from webdepot.model import Capture
 from webdepot.services.access import replay
-from webdepot.services.access.replay import NotAtHand, NotKept, Replayed
+from webdepot.services.access.lookup import NotKept
+from webdepot.services.access.replay import NotAtHand, Replayed, VersionPlace
 from webdepot.url import Url, find_canonical
 
 Headers = list[tuple[str, str]]
@@ -152,7 +153,7 @@ def find_redirect(opened: Replayed) -> Url | None:
     return find_canonical(target, opened.capture.url)
 
 
-def framed_status(place: replay.Place) -> int:
+def framed_status(place: VersionPlace) -> int:
     """The status of the page around a version: an archived error is still an error, and so is a version that
     cannot be read.
     """

@@ -148,7 +148,7 @@ def ask(archive: Archive, text: str, *, reader: Reader, collection: str = EVERYT
 
 def is_address(text: str) -> bool:
     """Whether a query looks like a web address."""
-    return query.is_address(text)
+    return query_text.is_address(text)
 
 
 def _format_names(archive: Archive, result: Hits) -> dict[str, str]:

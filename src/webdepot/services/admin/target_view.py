@@ -12,13 +12,13 @@ from webdepot.selection.contacts import Contact
 from webdepot.selection.grounds import KeptGround
 from webdepot.selection.letters import Letter
 from webdepot.selection.states import TARGET, TargetState
-from webdepot.selection.targets import Dossier, Filter, Listing
+from webdepot.selection.targets import Dossier, TargetFilter, TargetPage
 from webdepot.services.admin import archive_status
 from webdepot.services.admin.archive_status import Harvested
 from webdepot.services.catalogue import records
 from webdepot.services.permission import consent, letters
-from webdepot.services.selection import contacts, targets
-from webdepot.services.selection.targets import Judged
+from webdepot.services.selection import contacts, criteria, targets
+from webdepot.services.selection.criteria import CriteriaResult
 
 MOST_EVENTS = 100
 
@@ -30,7 +30,7 @@ class TargetView:
     dossier: Dossier
     verdict: Verdict
     """Whether it may be harvested today."""
-    judged: Judged
+    judged: CriteriaResult
     answerable: frozenset[str]
     """Codes of the criteria that this person may answer now."""
     acts: Sequence[str]
@@ -51,7 +51,7 @@ class TargetView:
 class TargetListView:
     """A page of the list of targets."""
 
-    listing: Listing
+    listing: TargetPage
     counts: Mapping[TargetState, int]
     harvests: Mapping[int, Harvested]
     """Of the targets on the page that have been harvested."""
@@ -60,7 +60,7 @@ class TargetListView:
 def view(archive: Archive, target: TargetId, *, roles: frozenset[Role]) -> TargetView:
     """The page of a target for a person with these roles; NotFound when there is none."""
     dossier = targets.get(archive, target)
-    judged = targets.judged(archive, dossier.id)
+    judged = criteria.criteria_result(archive, dossier.id)
     may_judge = TARGET.allows(dossier.state, "judge")
     return TargetView(
         dossier=dossier,
@@ -81,9 +81,9 @@ def view(archive: Archive, target: TargetId, *, roles: frozenset[Role]) -> Targe
     )
 
 
-def view_list(archive: Archive, wanted: Filter) -> TargetListView:
+def view_list(archive: Archive, wanted: TargetFilter) -> TargetListView:
     """A page of targets, filtered and sorted, with how often each was harvested."""
-    listing = targets.listed(archive, wanted)
+    listing = targets.list_targets(archive, wanted)
     return TargetListView(
         listing=listing,
         counts=targets.counts(archive),

@@ -8,13 +8,13 @@ from webdepot.archive import Archive
 from webdepot.errors import Withdrawn
 from webdepot.exchange.transfer import Transfer
 from webdepot.services.catalogue import description, records
-from webdepot.services.catalogue.records import Described
+from webdepot.services.catalogue.records import RecordView
 from webdepot.services.exchange import oai_provider
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TitleView:
-    described: Described
+    described: RecordView
     transfer: Transfer | None
     """What can be fetched as one file."""
     tree: Transfer | None

@@ -8,14 +8,14 @@ from webdepot.formats.report import FormatShare, HarvestTable
 from webdepot.model import Finding, Harvest
 from webdepot.services.harvest import harvests
 from webdepot.services.quality import format_watch, harvest_check
-from webdepot.services.quality.harvest_check import Checked
+from webdepot.services.quality.harvest_check import HarvestCheck
 from webdepot.services.review import patches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityView:
     harvest: Harvest
-    checked: Checked
+    checked: HarvestCheck
     findings: Sequence[tuple[int, Finding]]
     """Each with its number."""
     missing: int
@@ -31,7 +31,7 @@ def view(archive: Archive, harvest: str, *, code: str = "", limit: int, offset: 
     table, shares = format_watch.of_harvest(archive, found.id)
     return QualityView(
         harvest=found,
-        checked=harvest_check.found_so_far(archive, found.id),
+        checked=harvest_check.last_check(archive, found.id),
         findings=harvest_check.findings_page(archive, found, code=code, limit=limit, offset=offset),
         missing=len(patches.missing(archive, found)),
         patches=harvest_check.patches_of(archive, found),

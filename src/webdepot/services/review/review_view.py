@@ -7,12 +7,12 @@ from webdepot.archive import Archive
 from webdepot.model import Finding
 from webdepot.quality.screenshots import Screenshot
 from webdepot.services.review import reviews
-from webdepot.services.review.reviews import Dossier
+from webdepot.services.review.reviews import ReviewDossier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewView:
-    dossier: Dossier
+    dossier: ReviewDossier
     groups: Sequence[str]
     """Groups in which something was found."""
     group: str
@@ -36,6 +36,6 @@ def view(archive: Archive, harvest: str, *, group: str = "", limit: int, offset:
         groups=groups,
         group=shown,
         findings=reviews.findings(archive, dossier.harvest.id, shown, limit=limit, offset=offset),
-        pictures=reviews.pictures(archive, dossier),
-        verbs=reviews.possible(dossier.harvest),
+        pictures=reviews.screenshot_pairs(archive, dossier),
+        verbs=reviews.possible_decisions(dossier.harvest),
     )

@@ -8,10 +8,11 @@ from webdepot.archive import Archive
 from webdepot.model import TargetId
 from webdepot.selection import schedule
 from webdepot.selection.schedule import Plan
-from webdepot.selection.schedules import Planned, TurnState
+from webdepot.selection.schedules import PlanRow
+from webdepot.selection.turns import TurnState
 from webdepot.services.harvest import profiles
 from webdepot.services.schedule import plans
-from webdepot.services.schedule.plans import Day, PlanOf
+from webdepot.services.schedule.plans import CalendarDay, TargetPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +22,8 @@ class CalendarView:
     today: date
     first: date
     """The first day of the month."""
-    days: Mapping[date, Day]
-    rows: Sequence[Planned]
+    days: Mapping[date, CalendarDay]
+    rows: Sequence[PlanRow]
     """Plans with a date on the day that was asked for."""
     counts: Mapping[TurnState, int]
 
@@ -31,7 +32,7 @@ class CalendarView:
 class PlanView:
     """The plan of a target and what a form to change it needs."""
 
-    plan_of: PlanOf
+    plan_of: TargetPlan
     profiles: Sequence[str]
     today: date
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from webdepot.archive import Archive
 from webdepot.selection.domains.organisations import KnownHost, Organisation
-from webdepot.services.selection import discovery
+from webdepot.services.selection import organisations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,13 +22,13 @@ def view(archive: Archive, root: str, *, kind: str = "", limit: int) -> Organisa
     """An organisation by its domain with up to `limit` hosts, only those of a kind (own, ask, other, wait)
     when one is given; NotFound.
     """
-    organisation = discovery.get(archive, root)
-    every_host = discovery.hosts_of(archive, organisation)
+    organisation = organisations.get(archive, root)
+    every_host = organisations.hosts_of(archive, organisation)
     return OrganisationView(
         organisation=organisation,
         every_host=every_host,
-        hosts=discovery.hosts_of(archive, organisation, own=kind, limit=limit)
+        hosts=organisations.hosts_of(archive, organisation, own=kind, limit=limit)
         if kind
         else every_host[:limit],
-        counts=discovery.counts_of(archive, organisation),
+        counts=organisations.counts_of(archive, organisation),
     )

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
-from webdepot.access.cdx import CdxQuery, Dialect, Output, Sort
+from webdepot.access.cdx import CdxOutput, CdxQuery, CdxSort, Dialect
 from webdepot.errors import InputError
 from webdepot.model import EVERYTHING, Capture
 from webdepot.services.access import cdx_answer
@@ -123,7 +123,7 @@ def _url_maker(site: Site, collection: str) -> Callable[[Capture], str]:
 
 
 def _media_type(query: CdxQuery) -> str:
-    is_one_array = query.output is Output.JSON and query.dialect is Dialect.INTERNET_ARCHIVE
+    is_one_array = query.output is CdxOutput.JSON and query.dialect is Dialect.INTERNET_ARCHIVE
     return "application/json" if is_one_array else _TYPES[query.output]
 
 
@@ -167,7 +167,7 @@ def _parameters() -> list[dict[str, Any]]:
         parameter("from", "First moment, 4 to 14 digits."),
         parameter("to", "Last moment, 4 to 14 digits."),
         parameter("limit", "Maximum number of lines; a negative number returns the last ones.", "integer"),
-        parameter("sort", "Order of the captures of one address.", enum=list(Sort)),
+        parameter("sort", "Order of the captures of one address.", enum=list(CdxSort)),
         parameter("closest", "With sort=closest: the moment to be close to."),
         parameter(
             "filter",
@@ -179,7 +179,7 @@ def _parameters() -> list[dict[str, Any]]:
             "Of consecutive captures with the same value of a field, or of its first characters "
             "(timestamp:8), return only the first.",
         ),
-        parameter("output", "Format of the answer.", enum=list(Output)),
+        parameter("output", "Format of the answer.", enum=list(CdxOutput)),
         parameter("page", "Number of the page, from 0.", "integer"),
         parameter("pageSize", "Blocks on a page.", "integer"),
         parameter("showNumPages", "Return only the number of pages.", "boolean"),

@@ -21,9 +21,9 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from webdepot.access.policy import ANYONE, Reader
 from webdepot.access.saved import SavedSearch
 from webdepot.errors import InputError
-from webdepot.ports import Hit
+from webdepot.ports import Hit, SearchSort
 from webdepot.services.access import saved_searches, search
-from webdepot.services.access.export import Form
+from webdepot.services.access.export import ExportForm
 from webdepot.times import from_timestamp, to_iso
 from webdepot.web.api.openapi_parts import parameter
 from webdepot.web.forms import find_number, read_form
@@ -212,7 +212,7 @@ def describe_api(_: Site) -> dict[str, Any]:
     }
     form = {
         **parameter("form", "Format of the file.", required=True),
-        "schema": {"enum": [form.value for form in Form]},
+        "schema": {"enum": [form.value for form in ExportForm]},
     }
     return {
         "/api/search": _operation("One page of results, one hit per page", [*common, *paging], _PAGE),

@@ -19,7 +19,7 @@ from starlette.responses import Response, StreamingResponse
 
 from webdepot.model import Capture
 from webdepot.ports import Position
-from webdepot.services.access import replay
+from webdepot.services.access import lookup
 from webdepot.times import from_timestamp, http_date, to_timestamp
 from webdepot.web.api.openapi_parts import ADDRESS, COLLECTION, NOT_KEPT, on_replay, parameter
 from webdepot.web.replay import address
@@ -36,7 +36,7 @@ def answer(request: Request, asked: ReplayAddress) -> Response:
     if asked.timestamp:
         start = to_timestamp(from_timestamp(asked.timestamp))
         after = Position(key="", timestamp=f"{int(start) - 1:014d}", container="", offset=0)
-    versions = replay.iter_versions(
+    versions = lookup.iter_versions(
         site.archive, asked.url, collection=asked.collection, reader=reader_of(request), after=after
     )
     page = _TimeMapPage(f"{site.replay_url}/{asked.collection}", asked, versions)

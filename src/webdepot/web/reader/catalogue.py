@@ -33,7 +33,7 @@ def show_list(request: Request) -> Response:
     """Sites of the catalogue by title, filtered by author, genre and keyword."""
     fields = {name: request.query_params.get(name, "").strip()[:200] for name in _FIELDS}
     after = request.query_params.get("after", "")[:200]
-    rows = records.listed(
+    rows = records.list_records(
         site_of(request).archive,
         words=fields["words"],
         creator=fields["creator"],
@@ -99,7 +99,7 @@ def _save(request: Request, form: Mapping[str, str]) -> Response:
     try:
         record = description.save(archive, target, values, by=name_of(request))
         if form.get("urn", "").strip():
-            records.own_urn(archive, record.key, form["urn"], by=name_of(request))
+            records.assign_urn(archive, record.key, form["urn"], by=name_of(request))
     except InputError as error:
         return _page(request, status=400, given=form, wrong=explain(request, error))
     return RedirectResponse(f"/targets/{target}/title?saved=1", status_code=303)

@@ -4,7 +4,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from webdepot.access.citation import Form
+from webdepot.access.citation import CitationForm
 from webdepot.errors import InputError
 from webdepot.model import EVERYTHING
 from webdepot.services.access import citation as citation_service
@@ -22,7 +22,7 @@ def cite(request: Request) -> Response:
     query = request.query_params
     collection = query.get("collection", EVERYTHING).lower()
     try:
-        form = Form(query.get("form", "bibtex"))
+        form = CitationForm(query.get("form", "bibtex"))
         asked = address.find_address(
             f"/{collection}/{query.get('at', '')}/{query.get('url', '')}".encode(), b""
         )

@@ -60,7 +60,7 @@ def send_picture(request: Request) -> Response:
     screenshot = comparison.find_screenshot(archive, capture)
     if screenshot is None:
         raise HTTPException(404)
-    mime, data = reviews.picture(archive, screenshot.id)
+    mime, data = reviews.read_screenshot(archive, screenshot.id)
     headers = {
         "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy": "sandbox; default-src 'none'",

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from webdepot.errors import InputError
 from webdepot.formats.thumbnail import MIME
 from webdepot.services.access import images
+from webdepot.services.access.images import ImageHit, ImageHits
 from webdepot.services.admin import archive_status
 from webdepot.web.forms import find_number
 from webdepot.web.reader.search import SearchQuery, read_query
@@ -100,14 +101,14 @@ def send_thumbnail(request: Request) -> Response:
     return Response(data, media_type=MIME, headers=headers)
 
 
-def thumbnail_path(collection: str, picture: Shown) -> str:
+def thumbnail_path(collection: str, picture: ImageHit) -> str:
     """The path of a thumbnail. An SVG is its own: it scales, and runs no scripts when shown as a picture."""
     if picture.mime == "image/svg+xml":
         return address.path_of(collection, f"{picture.timestamp}id_", picture.url)
     return "/-/thumbnail" + address.path_of(collection, picture.timestamp, picture.url)
 
 
-def _find(request: Request, query: SearchQuery) -> Pictures:
+def _find(request: Request, query: SearchQuery) -> ImageHits:
     offset = min(find_number(request.query_params.get("offset", "")) or 0, _LAST_OFFSET)
     return images.find(
         site_of(request).archive,

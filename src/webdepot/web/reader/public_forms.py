@@ -20,7 +20,7 @@ from webdepot.selection.states import LetterState
 from webdepot.selection.targets import Dossier
 from webdepot.selection.templates import LetterKind
 from webdepot.services.permission import complaints, consent
-from webdepot.services.permission.consent import Conditions, Showing
+from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
 from webdepot.services.selection import targets
 from webdepot.web.forms import SubmissionLimit, read_form, sender_of
 from webdepot.web.mailing import start_postman
@@ -173,7 +173,7 @@ def _answer_page(request: Request, *, status: int = 200, wrong: str = "") -> Res
         headers=headers,
         dossier=dossier,
         letter=letter,
-        may_harvest=bool(targets.may_harvest(archive, dossier.id)),
+        may_harvest=bool(targets.may_harvest(site_of(request).archive, dossier.id)),
         wrong=wrong,
         done=done,
         showings=list(Showing),

@@ -19,7 +19,9 @@ from webdepot.errors import InputError, WebdepotError
 from webdepot.model import EVERYTHING
 from webdepot.ports import Facet, SearchSort
 from webdepot.services.access import export as export_service
+from webdepot.services.access import lookup
 from webdepot.services.access import search as search_service
+from webdepot.services.access.export import ExportForm
 from webdepot.services.access.search import SearchPage
 from webdepot.services.admin import archive_status
 from webdepot.sheets import written
@@ -127,7 +129,7 @@ def search(request: Request) -> Response:
         collections=[each.name for each in archive_status.collections(site_of(request).archive)],
         sort=query.sort.value,
         page=page,
-        forms=list(Form),
+        forms=list(ExportForm),
         as_address=f"/versions?{urlencode({'url': query.words})}" if is_address else "",
         site_query=_site_query(query),
         why=lambda hit: query.link("/search/why", key=hit.key),
@@ -228,9 +230,9 @@ def export(request: Request) -> Response:
     if not query.words:
         return RedirectResponse("/search", status_code=303)
     name = request.query_params.get("form", "")
-    if name not in set(Form):
-        raise InputError(f"{name[:30]!r} is not a format of a download. Use one of {', '.join(Form)}.")
-    form = Form(name)
+    if name not in set(ExportForm):
+        raise InputError(f"{name[:30]!r} is not a format of a download. Use one of {', '.join(ExportForm)}.")
+    form = ExportForm(name)
     pieces = export_service.export(
         site_of(request).archive,
         query.text,
@@ -258,7 +260,7 @@ def read_query(request: Request) -> SearchQuery:
     return SearchQuery(
         words=words,
         collection=collection,
-        sort=Sort(sort) if sort in set(Sort) else Sort.RELEVANCE,
+        sort=SearchSort(sort) if sort in set(SearchSort) else SearchSort.RELEVANCE,
         from_=_moment(fields.get("from"), _MOMENT),
         to=_moment(fields.get("to"), _MOMENT),
         as_of=_moment(fields.get("as_of"), _DAY),
@@ -338,7 +340,7 @@ def _find_versions(request: Request, query: SearchQuery) -> str | None:
     try:
         url = address.archived_url(query.words)
         now = to_timestamp(archive.clock())
-        capture = replay.find_closest(
+        capture = lookup.find_closest(
             archive, url, now, collection=query.collection, reader=reader_of(request)
         )
     except WebdepotError:

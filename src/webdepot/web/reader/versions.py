@@ -11,8 +11,10 @@ from starlette.responses import RedirectResponse, Response
 from webdepot.access.timeline import Bar
 from webdepot.errors import Closed, InputError, NotFound
 from webdepot.model import EVERYTHING, Capture
-from webdepot.services.access import citation, lending, replay, replay_answer
+from webdepot.services.access import citation, gate, lending, lookup, replay, replay_answer
 from webdepot.services.access.lending import InUse
+from webdepot.services.access.lookup import VersionFilter
+from webdepot.services.access.replay import VersionPlace
 from webdepot.url import Match, split_wildcard
 from webdepot.web import charts
 from webdepot.web.charts import DrawnBar
@@ -107,7 +109,7 @@ def renew_seat(request: Request) -> Response:
     asked = _address_of_seat(request, "/-/seat")
     archive = site_of(request).archive
     stamp = address.nearest_stamp(asked.timestamp, archive.clock())
-    capture = replay.find_closest(
+    capture = lookup.find_closest(
         archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request)
     )
     lending.hold(archive, capture, reader_of(request))
@@ -145,10 +147,10 @@ def _addresses(request: Request, collection: str, typed: str) -> Response:
     )
 
 
-def _narrowed(request: Request) -> Narrowed:
+def _narrowed(request: Request) -> VersionFilter:
     """The filters of the form; the query of an archived address belongs to that address."""
     fields = {} if getattr(request.state, "is_archived", False) else request.query_params
-    return Narrowed(
+    return VersionFilter(
         status=fields.get("status", "")[:3],
         mime=fields.get("type", "").lower()[:100],
         changed_only=bool(fields.get("changed")),
@@ -188,7 +190,7 @@ def _versions(request: Request, asked: ReplayAddress) -> Response:
         years=versions.timeline.years,
         months=versions.months,
         collection=asked.collection,
-        is_cut=len(versions.captures) >= replay.MOST_LISTED,
+        is_cut=len(versions.captures) >= lookup.MOST_LISTED,
         version_bars=_bars(request, asked, versions.bars, versions.url, ""),
     )
 
@@ -247,7 +249,7 @@ def _on_frame(request: Request, where: str) -> str:
     )
 
 
-def _place(request: Request, asked: ReplayAddress) -> replay.Place:
+def _place(request: Request, asked: ReplayAddress) -> VersionPlace:
     archive = site_of(request).archive
     stamp = address.nearest_stamp(asked.timestamp, archive.clock())
     return replay.find_place(
@@ -255,7 +257,7 @@ def _place(request: Request, asked: ReplayAddress) -> replay.Place:
     )
 
 
-def _frame_values(request: Request, asked: ReplayAddress, place: replay.Place) -> dict[str, Any]:
+def _frame_values(request: Request, asked: ReplayAddress, place: VersionPlace) -> dict[str, Any]:
     site, capture = site_of(request), place.capture
 
     def path(modifier: str) -> str:
@@ -300,7 +302,7 @@ def _bars(
 
 def _missing(request: Request, asked: ReplayAddress, error: NotFound) -> Response:
     request.state.is_missing = True
-    near = replay.near_by(
+    near = lookup.find_near_by(
         site_of(request).archive, asked.url, reader=reader_of(request), collection=asked.collection
     )
     return render(
@@ -310,7 +312,7 @@ def _missing(request: Request, asked: ReplayAddress, error: NotFound) -> Respons
         url=asked.url,
         collection=asked.collection,
         heading=language_of(request).texts["missing.heading"],
-        words="" if isinstance(error, replay.NotKept) else str(error),
+        words="" if isinstance(error, lookup.NotKept) else str(error),
         near=near,
     )
 

@@ -26,7 +26,7 @@ from starlette.types import Receive, Scope, Send
 from webdepot.access.replay.headers import RAW_POLICY
 from webdepot.errors import WebdepotError
 from webdepot.model import Capture
-from webdepot.services.access import replay, replay_answer
+from webdepot.services.access import lookup, replay, replay_answer
 from webdepot.services.access.replay import Replayed
 from webdepot.services.access.replay_answer import Headers, ReplayAnswer
 from webdepot.times import from_http, to_timestamp
@@ -197,7 +197,7 @@ def _to_portal_or_gate(request: Request, asked: ReplayAddress) -> Response:
     except ValueError:
         return PlainTextResponse("Accept-Datetime is not an HTTP date.\n", status_code=400)
     try:
-        capture = replay.find_closest(
+        capture = lookup.find_closest(
             site.archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request)
         )
     except WebdepotError as error:
@@ -214,7 +214,7 @@ def _raw(request: Request, asked: ReplayAddress) -> Response:
     stamp = address.nearest_stamp(asked.timestamp, archive.clock())
     try:
         if len(asked.timestamp) < 14:
-            capture = replay.find_closest(
+            capture = lookup.find_closest(
                 archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request)
             )
             return RedirectResponse(

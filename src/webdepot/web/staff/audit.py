@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from webdepot.provenance import Event, Outcome
+from webdepot.provenance import Event, EventFilter, Outcome
 from webdepot.services.admin import audit_trail
 from webdepot.sheets import written
 from webdepot.times import to_iso
@@ -87,10 +87,12 @@ def _fields(request: Request) -> dict[str, str]:
     return {name: request.query_params.get(name, "").strip()[:500] for name in _FIELDS}
 
 
-def _query(fields: dict[str, str]) -> Asked:
+def _query(fields: dict[str, str]) -> EventFilter:
     until = _day(fields["until"])
     others = {name: fields[name] for name in ("agent", "action", "subject_kind", "subject", "outcome")}
-    return Asked(since=_day(fields["since"]), until=until + timedelta(days=1) if until else None, **others)
+    return EventFilter(
+        since=_day(fields["since"]), until=until + timedelta(days=1) if until else None, **others
+    )
 
 
 def _day(text: str) -> datetime | None:

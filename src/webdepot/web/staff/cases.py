@@ -23,7 +23,7 @@ def show_list(request: Request) -> Response:
     name, host = request.query_params.get("state", ""), request.query_params.get("host", "")[:255]
     state = CaseState(name) if name in tuple(CaseState) else None
     page = page_number(request)
-    cases, total = complaints.listed(archive, state=state, host=host, page=page)
+    cases, total = complaints.list_cases(archive, state=state, host=host, page=page)
     return render(
         request,
         "cases.html",

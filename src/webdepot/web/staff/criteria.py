@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from webdepot.accounts import Role
 from webdepot.errors import InputError
 from webdepot.selection.criteria import DEFAULT, AnswerKind, Criterion
+from webdepot.services.selection import criteria as criteria_service
 from webdepot.web.forms import read_fields
 from webdepot.web.problems import explain
 from webdepot.web.site import ADMINISTRATORS, may, name_of, render, site_of
@@ -21,7 +22,7 @@ ANSWERING = tuple(role for role in Role if role is not Role.READER)
 
 
 def show_list(request: Request) -> Response:
-    return _page(request, targets.criteria_of(site_of(request).archive))
+    return _page(request, criteria_service.criteria_of(site_of(request).archive))
 
 
 def _page(request: Request, criteria: Sequence[Criterion], *, status: int = 200, wrong: str = "") -> Response:
@@ -57,9 +58,9 @@ def _save(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
                 break
             if form[f"code-{number}"].strip():
                 wanted.append(_criterion(number, form, fields))
-        targets.set_criteria(site_of(request).archive, wanted, by=name_of(request))
+        criteria_service.set_criteria(site_of(request).archive, wanted, by=name_of(request))
     except InputError as error:
-        shown = wanted or targets.criteria_of(site_of(request).archive)
+        shown = wanted or criteria_service.criteria_of(site_of(request).archive)
         return _page(request, shown, status=400, wrong=explain(request, error))
     return RedirectResponse("/criteria?saved=1", status_code=303)
 

@@ -13,7 +13,7 @@ from webdepot.formats.registry import KINDS, Entry, Risk, Software
 from webdepot.model import EVERYTHING
 from webdepot.services.admin import archive_status
 from webdepot.services.quality import format_watch
-from webdepot.services.quality.format_watch import YearShare
+from webdepot.services.quality.format_watch import CollectionFormats, YearShare
 from webdepot.sheets import written
 from webdepot.web.forms import read_form
 from webdepot.web.sheets import csv_file
@@ -136,7 +136,7 @@ def as_csv(request: Request) -> Response:
     )
 
 
-def _table(held: Collection, what: str) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
+def _table(held: CollectionFormats, what: str) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
     if what == "years":
         by_year = ("year", "puid", "format", "version", "mime", "addresses", "bytes")
         return by_year, (

@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from webdepot.errors import InputError
 from webdepot.harvest.control import OrderVerb
 from webdepot.harvest.report.reports import Kind
+from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import HarvestKind, HarvestState
 from webdepot.services.harvest import control, harvests
 from webdepot.web.forms import find_number, page_number, read_form
@@ -54,10 +55,10 @@ def show_list(request: Request) -> Response:
     state = HarvestState(query["state"]) if query.get("state") in set(HarvestState) else None
     kind = HarvestKind(query["kind"]) if query.get("kind") in set(HarvestKind) else None
     collection, target = query.get("collection", "").strip()[:60], find_number(query.get("target", "")) or 0
-    wanted = ListFilter(
+    wanted = HarvestFilter(
         state=state, kind=kind, collection=collection, target=target, page=page_number(request)
     )
-    listing = harvests.listed(archive, wanted)
+    listing = harvests.list_page(archive, wanted)
     fields = {"state": state or "", "kind": kind or "", "collection": collection, "target": target or ""}
     return render(
         request,

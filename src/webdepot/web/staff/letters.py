@@ -46,7 +46,7 @@ def show_list(request: Request) -> Response:
 
 
 def show(request: Request) -> Response:
-    letter = letters_service.letter(site_of(request).archive, get_number(request.path_params["letter"]))
+    letter = letters_service.get_letter(site_of(request).archive, get_number(request.path_params["letter"]))
     return render(request, "letter.html", letter=letter)
 
 

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import InputError
-from webdepot.services.selection import discovery, organisation_view
+from webdepot.services.selection import discovery, organisation_view, organisations
 from webdepot.web.background import BackgroundRuns
 from webdepot.web.forms import read_form
 from webdepot.web.site import name_of, of_app, render, site_of
@@ -39,7 +39,7 @@ def show_list(request: Request) -> Response:
     return render(
         request,
         "organisations.html",
-        organisations=discovery.listed(site_of(request).archive),
+        organisations=organisations.list_organisations(site_of(request).archive),
         running=runs.running(),
         errors=runs.errors,
     )
@@ -52,10 +52,10 @@ async def start(request: Request) -> Response:
 
 def _start(request: Request, form: Mapping[str, str]) -> Response:
     archive, by = site_of(request).archive, name_of(request)
-    domain = discovery.checked_host(form.get("domain", ""))
+    domain = organisations.parse_domain(form.get("domain", ""))
     runs = of_app(request, Surveys).runs
     if not runs.is_running(domain):
-        discovery.note_asked_for(archive, domain, by=by)
+        organisations.note_request(archive, domain, by=by)
     allow_private = archive.config.harvest.allow_private
     runs.start(domain, lambda: discovery.discover(archive, domain, allow_private=allow_private, by=by))
     return RedirectResponse("/organisations", status_code=303)
@@ -102,7 +102,7 @@ def _decide(request: Request, form: Mapping[str, str]) -> Response:
     answer = form.get("answer", "")
     if answer not in ("accept", "reject"):
         raise InputError("Choose accept or reject.")
-    discovery.decide(
+    organisations.decide(
         archive, organisation, [form.get("host", "")], accepted=answer == "accept", by=name_of(request)
     )
     kind = form.get("own", "")
@@ -122,5 +122,5 @@ def _correct(request: Request, form: Mapping[str, str]) -> Response:
     field = _FIELDS.get(form.get("what", ""), "")
     if not field or not form.get("value", "").strip():
         raise InputError("Choose what to correct, and enter the new value.")
-    discovery.correct(archive, organisation, **{field: [form["value"].strip()]}, by=name_of(request))
+    organisations.correct(archive, organisation, **{field: [form["value"].strip()]}, by=name_of(request))
     return RedirectResponse(f"/organisations/{organisation.root}#profile", status_code=303)

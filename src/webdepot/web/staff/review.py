@@ -13,6 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.archive import Archive
 from webdepot.errors import InputError, WebdepotError
+from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import HarvestState
 from webdepot.services.harvest import harvests
 from webdepot.services.review import review_view, reviews
@@ -37,13 +38,13 @@ def show_list(request: Request) -> Response:
     archive, query = site_of(request).archive, request.query_params
     state = HarvestState(query["state"]) if query.get("state") in set(_STATES) else HarvestState.FINISHED
     collection = query.get("collection", "").strip()[:60]
-    wanted = ListFilter(
+    wanted = HarvestFilter(
         state=state,
         collection=collection,
         oldest_first=state is HarvestState.FINISHED,
         page=page_number(request),
     )
-    listing = reviews.waiting(archive, wanted)
+    listing = reviews.list_harvests(archive, wanted)
     filters = urlencode(
         {name: value for name, value in (("state", state.value), ("collection", collection)) if value}
     )
@@ -167,7 +168,7 @@ def _in_background(request: Request, work: Callable[[Archive, str], object], nam
 def send_picture(request: Request) -> Response:
     """A screenshot, never interpreted as anything but a picture."""
     number = find_number(request.path_params["number"]) or 0
-    mime, data = reviews.picture(site_of(request).archive, number)
+    mime, data = reviews.read_screenshot(site_of(request).archive, number)
     headers = {
         "Content-Security-Policy": "default-src 'none'; sandbox",
         "Cache-Control": "private, max-age=3600",

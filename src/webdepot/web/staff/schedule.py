@@ -14,7 +14,8 @@ from starlette.responses import RedirectResponse, Response
 from webdepot.errors import ConfigError, Conflict, InputError, NotFound, NotPermitted
 from webdepot.model import TargetId
 from webdepot.selection.schedule import Frequency, Plan
-from webdepot.selection.schedules import ROWS, Filter, Sort, TurnState
+from webdepot.selection.schedules import ROWS, PlanFilter, PlanSort
+from webdepot.selection.turns import TurnState
 from webdepot.services.schedule import plan_view, plans
 from webdepot.services.selection import targets
 from webdepot.web.forms import find_number, page_number, read_form
@@ -58,18 +59,18 @@ def show_calendar(request: Request) -> Response:
 
 def show_list(request: Request) -> Response:
     query = request.query_params
-    wanted = Filter(
+    wanted = PlanFilter(
         frequency=Frequency(query["frequency"]) if query.get("frequency") in set(Frequency) else None,
         is_active={"yes": True, "no": False}.get(query.get("active", "")),
         words=query.get("q", "").strip()[:200],
-        sort=Sort.NAME if query.get("sort") == "name" else Sort.NEXT,
+        sort=PlanSort.NAME if query.get("sort") == "name" else PlanSort.NEXT,
         page=page_number(request),
     )
     fields = {name: query.get(name, "")[:200] for name in ("q", "frequency", "active", "sort")}
     return render(
         request,
         "plans.html",
-        found=plans.listed(site_of(request).archive, wanted),
+        found=plans.list_plans(site_of(request).archive, wanted),
         fields=fields,
         frequencies=list(Frequency),
         page=wanted.page,

@@ -42,14 +42,14 @@ def as_csv(request: Request) -> Response:
     return csv_file(f"usage-{report.first}-{report.last}", written(rows, end="\n"))
 
 
-def _report(request: Request) -> statistics_service.Report:
+def _report(request: Request) -> statistics_service.UsageReport:
     query = request.query_params
     return statistics_service.report(
         site_of(request).archive, first=query.get("from", ""), last=query.get("to", "")
     )
 
 
-def _bars(request: Request, report: statistics_service.Report) -> list[DrawnBar]:
+def _bars(request: Request, report: statistics_service.UsageReport) -> list[DrawnBar]:
     spoken = language_of(request)
     counts = report.by("month", Metric.REQUESTS)
     highest = max(counts.values(), default=0) or 1

@@ -11,15 +11,16 @@ from webdepot.accounts import STAFF
 from webdepot.errors import ConfigError, InputError, NotFound
 from webdepot.model import EVERYTHING, Purpose, TargetId
 from webdepot.selection.contacts import Contact
-from webdepot.selection.criteria import SCALE, Criterion, Judgement, Kind
+from webdepot.selection.criteria import SCALE, AnswerKind, Criterion, Judgement
 from webdepot.selection.permission import WITHOUT_LETTER, Ground
 from webdepot.selection.states import TargetState
-from webdepot.selection.targets import Filter, Origin, Sort, Strategy
+from webdepot.selection.targets import Origin, Strategy, TargetFilter, TargetSort
 from webdepot.selection.templates import LANGUAGES
 from webdepot.services.admin import target_view
 from webdepot.services.permission import consent, delivery, letters
 from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
 from webdepot.services.selection import contacts, csv_lists, targets
+from webdepot.services.selection import criteria as criteria_service
 from webdepot.web.forms import find_number, get_day, get_number, page_number, read_form, read_upload
 from webdepot.web.problems import explain
 from webdepot.web.site import CURATORS, may, name_of, person_of, render, site_of
@@ -40,7 +41,7 @@ def show_list(request: Request) -> Response:
         harvests=view.harvests,
         link=lambda **changes: _link(wanted, **changes),
         imported=find_number(request.query_params.get("imported", "")) or 0,
-        sorts=list(Sort),
+        sorts=list(TargetSort),
         origins=list(Origin),
         may_change=may(request, CURATORS),
     )
@@ -53,29 +54,29 @@ def as_csv(request: Request) -> Response:
     return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
 
 
-def filter_of(request: Request) -> Filter:
+def filter_of(request: Request) -> TargetFilter:
     """The filter in the address of the list; invalid values are ignored."""
     query = request.query_params
     state, origin, sort = query.get("state", ""), query.get("origin", ""), query.get("sort", "")
-    return Filter(
+    return TargetFilter(
         state=TargetState(state) if state in tuple(TargetState) else None,
         words=query.get("q", "")[:200],
         collection=query.get("collection", "")[:60],
         origin=Origin(origin) if origin in tuple(Origin) else None,
-        sort=Sort(sort) if sort in tuple(Sort) else Sort.NAME,
+        sort=TargetSort(sort) if sort in tuple(TargetSort) else TargetSort.NAME,
         descending=query.get("order", "") == "down",
         page=page_number(request),
     )
 
 
-def _link(wanted: Filter, **changes: object) -> str:
+def _link(wanted: TargetFilter, **changes: object) -> str:
     """The address of the list with some values changed; of its first page, unless `changes` name another."""
     values: dict[str, object] = {
         "state": wanted.state or "",
         "q": wanted.words,
         "collection": wanted.collection,
         "origin": wanted.origin or "",
-        "sort": wanted.sort if wanted.sort is not Sort.NAME else "",
+        "sort": wanted.sort if wanted.sort is not TargetSort.NAME else "",
         "order": "down" if wanted.descending else "",
         **changes,
     }
@@ -156,7 +157,7 @@ def _upload(request: Request, content: bytes) -> Response:
 
 def show_import(request: Request) -> Response:
     archive, token = site_of(request).archive, request.path_params["token"]
-    preview = csv_lists.look_at(archive, token, by=name_of(request), origin=origin_of(request))
+    preview = csv_lists.get_preview(archive, token, by=name_of(request), origin=origin_of(request))
     return render(request, "target_import.html", seen=preview, most=MOST_SHOWN)
 
 
@@ -214,12 +215,12 @@ def _answer(request: Request, form: Mapping[str, str]) -> Response:
     archive, target = site_of(request).archive, target_of(request)
     answers = [
         _judgement(criterion, value, form.get(f"reason-{criterion.code}", ""))
-        for criterion in targets.criteria_of(archive)
+        for criterion in criteria_service.criteria_of(archive)
         if (value := form.get(f"answer-{criterion.code}", "").strip())
     ]
     if not answers:
         raise InputError("No criterion was answered.")
-    before = targets.judged(archive, target).given
+    before = criteria_service.criteria_result(archive, target).given
     changed = [answer for answer in answers if _is_new(answer, before.get(answer.criterion))]
     if changed:
         criteria_service.answer(archive, target, changed, person=person_of(request))
@@ -227,11 +228,11 @@ def _answer(request: Request, form: Mapping[str, str]) -> Response:
 
 
 def _judgement(criterion: Criterion, value: str, reason: str) -> Judgement:
-    if criterion.kind is Kind.TEXT:
+    if criterion.kind is AnswerKind.TEXT:
         return Judgement(criterion=criterion.code, words=value, reason=reason or value)
     if not (value.isascii() and value.isdigit() and int(value) <= SCALE):
         raise InputError(f"{value[:20]!r} is not an answer to {criterion.code!r}.")
-    share = int(value) / SCALE if criterion.kind is Kind.SCALE else float(int(value) > 0)
+    share = int(value) / SCALE if criterion.kind is AnswerKind.SCALE else float(int(value) > 0)
     return Judgement(criterion=criterion.code, value=share, reason=reason)
 
 
@@ -343,10 +344,10 @@ async def reply(request: Request) -> Response:
 def _reply(request: Request, form: Mapping[str, str]) -> Response:
     target = target_of(request)
     try:
-        answer = Reply(form.get("answer", ""))
+        answer = OwnerReply(form.get("answer", ""))
         showing = Showing(form.get("showing", "") or Showing.OPEN)
     except ValueError:
-        raise InputError(f"Choose one of these answers: {', '.join(Reply)}.") from None
+        raise InputError(f"Choose one of these answers: {', '.join(OwnerReply)}.") from None
     embargo = form.get("embargo_days", "").strip()
     conditions = Conditions(
         showing=showing,
@@ -360,7 +361,7 @@ def _reply(request: Request, form: Mapping[str, str]) -> Response:
         answer,
         by=name_of(request),
         words=form.get("words", ""),
-        conditions=conditions if answer is Reply.CONDITIONS else None,
+        conditions=conditions if answer is OwnerReply.CONDITIONS else None,
     )
     return back(target, "letters")
 

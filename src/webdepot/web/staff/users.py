@@ -112,7 +112,7 @@ def _change(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
             case "end":
                 sessions.end_session(database, name, form.get("session", "")[:64], now, by=by)
             case "revoke":
-                accounts.revoke_key(database, name, get_number(form.get("key", "")), now, by=by)
+                sessions.revoke_key(database, name, get_number(form.get("key", "")), now, by=by)
             case other:
                 raise InputError(f"{other[:50]!r} is not a change to an account.")
     except NotFound:
@@ -175,7 +175,7 @@ def _change_own_keys(request: Request, fields: Sequence[tuple[str, str]]) -> Res
     if has_key(request):
         raise InputError(language_of(request).texts["users.not_with_a_key"])
     if form.get("revoke"):
-        accounts.revoke_key(
+        sessions.revoke_key(
             archive.database, name, get_number(form.get("revoke", "")), archive.clock(), by=name
         )
         return RedirectResponse("/account", status_code=303)
