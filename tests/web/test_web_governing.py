@@ -319,7 +319,7 @@ def steer(page: Page) -> None:
     page.locator("button[value=reject]").click()
     expect(page.locator("#orders ~ div tbody tr")).to_have_count(5, timeout=20_000)
     page.get_by_role(
-        "button", name="Stop"
+        "button", name="Stop harvest"
     ).click()  # pending requests are given up: nothing more comes from the site
 
 

@@ -204,8 +204,11 @@ def test_old_clients_other_methods_and_wrong_names(running: Served):
     assert spoken_with(running, elsewhere).startswith(b"HTTP/1.1 307")
 
 
-def test_the_server_starts_without_libraries_that_most_requests_do_not_need(tmp_path: Path):
-    heavy = "{'tantivy', 'pygfried', 'PIL', 'pikepdf'}"
+def test_a_server_of_archived_pages_loads_no_crawler_and_no_search_engine(tmp_path: Path):
+    heavy = (
+        "{'tantivy', 'pycurl', 'pygfried', 'resiliparse', 'obstore', "
+        "'cryptography', 'lxml', 'dns', 'PIL', 'pikepdf'}"
+    )
     command = f"import sys, webdepot.web.serve; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -84,7 +84,7 @@ def test_a_key_never_does_more_than_its_role(ruled: Served, role):
     with ruled.archive() as archive:
         if "all" not in {person.name for person in accounts.every(archive.database)}:
             accounts.add(archive.database, "all", PASSWORD, set(Role) - {Role.ADMINISTRATOR}, NOW)
-        _, text = accounts.make_key(archive.database, "all", role.value, [role], NOW)
+        _, text = sessions.make_key(archive.database, "all", role.value, [role], NOW)
     for page in PORTAL_ROUTES:
         if page.roles and role not in page.roles:
             headers = {"Authorization": f"Bearer {text}", "Content-Type": "application/x-www-form-urlencoded"}

@@ -301,7 +301,7 @@ def test_every_action_has_its_text(code):
         | set(CaseState)
     )
     actions |= {f"ordered {verb}" for verb in OrderVerb} | {"turn: retry", "turn: finish"}
-    actions.discard("command")  # a means of an alarm, not an act
+    actions.discard("command")  # a way to send an alarm, not an action
     missing = [
         action
         for action in actions

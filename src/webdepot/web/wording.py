@@ -84,8 +84,8 @@ def of_finding(language: Language, finding: Finding) -> str:
 
     A message that an earlier version of the program worded differently is filled from the finding's facts.
     """
-    room, _, code = finding.code.partition(".")
-    key = f"formats.words.{code}" if room == "formats" else f"quality.words.{code}"
+    component, _, code = finding.code.partition(".")
+    key = f"formats.words.{code}" if component == "formats" else f"quality.words.{code}"
     return (
         _said(language, key, finding.message)
         or _said_by_facts(language, key, finding.facts)
