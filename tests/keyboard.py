@@ -1,26 +1,29 @@
-"""A person without a mouse in a real browser: Tab, arrows, Enter, Space and typing; and the focus must be
-seen wherever they act.
+"""A person without a mouse in a real browser: Tab, arrows, Enter, Space and typing. The focus must be visible
+wherever they act.
 """
 
 from playwright.sync_api import Page, expect
 
 MOST_STOPS = 250
-# What is focused, in words, and whether one sees that it is.
+# The name of the focused element, and whether the focus is visible.
 FOCUSED = """() => {
   const at = document.activeElement;
   if (!at || at === document.body) return {words: "", seen: false, tag: ""};
   const label = at.labels && at.labels.length ? at.labels[0].innerText : "";
   const words = at.getAttribute("aria-label") || label || at.innerText || at.value || "";
   const style = getComputedStyle(at), box = at.getBoundingClientRect();
-  const ring = (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== "none";
-  return {words: words.trim().replace(/\\s+/g, " "), seen: at.matches(":focus-visible") && ring && box.width > 0 && box.height > 0,
-          tag: at.tagName.toLowerCase(), value: at.value || "", type: at.type || "", href: at.getAttribute("href") || ""};
+  const outline = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
+  const ring = outline || style.boxShadow !== "none";
+  return {words: words.trim().replace(/\\s+/g, " "),
+          seen: at.matches(":focus-visible") && ring && box.width > 0 && box.height > 0,
+          tag: at.tagName.toLowerCase(), value: at.value || "", type: at.type || "",
+          href: at.getAttribute("href") || ""};
 }"""
 
 
 class Keyboard:
-    """Acts on one page. `words` are the beginning of what a control is called; the name of it must be seen or
-    said on the page.
+    """Acts on one page. `words` is the beginning of the name of a control, which must be visible or
+    accessible on the page.
     """
 
     def __init__(self, page: Page) -> None:
@@ -34,35 +37,35 @@ class Keyboard:
             self.page.keyboard.press(key)
 
     def skip(self) -> None:
-        """Past the navigation, by the first link of the page; a page that was opened at one of its parts
-        begins there.
+        """Skip the navigation, by the first link of the page; a page opened at one of its parts begins
+        there.
         """
         if "#" in self.page.url:
             return
         self.press("Tab")
-        assert self.focused()["href"] == "#content", "the first stop leads past the navigation"
+        assert self.focused()["href"] == "#content", "the first link skips the navigation"
         self.press("Enter")
 
     def to(self, words: str, tag: str = "") -> dict[str, object]:
-        """Tab on until a control of that name has the focus; it must be seen."""
+        """Press Tab until a control of that name has the focus, which must be visible."""
         passed = []
         for _ in range(MOST_STOPS):
             self.press("Tab")
             found = self.focused()
             if str(found["words"]).startswith(words) and found["tag"].startswith(tag):
-                assert found["seen"], f"one does not see that {words!r} has the focus on {self.page.url}"
+                assert found["seen"], f"the focus on {words!r} is not visible on {self.page.url}"
                 return found
             passed.append(found["words"])
         raise AssertionError(f"{words!r} cannot be reached on {self.page.url}: {list(dict.fromkeys(passed))}")
 
     def go(self, words: str, tag: str = "") -> None:
-        """Follow a link, or press a button that leads on."""
+        """Follow a link, or press a button that opens another page."""
         self.to(words, tag)
         with self.page.expect_navigation():
             self.press("Enter")
 
     def open(self, words: str) -> None:
-        """What is folded away."""
+        """Open a collapsed section."""
         self.to(words, "summary")
         self.press("Enter")
 
@@ -70,20 +73,20 @@ class Keyboard:
         self.to(words)
         self.page.keyboard.type(text)
 
-    def write_anew(self, words: str, text: str) -> None:
+    def replace_text(self, words: str, text: str) -> None:
         self.to(words)
         self.press("Control+a")
         self.page.keyboard.type(text)
 
     def choose(self, words: str, option: str) -> None:
-        """An option of a list, by its first letters."""
+        """Choose an option of a list by its first letters."""
         self.to(words, "select")
         self.page.keyboard.type(option)
         chosen = self.page.evaluate("document.activeElement.selectedOptions[0].innerText")
         assert chosen.strip().startswith(option), chosen
 
     def mark(self, value: str) -> None:
-        """One of several: Tab leads to the group, Space marks its first, arrows go on."""
+        """Choose a radio button: Tab to the group, Space for its first, arrows for the others."""
         for _ in range(MOST_STOPS):
             self.press("Tab")
             if self.focused()["type"] == "radio":

@@ -1,7 +1,6 @@
-"""Pages in a real browser as people see them: signed in, on a screen and on a phone, and with nobody kept out
-(axe).
+"""Pages in a real browser as people see them: signed in, on a screen and on a phone, and accessible (axe).
 
-With WEBDEPOT_TEST_PICTURES set to a folder, every page that is looked at is photographed there, in the
+With WEBDEPOT_TEST_PICTURES set to a folder, a screenshot of every checked page is saved there, in the
 language WEBDEPOT_TEST_LANGUAGE.
 """
 
@@ -24,7 +23,7 @@ needs_axe = pytest.mark.skipif(not _AXE.exists(), reason="python scripts/vendor.
 
 @contextmanager
 def signed_in(browser: Browser, portal: str, name: str) -> Iterator[Page]:
-    """A page of a person who typed name and password."""
+    """A page of a person who has signed in."""
     context = browser.new_context(
         viewport={"width": WIDTHS[0], "height": 900}, bypass_csp=True, locale=LANGUAGE
     )
@@ -40,7 +39,7 @@ def signed_in(browser: Browser, portal: str, name: str) -> Iterator[Page]:
 
 
 def look_at(page: Page, portal: str, path: str, *, status: int = 200) -> None:
-    """It is there, fits a screen and a phone, and has no serious fault of accessibility."""
+    """Check that a page exists, fits a screen and a phone, and has no serious accessibility problem."""
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
         answer = page.goto(portal + path)

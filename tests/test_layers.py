@@ -36,6 +36,7 @@ FOUNDATION = {
     "durable",
     "errors",
     "event_loop",
+    "http_headers",
     "config",
     "settings",
     "database",

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 Clock = Callable[[], datetime]
 
@@ -49,6 +50,20 @@ def to_timestamp(moment: datetime) -> str:
 def from_timestamp(digits: str) -> datetime:
     """The first moment of what 4 to 14 digits name; ValueError for anything that is no date."""
     return period_of(digits).start
+
+
+def moment_of(timestamp: str) -> datetime:
+    """The first moment of a timestamp; `EARLIEST` for the invalid timestamps that indexes of others contain."""
+    try:
+        return from_timestamp(timestamp)
+    except ValueError:
+        return EARLIEST
+
+
+@lru_cache(maxsize=4096)
+def http_date(timestamp: str) -> str:
+    """A timestamp as an HTTP date; `EARLIEST` for an invalid one."""
+    return to_http(moment_of(timestamp))
 
 
 def period_of(digits: str) -> Period:

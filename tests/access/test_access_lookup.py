@@ -10,7 +10,7 @@ from webdepot.access import lookup
 from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.ports import ANY_TIME
-from webdepot.times import from_timestamp
+from webdepot.times import from_timestamp, moment_of
 from webdepot.url import key as key_of
 
 URL = "http://www.example.org/"
@@ -100,4 +100,4 @@ def test_pages_of_the_same_host_are_near_by(index):
 
 
 def test_timestamps_that_are_no_dates_count_as_the_earliest():
-    assert lookup.moment_of("99999999999999").year == 1
+    assert moment_of("99999999999999").year == 1

@@ -189,7 +189,7 @@ def test_from_a_nomination_to_a_closed_page_by_keyboard_alone(
     staff.go("Describe site")
     assert page.get_by_label("Languages").input_value() == "en", "by its words: the site declares none"
     staff.skip()
-    staff.write_anew("Genre", "museum")
+    staff.replace_text("Genre", "museum")
     staff.go("Save")
     reader.goto(f"{portal}/catalogue?genre=museum")
     public.skip()

@@ -1,4 +1,4 @@
-"""One archive and one server for all tests of the web faces."""
+"""One archive and one server for all tests of the web."""
 
 import json
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from webdepot.archive import Archive
 
 @pytest.fixture(scope="session")
 def museum(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The WARC of a site in four editions."""
+    """A WARC file with a site in four editions."""
     warc = Warc(tmp_path_factory.mktemp("warcs") / "museum.warc.gz")
     for number, stamp in enumerate(EDITIONS, start=1):
         warc.response(f"{SITE}/", stamp, edition(number, stamp))
@@ -56,7 +56,9 @@ def museum(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory, museum: Path) -> Iterator[Served]:
-    """The museum's archive with one person for each role, served. Tests must not change what others see."""
+    """The museum's archive with one person for each role, served. Tests must not change data that others
+    read.
+    """
     home = make_home(
         tmp_path_factory.mktemp("home") / "archive",
         museum,

@@ -1,4 +1,4 @@
-"""A browser whose traffic, where it is not for loopback, meets a proxy that notes and refuses it."""
+"""A browser whose traffic to anything but loopback goes to a proxy that records and refuses it."""
 
 import socketserver
 import threading
@@ -11,7 +11,7 @@ QUIET = ["--disable-background-networking", "--disable-component-update", "--dis
 
 
 class Leaks(socketserver.ThreadingTCPServer):
-    """A proxy that refuses everything and remembers what it was asked."""
+    """A proxy that refuses everything and records the requests."""
 
     daemon_threads = True
 

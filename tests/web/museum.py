@@ -1,4 +1,4 @@
-"""Small archives made from WARC files written by hand, served on loopback, and one who asks them."""
+"""Small archives made from handwritten WARC files and served on loopback, and a client for them."""
 
 import base64
 import gzip
@@ -36,14 +36,16 @@ from webdepot.web.serve import serve
 clock = (lambda: datetime.fromisoformat(Path(sys.argv[2]).read_text())) if sys.argv[2:] else utc_now
 with Archive.open(Path(sys.argv[1]), clock=clock) as archive:
     told = []
-    serve(archive, host="127.0.0.1", port=0, replay_port=0, ready=lambda *both: print(json.dumps([*both, *told]), flush=True),
-          proxy_port=0 if sys.argv[3:] else None, proxy_ready=lambda address, certificate: told.append(address))
+    serve(archive, host="127.0.0.1", port=0, replay_port=0,
+          ready=lambda *both: print(json.dumps([*both, *told]), flush=True),
+          proxy_port=0 if sys.argv[3:] else None,
+          proxy_ready=lambda address, certificate: told.append(address))
 """
 
 
 @dataclass
 class Warc:
-    """Writes a container file by hand: the bytes of each record are the test's own."""
+    """Writes a container file record by record, so that a test decides about every byte."""
 
     path: Path
     records: list[bytes] = field(default_factory=list)
@@ -117,7 +119,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Served:
-    """A running server and the home it serves; the test may change the home's database meanwhile."""
+    """A running server and the home it serves; a test may change the home's database while it runs."""
 
     portal: str
     replay: str
@@ -128,7 +130,7 @@ class Served:
     """Where terminals ask, in proxy mode."""
 
     def set_clock(self, now: datetime) -> None:
-        """The server lives at this moment from now on; only where it was given a clock."""
+        """Set the server's clock, if it was given one."""
         assert self.clock is not None
         written = self.clock.with_suffix(".new")
         written.write_text(now.isoformat())
@@ -161,9 +163,7 @@ def make_home(home: Path, *warcs: Path, collection: str = "museums", settings: s
 def serving(
     home: Path, *, clock: Path | None = None, now: datetime = NOW, as_proxy: bool = False
 ) -> Iterator[Served]:
-    """A server in a process of its own; with a `clock`, a file, it lives at the moment written there, first
-    at `now`.
-    """
+    """A server in its own process. With `clock`, a file, it takes its time from there, at first `now`."""
     if clock is not None:
         clock.write_text(now.isoformat())
     assert clock is not None or not as_proxy
@@ -195,8 +195,8 @@ def ask(
     body: bytes | None = None,
     source: str = "",
 ) -> Answer:
-    """One request, no redirects followed, nothing decoded. What stands behind the host is sent as it is.
-    `source`: whose address it has.
+    """One request, without following redirects or decoding. Everything after the host is sent as it is.
+    `source` is the address of the client.
     """
     parts = urlsplit(url)
     assert parts.hostname
@@ -238,14 +238,17 @@ def edition(number: int, stamp: str) -> bytes:
         '<link rel="stylesheet" href="/style.css"></head><body>'
         f"<h1>Museum of clocks, edition {number}</h1><p>Every clock in the house still runs.</p>"
         '<img id="picture" src="/picture.png" alt="a clock"><p id="fetched"></p>'
-        '<p><a id="news" href="/news.html">News</a> <a id="leaflet" href="/leaflet.pdf">Leaflet</a> <a id="gone" href="/gone.html">Gone</a>'
+        '<p><a id="news" href="/news.html">News</a> <a id="leaflet" href="/leaflet.pdf">Leaflet</a> '
+        '<a id="gone" href="/gone.html">Gone</a>'
         ' <a id="outside" target="_blank" href="http://outside.example.net/">Outside</a></p>'
         '<img src="http://live.example.net/leak.png" alt=""><script src="/app.js"></script></body></html>'
     ).encode()
 
 
 SCRIPT = b"""
-fetch("/data.json").then((r) => r.json()).then((d) => { document.getElementById("fetched").textContent = "fetched " + d.words; });
+fetch("/data.json").then((r) => r.json()).then((d) => {
+  document.getElementById("fetched").textContent = "fetched " + d.words;
+});
 """
 PICTURE = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000002000000020802000000fdd49a73000000124944415408d763f8cfc0c0f01f8c190018fa03fd"

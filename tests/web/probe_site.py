@@ -38,12 +38,17 @@ HOST, OTHER = "www.probe.example", "other.example"
 GROUPS = {"attributes": 41, "styles": 20, "scripts": 31, "network": 23, "workers": 13, "frames": 20}
 """Pages of probes and how many each has: a script that broke off would tell less."""
 COMPUTED = """
-/js/module/lazy.js /js/module/lazy.js?whole /js/made.js /js/worker.js /js/imported.js /js/module-worker.js /js/shared.js /js/where.js
-/js/module/leaf.js /js/module/mapped.js /service.js /answer.wasm /events /moved /self /jsonp.js?callback=called
+/js/module/lazy.js /js/module/lazy.js?whole /js/made.js /js/worker.js /js/imported.js /js/module-worker.js
+/js/shared.js /js/where.js
+/js/module/leaf.js /js/module/mapped.js /service.js /answer.wasm /events /moved /self
+/jsonp.js?callback=called
 /framed.html?q=clock /framed.html?refreshed /framed.html?jumped /framed.html?targeted /refresh-out.html
-/data/fetch.json /data/request.json /data/object.json /data/xhr.json /data/sync.json /data/gone.json /data/broken.json
-/data/busted.json?_=1700000000000 /data/worker.json /data/gzip.json /data/twin-one.txt /data/twin-two.txt /data/fetch.json?off
-/long.wav /long.wav?stream /i/64.png /i/65.png /i/66.png /i/67.png /i/69.png /i/70.png /i/80.png /i/81.png /i/83.png /i/84.png /i/85.png
+/data/fetch.json /data/request.json /data/object.json /data/xhr.json /data/sync.json /data/gone.json
+/data/broken.json
+/data/busted.json?_=1700000000000 /data/worker.json /data/gzip.json /data/twin-one.txt /data/twin-two.txt
+/data/fetch.json?off
+/long.wav /long.wav?stream /i/64.png /i/65.png /i/66.png /i/67.png /i/69.png /i/70.png /i/80.png /i/81.png
+/i/83.png /i/84.png /i/85.png
 /i/60.png?a=1,2 /i/86.png /i/87.png /i/88.png /i/89.png /i/90.png /i/92.png
 """.split()  # noqa: SIM905
 """Addresses that only running scripts make; the site map names them, as sites do for crawlers."""
@@ -68,7 +73,7 @@ Answer = tuple[int, dict[str, str], bytes]
 
 
 def answer_to(host: str, target: str) -> Answer:
-    """What the site says."""
+    """The answer of the site."""
     path = target.partition("?")[0]
     name, extension = path.strip("/") or "index.html", path.rpartition(".")[2]
     kind = {"Content-Type": TYPES.get(extension, TYPES["html"])}
@@ -92,7 +97,7 @@ def answer_to(host: str, target: str) -> Answer:
 
 
 def png(width: int) -> bytes:
-    """A picture whose width tells which one it is."""
+    """A picture that can be recognised by its width."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
@@ -147,7 +152,8 @@ def _integrity() -> bytes:
 
 
 def _svg(name: str, width: int = 40) -> bytes:
-    return f'<svg xmlns="http://www.w3.org/2000/svg" id="{name}" width="{width}" height="20"><rect width="5" height="5"/></svg>'.encode()
+    start = f'<svg xmlns="http://www.w3.org/2000/svg" id="{name}" width="{width}" height="20">'
+    return f'{start}<rect width="5" height="5"/></svg>'.encode()
 
 
 SITEMAP = "".join(f"<url><loc>http://{HOST}{path}</loc></url>" for path in COMPUTED).replace("&", "&amp;")
@@ -184,9 +190,10 @@ SPECIAL: dict[str, Answer] = {
     "/declared.html": (
         200,
         {"Content-Type": "text/html"},
-        "<title>Cyrillic</title><meta http-equiv='Content-Type' content='text/html; charset=windows-1251'>Привет".encode(
-            "cp1251"
-        ),
+        (
+            "<title>Cyrillic</title>"
+            "<meta http-equiv='Content-Type' content='text/html; charset=windows-1251'>Привет"
+        ).encode("cp1251"),
     ),
     "/wide.html": (
         200,
@@ -207,7 +214,8 @@ MADE = {
     "/drawing.svg": _svg("drawing"),
     "/object.svg": _svg("object-drawing"),
     "/embed.svg": _svg("embed-drawing", 43),
-    "/sprite.svg": b'<svg xmlns="http://www.w3.org/2000/svg"><symbol id="mark" viewBox="0 0 7 7" width="7" height="7">'
+    "/sprite.svg": b'<svg xmlns="http://www.w3.org/2000/svg">'
+    b'<symbol id="mark" viewBox="0 0 7 7" width="7" height="7">'
     b'<rect width="7" height="7"/></symbol></svg>',
     "/answer.wasm": bytes.fromhex(
         "0061736d010000000105016000017f03020100070a0106616e7377657200000a06010400412a0b"
@@ -249,7 +257,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def site() -> Iterator[int]:
-    """The site on a port of loopback, under every name."""
+    """The site on a port of loopback, under every host name."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     try:
@@ -260,8 +268,8 @@ def site() -> Iterator[int]:
 
 
 def posted(path: Path) -> Path:
-    """A container with the answers to POST, as a recording browser writes it: question and answer name each
-    other.
+    """A container with the answers to POST, as a recording browser writes it: request and response refer to
+    each other.
     """
     warc = Warc(path)
     stamp = "20260501120000"

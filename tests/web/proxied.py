@@ -1,4 +1,4 @@
-"""A server in proxy mode, and one who asks it as a terminal's browser does."""
+"""A server in proxy mode, and a client that behaves like a terminal's browser."""
 
 import http.client
 import json
@@ -23,7 +23,8 @@ told = {}
 with Archive.open(Path(sys.argv[1])) as archive:
     serve(archive, host="127.0.0.1", port=0, replay_port=0, proxy_port=0,
           proxy_ready=lambda address, certificate: told.update(proxy=address, authority=str(certificate)),
-          ready=lambda portal, replay: print(json.dumps({**told, "portal": portal, "replay": replay}), flush=True))
+          ready=lambda portal, replay: print(
+              json.dumps({**told, "portal": portal, "replay": replay}), flush=True))
 """
 
 
@@ -48,8 +49,8 @@ class Proxied:
         headers: dict[str, str] | None = None,
         body: bytes | None = None,
     ) -> Answer:
-        """One request through the proxy, over TLS checked against the archive's authority where the address
-        says so.
+        """One request through the proxy; over TLS, checked against the archive's authority, for an https
+        address.
         """
         parts = urlsplit(url)
         connection: http.client.HTTPConnection

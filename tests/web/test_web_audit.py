@@ -1,5 +1,5 @@
-"""Every change is on record, with who made it, what was before and what is after: each changing route is
-walked once or more.
+"""Every change is in the audit trail, with the person and the values before and after: each changing route is
+called at least once.
 """
 
 import re
@@ -32,7 +32,7 @@ from webdepot.services.harvest import profiles, runner
 from webdepot.services.schedule import plans, scheduler
 from webdepot.services.selection import contacts, targets
 from webdepot.services.selection import criteria as criteria_service
-from webdepot.web.app import PORTAL_PAGES
+from webdepot.web.app import PORTAL_ROUTES
 
 ADA = "Ada"
 NOTHING_CHANGES = {
@@ -80,7 +80,7 @@ class Office:
         )
 
     def new_events(self) -> list[Event]:
-        """What was put on record since the last time."""
+        """The events since the last call."""
         with Archive.open(self.served.home) as archive:
             found = [
                 (number, event)
@@ -99,11 +99,14 @@ def site() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox, site: str) -> Iterator[Office]:
-    """One person with every role; two harvests that wait for a reviewer, one that is in the middle; an
-    organisation and a partner.
+    """One person with every role; two harvests that wait for a reviewer, one that is running; an organisation
+    and a partner.
     """
     home = tmp_path_factory.mktemp("audit") / "home"
-    mail = f'[mail]\nhost = "127.0.0.1"\nport = {box.port}\nsecurity = "none"\nsender = "archive@library.example"\n'
+    mail = (
+        f'[mail]\nhost = "127.0.0.1"\nport = {box.port}\nsecurity = "none"\n'
+        'sender = "archive@library.example"\n'
+    )
     setup.found(home, settings=mail + '[discovery]\nresolver = "127.0.0.1:9"\ntimeout_s = 0.2\n')
     with Archive.open(home) as archive:
         accounts.add(archive.database, ADA, PASSWORD, list(Role), datetime.now(UTC))
@@ -132,8 +135,8 @@ def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox, site: str) 
 
 
 def route_of(path: str) -> str:
-    """The row of the table that a path belongs to."""
-    for page in PORTAL_PAGES:
+    """The row of the route table that a path belongs to."""
+    for page in PORTAL_ROUTES:
         if "POST" in page.methods and re.fullmatch(
             re.sub(r"\\\{\w+(:path)?\\\}", "[^/]+", re.escape(page.path)), path.partition("?")[0]
         ):
@@ -142,7 +145,7 @@ def route_of(path: str) -> str:
 
 
 class Walk:
-    """Posts forms and looks at what each leaves on record."""
+    """Sends forms and checks what each leaves in the audit trail."""
 
     def __init__(self, office: Office) -> None:
         self.office = office
@@ -161,7 +164,7 @@ class Walk:
         return answer
 
     def look(self, path: str, by: str = ADA) -> None:
-        """At least one event by that person tells what was before and what is after."""
+        """At least one event by that person has the values before and after."""
         deadline, events = time.monotonic() + 20, list[Event]()
         while (
             not (told := [event for event in events if is_told(event) and by in event.agent])
@@ -186,7 +189,7 @@ def test_every_changing_route_leaves_who_before_and_after(office: Office, box: L
     walk_cases(walk)
     walk_settings(walk)
     walk_people(walk)
-    changing = {page.path for page in PORTAL_PAGES if "POST" in page.methods}
+    changing = {page.path for page in PORTAL_ROUTES if "POST" in page.methods}
     assert walk.walked | set(NOTHING_CHANGES) == changing, (
         "a route that changes something and is walked nowhere"
     )
@@ -264,7 +267,7 @@ def walk_plans_and_orders(walk: Walk) -> None:
     orders = f"/harvests/{walk.office.open_harvest}/orders"
     with Archive.open(walk.office.served.home) as archive:
         folder = harvests_service.folder_of(archive, harvests_service.get(archive, walk.office.open_harvest))
-    with harvests_service.locked(folder):  # somebody works on it
+    with harvests_service.locked(folder):  # it is being worked on
         for order in ("pause", "resume"):
             walk.post(orders, order=order, reason="lunch")
         walk.post(orders, order="limits", limit_pages="500")

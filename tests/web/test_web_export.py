@@ -1,4 +1,4 @@
-"""A result taken along as WACZ is replayed by another archive, with what its pages need."""
+"""Results downloaded as WACZ are replayed by another archive, with everything that their pages need."""
 
 import gzip
 import json
@@ -74,7 +74,8 @@ def test_parts_are_those_nearest_in_time_and_parts_of_parts_and_nothing_closed(t
     warc.response(
         f"{site}/",
         early,
-        b"<title>Whole</title>A windmill.<link rel=stylesheet href=/s.css><img src=/moved.png><iframe src=/f.html>",
+        b"<title>Whole</title>A windmill.<link rel=stylesheet href=/s.css>"
+        b"<img src=/moved.png><iframe src=/f.html>",
     )
     warc.response(f"{site}/", late, b"<title>Later</title><p>A harbour.<img src=/new.png>")
     for stamp in (early, late):

@@ -171,7 +171,7 @@ def test_a_plan_is_made_in_the_portal(office: Office, cookies):
     assert post(office, path, cookies["reviewer"], order="pause").status == 403
 
 
-def test_what_is_missing_is_said_and_names_of_strangers_are_harmless(office: Office, cookies):
+def test_missing_things_are_named_and_names_of_strangers_are_harmless(office: Office, cookies):
     with office.served.archive() as archive:
         third = targets.find(archive, HOSTILE).id
     page = get(office, f"/schedule/targets/{third}", cookies["curator"])
@@ -200,7 +200,7 @@ def test_review_says_what_is_missing_and_decisions_need_their_reasons(office: Of
     assert "rejected – parts are missing" in page and HOSTILE not in page
 
 
-def test_screenshots_stand_side_by_side(office: Office, cookies, tmp_path: Path):
+def test_screenshots_are_shown_side_by_side(office: Office, cookies, tmp_path: Path):
     with office.served.archive() as archive:
         warc = Warc(tmp_path / "shots.warc.gz")
         warc.response("http://shots.example/", "20260101000000", b"<title>x</title>")
@@ -300,9 +300,7 @@ def test_by_keyboard_and_without_scripts_a_harvest_is_accepted_and_public(
 
 
 def steer(page: Page) -> None:
-    """Everything that can be done to a running harvest on its live page, one after the other, each seen on
-    the page.
-    """
+    """Every command to a running harvest on its live page, one after another, each visible on the page."""
     page.get_by_label("Reason").first.fill("the owner telephones")
     page.get_by_role("button", name="Pause harvest").click()
     expect(page.get_by_role("button", name="Resume harvest")).to_be_visible(timeout=20_000)
@@ -322,7 +320,7 @@ def steer(page: Page) -> None:
     expect(page.locator("#orders ~ div tbody tr")).to_have_count(5, timeout=20_000)
     page.get_by_role(
         "button", name="Stop harvest"
-    ).click()  # what is being waited for is given up: nothing more comes from the site
+    ).click()  # pending requests are given up: nothing more comes from the site
 
 
 def test_a_running_harvest_is_watched_and_steered_live(office: Office, cookies, browser: Browser):

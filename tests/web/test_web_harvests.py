@@ -1,6 +1,4 @@
-"""Harvests, reports, profiles and scope in the portal: who may see and do what, and that pages say what they
-should.
-"""
+"""Harvests, reports, profiles and scope in the portal: who may see and do what, and what the pages show."""
 
 import json
 from collections.abc import Iterator
@@ -32,7 +30,8 @@ def harvested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served
         profiles.save(
             archive,
             "museum",
-            'description = "Museums"\nallow_private = true\ndelay_s = 0\n[[rules]]\nreject = "extension"\nof = ["avi"]\n',
+            'description = "Museums"\nallow_private = true\ndelay_s = 0\n'
+            '[[rules]]\nreject = "extension"\nof = ["avi"]\n',
         )
         options = profiles.options_of(archive, "museum")
         harvest = runner.start_or_resume(archive, [f"{site}/"], options)
@@ -98,7 +97,9 @@ def test_reports_as_page_csv_and_json(harvested: tuple[Served, str]) -> None:
     assert get(served, f"/harvests/{harvest}/reports/nothing").status == 400
 
 
-def test_profiles_are_written_in_the_portal_and_a_wrong_one_is_told(harvested: tuple[Served, str]) -> None:
+def test_profiles_are_written_in_the_portal_and_a_wrong_one_is_explained(
+    harvested: tuple[Served, str],
+) -> None:
     served, _ = harvested
     assert "museum" in get(served, "/profiles").text
     assert post(served, "/profiles", name="news").headers["Location"] == "/profiles/news"
@@ -127,6 +128,6 @@ def test_scope_is_explained(harvested: tuple[Served, str]) -> None:
     assert "There is no target" in get(served, "/scope?url=http://a.example/&target=99").text
 
 
-def test_paths_of_the_home_are_not_told(harvested: tuple[Served, str], tmp_path: Path) -> None:
+def test_paths_of_the_home_are_not_shown(harvested: tuple[Served, str], tmp_path: Path) -> None:
     served, harvest = harvested
     assert str(served.home) not in get(served, f"/harvests/{harvest}").text

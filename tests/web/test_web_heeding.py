@@ -1,4 +1,4 @@
-"""An archived robots.txt as rules of access: what it disallows is refused, what it allows is shown, and the
+"""An archived robots.txt as access rules: what it disallows is refused, what it allows is shown, and the
 newest file counts.
 """
 
@@ -16,7 +16,10 @@ from webdepot.services.intake import warc_files
 from webdepot.services.progress import unwatched
 
 OLD = b"User-agent: *\nDisallow: /\n"
-NEW = b"User-agent: other\nDisallow: /\n\nUser-agent: *\nDisallow: /private/\nAllow: /private/open\nDisallow: /one.html$\nDisallow: /*/tmp\n"
+NEW = (
+    b"User-agent: other\nDisallow: /\n\n"
+    b"User-agent: *\nDisallow: /private/\nAllow: /private/open\nDisallow: /one.html$\nDisallow: /*/tmp\n"
+)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Three tables of texts with the same keys and the same gaps to fill, and the choice among them."""
+"""The tables of texts have the same keys and the same gaps; and how one of them is chosen."""
 
 import re
 import tomllib
@@ -33,7 +33,7 @@ def test_every_text_that_a_template_names_exists(code):
             assert (f"{key}.one" if call == "tn" else key) in texts, f"{template.name}: {key}"
 
 
-def test_every_state_and_outcome_has_its_word():
+def test_every_state_and_outcome_has_its_text():
     for code in CODES:
         texts = load(code).texts
         assert not [state for state in HarvestState if f"status.state_{state}" not in texts]
@@ -44,14 +44,14 @@ def test_no_text_is_left_unused():
     sources = [path.read_text(encoding="utf-8") for path in (files("webdepot.web") / "templates").iterdir()]
     sources += [path.read_text(encoding="utf-8") for path in Path(str(files("webdepot.web"))).rglob("*.py")]
     everything = "\n".join(sources)
-    # Keys put together from a beginning and a value: t("depot.state_" ~ state) in templates,
+    # Keys built from a prefix and a value: t("depot.state_" ~ state) in templates,
     # f"depot.state_{state}" in code.
     joined = re.findall(r"""["']([a-z_]+\.[a-z_.]*)["']\s*~""", everything) + re.findall(
         r"""f["']([a-z_]+\.[a-z_.]*)\{""", everything
     )
     joined += re.findall(
         r"""["']([a-z_]+\.[a-z_]*_)["']""", everything
-    )  # handed to a macro that puts them together
+    )  # passed to a macro that builds the key
     made = tuple({*joined, "help.", "language.", "harvests.delay_s", "harvests.workers"})
     unused = [
         key
@@ -121,7 +121,7 @@ def test_tables_are_valid_toml():
         tomllib.loads((files("webdepot.web") / "texts" / f"{code}.toml").read_text(encoding="utf-8"))
 
 
-def test_a_public_form_says_what_is_wrong_in_the_readers_language(served: Served):
+def test_a_public_form_explains_errors_in_the_readers_language(served: Served):
     headers = {"Accept-Language": "nl", "Content-Type": "application/x-www-form-urlencoded"}
     answer = ask(f"{served.portal}/suggest", "POST", headers=headers, body=b"address=geen+adres")
     assert answer.status == 400 and "&#39;geen adres&#39; is geen webadres." in answer.text

@@ -1,5 +1,5 @@
-"""What other programs ask for: revisits resolved, fuzzy addresses, the description of it all, and a real pywb
-on top of our index.
+"""Interfaces for other programs: resolved revisits, fuzzy addresses, the API description, and a real pywb
+that uses our index.
 """
 
 import json
@@ -112,7 +112,10 @@ def test_a_real_pywb_sits_on_our_index(told: tuple[Served, Path], tmp_path: Path
         (place / name).mkdir(parents=True)
     shutil.copy(path, place / "archive")
     if form == "server":
-        config = f"collections:\n  theirs:\n    index: cdx+{served.replay}/all/cdx\n    archive_paths: {place / 'archive'}/\n"
+        config = (
+            f"collections:\n  theirs:\n    index: cdx+{served.replay}/all/cdx\n"
+            f"    archive_paths: {place / 'archive'}/\n"
+        )
         (tmp_path / "config.yaml").write_text(config)
     else:
         with Archive.open(served.home) as archive:

@@ -39,7 +39,7 @@ from webdepot.services.intake import warc_files
 from webdepot.services.progress import unwatched
 from webdepot.services.quality import harvest_check
 from webdepot.url import key as key_of
-from webdepot.web.app import FRAME_PAGES, PORTAL_PAGES, REPLAY_PAGES
+from webdepot.web.app import FRAME_ROUTES, PORTAL_ROUTES, REPLAY_ROUTES
 
 RULE_SETS = 3
 STAFF_ONLY = "http://pass.net/"
@@ -144,11 +144,11 @@ class Asker:
         return self._said(base, path, given)
 
     def through_the_proxy(self, url: str, moment: str) -> Answer:
-        """As a browser asks its proxy: the whole address stands in the request line."""
+        """A request as a browser sends it to its proxy: with the whole address in the request line."""
         return self._said(self.served.proxy, url, {"Host": urlsplit(url).netloc, "Accept-Datetime": moment})
 
     def _said(self, base: str, target: str, headers: dict[str, str]) -> Answer:
-        """One connection for all requests to a port."""
+        """Send a request; one connection for all requests to a port."""
         port = urlsplit(base).port
         assert port
         if port not in self._connections:
@@ -171,7 +171,7 @@ class Asker:
 
 asked: set[tuple[str, str]] = set()
 """Faces and routes that were asked in this process."""
-TABLES = {"portal": PORTAL_PAGES, "frame": FRAME_PAGES, "replay": REPLAY_PAGES}
+TABLES = {"portal": PORTAL_ROUTES, "frame": FRAME_ROUTES, "replay": REPLAY_ROUTES}
 ROUTES = {
     face: [(compile_path(page.path)[0], page.path) for page in pages if "GET" in page.methods]
     for face, pages in TABLES.items()
@@ -179,7 +179,7 @@ ROUTES = {
 
 
 def route_of(face: str, path: str) -> str:
-    """The first row of the table that takes a path, as the server finds it."""
+    """The first row of the route table that matches a path, as the server finds it."""
     return next((route for pattern, route in ROUTES[face] if pattern.match(path)), "")
 
 
@@ -217,7 +217,7 @@ def test_every_surface_agrees_with_the_reference_over_http(served: Served):
     for face, pages in TABLES.items():
         open_to_all = {page.path for page in pages if "GET" in page.methods and not page.roles}
         left = open_to_all - {route for where, route in asked if where == face} - NOT_ASKED.keys()
-        # The portal leads to these pages on the frame face, and signs in.
+        # The portal redirects to these pages on the frame, and signs in.
         assert not left - {
             "/",
             "/compare",
@@ -331,8 +331,8 @@ def _compare_pages(asker: Asker, url: str, mine: list[str], refused: int, case: 
 
 
 def _compare_other_forms(asker: Asker, url: str, mine: list[str], refused: int, case: str) -> None:
-    """The same capture for the worker, without scripts, through the proxy, as a citation; and two of them
-    compared.
+    """The same capture for the worker, without scripts, through the proxy, as a citation; and a comparison of
+    two.
     """
     stamp = STAMPS[3]
     for_worker, still = (asker.get("replay", f"/all/{stamp}{form}/{url}") for form in ("sw_", "ns_"))
@@ -389,7 +389,7 @@ def _compare_search(asker: Asker, shown: set[tuple[str, str]], case: str) -> Non
 def _compare_pictures(
     asker: Asker, answers: dict[tuple[str, str], RuleAnswer], pictures: dict[tuple[str, str], bool], case: str
 ) -> None:
-    """A picture is found where a version of its page is shown, and it itself."""
+    """A picture is found where both it and a version of its page are shown."""
     urls = {url for (url, _), answer in answers.items() if answer is RuleAnswer.SHOW}
     wanted = {
         picture
@@ -409,7 +409,7 @@ def _compare_pictures(
 
 
 def _compare_work(asker: Asker, shown: dict[tuple[str, str], bool], case: str) -> None:
-    """An object goes out whole or not at all; its description names no address but that of the site."""
+    """An object is sent whole or not at all; its description contains no address but that of the site."""
     listed = asker.get("portal", "/oai?verb=ListRecords&metadataPrefix=oai_mets_lmer").text
     (place,) = set(re.findall(r"/transfer/([^<\"]+)\.zip", listed))
     one = asker.get(

@@ -41,8 +41,8 @@ server.serve_forever()
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[str]:
-    """The provider: it knows three people and issues codes for whoever signs in there."""
-    # Warnings of its own libraries are not ours: it has a process to itself.
+    """The provider: it knows three people and issues codes to anyone who signs in there."""
+    # Warnings of its libraries are not ours: it runs in its own process.
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", PROVIDER],
         stdout=subprocess.PIPE,
@@ -63,7 +63,8 @@ def issuer() -> Iterator[str]:
 def portal(tmp_path_factory: pytest.TempPathFactory, issuer: str) -> Iterator[Served]:
     home: Path = tmp_path_factory.mktemp("oidc") / "home"
     settings = (
-        f'[oidc]\nissuer = "{issuer}"\nclient_id = "portal"\nclient_secret = "s3cret"\nlabel = "Account of the library"\n'
+        f'[oidc]\nissuer = "{issuer}"\nclient_id = "portal"\nclient_secret = "s3cret"\n'
+        'label = "Account of the library"\n'
         'roles_claim = "groups"\nroles = {"web-curators" = "curator"}\n'
     )
     setup.found(home, settings=settings)
@@ -74,14 +75,14 @@ def portal(tmp_path_factory: pytest.TempPathFactory, issuer: str) -> Iterator[Se
 
 
 def begin(portal: Served, to: str = "/account") -> tuple[str, str]:
-    """The address at the provider, and the cookie that waits for the answer."""
+    """The address at the provider, and the cookie for the answer."""
     answer = ask(f"{portal.portal}/sign-in/oidc?{urlencode({'to': to})}")
     assert answer.status == 303, answer.text
     return answer.headers["Location"], answer.headers["Set-Cookie"].partition(";")[0]
 
 
 def at_provider(address: str, subject: str) -> str:
-    """Sign in there; the address to which it sends the browser back."""
+    """Sign in at the provider; returns the address to which it redirects the browser."""
 
     class Stay(urllib.request.HTTPRedirectHandler):
         def redirect_request(self, *args: object, **kwargs: object) -> None:
@@ -130,7 +131,7 @@ def test_the_way_there_and_back(portal: Served):
     assert session_of(again) != session
 
 
-def test_who_has_no_group_is_a_reader_known_by_mail(portal: Served):
+def test_a_person_without_a_group_is_a_reader_known_by_mail(portal: Served):
     session = session_of(sign_in_there(portal, "piet-2"))
     text = ask(f"{portal.portal}/account", headers={"Cookie": session}).text
     assert "piet@example.org" in text and "reader" in text

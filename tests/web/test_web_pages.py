@@ -1,4 +1,4 @@
-"""The portal's pages: what they show, to whom, with which headers; and what they say to bad input."""
+"""The portal's pages: what they show, to whom, with which headers; and the answers to bad input."""
 
 import http.client
 import socket
@@ -8,8 +8,8 @@ import pytest
 from museum import EDITIONS, PASSWORD, SITE, Answer, Served, ask, sign_in
 
 from webdepot.accounts import STAFF, Role
-from webdepot.web.app import PORTAL_PAGES
-from webdepot.web.sign_in import MOST_FAILURES, Brake
+from webdepot.web.app import PORTAL_ROUTES
+from webdepot.web.sign_in import MOST_FAILURES, SignInBrake
 
 PUBLIC = ["/", "/search", "/search?q=clock", "/about", "/help", "/sign-in", f"/all/*/{SITE}/"]
 
@@ -63,7 +63,7 @@ def test_versions_of_any_spelling(served: Served, typed):
     assert f'href="/all/2012*/{SITE}/"' in text
 
 
-def test_versions_of_a_year_are_listed_and_stand_in_the_calendar(served: Served):
+def test_versions_of_a_year_are_in_the_list_and_in_the_calendar(served: Served):
     text = ask(f"{served.portal}/all/2012*/{SITE}/").text
     assert "Calendar for 2012" in text
     assert "1 June 2012: 2 captures" in text
@@ -87,7 +87,7 @@ def test_a_collection_is_chosen_among_those_that_have_the_address(served: Served
     assert (chosen.status, chosen.headers["Location"]) == (303, f"/museums/2012*/{SITE}/")
 
 
-def test_the_frame_stands_on_the_host_of_replay_and_not_on_the_portals(served: Served):
+def test_the_frame_is_on_the_host_of_replay_and_not_on_the_portals(served: Served):
     answer = ask(f"{served.portal}/all/{EDITIONS[1]}/{SITE}/")
     assert (answer.status, answer.headers["Location"]) == (302, f"{served.frame}/all/{EDITIONS[1]}/{SITE}/")
     answer = ask(f"{served.portal}/all/{EDITIONS[1]}/{SITE}/", headers={"Cookie": "language=nl"})
@@ -162,7 +162,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("path", "status", "words"), BAD, ids=[path[:40] for path, _, _ in BAD])
-def test_bad_input_gets_the_right_status_and_words(served: Served, path, status, words):
+def test_bad_input_gets_the_right_status_and_message(served: Served, path, status, words):
     answer = raw_ask(served.portal, path)
     assert answer.status == status
     assert words in answer.text and "Traceback" not in answer.text
@@ -170,7 +170,7 @@ def test_bad_input_gets_the_right_status_and_words(served: Served, path, status,
 
 
 def raw_ask(base: str, path: str, headers: str = "") -> Answer:
-    """As `ask`, for paths that no client library would let through."""
+    """As `ask`, for paths that no client library would send."""
     parts = urlsplit(base)
     with socket.create_connection((parts.hostname, parts.port), timeout=30) as link:
         link.sendall(
@@ -204,7 +204,7 @@ def test_odd_parameters_of_a_search_are_taken_as_their_defaults(served: Served):
         assert ask(f"{served.portal}/search?{query}").status in (200, 400)
 
 
-def test_other_methods_are_refused_in_words(served: Served):
+def test_other_methods_are_refused_with_a_message(served: Served):
     answer = ask(f"{served.portal}/about", "DELETE")
     assert answer.status == 405 and "does not accept this kind of request" in answer.text
 
@@ -213,7 +213,7 @@ def test_other_methods_are_refused_in_words(served: Served):
 
 
 def test_the_status_page_is_for_staff_and_says_what_there_is(served: Served, cookies):
-    assert next(page for page in PORTAL_PAGES if page.path == "/status").roles == STAFF
+    assert next(page for page in PORTAL_ROUTES if page.path == "/status").roles == STAFF
     text = ask(f"{served.portal}/status", headers={"Cookie": cookies[Role.CURATOR]}).text
     assert "Archive status" in text and "imported" in text and ">27<" in text
     assert 'href="/status"' in ask(f"{served.portal}/", headers={"Cookie": cookies[Role.CURATOR]}).text
@@ -236,7 +236,7 @@ def test_signing_in_and_out(served: Served):
     assert ask(f"{served.portal}/status", headers={"Cookie": session}).status == 303
 
 
-def test_a_session_means_nothing_to_the_other_faces(served: Served, cookies):
+def test_a_session_means_nothing_to_the_other_origins(served: Served, cookies):
     headers = {"Cookie": cookies[Role.ADMINISTRATOR]}
     assert ask(f"{served.frame}/status", headers=headers).headers["Location"] == f"{served.portal}/status"
     assert (
@@ -272,10 +272,10 @@ def test_changing_requests_from_other_sites_are_refused(served: Served, headers,
 
 
 def test_guesses_are_slowed_down_by_name_and_by_address():
-    brake = Brake()
+    brake = SignInBrake()
     for _ in range(MOST_FAILURES):
         assert not brake.is_on("name ann", "address 1")
-        brake.failed("name ann", "address 1")
+        brake.note_failure("name ann", "address 1")
     assert brake.is_on("name ann", "address 2")
     assert brake.is_on("name bob", "address 1")
     assert not brake.is_on("name bob", "address 2")
@@ -303,13 +303,13 @@ def test_no_page_has_inline_script_or_style(served: Served):
         assert text.count("<script") == text.count("<script src=")
 
 
-def test_whoever_comes_by_another_name_of_the_machine_is_sent_to_the_right_one(served: Served):
+def test_a_request_with_another_name_of_the_machine_is_redirected_to_the_right_one(served: Served):
     answer = ask(f"{served.portal}/about", headers={"Host": "evil.example"})
     assert (answer.status, answer.headers["Location"]) == (307, f"{served.portal}/about")
     assert ask(f"{served.portal}/sign-out", "POST", headers={"Host": "evil.example"}).status == 421
 
 
-def test_the_frames_face_sends_to_the_portal_for_everything_else(served: Served):
+def test_the_frame_redirects_to_the_portal_for_everything_else(served: Served):
     for path in ("/", "/search?q=clock", "/sign-in"):
         answer = ask(served.frame + path)
         assert (answer.status, answer.headers["Location"]) == (307, served.portal + path)

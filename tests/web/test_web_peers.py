@@ -1,5 +1,5 @@
-"""Peer connections go past the worker and past every policy of content, by UDP: an archived page gets none,
-however it comes by them.
+"""Peer connections bypass the worker and every Content-Security-Policy, by UDP: an archived page must not get
+one in any way.
 """
 
 import socket

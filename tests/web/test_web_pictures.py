@@ -1,4 +1,6 @@
-"""Pictures: found by what is said about them, shown small from the replay face, never when they are closed."""
+"""Pictures: found by their descriptions, shown as thumbnails from the replay origin, never when they are
+closed.
+"""
 
 import io
 import json
@@ -25,7 +27,8 @@ def picture(colour: str = "navy", size: tuple[int, int] = (640, 480), kind: str 
     return made.getvalue()
 
 
-PAGE = b"""<title>The old harbour</title><h1>Harbour</h1><p>About ships and water, a page with pictures of all kinds.
+PAGE = b"""<title>The old harbour</title><h1>Harbour</h1><p>About ships and water,
+a page with pictures of all kinds.
 <img src="/pictures/red-windmill.png" alt="A windmill at dawn">
 <img src="lighthouse.jpg" alt=""><img src="/missing.png" alt="windmill, not kept">
 <img src="/secret.png" alt="windmill that nobody may see"><img src="/broken.png" alt="windmill in pieces">"""
@@ -70,7 +73,7 @@ def test_pictures_are_found_by_description_and_file_name_and_closed_ones_are_not
     assert "secret" not in ask(f"{served.portal}/search/images?q=windmill").text
 
 
-def test_a_small_picture_comes_from_the_replay_face_alone(served: Served):
+def test_a_thumbnail_comes_from_the_replay_origin_alone(served: Served):
     path = f"/-/thumbnail/all/{STAMP}/{SITE}/pictures/red-windmill.png"
     answer = ask(served.replay + path)
     assert (answer.status, answer.headers["Content-Type"], answer.headers["X-Content-Type-Options"]) == (
@@ -130,7 +133,8 @@ def test_the_screen_of_pictures(served: Served):
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         page.evaluate(AXE.read_text())
         serious = page.evaluate(
-            "axe.run().then(r => r.violations.filter(v => ['serious', 'critical'].includes(v.impact)).map(v => v.id))"
+            "axe.run().then(r => r.violations"
+            ".filter(v => ['serious', 'critical'].includes(v.impact)).map(v => v.id))"
         )
         assert serious == []
         browser.close()

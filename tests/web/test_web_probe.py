@@ -19,14 +19,14 @@ from probe_site import GROUPS, HOST, OTHER, harvested
 
 pytestmark = pytest.mark.browser
 BEYOND_THE_WORKER = {
-    "script: Function": "code made by `new Function` is not rewritten, so `location` there is the browser's own",
+    "script: Function": "code made by `new Function` is not rewritten: its `location` is the browser's own",
     "worker: address": "workers see the address they are replayed under",
     "storage: caches": "what a page puts into a cache of its own is not found again",
 }
 
 
 class Datagrams:
-    """A UDP socket that notes who calls: peer connections and QUIC use no proxy."""
+    """A UDP socket that records its callers: peer connections and QUIC do not use a proxy."""
 
     def __init__(self) -> None:
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -75,7 +75,9 @@ def leaks() -> Iterator[Leaks]:
 
 @pytest.fixture(scope="module")
 def browser(leaks: Leaks, probed: Served) -> Iterator[Browser]:
-    """After the harvest: while a browser is driven, its event loop runs in this thread and no other can."""
+    """After the harvest: while a browser is controlled, its event loop runs in this thread, and there can be
+    no other.
+    """
     with launched(leaks) as made:
         yield made
 
@@ -88,7 +90,7 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 def open_group(page: Page, served: Served, group: str) -> dict[str, str]:
-    """Replay a group's page to its end; what its probes told."""
+    """Replay the page of a group to its end; returns the results of its probes."""
     page.goto(f"{served.portal}/all/2100/http://{HOST}/{group}.html")
     expect(page.frame_locator("#frame").locator("html[data-done]")).to_be_attached(timeout=40_000)
     told: dict[str, str] = page.frames[1].evaluate("told")
@@ -110,8 +112,7 @@ def test_no_way_out_of_an_archived_page(page: Page, probed: Served, leaks: Leaks
     archived = page.frames[1]
     made = archived.evaluate("made")
     assert len(made) >= 28
-    # Most attempts were turned into questions to the archive; those that could not be are in the banner's
-    # count.
+    # Most attempts were turned into requests to the archive; the banner counts the others.
     expect(page.locator(".blocked")).to_be_visible()
     assert "session" not in archived.evaluate("document.cookie")
     archived.evaluate("leave()")

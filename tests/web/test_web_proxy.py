@@ -54,7 +54,7 @@ def test_each_request_may_name_its_time(proxied: Proxied):
     answer = proxied.ask(f"{SITE}/", headers={"Accept-Datetime": "Wed, 11 Sep 2019 08:00:00 GMT"})
     assert "edition 4" in answer.text
     wrong = proxied.ask(f"{SITE}/", headers={"Accept-Datetime": "soon"})
-    assert (wrong.status, "no HTTP date" in wrong.text) == (400, True)
+    assert (wrong.status, "not an HTTP date" in wrong.text) == (400, True)
 
 
 def test_a_terminal_chooses_its_time_and_collection(proxied: Proxied):
@@ -111,7 +111,7 @@ def test_parts_of_films(proxied: Proxied):
 
 
 def test_what_is_not_kept_is_not_fetched(proxied: Proxied):
-    """A server of ours listens at the address; the proxy must not ask it."""
+    """A server of this test listens at the address; the proxy must not contact it."""
     with socket.create_server(("127.0.0.1", 0)) as live:
         live.settimeout(0.3)
         port = live.getsockname()[1]
@@ -132,7 +132,7 @@ def test_what_is_not_kept_is_not_fetched(proxied: Proxied):
         b"CONNECT " + b"a" * 20_000,
     ],
 )
-def test_tunnels_to_nowhere_are_refused_in_words(proxied: Proxied, line: bytes):
+def test_tunnels_to_nowhere_are_refused_with_a_message(proxied: Proxied, line: bytes):
     with socket.create_connection(("127.0.0.1", proxied.port), timeout=20) as connection:
         connection.sendall(line + b"\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 400 ")

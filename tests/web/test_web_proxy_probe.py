@@ -1,4 +1,4 @@
-"""Proxy mode in a real browser: every probe of the probe site works, and nothing but the proxy is asked."""
+"""Proxy mode in a real browser: every probe of the probe site works, and only the proxy is contacted."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ def browser(proxied: Proxied) -> Iterator[Browser]:
     with sync_playwright() as playwright:
         made = playwright.chromium.launch(
             executable_path="/usr/bin/chromium",
-            # The probes are about what the web can do; half of that browsers offer to secure origins only.
+            # Browsers offer half of what the probes test to secure origins only.
             args=["--no-sandbox", *QUIET, f"--unsafely-treat-insecure-origin-as-secure=http://{HOST}"],
             proxy={"server": proxied.proxy},
         )

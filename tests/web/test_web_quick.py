@@ -1,5 +1,5 @@
-"""The quick way and the usual way give the same answers; what may take long, or is wrong, never goes the
-quick way.
+"""Quick answers and routes give the same answers; requests that may take long, or are wrong, are never
+answered quickly.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from museum import ask as ask_served
 from webdepot.archive import Archive
 from webdepot.web.api import cdx
 from webdepot.web.app import build_replay
-from webdepot.web.quick import Quick, QuickAnswers
+from webdepot.web.quick import QuickAnswers
 from webdepot.web.replay import raw
 
 STAMP = EDITIONS[0]
@@ -111,7 +111,7 @@ OTHERS = [
 @pytest.mark.parametrize(
     "headers", [{}, {"Range": "bytes=2-4"}, {"Accept": "text/html"}], ids=["plain", "range", "page"]
 )
-def test_both_ways_answer_alike(
+def test_quick_answers_and_routes_answer_alike(
     archive: Archive, monkeypatch: pytest.MonkeyPatch, target: str, headers: dict[str, str]
 ):
     app = build_replay(archive, portal_url="http://portal.test", replay_url="http://replay.test")
@@ -123,7 +123,7 @@ def test_both_ways_answer_alike(
 @pytest.mark.parametrize(
     ("target", "is_quick"), [*((target, True) for target in SMALL), *((target, False) for target in OTHERS)]
 )
-def test_small_answers_and_no_others_go_the_quick_way(archive: Archive, target: str, is_quick: bool):
+def test_only_small_answers_are_quick(archive: Archive, target: str, is_quick: bool):
     asked = []
 
     async def usual(scope: Any, receive: Any, send: Any) -> None:
@@ -131,7 +131,7 @@ def test_small_answers_and_no_others_go_the_quick_way(archive: Archive, target: 
         await send({"type": "http.response.start", "status": 599, "headers": []})
 
     app = build_replay(archive, portal_url="http://portal.test", replay_url="http://replay.test")
-    quick = Quick(usual, QuickAnswers([(raw.QUICK_PATH, raw.quick), (cdx.QUICK_PATH, cdx.quick)]))
+    quick = QuickAnswers(usual, [(raw.QUICK_PATH, raw.quick), (cdx.QUICK_PATH, cdx.quick)])
 
     async def within_the_app(scope: Any, receive: Any, send: Any) -> None:
         await quick({**scope, "app": app}, receive, send)
@@ -147,7 +147,7 @@ def running(archive: Archive) -> Iterator[Served]:
 
 
 def said_by(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Without what speaks about the connection alone."""
+    """Headers but for those about the connection."""
     return sorted(
         (name.lower(), value)
         for name, value in headers
@@ -156,7 +156,7 @@ def said_by(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("target", [*SMALL, *OTHERS])
-def test_the_connection_itself_answers_as_the_routes_do(archive: Archive, running: Served, target: str):
+def test_the_server_answers_as_the_application_does(archive: Archive, running: Served, target: str):
     app = build_replay(archive, portal_url=running.portal, replay_url=running.replay, frame_url=running.frame)
     status, headers, body = ask(app, target, {"host": urlsplit(running.replay).netloc})
     got = ask_served(running.replay + target)
@@ -167,7 +167,7 @@ def test_the_connection_itself_answers_as_the_routes_do(archive: Archive, runnin
 
 
 def spoken_with(running: Served, *requests: str) -> bytes:
-    """What comes back on one connection until the server closes it; all requests are sent at once."""
+    """The data received on one connection until the server closes it; all requests are sent at once."""
     port = urlsplit(running.replay).port
     assert port
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
@@ -205,7 +205,10 @@ def test_old_clients_other_methods_and_wrong_names(running: Served):
 
 
 def test_a_server_of_archived_pages_loads_no_crawler_and_no_search_engine(tmp_path: Path):
-    heavy = "{'tantivy', 'pycurl', 'pygfried', 'resiliparse', 'obstore', 'cryptography', 'lxml', 'dns', 'PIL', 'pikepdf'}"
+    heavy = (
+        "{'tantivy', 'pycurl', 'pygfried', 'resiliparse', 'obstore', "
+        "'cryptography', 'lxml', 'dns', 'PIL', 'pikepdf'}"
+    )
     command = f"import sys, webdepot.web.serve; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

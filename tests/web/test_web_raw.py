@@ -1,4 +1,4 @@
-"""Raw replay and Memento on the replay face: exact bytes, true status, nothing that leads to the live web."""
+"""Raw replay and Memento: exact bytes, true status, nothing that leads to the live web."""
 
 import gzip
 import zlib
@@ -172,7 +172,7 @@ def test_a_url_of_100_kb_is_414(served: Served):
     ("path", "coding", "archived"),
     [("/gzip", "gzip", gzip.compress(PAGE, mtime=0)), ("/br", "br", brotli.compress(PAGE))],
 )
-def test_content_coding_is_kept_for_who_takes_it_and_undone_for_who_does_not(odd, path, coding, archived):
+def test_content_coding_is_kept_for_clients_that_accept_it_and_undone_for_others(odd, path, coding, archived):
     for accept in ({}, {"Accept-Encoding": f"{coding}, zstd"}, {"Accept-Encoding": "*"}):
         kept = raw(odd, path, headers=accept)
         assert (kept.headers["Content-Encoding"], kept.body) == (coding, archived)
@@ -230,7 +230,7 @@ def test_archived_status_is_given_again(odd, path, status):
 
 @pytest.mark.parametrize("code", ODD_CODES)
 @pytest.mark.parametrize("accept", ["*/*", "text/html"])
-def test_archived_status_that_http_cannot_send_as_it_was_is_told_in_a_header(odd, code, accept):
+def test_an_archived_status_that_http_cannot_send_is_in_a_header(odd, code, accept):
     answer = raw(odd, f"/code-{code}", headers={"Accept": accept})
     told = None if code == SENT_INSTEAD[code] else str(code)
     assert (answer.status, answer.headers["X-Archive-Orig-Status"]) == (SENT_INSTEAD[code], told)
@@ -296,13 +296,13 @@ def test_a_revisit_without_its_original_says_so(odd):
     assert frame.status == 404 and "cannot be read at the moment" in frame.text
 
 
-def test_a_missing_container_is_an_error_of_the_archive_in_words(odd):
+def test_a_missing_container_is_an_error_of_the_archive_with_a_message(odd):
     answer = raw(odd, "/lost")
     assert answer.status == 500 and "its container" in answer.text and "cannot be opened" in answer.text
     assert "Traceback" not in answer.text
 
 
-def test_a_container_cut_under_the_index_is_an_error_of_the_archive_in_words(odd):
+def test_a_truncated_container_is_an_error_of_the_archive_with_a_message(odd):
     answer = raw(odd, "/torn")
     assert answer.status == 500 and "torn" in answer.text and "Traceback" not in answer.text
 
@@ -365,8 +365,8 @@ def test_replay_answers_to_its_own_name_alone(served: Served):
     )
 
 
-def test_awkward_captures_as_still_pictures_have_words_and_the_right_status(odd):
-    """Rewritten by the server: lies about codings, orphans, lost and torn containers, odd headers."""
+def test_awkward_captures_without_scripts_have_a_message_and_the_right_status(odd):
+    """Rewritten on the server: wrong content codings, orphans, lost and truncated containers, odd headers."""
     for path in (
         "/gzip",
         "/br",

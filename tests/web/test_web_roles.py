@@ -1,5 +1,5 @@
-"""Who may do what: every route as every role, changing requests from elsewhere, sessions, keys, people and
-the audit trail.
+"""Who may do what: every route as every role, changing requests from other sites, sessions, keys, accounts
+and the audit trail.
 """
 
 import csv
@@ -15,7 +15,7 @@ from webdepot import accounts, sessions
 from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
-from webdepot.web.app import PORTAL_PAGES, Page
+from webdepot.web.app import PORTAL_ROUTES, RouteRow
 from webdepot.web.site import local_path
 
 LEAVES = ("/sign-out", "/account/sessions")
@@ -51,8 +51,8 @@ def post(
     return ask(served.portal + path, "POST", headers=given, body=urlencode(fields).encode())
 
 
-def path_of(page: Page) -> str:
-    """The path with something that does not exist for each of its parts."""
+def path_of(page: RouteRow) -> str:
+    """A path of the route with a name that does not exist for each of its parameters."""
     return re.sub(r"\{\w+(:path)?\}", "nothing-of-the-kind", page.path)
 
 
@@ -64,7 +64,7 @@ def is_refused(answer: Answer, role: Role | None) -> bool:
 
 @pytest.mark.parametrize("role", [None, *Role])
 def test_every_route_lets_in_whom_the_table_says(ruled: Served, cookies, role):
-    for page in PORTAL_PAGES:
+    for page in PORTAL_ROUTES:
         for method in page.methods:
             if page.path in LEAVES and role is not None:
                 continue
@@ -80,12 +80,12 @@ def test_every_route_lets_in_whom_the_table_says(ruled: Served, cookies, role):
 
 
 @pytest.mark.parametrize("role", sorted(set(Role) - {Role.ADMINISTRATOR}))
-def test_a_key_never_does_more_than_its_role_whoever_made_it(ruled: Served, role):
+def test_a_key_never_does_more_than_its_role(ruled: Served, role):
     with ruled.archive() as archive:
         if "all" not in {person.name for person in accounts.every(archive.database)}:
             accounts.add(archive.database, "all", PASSWORD, set(Role) - {Role.ADMINISTRATOR}, NOW)
         _, text = sessions.make_key(archive.database, "all", role.value, [role], NOW)
-    for page in PORTAL_PAGES:
+    for page in PORTAL_ROUTES:
         if page.roles and role not in page.roles:
             headers = {"Authorization": f"Bearer {text}", "Content-Type": "application/x-www-form-urlencoded"}
             answer = ask(
@@ -106,7 +106,7 @@ def test_a_key_never_does_more_than_its_role_whoever_made_it(ruled: Served, role
 
 
 def test_every_changing_route_asks_for_a_role_or_is_meant_for_everybody():
-    everybody = {page.path for page in PORTAL_PAGES if set(page.methods) - {"GET"} and not page.roles}
+    everybody = {page.path for page in PORTAL_ROUTES if set(page.methods) - {"GET"} and not page.roles}
     assert everybody <= {
         "/oai",
         "/-/left/{address:path}",
@@ -117,12 +117,12 @@ def test_every_changing_route_asks_for_a_role_or_is_meant_for_everybody():
         "/complain",
         "/answer/{token}",
     }
-    for page in PORTAL_PAGES:
+    for page in PORTAL_ROUTES:
         assert page.methods in (("GET",), ("POST",)) or page.path == "/oai", page.path
 
 
 def test_changing_requests_from_other_sites_are_refused_everywhere(ruled: Served, cookies):
-    for page in PORTAL_PAGES:
+    for page in PORTAL_ROUTES:
         if "GET" in page.methods:
             continue
         for header in (
@@ -267,7 +267,7 @@ def test_a_key_ends_on_its_day_and_with_its_person(ruled: Served):
         assert sessions.find_key(archive.database, text, NOW) is None
 
 
-def test_ones_own_password_is_changed_by_who_knows_it(ruled: Served):
+def test_ones_own_password_can_be_changed_with_the_old_one(ruled: Served):
     with ruled.archive() as archive:
         accounts.add(archive.database, "jan", PASSWORD, [Role.READER], NOW)
     session = sign_in(ruled, "jan")

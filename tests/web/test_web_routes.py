@@ -7,13 +7,13 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from webdepot.web.app import FRAME_PAGES, PORTAL_PAGES, REPLAY_PAGES, Page
+from webdepot.web.app import FRAME_ROUTES, PORTAL_ROUTES, REPLAY_ROUTES, RouteRow
 
 
 @pytest.mark.parametrize(
-    "pages", [PORTAL_PAGES, FRAME_PAGES, REPLAY_PAGES], ids=["portal", "frame", "replay"]
+    "pages", [PORTAL_ROUTES, FRAME_ROUTES, REPLAY_ROUTES], ids=["portal", "frame", "replay"]
 )
-def test_every_endpoint_takes_a_request_and_returns_a_response(pages: tuple[Page, ...]):
+def test_every_endpoint_takes_a_request_and_returns_a_response(pages: tuple[RouteRow, ...]):
     for page in pages:
         endpoint = page.endpoint
         assert inspect.isfunction(endpoint), (page.path, page.endpoint.__module__, page.endpoint.__name__)

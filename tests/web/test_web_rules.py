@@ -1,5 +1,5 @@
-"""Rules of access are the same on every surface: list, calendar, frame, banner, raw replay, TimeMap,
-TimeGate, search box.
+"""Access rules are the same on every surface: list, calendar, frame, banner, raw replay, TimeMap, TimeGate,
+search box.
 """
 
 from datetime import UTC, datetime
@@ -56,7 +56,7 @@ def test_a_closed_version_is_passed_over_for_the_nearest_open_one(ruled: Served)
     assert raw.headers["Content-Location"] == f"/all/{EDITIONS[0]}id_/{SITE}/"
 
 
-def test_an_address_that_is_closed_altogether_is_451_in_the_rules_own_words(ruled: Served):
+def test_an_address_that_is_closed_altogether_is_451_with_the_text_of_the_rule(ruled: Served):
     for address in (
         f"{ruled.portal}/all/*/{SITE}/data.json",
         f"{ruled.frame}/all/{EDITIONS[1]}/{SITE}/data.json",
@@ -100,7 +100,7 @@ def test_what_is_hidden_is_as_if_it_were_not_there(ruled: Served):
         assert hidden.text.replace("leaflet", "nothing") == absent.text, address
 
 
-def test_a_warning_stands_in_the_banner(ruled: Served):
+def test_a_warning_is_in_the_banner(ruled: Served):
     text = ask(f"{ruled.frame}/all/{EDITIONS[3]}/{SITE}/news.html").text
     assert "This page contains errors." in text and "the only version" in text
     assert "This page contains errors." not in ask(f"{ruled.frame}/all/{EDITIONS[3]}/{SITE}/").text

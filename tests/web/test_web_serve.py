@@ -12,7 +12,7 @@ from museum import SERVER, make_home
 
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError, Conflict, InputError
-from webdepot.web.serve import addresses_of, is_loopback, serve
+from webdepot.web.serve import choose_urls, is_loopback, serve
 
 
 @pytest.fixture
@@ -37,12 +37,12 @@ def test_a_port_in_use_is_a_conflict_that_names_port_and_option(archive: Archive
 
 
 def test_an_address_that_is_not_this_machines_is_said(archive: Archive):
-    with pytest.raises(InputError, match="no address of this machine"):
+    with pytest.raises(InputError, match="not an address of this machine"):
         serve(archive, host="203.0.113.1", port=0, replay_port=0, ready=never)
 
 
 def test_other_addresses_than_loopback_need_two_names(tmp_path: Path, archive: Archive):
-    with pytest.raises(ConfigError, match="two addresses with different host names"):
+    with pytest.raises(ConfigError, match="addresses with different host names"):
         serve(archive, host="0.0.0.0", port=0, replay_port=0, ready=never)
 
 
@@ -59,9 +59,9 @@ def test_configured_addresses_must_have_different_host_names(tmp_path: Path, por
     with Archive.open(make_home(tmp_path / "archive", settings=settings)) as archive:
         if not is_good:
             with pytest.raises(ConfigError):
-                addresses_of(archive, "0.0.0.0", 1, 2)
+                choose_urls(archive, "0.0.0.0", 1, 2)
             return
-        found = addresses_of(archive, "0.0.0.0", 1, 2)
+        found = choose_urls(archive, "0.0.0.0", 1, 2)
         assert (found.portal_url, found.frame_url, found.replay_url) == (
             portal,
             portal,
@@ -78,7 +78,7 @@ def test_configured_addresses_must_have_different_host_names(tmp_path: Path, por
     ],
 )
 def test_on_loopback_portal_and_replay_have_different_host_names(archive: Archive, host, portal, replay):
-    found = addresses_of(archive, host, 1, 2)
+    found = choose_urls(archive, host, 1, 2)
     assert is_loopback(host)
     assert (found.portal_url, found.replay_url) == (portal, replay)
     assert found.frame_url == replay[:-1] + "1"

@@ -1,5 +1,5 @@
-"""Pages of quality, formats, depot and statistics, and pages that say no, in a real browser: they fit screens
-and phones, keep nobody out, and their forms work.
+"""Pages of quality, formats, depot and statistics, and error pages, in a real browser: they fit screens and
+phones, are accessible, and their forms work.
 """
 
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ def kept(tmp_path_factory, museum) -> Iterator[tuple[Served, list[str]]]:
 
 
 def _read_and_close(archive: Archive) -> None:
-    """One page is closed by a rule, another is read by somebody else; and something was read this month."""
+    """One page is closed by a rule, another is being read by somebody; and something was read this month."""
     rules.add(
         archive,
         "http://mixed.example/",

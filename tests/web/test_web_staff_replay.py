@@ -1,4 +1,6 @@
-"""Staff see archived pages that nobody else may, on faces that know no session; and nobody else does by it."""
+"""Staff see archived pages that others may not, on origins without sessions; others do not see them because
+of it.
+"""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -58,8 +60,8 @@ def test_staff_open_what_is_closed_to_others(closed: Served):
 
 
 def test_a_pass_ends_and_leads_nowhere_else(closed: Served):
-    token = passes.made(NOW)
-    assert passes.is_good(token, NOW) and not passes.is_good(token, NOW + timedelta(hours=2))
+    token = passes.make(NOW)
+    assert passes.is_valid(token, NOW) and not passes.is_valid(token, NOW + timedelta(hours=2))
     for target in ("/evil.example/", "//evil.example/", "/\\evil.example"):
         location = ask(f"{closed.replay}/-/pass/{token}/{target}").headers["Location"]
         assert location.startswith("/") and not location.startswith(("//", "/\\"))

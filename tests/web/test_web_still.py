@@ -1,5 +1,5 @@
-"""Pages without a service worker: rewritten on the server, without scripts, and still nothing leaves for the
-live web.
+"""Pages without a service worker: rewritten on the server, without scripts, and nothing leaks to the live
+web.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Statistics of use, and pages that one reader at a time may see."""
+"""Usage statistics, and pages that one reader at a time may see."""
 
 import csv
 import io

@@ -1,6 +1,4 @@
-"""Fetching the browser files: only the very bytes that are pinned are accepted, and what is there is left
-alone.
-"""
+"""Fetching the files for browsers: only the pinned bytes are accepted, and existing files are left alone."""
 
 import dataclasses
 import importlib.util
@@ -20,7 +18,7 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "vendor.py"
 def vendor():
     spec = importlib.util.spec_from_file_location("vendor", SCRIPT)
     module = importlib.util.module_from_spec(spec)
-    sys.modules["vendor"] = module  # dataclasses look their module up
+    sys.modules["vendor"] = module  # dataclasses look up their module
     spec.loader.exec_module(module)
     yield module
     del sys.modules["vendor"]
@@ -38,7 +36,7 @@ def packed(**files: bytes) -> bytes:
 
 @pytest.fixture
 def npm(tmp_path: Path):
-    """A program that packs what it is told to: the registry as it might be on a bad day."""
+    """A program that packs what a test tells it to: a registry that may misbehave."""
     tarball = tmp_path / "registry.tgz"
     program = tmp_path / "npm"
     program.write_text(
@@ -77,7 +75,7 @@ def test_the_right_bytes_are_put_in_place(vendor, npm, tmp_path: Path):
 
 
 @pytest.mark.parametrize("wrong", ["package", "file", "absent"])
-def test_other_bytes_are_refused_in_words_and_change_nothing(vendor, npm, tmp_path: Path, wrong):
+def test_other_bytes_are_refused_with_a_message_and_change_nothing(vendor, npm, tmp_path: Path, wrong):
     tarball, command = npm
     tarball.write_bytes(packed(sw=b"worker"))
     right = vendor.Package(
@@ -97,7 +95,7 @@ def test_other_bytes_are_refused_in_words_and_change_nothing(vendor, npm, tmp_pa
     assert not (right.folder / "sw.js").exists()
 
 
-def test_a_registry_that_fails_is_said_in_words(vendor, tmp_path: Path):
+def test_a_registry_that_fails_is_explained(vendor, tmp_path: Path):
     with pytest.raises(
         vendor.CannotFetch, match=r"npm failed with exit code 1\. Is the package registry reachable"
     ):

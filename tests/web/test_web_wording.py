@@ -1,4 +1,4 @@
-"""Findings and reasons are said in the reader's language, whatever stands in their gaps."""
+"""Findings and reasons are shown in the reader's language, whatever their gaps contain."""
 
 import copy
 import pickle
@@ -48,7 +48,7 @@ def test_english_texts_are_those_of_the_rooms():
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_every_finding_has_its_words(code):
+def test_every_finding_has_its_text(code):
     found = [
         quality_texts.finding(each, subject="https://a.example/", place="p", **FACTS)
         for each in quality_texts.TEXTS
@@ -120,7 +120,7 @@ def test_reasons_of_an_earlier_wording_are_said_in_the_readers_language():
         {"quality.nothing-harvested": 1},
     ],
 )
-def test_every_reason_has_its_words(counts):
+def test_every_reason_has_its_text(counts):
     reason = verdict.of(counts, {"fetched": 100}).reason
     assert wording.of_reason(load("en"), reason) == reason
     for code in ("nl", "de"):
@@ -172,7 +172,7 @@ def test_every_answer_of_the_gate_is_said_in_the_readers_language(code):
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_what_rules_say_of_a_harvest_is_said_in_the_readers_language(code):
+def test_the_verdict_of_rules_is_shown_in_the_readers_language(code):
     good = verdict.of({}, {"fetched": 100})
     limits, now = AcceptanceLimits(), HarvestFigures(documents=5000, size_bytes=9_000_000)
     for found in (
@@ -188,7 +188,7 @@ def test_what_rules_say_of_a_harvest_is_said_in_the_readers_language(code):
 
 
 def said_in_the_code() -> set[str]:
-    """Keys of all reasons that the program gives, from its source."""
+    """The keys of all reasons that the program gives, from its source."""
     source = "\n".join(
         path.read_text(encoding="utf-8") for path in Path(reasons.__file__).parent.rglob("*.py")
     )
@@ -196,7 +196,7 @@ def said_in_the_code() -> set[str]:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_every_reason_of_the_program_has_its_words(code):
+def test_every_reason_of_the_program_has_its_text(code):
     texts, keys = load(code).texts, said_in_the_code()
     assert len(keys) > 60
     assert [key for key in keys if f"reasons.{key}" not in texts and key not in texts] == []
@@ -207,7 +207,7 @@ def test_every_reason_of_the_program_has_its_words(code):
 
 
 def kept(reason: str) -> str:
-    """As it comes back from where it was kept."""
+    """The reason as it is read again after it was stored."""
     return reasons.from_kept(reasons.to_kept(reason))
 
 
@@ -222,7 +222,7 @@ def test_kept_reasons_of_a_harvest_are_said_in_the_readers_language(end):
         for code in ("nl", "de"):
             said = wording.of_reason(load(code), kept(reason))
             assert said != reason and "{" not in said and (not waiting or "1.234" in said)
-            if end is not End.NO_ROOM and not shut_out:  # of a home that kept sentences alone
+            if end is not End.NO_ROOM and not shut_out:  # stored by an older version, as a sentence
                 assert wording.of_reason(load(code), str(reason)) not in (reason, "")
 
 
@@ -284,7 +284,7 @@ def test_reasons_are_texts_that_can_be_copied_and_sent():
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_what_was_done_has_its_words(code):
+def test_every_action_has_its_text(code):
     """Every action that the program writes into an event, as far as its source names it."""
     source = "\n".join(
         path.read_text(encoding="utf-8")
@@ -301,7 +301,7 @@ def test_what_was_done_has_its_words(code):
         | set(CaseState)
     )
     actions |= {f"ordered {verb}" for verb in OrderVerb} | {"turn: retry", "turn: finish"}
-    actions.discard("command")  # a means of an alarm, not an act
+    actions.discard("command")  # a way to send an alarm, not an action
     missing = [
         action
         for action in actions

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from webdepot.access.lookup import moment_of
+from webdepot.times import moment_of
 from webdepot.url import host_of
 
 _BIBTEX_ESCAPES = {

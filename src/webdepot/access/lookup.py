@@ -8,12 +8,11 @@ because they are hidden from version lists is bounded.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import islice
 
 from webdepot.model import EVERYTHING, Capture
 from webdepot.ports import ANY_TIME, CaptureIndex, Span, Tally
-from webdepot.times import EARLIEST, from_timestamp
+from webdepot.times import moment_of
 from webdepot.url import key as key_of
 
 FARTHEST_STEPS = 1000
@@ -175,11 +174,3 @@ def until(spans: Sequence[Span], end: str) -> tuple[Span, ...]:
 def since(spans: Sequence[Span], start: str) -> tuple[Span, ...]:
     """The spans from a timestamp on."""
     return tuple((max(first, start), last) for first, last in spans if last >= start)
-
-
-def moment_of(timestamp: str) -> datetime:
-    """The moment of a timestamp; the earliest one if it is not a date, as in some foreign indexes."""
-    try:
-        return from_timestamp(timestamp)
-    except ValueError:
-        return EARLIEST

@@ -1,4 +1,4 @@
-"""Bars over time as the templates draw them: with words for each bar and a place to go."""
+"""Bar charts and trend lines as the templates draw them, each bar with a description and a link."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,22 +12,23 @@ from webdepot.web.replay import address
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnBar:
     label: str
-    """Under the bar; empty where labels would crowd."""
+    """Below the bar; empty where labels would overlap."""
     words: str
+    """Its description, for a tooltip and for screen readers."""
     height: float
     href: str
     is_current: bool
     moment: str = ""
-    """The year or month it stands for, for scripts."""
+    """Its year or month, for scripts."""
     value: str = ""
-    """Above the bar; empty where values would crowd."""
+    """Above the bar; empty where values would overlap."""
 
 
 def of_versions(
     bars: Sequence[Bar], *, collection: str, url: str, current: str, spoken: Language
 ) -> list[DrawnBar]:
-    """Versions of an address; each bar leads to its first capture. Months are labelled by the year they
-    begin.
+    """Versions of an address; each bar links to its first capture. Months are labelled with the year when it
+    begins.
     """
     by_month = bool(bars) and "-" in bars[0].label
     drawn = []
@@ -56,13 +57,13 @@ def of_captures(
     chosen: tuple[str, str],
     spoken: Language,
 ) -> list[DrawnBar]:
-    """Found captures by year or month, those between without any too. With `volume` (all captures by month)
-    heights are shares of it.
+    """Matching captures by year or month, including years and months without any. With `volume` (all captures
+    by month) heights are shares of it.
     """
     if not months:
         return []
     size = 1 if by_month else 100
-    counts, whole = _summed(months, size), _summed(volume or {}, size)
+    counts, whole = _sum(months, size), _sum(volume or {}, size)
     span = _span(min(counts), max(counts), by_month=by_month)
     heights = {at: counts.get(at, 0) / (max(whole.get(at, 0), 1) if volume is not None else 1) for at in span}
     highest = max(heights.values()) or 1
@@ -79,15 +80,15 @@ def of_captures(
             and name[: len(chosen[1] or name)] <= (chosen[1] or "9"),
             moment=name,
         )
-        for place, (at, name) in enumerate((at, _named(at, by_month=by_month)) for at in span)
+        for place, (at, name) in enumerate((at, _name(at, by_month=by_month)) for at in span)
     ]
 
 
-def _summed(months: Mapping[int, int], size: int) -> dict[int, int]:
-    found: dict[int, int] = {}
+def _sum(months: Mapping[int, int], size: int) -> dict[int, int]:
+    sums: dict[int, int] = {}
     for month, count in months.items():
-        found[month // size] = found.get(month // size, 0) + count
-    return found
+        sums[month // size] = sums.get(month // size, 0) + count
+    return sums
 
 
 def _span(first: int, last: int, *, by_month: bool) -> list[int]:
@@ -95,35 +96,35 @@ def _span(first: int, last: int, *, by_month: bool) -> list[int]:
     return [at for at in span if 1 <= at % 100 <= 12] if by_month else list(span)
 
 
-def _named(at: int, *, by_month: bool) -> str:
+def _name(at: int, *, by_month: bool) -> str:
     return f"{at // 100:04d}-{at % 100:02d}" if by_month else f"{at:04d}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnTrend:
-    """Lines over the years in a picture of 1000 by 300."""
+    """Lines over the years in a drawing of 1000 by 300."""
 
     years: Sequence[int]
     lines: Sequence[tuple[str, Sequence[str]]]
-    """(words, points of each part of the line): a line is broken where nothing was harvested in a year."""
+    """(term, points of each part of its line): a line is interrupted in a year without harvests."""
     labels: Sequence[tuple[float, int]]
-    """(place, year)"""
+    """(x, year)"""
     highest: float
 
 
 def of_trend(
     words: Mapping[str, Mapping[int, int]], volume: Mapping[int, int], *, relative: bool
 ) -> DrawnTrend:
-    """Words over the years, as numbers of captures or as shares of all captures of the year. A year without a
-    harvest says nothing.
+    """Terms over the years, as numbers of captures or as shares of all captures of the year. A year without
+    harvests has no value.
     """
     years = list(range(min(volume), max(volume) + 1)) if volume else []
     values = {
         word: [
-            found.get(year, 0) / (volume[year] if relative else 1) if volume.get(year) else None
+            counts.get(year, 0) / (volume[year] if relative else 1) if volume.get(year) else None
             for year in years
         ]
-        for word, found in words.items()
+        for word, counts in words.items()
     }
     highest = max((value for line in values.values() for value in line if value is not None), default=0) or 1
     step = 1000 / max(len(years) - 1, 1)
@@ -134,7 +135,9 @@ def of_trend(
 
 
 def _parts(values: Sequence[float | None], step: float, highest: float) -> list[str]:
-    """The line between its gaps. A year between two gaps is a short stroke: a point alone would not be drawn."""
+    """The parts of a line between its gaps. A single year is a short stroke, since a point would not be
+    drawn.
+    """
     parts: list[str] = []
     for is_gap, group in groupby(enumerate(values), key=lambda placed: placed[1] is None):
         if is_gap:

@@ -1,13 +1,14 @@
-"""Forms of the portal: bounded, and slowed down where anybody may send them.
+"""Forms and parameters of the portal: bounded in size, and limited in number where anybody may send them.
 
-`read_form` takes what a form without files sends; `read_upload` one with a file. A `Gate` counts what comes
-from one address, and from everybody together, within an hour: a public form cannot be used to flood the
+`read_form` reads a form without files, `read_upload` one with a file. A `SubmissionLimit` counts what comes
+from one address, and from all together, within an hour, so that a public form cannot be used to flood the
 curators.
 """
 
 import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator
+from datetime import date
 from threading import Lock
 from urllib.parse import parse_qsl
 
@@ -16,29 +17,31 @@ from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
+from webdepot.errors import InputError
+
 LONGEST_FORM_BYTES = 128 << 10
 MOST_FIELDS = 500
 WINDOW_S = 3600.0
 _MOST_REMEMBERED = 10_000
-_WHOLE = ""
+_EVERYBODY = ""
 
 
-class Gate:
-    """Lets so many through in an hour, from one sender and from all."""
+class SubmissionLimit:
+    """Limits how many forms may be sent in an hour, by one sender and by all together."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[str, deque[float]] = OrderedDict()
         self._lock = Lock()
 
-    def lets(self, sender: str, *, most: int, most_in_all: int) -> bool:
-        """Whether one more may come; if so it is counted."""
+    def allows(self, sender: str, *, most: int, most_in_all: int) -> bool:
+        """Whether one more may be sent; if so it is counted."""
         now = time.monotonic()
         with self._lock:
-            own, whole = self._recent(sender, now), self._recent(_WHOLE, now)
-            if len(own) >= most or len(whole) >= most_in_all:
+            own, everybody = self._recent(sender, now), self._recent(_EVERYBODY, now)
+            if len(own) >= most or len(everybody) >= most_in_all:
                 return False
             own.append(now)
-            whole.append(now)
+            everybody.append(now)
             while len(self._seen) > _MOST_REMEMBERED:
                 self._seen.popitem(last=False)
         return True
@@ -52,31 +55,31 @@ class Gate:
 
 
 def sender_of(request: Request) -> str:
-    """Who sends, for the gate: an IPv4 address, or the network of an IPv6 address, of which one household has
-    very many.
+    """The sender for a `SubmissionLimit`: an IPv4 address, or the network of an IPv6 address, since one
+    household has very many of those.
     """
     host = request.client.host if request.client else "unknown"
     return ":".join(host.split(":")[:4]) + "::" if ":" in host else host
 
 
 async def read_form(request: Request, *, longest: int = LONGEST_FORM_BYTES) -> dict[str, str]:
-    """An urlencoded form; the last of several values with one name counts."""
+    """The fields of a urlencoded form; of several values with one name, the last."""
     return dict(await read_fields(request, longest=longest))
 
 
 async def read_fields(request: Request, *, longest: int = LONGEST_FORM_BYTES) -> list[tuple[str, str]]:
-    """An urlencoded form, with every value in its order. Line ends are those of the machine, not of the wire."""
+    """The fields of a urlencoded form, all values in their order. Line ends are `\\n`."""
     body = b"".join([chunk async for chunk in _bounded(request, longest)])
     try:
         pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
     except ValueError:
         raise HTTPException(400) from None
-    # PostgreSQL keeps no NUL, and nobody types one.
+    # PostgreSQL cannot store NUL, and nobody types it.
     return [(name, value.replace("\r\n", "\n").replace("\0", "")) for name, value in pairs]
 
 
 async def read_upload(request: Request, name: str, *, longest: int) -> tuple[bytes, dict[str, str]]:
-    """The file of a form, and its other fields; empty where none was chosen."""
+    """The file of a form, empty when none was chosen, and its other fields."""
     stream = _bounded(request, longest)
     try:
         form = await MultiPartParser(
@@ -85,8 +88,8 @@ async def read_upload(request: Request, name: str, *, longest: int) -> tuple[byt
     except (MultiPartException, KeyError, ValueError, UnicodeError):
         raise HTTPException(400) from None
     try:
-        found = form.get(name)
-        content = await found.read() if isinstance(found, UploadFile) else b""
+        upload = form.get(name)
+        content = await upload.read() if isinstance(upload, UploadFile) else b""
         fields = {key: value.replace("\r\n", "\n") for key, value in form.items() if isinstance(value, str)}
     finally:
         await form.close()
@@ -100,3 +103,29 @@ async def _bounded(request: Request, longest: int) -> AsyncGenerator[bytes, None
         if length > longest:
             raise HTTPException(413)
         yield chunk
+
+
+def find_number(text: str) -> int | None:
+    """A whole number of up to ten digits; None for anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else None
+
+
+def get_number(text: str) -> int:
+    """A whole number of up to ten digits; InputError for anything else."""
+    number = find_number(text)
+    if number is None:
+        raise InputError(f"{text[:20]!r} is not a number.")
+    return number
+
+
+def page_number(request: Request) -> int:
+    """The page that `?page=` asks for; 1 for anything that is not a page number."""
+    return max(find_number(request.query_params.get("page", "")) or 1, 1)
+
+
+def get_day(text: str) -> date | None:
+    """A day as a form sends it, None for an empty field; InputError for anything else."""
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        raise InputError(f"{text[:30]!r} is not a day. Write it like 2026-01-31.") from None

@@ -1,7 +1,8 @@
-"""The portal's languages: one table of texts each (`texts/*.toml`), dates, numbers and sizes in words.
+"""The languages of the portal: a table of texts for each (`texts/*.toml`), and dates, numbers and sizes as it
+writes them.
 
-The language of an answer is the one asked for by `?lang=`, else the cookie's, else the best of
-Accept-Language (RFC 9110, 12.5.4), else English. All tables have the same keys; a test sees to it.
+The language of an answer is the one that `?lang=` asks for, else the cookie's, else the best of
+Accept-Language (RFC 9110, 12.5.4), else English. All tables have the same keys; a test checks it.
 """
 
 import re
@@ -14,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from webdepot.access.lookup import moment_of
+from webdepot.times import moment_of
 
 CODES = ("en", "nl", "de")
 DEFAULT = "en"
@@ -25,7 +26,7 @@ _RANGE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language and everything that is said differently in it."""
+    """A language: its texts, and the names of months and days."""
 
     code: str
     texts: Mapping[str, str]
@@ -37,19 +38,19 @@ class Language:
         return self.texts["language.name"]
 
     def say(self, key: str, **values: object) -> str:
-        """The text of a key; numbers among the values are written the language's way."""
+        """The text of a key; numbers among the values are written as the language writes them."""
         shown = {name: self.number(value) if type(value) is int else value for name, value in values.items()}
         return self.texts[key].format(**shown)
 
     def count(self, key: str, count: int, **values: object) -> str:
-        """The text for one or for several things."""
+        """The text for one thing or for several."""
         return self.say(f"{key}.{'one' if count == 1 else 'other'}", count=count, **values)
 
     def number(self, value: int) -> str:
         return f"{value:,}".replace(",", self.texts["language.thousands"])
 
     def size(self, size_bytes: int) -> str:
-        """Bytes for people: three digits and a decimal unit."""
+        """A number of bytes with up to three digits and a decimal unit."""
         value, unit = float(size_bytes), "B"
         for unit in ("B", "kB", "MB", "GB", "TB", "PB"):
             if value < 1000 or unit == "PB":
@@ -59,7 +60,7 @@ class Language:
         return f"{value:.{digits}f}".replace(".", self.texts["language.decimal"]) + f"\u00a0{unit}"
 
     def share(self, share: float) -> str:
-        """A share between 0 and 1 in per cent."""
+        """A share between 0 and 1 as a percentage."""
         return f"{100 * share:.1f}".replace(".", self.texts["language.decimal"]) + "\u00a0%"
 
     def decimal(self, value: float) -> str:
@@ -73,7 +74,7 @@ class Language:
         return self._moment("language.date", moment)
 
     def day(self, day: calendar_day) -> str:
-        """A calendar day without a time, such as the end of a term."""
+        """A calendar day without a time, such as a deadline."""
         return self.texts["language.date"].format(
             day=day.day, month=self.months[day.month - 1], year=day.year
         )
@@ -91,13 +92,14 @@ class Language:
 
 @cache
 def load(code: str) -> Language:
-    """The table of one language, read once."""
+    """A language by its code; its table is read once."""
     tree = tomllib.loads((files("webdepot.web") / "texts" / f"{code}.toml").read_text(encoding="utf-8"))
     months, days = tree["language"].pop("months"), tree["language"].pop("days")
     return Language(code, dict(_flat(tree)), tuple(months), tuple(days))
 
 
 def choose(*, asked: str | None, cookie: str | None, accept: str | None) -> Language:
+    """The language of an answer: `asked` is from the query, `accept` the header Accept-Language."""
     for code in (asked, cookie):
         if code in CODES:
             return load(code)
@@ -107,14 +109,14 @@ def choose(*, asked: str | None, cookie: str | None, accept: str | None) -> Lang
 def _best_of(accept: str) -> str:
     best, weight = DEFAULT, 0.0
     for part in accept[:1000].split(","):
-        found = _RANGE.match(part)
-        if found and found[1].lower() in CODES and float(found[2] or 1) > weight:
-            best, weight = found[1].lower(), float(found[2] or 1)
+        match = _RANGE.match(part)
+        if match and match[1].lower() in CODES and float(match[2] or 1) > weight:
+            best, weight = match[1].lower(), float(match[2] or 1)
     return best
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    made: list[tuple[str, str]] = []
+    texts: list[tuple[str, str]] = []
     for name, value in tree.items():
-        made += _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
-    return made
+        texts += _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
+    return texts

@@ -1,4 +1,4 @@
-"""Error pages: the right status, words in the reader's language, never a traceback."""
+"""Error pages: the right status and a text in the reader's language, never a traceback."""
 
 import logging
 from http import HTTPStatus
@@ -12,17 +12,19 @@ from webdepot.errors import Closed, WebdepotError
 from webdepot.services.access.lending import InUse
 from webdepot.web import wording
 from webdepot.web.language import Language
-from webdepot.web.replay.address import Address, BadAddress, find_address
-from webdepot.web.site import Face, language_of, render, site_of
+from webdepot.web.replay.address import BadAddress, ReplayAddress, find_address
+from webdepot.web.site import WebOrigin, language_of, render, site_of
 
 log = logging.getLogger(__name__)
 
 
-def problem(request: Request, status: int, words: str, *, asked: Address | None = None) -> Response:
-    """A page that says what is wrong, with the archived address that was asked for, and leads on."""
+def problem(request: Request, status: int, text: str, *, asked: ReplayAddress | None = None) -> Response:
+    """A page that explains the error; with the archived address that was asked for, and links to its
+    versions.
+    """
     spoken = language_of(request)
     title = heading(spoken, status)
-    if site_of(request).face is Face.REPLAY:
+    if site_of(request).origin is WebOrigin.REPLAY:
         headers = {"Content-Security-Policy": RAW_POLICY}
         return render(
             request,
@@ -30,36 +32,36 @@ def problem(request: Request, status: int, words: str, *, asked: Address | None 
             status=status,
             headers=headers,
             heading=title,
-            words=words,
+            words=text,
             url=asked.url if asked else "",
         )
-    return render(
-        request, "problem.html", status=status, heading=title, words=words, code=status, asked=asked
-    )
+    return render(request, "problem.html", status=status, heading=title, words=text, code=status, asked=asked)
 
 
 def heading(spoken: Language, status: int) -> str:
+    """The title of the error page for a status."""
     known = f"errors.title_{status}"
     if known in spoken.texts:
         return spoken.texts[known]
     return spoken.texts["errors.title_400" if status < 500 else "errors.title_500"]
 
 
-def words_for(request: Request, error: WebdepotError) -> str:
+def explain(request: Request, error: WebdepotError) -> str:
+    """The message of an error in the reader's language."""
     if isinstance(error, (BadAddress, InUse)):
         return language_of(request).say(error.key, **error.values)
     return wording.of_reason(language_of(request), error.args[0]) if error.args else str(error)
 
 
 def on_webdepot_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, WebdepotError)  # noqa: S101 - registered for it alone
+    assert isinstance(error, WebdepotError)  # noqa: S101 - registered for this class
     if error.http_status >= 500:
         log.error("request failed", extra={"path": request.url.path[:500], "error": str(error)})
     asked = _find_asked(request) if isinstance(error, (Closed, InUse)) else None
-    return problem(request, error.http_status, words_for(request, error), asked=asked)
+    return problem(request, error.http_status, explain(request, error), asked=asked)
 
 
-def _find_asked(request: Request) -> Address | None:
+def _find_asked(request: Request) -> ReplayAddress | None:
     try:
         return find_address(
             request.scope.get("raw_path") or request.url.path.encode(), request.scope["query_string"]
@@ -69,15 +71,14 @@ def _find_asked(request: Request) -> Address | None:
 
 
 def on_http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 - registered for it alone
-    spoken = language_of(request)
-    known = f"errors.text_{error.status_code}"
-    words = spoken.texts.get(known) or error.detail or HTTPStatus(error.status_code).phrase
-    return problem(request, error.status_code, words)
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class
+    texts = language_of(request).texts
+    text = texts.get(f"errors.text_{error.status_code}") or error.detail
+    return problem(request, error.status_code, text or HTTPStatus(error.status_code).phrase)
 
 
 def on_any_error(request: Request, error: Exception) -> Response:
-    """Starlette logs the traceback after this; the reader gets words."""
+    """Starlette logs the traceback after this."""
     return problem(request, 500, language_of(request).texts["errors.text_500"])
 
 

@@ -1,13 +1,12 @@
-"""Small answers without a thread. Most requests to an archive ask for one small capture, or which captures
-there are of one address: a look-up of microseconds and a few kilobytes from the page cache. To hand such a
-request to a thread and back takes longer than to answer it.
+"""Small answers on the event loop, without a thread.
 
-An endpoint here is a plain function on the event loop, so it must not wait. It returns None for whatever may
-take longer; the request then goes its usual way through the routes. Where disks turn out to be slow, requests
-go that way for a while as well.
+Most requests to an archive ask for one small capture, or for the captures of one address: a lookup of
+microseconds and a few kilobytes from the page cache. Passing such a request to a thread and back takes longer
+than answering it.
 
-On the replay face the connection itself asks (`protocol.answering`), before a task is made for the request;
-elsewhere `Quick` does.
+An endpoint here is a plain function on the event loop, so it must not wait. It returns None for a request
+that may take longer, which is then handled by the routes as usual. When an answer had to wait for a disk, the
+next requests skip this step.
 """
 
 import logging
@@ -20,33 +19,35 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from webdepot.services.access.quick_reading import at_one_moment
+from webdepot.web.site import site_of
+
 log = logging.getLogger(__name__)
 
-Endpoint = Callable[[Request], Response | None]
+QuickEndpoint = Callable[[Request], Response | None]
 SLOW_S = 0.01
-"""An answer that took longer, and for which this thread went to sleep, had to wait for a disk. A busy machine
-alone is no reason.
+"""An answer that took longer, and for which this thread slept, waited for a disk. A busy machine alone does
+not count.
 """
-PAUSE = 500
-"""So many requests go the usual way then."""
-_TRIED = "webdepot.quick"
-"""Stands in the scope of a request that was tried."""
+PAUSE_REQUESTS = 500
+"""How many requests skip the quick answers after a slow one."""
 
 
 class QuickAnswers:
-    """Tries its endpoints on GET requests whose raw path they match."""
+    """Tries its endpoints on GET requests whose raw path they match, before the routes."""
 
-    def __init__(self, endpoints: Sequence[tuple[re.Pattern[bytes], Endpoint]]) -> None:
+    def __init__(self, app: ASGIApp, endpoints: Sequence[tuple[re.Pattern[bytes], QuickEndpoint]]) -> None:
+        self.app = app
         self._endpoints = endpoints
         self._pause = 0
 
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (self.find(scope) or self.app)(scope, receive, send)
+
     def find(self, scope: Scope) -> Response | None:
-        """The answer that is there at once; None for everything else. A request is tried once, wherever it is
-        asked about.
-        """
-        if scope["type"] != "http" or scope["method"] != "GET" or scope.get(_TRIED):
+        """The answer, if one is available at once."""
+        if scope["type"] != "http" or scope["method"] != "GET":
             return None
-        scope[_TRIED] = True
         path: bytes = scope.get("raw_path") or b""
         endpoint = next((endpoint for pattern, endpoint in self._endpoints if pattern.match(path)), None)
         if endpoint is None:
@@ -54,31 +55,20 @@ class QuickAnswers:
         if self._pause:
             self._pause -= 1
             return None
-        begun_s, slept = time.perf_counter(), _times_slept()
+        request = Request(scope)
+        begun_s, sleeps = time.perf_counter(), _count_sleeps()
         try:
-            return endpoint(Request(scope))
+            with at_one_moment(site_of(request).archive):
+                return endpoint(request)
         except Exception:
-            # The usual way meets the same fault and says it in words.
+            # The route meets the same error and answers with an error page.
             log.debug("not answered quickly", exc_info=True)
             return None
         finally:
-            if time.perf_counter() - begun_s > SLOW_S and _times_slept() > slept:
-                self._pause = PAUSE
+            if time.perf_counter() - begun_s > SLOW_S and _count_sleeps() > sleeps:
+                self._pause = PAUSE_REQUESTS
 
 
-class Quick:
-    """Puts quick answers before the routes; `headers` guards stand around it as around all else."""
-
-    def __init__(self, app: ASGIApp, answers: QuickAnswers) -> None:
-        self.app = app
-        self._answers = answers
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await (self._answers.find(scope) or self.app)(scope, receive, send)
-
-
-def _times_slept() -> int:
-    """How often this thread waited of its own accord: for a disk, a lock, but not because others had their
-    turn.
-    """
+def _count_sleeps() -> int:
+    """How often this thread gave up the processor to wait for a disk or a lock."""
     return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw

@@ -1,9 +1,9 @@
-"""Guards around both faces, as plain ASGI wrappers (https://asgi.readthedocs.io): each does one thing to
-every answer.
+"""Guards around the portal, the frame and replay, as plain ASGI wrappers (https://asgi.readthedocs.io), and
+the policies they send.
 
-HostGuard     only the one host name that belongs to the face: cookies must never be shared between portal and replay
-OriginGuard   changing requests from other sites are refused (by Sec-Fetch-Site, else Origin)
-Headers       policy headers on every answer that has none of its own
+HostGuard        answers only to the host name of its origin, so that cookies are never shared between origins
+OriginGuard      refuses changing requests from other sites (by Sec-Fetch-Site, else Origin)
+PolicyHeaders    adds policy headers to every answer that does not set them itself
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,11 +17,13 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def portal_headers(replay_url: str, frame_url: str) -> Mapping[str, str]:
-    # Browsers hold the redirects behind a form to its policy too: who signs in to see an archived page is led
-    # on to the frame around it.
+    """Headers of every page of the portal and the frame."""
+    # Browsers apply form-action to the redirects that follow a form too: signing in to see an archived page
+    # leads to the frame.
     policy = (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; "
-        f"manifest-src 'self'; form-action 'self' {frame_url}; base-uri 'none'; frame-ancestors 'none'; frame-src {replay_url}"
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; font-src 'self'; manifest-src 'self'; "
+        f"form-action 'self' {frame_url}; base-uri 'none'; frame-ancestors 'none'; frame-src {replay_url}"
     )
     return {
         "Content-Security-Policy": policy,
@@ -36,63 +38,74 @@ def portal_headers(replay_url: str, frame_url: str) -> Mapping[str, str]:
 
 
 def replay_headers(frame_url: str) -> Mapping[str, str]:
+    """Headers of every answer of replay that does not set them itself."""
     return {
-        "Content-Security-Policy": f"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; worker-src 'self'; "
-        f"form-action 'none'; base-uri 'none'; frame-ancestors {frame_url}",
+        "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+        "connect-src 'self'; worker-src 'self'; form-action 'none'; base-uri 'none'; "
+        f"frame-ancestors {frame_url}",
         "Referrer-Policy": "no-referrer",
         "X-DNS-Prefetch-Control": "off",
         "X-Robots-Tag": "noindex, nofollow",
     }
 
 
-Pairs = Sequence[tuple[bytes, bytes]]
+def page_policy(replay_url: str, frame_url: str) -> str:
+    """The Content-Security-Policy of an archived page rewritten in the browser: everything from the replay
+    origin, nothing from anywhere else.
+
+    It names neither `ws:` nor `wss:`. `object-src` is 'none' because browsers fetch the data of `<object>`
+    past the worker, so it would not be rewritten; `inside.js` shows such pages and pictures in frames.
+    """
+    return (
+        "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; "
+        f"frame-src data: about: blob: {replay_url}/; form-action 'self'; object-src 'none'; "
+        f"base-uri 'self'; webrtc 'block'; frame-ancestors 'self' {frame_url}"
+    )
 
 
-def encoded(headers: Mapping[str, str]) -> Pairs:
-    """Headers as they go over the wire."""
-    return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+def still_policy(frame_url: str) -> str:
+    """The Content-Security-Policy of an archived page rewritten on the server: no scripts, and nothing from
+    any other origin.
+    """
+    return (
+        "sandbox allow-same-origin allow-forms; default-src 'self' data:; "
+        "style-src 'self' 'unsafe-inline' data:; script-src 'none'; connect-src 'none'; "
+        f"object-src 'none'; form-action 'self'; frame-ancestors 'self' {frame_url}"
+    )
 
 
-def with_policies(said: Pairs, policies: Pairs) -> list[tuple[bytes, bytes]]:
-    """The headers of an answer and those of the policies that it does not say itself."""
-    names = {name for name, _ in said}
-    return [*said, *[pair for pair in policies if pair[0] not in names]]
-
-
-class Headers:
-    """Adds headers to every HTTP answer that does not say them itself."""
+class PolicyHeaders:
+    """Adds headers to every HTTP answer that does not set them itself."""
 
     def __init__(self, app: ASGIApp, headers: Mapping[str, str]) -> None:
         self.app = app
-        self._pairs = encoded(headers)
+        self._pairs = [
+            (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()
+        ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = with_policies(message["headers"], self._pairs)
+                names = {name for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *[pair for pair in self._pairs if pair[0] not in names],
+                ]
             await send(message)
 
         await self.app(scope, receive, sending)
 
 
 class HostGuard:
-    """Sends readers who came by another name of this machine to the right one."""
+    """Redirects readers who came by another name of this machine to the right one."""
 
     def __init__(self, app: ASGIApp, own_url: str) -> None:
         self.app = app
         self.own_url = own_url
-        self.host = urlsplit(own_url).netloc
-        self._raw_host = self.host.encode("latin-1")
-
-    def is_own(self, scope: Scope) -> bool:
-        """Whether a request came by this name, or by none."""
-        return (
-            next((value for name, value in scope["headers"] if name == b"host"), self._raw_host).lower()
-            == self._raw_host
-        )
+        self._host = urlsplit(own_url).netloc.encode("latin-1")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or self.is_own(scope):
+        if scope["type"] != "http" or self._is_own(scope):
             await self.app(scope, receive, send)
             return
         response: Response
@@ -102,12 +115,19 @@ class HostGuard:
             path = (raw + (b"?" + query if query else b"")).decode("latin-1")
             response = RedirectResponse(self.own_url + path, status_code=307)
         else:
-            response = PlainTextResponse(f"This is {self.own_url}. Ask there.\n", status_code=421)
+            response = PlainTextResponse(
+                f"This server is {self.own_url}. Send the request to that address.\n", status_code=421
+            )
         await response(scope, receive, send)
+
+    def _is_own(self, scope: Scope) -> bool:
+        """Whether the request has this host name, or none."""
+        host = next((value for name, value in scope["headers"] if name == b"host"), self._host)
+        return bool(host.lower() == self._host)
 
 
 class OriginGuard:
-    """Refuses changing requests that another site made a reader's browser send."""
+    """Refuses changing requests that a page of another site made the reader's browser send."""
 
     def __init__(self, app: ASGIApp, own_urls: Sequence[str], refusal: ASGIApp) -> None:
         self.app = app
@@ -129,5 +149,5 @@ class OriginGuard:
         if site is not None:
             return site in ("same-origin", "none")
         origin = headers.get("origin")
-        # Neither header: no browser of the last years; cookies of other clients are their own affair.
+        # A client that sends neither header is not a current browser, and no page controls its cookies.
         return origin is None or origin in self.own_urls

@@ -1,13 +1,12 @@
-"""All faces in one process: one server on some sockets; port and host name of a request tell which face is
-meant.
+"""All origins in one process: one server on several sockets. Port and host name of a request decide which
+application answers.
 
-On loopback the portal is `http://127.0.0.1:P` and replay `http://localhost:Q`: browsers keep cookies by host
-name and not by port, so two names are what keeps the portal's session away from archived pages. The frame
-around them is `http://localhost:P` (`site.Face` says why). On any other address the operator names portal and
-replay, best in one domain.
+On loopback the portal is `http://127.0.0.1:P` and replay is `http://localhost:Q`: browsers keep cookies by
+host name and not by port, so only different names keep the portal's session away from archived pages. The
+frame around them is `http://localhost:P` (`site.WebOrigin` says why). On any other address the operator
+configures the names of portal and replay, best in one domain.
 """
 
-import asyncio
 import errno
 import gc
 import ipaddress
@@ -21,36 +20,39 @@ from urllib.parse import urlsplit
 
 import anyio.to_thread
 import uvicorn
-from starlette.applications import Starlette
 from starlette.datastructures import Headers
-from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from webdepot import event_loop
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError, Conflict, InputError
-from webdepot.web import preload
 from webdepot.web.app import build_frame, build_portal, build_proxy, build_replay
-from webdepot.web.protocol import BoundedHttp, FindReady, answering
+from webdepot.web.protocol import BoundedHttp
+from webdepot.web.replay.authority import Authority
+from webdepot.web.replay.tunnel import protocol_for
 from webdepot.web.security import HostGuard
-from webdepot.web.site import Face
+from webdepot.web.site import WebOrigin
+from webdepot.web.staff.dashboard import stop_counting
 
 Ready = Callable[[str, str], None]
 ProxyReady = Callable[[str, Path], None]
 _BACKLOG = 512
 THREADS = 12
-"""Requests answered at once. Each thread costs memory for its connections, and more of them wait for one
-another, not for disks.
+"""Requests answered at the same time. Each thread costs memory for its connections, and more threads would
+wait for one another, not for disks.
 """
-_TRIES = 20
+_PORT_ATTEMPTS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Addresses:
+class ServedUrls:
+    """Where readers reach each origin."""
+
     portal_url: str
     frame_url: str
     replay_url: str
     is_strict: bool
-    """Whether each face answers to its own host name alone; a web server in front sees to that otherwise."""
+    """Whether each origin answers only to its own host name. Otherwise a web server in front checks it."""
 
 
 def serve(
@@ -63,36 +65,34 @@ def serve(
     proxy_port: int | None = None,
     proxy_ready: ProxyReady | None = None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM, then stop tidily. `ready` gets both addresses when requests are taken.
+    """Serve until SIGINT or SIGTERM, then shut down cleanly. `ready` is called with both addresses when the
+    server accepts requests.
 
-    Port 0 takes any free one. Conflict when a port is taken, ConfigError when portal and replay would share a
-    host name. With a `proxy_port` terminals can use the archive as their proxy; `proxy_ready` gets its
-    address and the authority's certificate.
+    Port 0 means any free port. Conflict when a port is in use, ConfigError when portal and replay would share
+    a host name. With a `proxy_port`, terminals can use the archive as their proxy; `proxy_ready` is called
+    with its address and the path of the authority's certificate.
     """
-    wanted = [
+    ports = [
         (port, "--port"),
         (replay_port, "--replay-port"),
         *([] if proxy_port is None else [(proxy_port, "--proxy")]),
     ]
     with ExitStack() as opened:
         sockets = []
-        for number, option in wanted:
-            sockets.append(_listening(host, number, option=option, both_families=is_loopback(host)))
+        for number, option in ports:
+            sockets.append(_listen(host, number, option=option, both_families=is_loopback(host)))
             opened.callback(_close, sockets[-1])
-        addresses = addresses_of(archive, host, *map(_port_of, sockets[:2]))
-        proxied = _Proxied(archive, host, sockets[2], proxy_ready) if len(sockets) > 2 else None
-        _run(archive, addresses, sockets, ready, proxied)
+        urls = choose_urls(archive, host, *map(_port_of, sockets[:2]))
+        proxy = _Proxy(archive, host, sockets[2], proxy_ready) if len(sockets) > 2 else None
+        _run(archive, urls, sockets, ready, proxy)
 
 
-class _Proxied:
-    """What proxy mode adds. Its libraries are loaded only where it is used."""
+class _Proxy:
+    """What proxy mode adds: its port, its certificate authority and the class of its connections."""
 
     def __init__(
         self, archive: Archive, host: str, sockets: Sequence[socket.socket], ready: ProxyReady | None
     ) -> None:
-        from webdepot.web.replay.authority import Authority
-        from webdepot.web.replay.tunnel import protocol_for
-
         self.port = _port_of(sockets)
         self.authority = Authority(
             archive.home / "proxy", name=archive.config.archive.name, clock=archive.clock
@@ -100,25 +100,26 @@ class _Proxied:
         self.protocol = protocol_for(self.port, self.authority)
         self._host, self._ready = host, ready
 
-    def tell(self) -> None:
+    def announce(self) -> None:
         if self._ready is not None:
             name = f"[{self._host}]" if ":" in self._host else self._host
             self._ready(f"http://{name}:{self.port}", self.authority.path)
 
 
-def addresses_of(archive: Archive, host: str, port: int, replay_port: int) -> Addresses:
-    """How readers reach the two faces: as configured, or by two names of the loopback."""
+def choose_urls(archive: Archive, host: str, port: int, replay_port: int) -> ServedUrls:
+    """Where readers reach each origin: as configured, or by two names of the loopback address."""
     config = archive.config.web
     portal_url, replay_url = config.portal_url.rstrip("/"), config.replay_url.rstrip("/")
     if bool(portal_url) != bool(replay_url) or (not portal_url and not is_loopback(host)):
         raise ConfigError(
-            f"Readers at {host} need two addresses with different host names, one for the portal and one for archived pages. "
-            'Set portal_url and replay_url in [web], for example "https://archive.example.org" and "https://replay.example.org".'
+            f"To serve on {host}, the portal and archived pages need addresses with different host names. "
+            "Set portal_url and replay_url in [web], for example "
+            '"https://archive.example.org" and "https://replay.example.org".'
         )
     if not portal_url:
         name = f"[{host}]" if ":" in host else host
         other = "127.0.0.1" if host == "localhost" else "localhost"
-        return Addresses(
+        return ServedUrls(
             portal_url=f"http://{name}:{port}",
             frame_url=f"http://{other}:{port}",
             replay_url=f"http://{other}:{replay_port}",
@@ -126,9 +127,10 @@ def addresses_of(archive: Archive, host: str, port: int, replay_port: int) -> Ad
         )
     if urlsplit(portal_url).hostname == urlsplit(replay_url).hostname:
         raise ConfigError(
-            f"portal_url and replay_url in [web] have the same host name {urlsplit(portal_url).hostname}. Use two."
+            f"portal_url and replay_url in [web] have the same host name, {urlsplit(portal_url).hostname}. "
+            "Use two different host names."
         )
-    return Addresses(portal_url=portal_url, frame_url=portal_url, replay_url=replay_url, is_strict=False)
+    return ServedUrls(portal_url=portal_url, frame_url=portal_url, replay_url=replay_url, is_strict=False)
 
 
 def is_loopback(host: str) -> bool:
@@ -142,68 +144,57 @@ def is_loopback(host: str) -> bool:
 
 def _run(
     archive: Archive,
-    addresses: Addresses,
+    urls: ServedUrls,
     sockets: Sequence[Sequence[socket.socket]],
     ready: Ready,
-    proxied: _Proxied | None,
+    proxy: _Proxy | None,
 ) -> None:
-    given = {
-        "portal_url": addresses.portal_url,
-        "frame_url": addresses.frame_url,
-        "replay_url": addresses.replay_url,
-    }
-    faces = {
-        Face.PORTAL: build_portal(archive, **given),
-        Face.FRAME: build_frame(archive, **given),
-        Face.REPLAY: build_replay(archive, **given),
+    named = {"portal_url": urls.portal_url, "frame_url": urls.frame_url, "replay_url": urls.replay_url}
+    apps = {
+        WebOrigin.PORTAL: build_portal(archive, **named),
+        WebOrigin.FRAME: build_frame(archive, **named),
+        WebOrigin.REPLAY: build_replay(archive, **named),
     }
 
     def all_ready() -> None:
-        if proxied is not None:
-            proxied.tell()
-        ready(addresses.portal_url, addresses.replay_url)
+        if proxy is not None:
+            proxy.announce()
+        ready(urls.portal_url, urls.replay_url)
 
-    app = _by_address(faces, addresses, replay_port=_port_of(sockets[1]), ready=all_ready)
-    if proxied is not None:
-        app = _with_proxy(app, build_proxy(archive, proxied.authority, **given), proxied.port)
-    protocol = proxied.protocol if proxied else BoundedHttp
-    if addresses.is_strict:
-        protocol = answering(
-            protocol, _ready(faces[Face.REPLAY], addresses, replay_port=_port_of(sockets[1]))
-        )
+    app = _by_address(apps, urls, replay_port=_port_of(sockets[1]), ready=all_ready)
+    if proxy is not None:
+        app = _with_proxy(app, build_proxy(archive, proxy.authority, **named), proxy.port)
     config = uvicorn.Config(
         app,
         lifespan="on",
-        loop="uvloop",
         log_level="warning",
         access_log=False,
         server_header=False,
-        http=protocol,
+        http=proxy.protocol if proxy else BoundedHttp,
         ws="none",
         timeout_graceful_shutdown=5,
         timeout_keep_alive=15,
-        proxy_headers=not addresses.is_strict,
+        proxy_headers=not urls.is_strict,
     )
-    # What is loaded now stays: the collector need not look through it again and again.
+    # Everything loaded by now stays, so the garbage collector need not look at it again.
     gc.freeze()
-    # uvloop: half of a small answer's cost is the event loop.
-    with _quiet_signals(), asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-        runner.run(uvicorn.Server(config).serve(sockets=[one for several in sockets for one in several]))
-    preload.end(faces[Face.PORTAL])
-    for face in (Face.PORTAL, Face.FRAME):
-        faces[face].state.counter.write()
+    with _quiet_signals():
+        event_loop.run(uvicorn.Server(config).serve(sockets=[each for group in sockets for each in group]))
+    stop_counting(apps[WebOrigin.PORTAL])
+    for origin in (WebOrigin.PORTAL, WebOrigin.FRAME):
+        apps[origin].state.counter.write()
 
 
 def _by_address(
-    faces: Mapping[Face, ASGIApp], addresses: Addresses, *, replay_port: int, ready: Callable[[], None]
+    apps: Mapping[WebOrigin, ASGIApp], urls: ServedUrls, *, replay_port: int, ready: Callable[[], None]
 ) -> ASGIApp:
-    """One application that passes each request to its face; who came by a wrong name of this machine is sent
-    to the right one.
+    """One application that passes each request on by port and host name; a request with another name of this
+    machine is redirected to the right one.
     """
-    portal_host, frame_host = urlsplit(addresses.portal_url).netloc, urlsplit(addresses.frame_url).netloc
-    portal, replay = faces[Face.PORTAL], faces[Face.REPLAY]
-    if addresses.is_strict:
-        portal, replay = HostGuard(portal, addresses.portal_url), HostGuard(replay, addresses.replay_url)
+    portal_host, frame_host = urlsplit(urls.portal_url).netloc, urlsplit(urls.frame_url).netloc
+    portal, replay = apps[WebOrigin.PORTAL], apps[WebOrigin.REPLAY]
+    if urls.is_strict:
+        portal, replay = HostGuard(portal, urls.portal_url), HostGuard(replay, urls.replay_url)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -211,27 +202,11 @@ def _by_address(
         elif (scope.get("server") or ("", 0))[1] == replay_port:
             await replay(scope, receive, send)
         elif frame_host != portal_host and Headers(scope=scope).get("host", "").lower() == frame_host:
-            await faces[Face.FRAME](scope, receive, send)
+            await apps[WebOrigin.FRAME](scope, receive, send)
         else:
             await portal(scope, receive, send)
 
     return app
-
-
-def _ready(replay: Starlette, addresses: Addresses, *, replay_port: int) -> FindReady:
-    """Answers of the replay face that are there at once, for requests that came by its own name.
-
-    Behind another web server they go through uvicorn's wrapper that reads who asked, so they are found behind
-    it (`Quick`).
-    """
-    guard = HostGuard(replay, addresses.replay_url)
-
-    def find_ready(scope: Scope) -> Response | None:
-        is_for_replay = (scope.get("server") or ("", 0))[1] == replay_port and guard.is_own(scope)
-        found: Response | None = replay.state.find_ready(scope) if is_for_replay else None
-        return found
-
-    return find_ready
 
 
 def _with_proxy(app: ASGIApp, proxy: ASGIApp, port: int) -> ASGIApp:
@@ -245,7 +220,7 @@ def _with_proxy(app: ASGIApp, proxy: ASGIApp, port: int) -> ASGIApp:
 async def _lifespan(receive: Receive, send: Send, ready: Callable[[], None]) -> None:
     await receive()
     anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
-    # The sockets listen already: who connects now is served in a moment.
+    # The sockets listen already, so a connection made now is served as soon as the loop runs.
     ready()
     await send({"type": "lifespan.startup.complete"})
     await receive()
@@ -254,11 +229,9 @@ async def _lifespan(receive: Receive, send: Send, ready: Callable[[], None]) -> 
 
 @contextmanager
 def _quiet_signals() -> Iterator[None]:
-    """uvicorn raises a signal again after its tidy stop, which would end the process as if it had been
-    killed.
-    """
+    """uvicorn raises the signal again after a clean shutdown, which would end the process as if killed."""
     kept = {}
-    with suppress(ValueError):  # not the main thread: signals are somebody else's
+    with suppress(ValueError):  # not the main thread, which alone may set handlers
         kept = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
@@ -267,63 +240,63 @@ def _quiet_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _listening(host: str, port: int, *, option: str, both_families: bool) -> list[socket.socket]:
-    """Sockets that listen on one port; with `both_families` on 127.0.0.1 and, where the machine has it, on
-    ::1.
-    """
+def _listen(host: str, port: int, *, option: str, both_families: bool) -> list[socket.socket]:
+    """Sockets that listen on one port; with `both_families` on 127.0.0.1 and, if the machine has it, ::1."""
     hosts = ["127.0.0.1", "::1"] if both_families else ["127.0.0.1" if host == "localhost" else host]
-    for _ in range(_TRIES):
+    for _ in range(_PORT_ATTEMPTS):
         opened: list[socket.socket] = []
         try:
             for name in hosts:
-                made = _bound(
+                listener = _bind(
                     name,
                     port or (_port_of(opened) if opened else 0),
                     is_optional=name == "::1" and both_families,
                 )
-                opened += [made] if made else []
+                opened += [listener] if listener else []
             return opened
         except OSError as error:
             _close(opened)
             if error.errno == errno.EADDRINUSE and port == 0:
-                continue  # the number that was free on one family is taken on the other: another number
-            raise _refused(error, host, port, option) from error
+                continue  # free on one family, taken on the other: try another number
+            raise _bind_error(error, host, port, option) from error
     raise Conflict("No free port was found on this machine. Stop another server and try again.")
 
 
-def _bound(host: str, port: int, *, is_optional: bool) -> socket.socket | None:
+def _bind(host: str, port: int, *, is_optional: bool) -> socket.socket | None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        made = socket.socket(family, socket.SOCK_STREAM)
+        listener = socket.socket(family, socket.SOCK_STREAM)
     except OSError:
         if is_optional:
             return None
         raise
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        made.bind((host, port))
-        made.listen(_BACKLOG)
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
     except OSError as error:
-        made.close()
+        listener.close()
         if is_optional and error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
             return None
         raise
-    return made
+    return listener
 
 
-def _refused(error: OSError, host: str, port: int, option: str) -> Exception:
+def _bind_error(error: OSError, host: str, port: int, option: str) -> Exception:
     if error.errno == errno.EADDRINUSE:
         return Conflict(
-            f"Port {port} on {host} is in use. Stop the other server, or choose another port: webdepot serve {option} 0"
+            f"Port {port} on {host} is in use. Stop the other server, or choose another port: "
+            f"webdepot serve {option} 0"
         )
     if error.errno == errno.EACCES:
         return Conflict(
-            f"Port {port} may not be opened by this user. Choose one above 1023: webdepot serve {option} 8080"
+            f"This user may not open port {port}. Choose one above 1023: webdepot serve {option} 8080"
         )
     return InputError(
-        f"{host} is no address of this machine ({error.strerror}). Choose another: webdepot serve --host 127.0.0.1"
+        f"{host} is not an address of this machine ({error.strerror}). "
+        "Choose another: webdepot serve --host 127.0.0.1"
     )
 
 

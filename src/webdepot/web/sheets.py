@@ -1,4 +1,4 @@
-"""Tables for other programs: CSV whose cells no table program takes for a formula."""
+"""Tables as CSV files, with cells that no spreadsheet program takes for a formula."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -8,11 +8,11 @@ from webdepot.sheets import lines
 
 
 def csv_answer(name: str, columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> Response:
-    """Rows as a file to save."""
+    """Rows as a file to download."""
     return csv_file(name, lines(columns, rows, end="\n"))
 
 
 def csv_file(name: str, text: Iterable[str]) -> Response:
-    """Lines that `webdepot.sheets` wrote, as a file to save."""
+    """Lines written by `webdepot.sheets`, as a file to download."""
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
     return Response("".join(text), media_type="text/csv; charset=utf-8", headers=headers)

@@ -1,18 +1,17 @@
-"""Signing in and out. Forms are small and bounded; guesses are slowed down, accounts are never locked."""
+"""Signing in and out. Failed attempts are slowed down; accounts are never locked."""
 
 import time
 from collections import OrderedDict
 from threading import Lock
-from urllib.parse import parse_qsl
 
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot import sessions
-from webdepot.web import preload
+from webdepot.web.forms import read_form
 from webdepot.web.site import language_of, local_path, of_app, person_of, render, session_token, site_of
+from webdepot.web.staff.dashboard import start_counting
 
 LONGEST_FORM_BYTES = 16_384
 WINDOW_S = 60.0
@@ -21,8 +20,10 @@ MOST_FAILURES = 10
 _MOST_REMEMBERED = 10_000
 
 
-class Brake:
-    """Counts failures per name and per address within a minute; forgets the oldest when there are very many."""
+class SignInBrake:
+    """Counts failed attempts by name and by address within a minute; forgets the oldest when there are very
+    many.
+    """
 
     def __init__(self) -> None:
         self._failures: OrderedDict[str, list[float]] = OrderedDict()
@@ -33,7 +34,7 @@ class Brake:
         with self._lock:
             return any(sum(at > since for at in self._failures.get(key, ())) >= MOST_FAILURES for key in keys)
 
-    def failed(self, *keys: str) -> None:
+    def note_failure(self, *keys: str) -> None:
         with self._lock:
             for key in keys:
                 self._failures[key] = [*self._failures.pop(key, ())[-MOST_FAILURES:], time.monotonic()]
@@ -45,12 +46,12 @@ def sign_in_form(request: Request) -> Response:
     to = local_path(request.query_params.get("to"))
     if person_of(request) is not None:
         return RedirectResponse(to, status_code=303)
-    preload.begin(request)
+    start_counting(request)
     return page(request, to=to)
 
 
 def page(request: Request, *, status: int = 200, to: str = "/", wrong: str = "", name: str = "") -> Response:
-    """The form to sign in."""
+    """The sign-in form."""
     oidc = site_of(request).archive.config.oidc
     return render(
         request,
@@ -64,14 +65,14 @@ def page(request: Request, *, status: int = 200, to: str = "/", wrong: str = "",
 
 
 async def sign_in(request: Request) -> Response:
-    form = await read_form(request)
-    preload.begin(request)
+    form = await read_form(request, longest=LONGEST_FORM_BYTES)
+    start_counting(request)
     return await run_in_threadpool(_signed_in, request, form)
 
 
 def _signed_in(request: Request, form: dict[str, str]) -> Response:
     site, spoken = site_of(request), language_of(request)
-    brake = of_app(request, Brake)
+    brake = of_app(request, SignInBrake)
     name, to = form.get("name", "")[:100], local_path(form.get("to"))
     keys = (f"name {name}", f"address {request.client.host if request.client else ''}")
     if brake.is_on(*keys):
@@ -88,13 +89,13 @@ def _signed_in(request: Request, form: dict[str, str]) -> Response:
         instead_of=session_token(request),
     )
     if token is None:
-        brake.failed(*keys)
+        brake.note_failure(*keys)
         return page(request, status=401, to=to, wrong=spoken.texts["sign_in.wrong"], name=name)
     return signed_in(request, token, to)
 
 
 def signed_in(request: Request, token: str, to: str) -> Response:
-    """On to where the person wanted to go, with the cookie of their new session."""
+    """Redirect to where the person wanted to go, with the cookie of the new session."""
     site = site_of(request)
     config = site.archive.config.web
     response = RedirectResponse(to, status_code=303)
@@ -124,21 +125,3 @@ def sign_out(request: Request) -> Response:
         secure=site.archive.config.web.secure_cookies,
     )
     return response
-
-
-async def read_form(request: Request) -> dict[str, str]:
-    """An urlencoded form, bounded; the last of several values with one name counts."""
-    return dict(await read_fields(request))
-
-
-async def read_fields(request: Request) -> list[tuple[str, str]]:
-    """An urlencoded form, bounded, with all values in their order."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LONGEST_FORM_BYTES:
-            raise HTTPException(413)
-    try:
-        return parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=100)
-    except ValueError:
-        raise HTTPException(400) from None

@@ -1,4 +1,6 @@
-"""Signing in with an account of the institution: to the provider and back (`services.admin.oidc`)."""
+"""Signing in with an account of the institution: redirect to the OpenID provider and back
+(`services.admin.oidc`).
+"""
 
 import secrets
 import time
@@ -16,13 +18,13 @@ from webdepot.web.site import language_of, local_path, of_app, session_token, si
 
 COOKIE = "elsewhere"
 PATH = "/sign-in/oidc"
-PATIENCE_S = 600.0
+TIMEOUT_S = 600.0
 _MOST_AWAY = 10_000
 
 
-class Pending:
-    """Browsers that are at the provider now, for ten minutes; each is bound to a cookie of its own, so that
-    nobody else's answer counts.
+class PendingSignIns:
+    """Browsers that are at the provider now, for up to ten minutes. Each is bound to its own cookie, so that
+    the answer to another browser is not accepted.
     """
 
     def __init__(self) -> None:
@@ -33,50 +35,54 @@ class Pending:
     def provider(self, request: Request) -> Provider:
         config = site_of(request).archive.config.oidc
         if not config.issuer:
-            raise NotFound("Signing in with another account is not set up here: [oidc] issuer is empty.")
+            raise NotFound(
+                "Signing in with an account of the institution is not configured: [oidc] issuer is empty."
+            )
         with self._lock:
             if self._provider is None:
                 self._provider = Provider(config)
             return self._provider
 
-    def leave(self, begun: Begun, cookie: str, to: str) -> None:
+    def add(self, begun: Begun, cookie: str, to: str) -> None:
         with self._lock:
             self._away[begun.state] = (time.monotonic(), cookie, begun, to)
             while len(self._away) > _MOST_AWAY:
                 self._away.popitem(last=False)
 
-    def come_back(self, state: str, cookie: str) -> tuple[Begun, str] | None:
-        """Once: a state that came back is spent."""
+    def take(self, state: str, cookie: str) -> tuple[Begun, str] | None:
+        """What was begun with a state, and where to go then; None if it is unknown, too old or of another
+        browser. A state can be taken once.
+        """
         with self._lock:
             at, owner, begun, to = self._away.pop(state, (0.0, "", None, ""))
-        if begun is None or time.monotonic() - at > PATIENCE_S or not secrets.compare_digest(owner, cookie):
+        if begun is None or time.monotonic() - at > TIMEOUT_S or not secrets.compare_digest(owner, cookie):
             return None
         return begun, to
 
 
 def begin(request: Request) -> Response:
-    pending = of_app(request, Pending)
+    pending = of_app(request, PendingSignIns)
     begun = pending.provider(request).begin(_back_to(request))
     cookie = secrets.token_urlsafe(24)
-    pending.leave(begun, cookie, local_path(request.query_params.get("to")))
+    pending.add(begun, cookie, local_path(request.query_params.get("to")))
     response = RedirectResponse(begun.address, status_code=303)
     secure = site_of(request).archive.config.web.secure_cookies
     response.set_cookie(
-        COOKIE, cookie, max_age=int(PATIENCE_S), path=PATH, httponly=True, samesite="lax", secure=secure
+        COOKIE, cookie, max_age=int(TIMEOUT_S), path=PATH, httponly=True, samesite="lax", secure=secure
     )
     return response
 
 
 def back(request: Request) -> Response:
-    site, asked = site_of(request), request.query_params
-    pending = of_app(request, Pending)
+    site, query = site_of(request), request.query_params
+    pending = of_app(request, PendingSignIns)
     provider = pending.provider(request)
-    found = pending.come_back(asked.get("state", "")[:200], request.cookies.get(COOKIE, "")[:200])
-    code = asked.get("code", "")[:4000]
-    issuer = asked.get("iss", provider.config.issuer)
-    if found is None or not code or issuer.rstrip("/") != provider.config.issuer.rstrip("/"):
+    taken = pending.take(query.get("state", "")[:200], request.cookies.get(COOKIE, "")[:200])
+    code = query.get("code", "")[:4000]
+    issuer = query.get("iss", provider.config.issuer)
+    if taken is None or not code or issuer.rstrip("/") != provider.config.issuer.rstrip("/"):
         return page(request, status=401, wrong=language_of(request).texts["sign_in.elsewhere_failed"])
-    begun, to = found
+    begun, to = taken
     try:
         vouched = provider.redeem(code, begun, _back_to(request))
         token = sessions.sign_in_external(

@@ -1,5 +1,5 @@
-"""What every route needs: the opened archive, the two addresses, the templates; and who asks, in which
-language.
+"""What every route needs: the opened archive, the addresses of the site, the person and reader of a request,
+the language of the answer, and templates.
 """
 
 import ipaddress
@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import jinja2
 from markupsafe import Markup, escape
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
@@ -33,12 +34,11 @@ SIGNED_IN = frozenset(Role)
 CURATORS = frozenset({Role.CURATOR, Role.ADMINISTRATOR})
 REVIEWERS = frozenset({Role.REVIEWER, Role.ADMINISTRATOR})
 PARTNERS = frozenset({Role.PARTNER, *STAFF})
-"""Whoever may nominate with a name."""
+"""People who may nominate sites."""
 ADMINISTRATORS = frozenset({Role.ADMINISTRATOR})
 BEARER = "bearer "
-Thing = TypeVar("Thing")
-_making = Lock()
-
+Shared = TypeVar("Shared")
+_shared_lock = Lock()
 
 STAFF_LINKS = (
     ("/dashboard", "dashboard.title"),
@@ -59,18 +59,18 @@ STAFF_LINKS = (
     ("/audit", "audit.title"),
     ("/users", "users.title"),
 )
-"""The second bar of the portal, for staff: where to, and the key of its words."""
+"""The second navigation bar of the portal, for staff: path, and key of its text."""
 _ADMINISTRATORS_LINKS = frozenset({"/users"})
 
 
-class Face(StrEnum):
-    """Which of the three origins answers.
+class WebOrigin(StrEnum):
+    """Which of the three origins answers a request.
 
-    Archived pages run on REPLAY and must share no cookie with PORTAL, so their host names differ. But a
-    browser that blocks third-party storage gives a framed page of another *site* no worker, so the page
-    around them, FRAME, must be of REPLAY's site and yet of another origin. With archive.example.org and
-    replay.example.org the portal itself is that; on loopback it is `localhost` with the portal's port beside
-    `localhost` with the replay port.
+    Archived pages run on REPLAY and must not share cookies with PORTAL, so their host names differ. But a
+    browser that blocks third-party storage does not give a worker to a framed page of another *site*, so the
+    page around them, FRAME, must belong to the same site as REPLAY but to another origin. With
+    archive.example.org and replay.example.org the portal itself fulfils that; on loopback FRAME is
+    `localhost` with the portal's port, next to `localhost` with the replay port.
     """
 
     PORTAL = "portal"
@@ -80,41 +80,46 @@ class Face(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """One face of the archive. Addresses have no final slash."""
+    """One origin of the web server. Addresses have no final slash."""
 
     archive: Archive
-    face: Face
+    origin: WebOrigin
     portal_url: str
     frame_url: str
     replay_url: str
 
     @property
     def to_portal(self) -> str:
-        """What stands before a path of the portal in a link on this face."""
-        return "" if self.face is Face.PORTAL else self.portal_url
+        """The prefix of a link to a path of the portal."""
+        return "" if self.origin is WebOrigin.PORTAL else self.portal_url
 
     @property
     def session_cookie(self) -> str:
-        # __Host- binds a cookie to this very host, but browsers take it over HTTPS only.
+        # __Host- binds a cookie to this host alone, but browsers accept it over HTTPS only.
         return "__Host-session" if self.archive.config.web.secure_cookies else "session"
 
 
 def site_of(request: Request) -> Site:
-    found: Site = request.app.state.site
-    return found
+    site: Site = request.app.state.site
+    return site
 
 
-def of_app(request: Request, kind: type[Thing]) -> Thing:
-    """The one object of a class that all requests to this face share; made when first asked for."""
-    with _making:
-        made: dict[type[Any], Any] = request.app.state._state.setdefault("shared", {})
-        thing: Thing = made.get(kind) or made.setdefault(kind, kind())
-    return thing
+def of_app(request: Request, kind: type[Shared]) -> Shared:
+    """`shared_of` the application that answers this request."""
+    return shared_of(request.app, kind)
+
+
+def shared_of(app: Starlette, kind: type[Shared]) -> Shared:
+    """The one object of a class that all requests to this application share; created on first use."""
+    with _shared_lock:
+        objects: dict[type[Any], Any] = app.state._state.setdefault("shared", {})
+        shared: Shared = objects.get(kind) or objects.setdefault(kind, kind())
+    return shared
 
 
 def language_of(request: Request) -> Language:
-    """Asked for by `?lang=` (but not where the query belongs to an archived address), by cookie, by the
-    browser.
+    """The language that `?lang=` asks for (unless the query belongs to an archived address), else the
+    cookie's, else the browser's.
     """
     is_archived = bool(getattr(request.state, "is_archived", False))
     return language.choose(
@@ -125,22 +130,21 @@ def language_of(request: Request) -> Language:
 
 
 def person_of(request: Request) -> Person | None:
-    """Who is signed in. Only the portal knows: archived scripts can set cookies for the host of the other
-    faces.
+    """The person who is signed in, by API key (`Authorization: Bearer`) or else by session. With a wrong key
+    nobody is signed in, even if the session is valid.
 
-    By a key (`Authorization: Bearer`), else by the session. A key that is sent and not right is nobody,
-    whatever the session says.
+    Only on the portal: archived scripts can set cookies for the hosts of the other origins.
     """
     if hasattr(request.state, "person"):
         known: Person | None = request.state.person
         return known
-    request.state.person = found = _find_person(request)
-    return found
+    request.state.person = person = _find_person(request)
+    return person
 
 
 def _find_person(request: Request) -> Person | None:
     site = site_of(request)
-    if site.face is not Face.PORTAL:
+    if site.origin is not WebOrigin.PORTAL:
         return None
     if has_key(request):
         return sessions.find_key(
@@ -153,7 +157,7 @@ def _find_person(request: Request) -> Person | None:
 
 
 def has_key(request: Request) -> bool:
-    """Whether a key was sent, right or wrong."""
+    """Whether an API key was sent, valid or not."""
     return request.headers.get("authorization", "").lower().startswith(BEARER)
 
 
@@ -163,25 +167,26 @@ def session_token(request: Request) -> str:
 
 
 def name_of(request: Request) -> str:
-    """The name of whoever is signed in, for the record."""
+    """The name of the person who is signed in, for the audit trail; empty for nobody."""
     person = person_of(request)
     return person.name if person is not None else ""
 
 
 def may(request: Request, roles: frozenset[Role]) -> bool:
+    """Whether the person who is signed in has one of these roles."""
     person = person_of(request)
     return person is not None and bool(person.roles & roles)
 
 
 def reader_by_network(request: Request) -> Reader:
-    """Who would ask from there without having signed in."""
+    """The reader that this client would be without signing in."""
     config = site_of(request).archive.config.web
     host = request.client.host if request.client else ""
     return Reader(access_point=network_point(host, config.reading_room_networks, config.partner_networks))
 
 
 def reader_of(request: Request) -> Reader:
-    """Who asks, and where they sit: staff by their session, readers by the network they come from."""
+    """Who asks, and from where: staff by their session or pass, readers by their network."""
     site = site_of(request)
     config, client = site.archive.config.web, request.client
     point, person = AccessPoint.PUBLIC, None
@@ -190,9 +195,9 @@ def reader_of(request: Request) -> Reader:
             client.host if client else "", config.reading_room_networks, config.partner_networks
         )
     seat = client.host if client and gate.has_lending_rules(site.archive) else ""
-    if site.face is Face.PORTAL:
+    if site.origin is WebOrigin.PORTAL:
         person = person_of(request)
-    elif "cookie" in request.headers and passes.is_good(
+    elif "cookie" in request.headers and passes.is_valid(
         request.cookies.get(passes.COOKIE, ""), site.archive.clock()
     ):
         point = AccessPoint.STAFF
@@ -207,7 +212,7 @@ def reader_of(request: Request) -> Reader:
 
 @lru_cache(maxsize=4096)
 def network_point(host: str, reading_rooms: tuple[str, ...], partners: tuple[str, ...]) -> AccessPoint:
-    """The access point of an address; public where it lies in no network of ours."""
+    """The access point of an IP address; public unless it is in one of these networks."""
     try:
         client = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -222,7 +227,7 @@ def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     try:
         return ipaddress.ip_network(text, strict=False)
     except ValueError:
-        raise ConfigError(f"{text!r} in [web] is no network. Write it like 192.0.2.0/24.") from None
+        raise ConfigError(f"{text!r} in [web] is not a network. Write it like 192.0.2.0/24.") from None
 
 
 def render(
@@ -233,7 +238,7 @@ def render(
     headers: dict[str, str] | None = None,
     **values: Any,
 ) -> HTMLResponse:
-    """A page in the reader's language. `values` are the template's own."""
+    """A page in the reader's language; `values` are passed to the template."""
     site = site_of(request)
     spoken = language_of(request)
     person = person_of(request)
@@ -274,14 +279,14 @@ def render(
 
 
 def here(request: Request) -> str:
-    """Path and query of this request, to come back to."""
+    """Path and query of this request, to return to."""
     raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
     query: bytes = request.scope["query_string"]
     return (raw + (b"?" + query if query else b"")).decode("latin-1")
 
 
 def local_path(text: str | None) -> str:
-    """A path of our own to go to, or `/`: never another site."""
+    """A path on this site to redirect to; `/` for anything that could lead to another site."""
     if (
         not text
         or len(text) > 4000
@@ -295,28 +300,28 @@ def local_path(text: str | None) -> str:
 
 @cache
 def templates() -> jinja2.Environment:
-    made = jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader("webdepot.web"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["host"] = host_of
-    made.filters["path"] = lambda url: url.partition("://")[2].removeprefix(host_of(url)) or "/"
-    made.filters["snippet"] = snippet
-    return made
+    environment.filters["host"] = host_of
+    environment.filters["path"] = lambda url: url.partition("://")[2].removeprefix(host_of(url)) or "/"
+    environment.filters["snippet"] = snippet
+    return environment
 
 
 def snippet(hit: Hit) -> Markup:
-    """The snippet with its matching words marked; everything else escaped."""
-    made, at = Markup(""), 0
+    """The snippet as HTML with its matching words marked."""
+    marked, at = Markup(""), 0
     for first, last in hit.marks:
-        made += (
+        marked += (
             escape(hit.snippet[at:first])
             + Markup("<mark>")
             + escape(hit.snippet[first:last])
             + Markup("</mark>")
         )
         at = last
-    return made + escape(hit.snippet[at:])
+    return marked + escape(hit.snippet[at:])

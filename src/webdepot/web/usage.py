@@ -1,7 +1,7 @@
-"""Counts what is read on the portal and the frame, by looking at requests and the status of their answers. It
-keeps nothing else of them.
+"""Counts use of the portal and the frame by the path of requests and the status of their answers. Nothing
+else of a request is kept.
 
-page opened       /{collection}/{timestamp}/{url} and what the banner follows to    200, or the page's own error
+page opened       /{collection}/{timestamp}/{url} and pages the banner follows    200, or the page's own error
 versions          /{collection}/*/{url}, /compare
 search            /search?q=
 refused, in use   any of these with 451, 423
@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from webdepot.access.usage import Metric, is_robot
+from webdepot.access.usage import Metric
 from webdepot.errors import InputError
 from webdepot.model import EVERYTHING
 from webdepot.services.access.statistics import Counter
@@ -30,10 +30,8 @@ _BANNER = b"/-/banner"
 _COUNTRY = re.compile(r"[A-Za-z]{2}\Z")
 
 
-class Counting:
-    """Notes one use for each answer that is one, behind the reader's back in no way: see
-    docs/explanation/statistics.md.
-    """
+class UsageCounting:
+    """Counts each answer that is a use; docs/explanation/statistics.md says what is counted and kept."""
 
     def __init__(self, app: ASGIApp, counter: Counter) -> None:
         self.app = app
@@ -53,19 +51,19 @@ class Counting:
 
         await self.app(scope, receive, sending)
         request = Request(scope)
-        if not is_robot(request.headers.get("user-agent", "")) and _may_be_use(scope, status):
+        if self.counter.counts(request.headers.get("user-agent", "")) and _may_be_use(scope, status):
             try:
                 await run_in_threadpool(self._note, request, status)
             except Exception:
-                # A page that was shown is shown, whatever becomes of the statistics.
-                log.exception("not counted")
+                # The page has been sent; a failure of the statistics must not matter to the reader.
+                log.exception("a use was not counted")
 
     def _note(self, request: Request, status: int) -> None:
         for metric, collection, url in uses_of(request, status):
             site = host_of(url).removeprefix("www.") if url else ""
             config = site_of(request).archive.config.statistics
-            said = request.headers.get(config.country_header, "") if config.country_header else ""
-            country = said.upper() if _COUNTRY.match(said) else ""
+            code = request.headers.get(config.country_header, "") if config.country_header else ""
+            country = code.upper() if _COUNTRY.match(code) else ""
             point = reader_of(request).access_point
             self.counter.note(metric, collection=collection, site=site, url=url, point=point, country=country)
 
@@ -78,35 +76,33 @@ def _may_be_use(scope: Scope, status: int) -> bool:
 
 
 def uses_of(request: Request, status: int) -> list[tuple[Metric, str, str]]:
-    """What an answered request counts as: (metric, collection, address)."""
+    """The uses that an answered request counts as: (metric, collection, address)."""
     raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
     query: bytes = request.scope["query_string"]
     if raw == b"/search":
-        asked = parse_qs(query.decode("latin-1"))
+        fields = parse_qs(query.decode("latin-1"))
         return (
-            [(Metric.SEARCHES, _collection(asked.get("collection", [""])[0]), "")]
-            if asked.get("q") and status == 200
+            [(Metric.SEARCHES, _collection(fields.get("collection", [""])[0]), "")]
+            if fields.get("q") and status == 200
             else []
         )
     if raw == b"/compare":
-        asked = parse_qs(query.decode("latin-1"))
-        raw, query = (
-            f"/{_collection(asked.get('collection', [''])[0])}/*/{asked.get('url', [''])[0]}".encode(),
-            b"",
-        )
+        fields = parse_qs(query.decode("latin-1"))
+        collection, url = fields.get("collection", [""])[0], fields.get("url", [""])[0]
+        raw, query = f"/{_collection(collection)}/*/{url}".encode(), b""
     try:
-        found = address.find_address(raw.removeprefix(_BANNER), query)
+        asked = address.find_address(raw.removeprefix(_BANNER), query)
     except InputError:
         return []
-    if found is None or found.modifier not in ("", "*"):
+    if asked is None or asked.modifier not in ("", "*"):
         return []
     if status in (LEGAL, LOCKED):
-        return [(Metric.REFUSED if status == LEGAL else Metric.IN_USE, found.collection, found.url)]
+        return [(Metric.REFUSED if status == LEGAL else Metric.IN_USE, asked.collection, asked.url)]
     is_missing = status == 404 and getattr(request.state, "is_missing", False)
-    if is_missing or (found.modifier == "*" and status != 200):
+    if is_missing or (asked.modifier == "*" and status != 200):
         return []
-    opened = [] if found.modifier else [(Metric.REQUESTS, found.collection, str(found.url))]
-    return [*opened, (Metric.INVESTIGATIONS, found.collection, str(found.url))]
+    opened = [] if asked.modifier else [(Metric.REQUESTS, asked.collection, str(asked.url))]
+    return [*opened, (Metric.INVESTIGATIONS, asked.collection, str(asked.url))]
 
 
 def _collection(text: str) -> str:

@@ -1,10 +1,10 @@
 """Findings and reasons in the reader's language.
 
-Reasons know their key and values (`webdepot.reasons`). Findings, and reasons of older homes, are kept as
-English sentences, since depot, command line and machines read them too: a page finds the gaps of the English
-text in the sentence and fills the same gaps of its own (`quality.words`, `formats.words`, `quality.reasons`
-in the tables of texts). What stands in a gap, such as a library's own words or what a person typed, stays as
-it is.
+A reason has a key and values (`webdepot.reasons`). Findings, and reasons stored by older versions, are kept
+as English sentences, since the depot, the command line and other programs read them too. To translate one, a
+page matches the sentence with the English text, takes the values out of its gaps and puts them into the text
+of its own language (`quality.words`, `formats.words`, `quality.reasons` in the tables of texts). Values such
+as messages of a library, or what a person typed, stay as they are.
 """
 
 import re
@@ -84,8 +84,8 @@ def of_finding(language: Language, finding: Finding) -> str:
 
     A message that an earlier version of the program worded differently is filled from the finding's facts.
     """
-    room, _, code = finding.code.partition(".")
-    key = f"formats.words.{code}" if room == "formats" else f"quality.words.{code}"
+    component, _, code = finding.code.partition(".")
+    key = f"formats.words.{code}" if component == "formats" else f"quality.words.{code}"
     return (
         _said(language, key, finding.message)
         or _said_by_facts(language, key, finding.facts)
@@ -113,7 +113,7 @@ def of_reason(language: Language, reason: str) -> str:
 
 
 def of_rule(language: Language, rule: str) -> str:
-    """What decided at the gate: a ground, or what there is none for."""
+    """The rule that decided whether a target may be harvested: a ground, or another rule's name."""
     if rule in tuple(Ground):
         return _value(language, Ground(rule))
     known = f"reasons.rule_{rule.replace(' ', '_')}"
@@ -121,12 +121,12 @@ def of_rule(language: Language, rule: str) -> str:
 
 
 def of_action(language: Language, action: str) -> str:
-    """What was done, of an event."""
+    """The action of an event."""
     return language.texts.get(f"actions.{re.sub('[^a-z]+', '_', action)}", action)
 
 
 def of_kind(language: Language, kind: str) -> str:
-    """What an event is about."""
+    """The kind of thing that an event is about."""
     return language.texts.get(f"kinds.{kind.replace(' ', '_')}", kind)
 
 
@@ -134,7 +134,7 @@ def _reason(language: Language, reason: Reason) -> str:
     if reason.key == TOGETHER:
         return " ".join(_value(language, part) for part in reason.values["parts"])
     text = language.texts.get(f"reasons.{reason.key}") or language.texts.get(reason.key)
-    if text is None:  # of a later version of the program
+    if text is None:  # written by a later version of the program
         return str(reason)
     return text.format(**{name: _value(language, value) for name, value in reason.values.items()})
 
@@ -159,7 +159,7 @@ def _value(language: Language, value: object) -> str:
 
 
 def _member(language: Language, one_of: str, name: str, otherwise: str) -> str:
-    """A member of an enumeration, as pages call it."""
+    """The text of a member of an enumeration."""
     return language.texts.get(f"{_ENUMERATIONS.get(one_of, '')}{name.lower()}", otherwise)
 
 

@@ -3,9 +3,8 @@ whole or in part.
 
 1. `negotiated` keeps the archived content coding if the client accepts it and the bytes really have it
    (headers can be wrong), and decodes it otherwise;
-2. `parse_range` reads one byte range (RFC 9110, 14.2);
-3. `part_of` cuts the stream;
-4. `with_ended_embeds` is only for the service worker in the browser.
+2. `part_of` cuts the stream;
+3. `with_ended_embeds` is only for the service worker in the browser.
 """
 
 import re
@@ -17,13 +16,13 @@ import brotli
 
 from webdepot.container.http import HttpHead, content_decoded
 from webdepot.container.pieces import iter_pieces, limited, stream_of
+from webdepot.http_headers import accepts
 
 LIMIT_BYTES = 1 << 34
 """Of one decoded body, at most this much is sent."""
 _PEEK_BYTES = 1 << 14
 LONGEST_PAGE_BYTES = 16 << 20
 _EMBED = re.compile(rb"(<embed\b[^>]*>)(?!\s*</embed)", re.IGNORECASE)
-_RANGE = re.compile(r"\s*bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})\s*\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,37 +44,6 @@ def negotiated(payload: BinaryIO, head: HttpHead | None, accept_encoding: str | 
     if len(codings) == 1 and accepts(codings[0], accept_encoding) and _begins_like(codings[0], first):
         return ReplayBody(stream=again, coding=codings[0])
     return ReplayBody(stream=content_decoded(again, head, limit_bytes=LIMIT_BYTES), coding="")
-
-
-def accepts(coding: str, accept_encoding: str | None) -> bool:
-    """Whether an Accept-Encoding header accepts a coding (RFC 9110, 12.5.3)."""
-    if accept_encoding is None:
-        return True
-    weights: dict[str, float] = {}
-    for part in accept_encoding.lower().split(","):
-        name, _, parameter = part.strip().partition(";")
-        weight = re.search(r"q\s*=\s*([0-9.]+)", parameter)
-        try:
-            weights[name.strip()] = float(weight[1]) if weight else 1.0
-        except ValueError:
-            weights[name.strip()] = 0.0
-    plain = coding.removeprefix("x-")
-    return weights.get(plain, weights.get(coding, weights.get("*", 0.0))) > 0
-
-
-def parse_range(header: str | None, size_bytes: int) -> tuple[int, int] | None:
-    """First and last byte of a satisfiable single range; None for anything else, which is answered with the
-    whole body.
-    """
-    match = _RANGE.match(header or "")
-    if not match or size_bytes <= 0 or not (match[1] or match[2]):
-        return None
-    if not match[1]:
-        length = min(int(match[2]), size_bytes)
-        return (size_bytes - length, size_bytes - 1) if length else None
-    first = int(match[1])
-    last = min(int(match[2]), size_bytes - 1) if match[2] else size_bytes - 1
-    return (first, last) if first <= last else None
 
 
 def part_of(stream: BinaryIO, first: int, last: int) -> BinaryIO:

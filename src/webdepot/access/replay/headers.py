@@ -13,10 +13,9 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from urllib.parse import quote
 
-from webdepot.times import from_timestamp, to_http
+from webdepot.times import http_date
 
 PREFIX = "X-Archive-Orig-"
 _PREFIX = PREFIX.lower()
@@ -52,18 +51,6 @@ _URI = re.compile(r"[A-Za-z0-9!#$%&'()*+,/:;=?@\[\]~._-]*")
 _NOT_IN_VALUES = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 MOST_HEADERS = 200
 LONGEST_VALUE = 8000
-
-
-def page_policy(replay_url: str, frame_url: str) -> str:
-    """The Content-Security-Policy of a page rewritten in the browser: everything from our own origin, nothing
-    from anywhere else.
-    """
-    return (
-        "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; "
-        f"frame-src data: about: blob: {replay_url}/; form-action 'self'; object-src 'none'; "
-        "base-uri 'self'; webrtc 'block'; "
-        f"frame-ancestors 'self' {frame_url}"
-    )
 
 
 WITHOUT_BODY = frozenset({204, 205, 304})
@@ -126,14 +113,6 @@ def memento(
     for relation, step in steps.items():
         links.append(f'<{base}/{step}id_/{target}>; rel="{relation}"; datetime="{http_date(step)}"')
     return [("Memento-Datetime", http_date(timestamp)), ("Link", ", ".join(links))]
-
-
-@lru_cache(maxsize=4096)
-def http_date(timestamp: str) -> str:
-    try:
-        return to_http(from_timestamp(timestamp))
-    except ValueError:
-        return to_http(from_timestamp("00010101"))
 
 
 def _target(url: str) -> str:

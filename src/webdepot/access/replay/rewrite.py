@@ -51,15 +51,6 @@ _CSS = re.compile(
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([a-zA-Z0-9_.:-]{2,40})", re.IGNORECASE)
 
 
-def still_policy(frame_url: str) -> str:
-    """The Content-Security-Policy of pages rewritten here: no scripts, nothing from outside our origin."""
-    return (
-        "sandbox allow-same-origin allow-forms; default-src 'self' data:; "
-        "style-src 'self' 'unsafe-inline' data:; script-src 'none'; "
-        f"connect-src 'none'; object-src 'none'; form-action 'self'; frame-ancestors 'self' {frame_url}"
-    )
-
-
 def text_of(data: bytes, content_type: str) -> str:
     """The text of a page, decoded by the charset that the server or the page names, else by a guess."""
     # Takes four megabytes, which a server of raw captures does not need.

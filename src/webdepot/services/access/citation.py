@@ -1,6 +1,6 @@
 """The citation of a version: its title, where it is shown, and the persistent identifier of its harvest."""
 
-from webdepot.access.citation import Citation
+from webdepot.access.citation import Citation, CitationForm, write
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.container import shelf
@@ -27,6 +27,20 @@ def cite(
     """
     place = replay.find_place(archive, url, timestamp, collection=collection, reader=reader)
     return of_place(archive, place, address=address)
+
+
+def cite_as(
+    archive: Archive,
+    url: str,
+    timestamp: str,
+    form: CitationForm,
+    *,
+    collection: str,
+    reader: Reader,
+    address: str,
+) -> str:
+    """The citation of `cite` as a file for a reference manager."""
+    return write(cite(archive, url, timestamp, collection=collection, reader=reader, address=address), form)
 
 
 def of_place(archive: Archive, place: VersionPlace, *, address: str) -> Citation:

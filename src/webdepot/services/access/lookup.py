@@ -17,7 +17,7 @@ from itertools import chain, islice
 from webdepot.access import closed, fuzzy, lookup, timeline
 from webdepot.access.lookup import ListedAddress
 from webdepot.access.policy import Reader
-from webdepot.access.timeline import Bar, Timeline
+from webdepot.access.timeline import Bar, Month, Timeline
 from webdepot.archive import Archive
 from webdepot.errors import Closed, NotFound
 from webdepot.model import EVERYTHING, Capture
@@ -54,6 +54,11 @@ class AddressVersions:
     """The last capture before that year."""
     collections: Sequence[str]
     """Collections with versions that this reader may see."""
+
+    @property
+    def months(self) -> Sequence[Month]:
+        """The calendar of the year."""
+        return timeline.months(self.timeline, self.year)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,6 +146,11 @@ def ask(archive: Archive, text: str, *, reader: Reader, collection: str = EVERYT
     )
 
 
+def is_address(text: str) -> bool:
+    """Whether a query looks like a web address."""
+    return query_text.is_address(text)
+
+
 def _format_names(archive: Archive, result: Hits) -> dict[str, str]:
     formats = {name for name, _ in result.facets.get(Facet.FORMAT, ())}
     formats |= {hit.format for hit in result.hits if hit.format}

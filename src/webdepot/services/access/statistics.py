@@ -31,6 +31,10 @@ class Counter:
         self._pending = PendingUses()
         self._since: datetime | None = None
 
+    def counts(self, user_agent: str) -> bool:
+        """Whether requests with this user agent are counted: those of robots are not."""
+        return not usage.is_robot(user_agent)
+
     def note(
         self,
         metric: Metric,

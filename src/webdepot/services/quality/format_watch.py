@@ -146,6 +146,17 @@ def load_registry(archive: Archive) -> Registry:
         return registry.load(connection)
 
 
+def registry_json(archive: Archive) -> str:
+    """The registry as a JSON document."""
+    return json.dumps(registry_document(archive), ensure_ascii=False, indent=1)
+
+
+def flags_of(archive: Archive, shares: Sequence[FormatShare]) -> dict[tuple[str, str], Flag]:
+    """The risk of each format, by PRONOM identifier and media type."""
+    known = load_registry(archive)
+    return {(share.puid, share.mime): known.flag(share.puid, share.mime) for share in shares}
+
+
 def save_registry(archive: Archive, new: Registry, *, by: str) -> None:
     before = _to_detail(load_registry(archive))
     with archive.database.transaction() as connection:

@@ -1,7 +1,7 @@
-"""OAI-PMH at `/oai`, the resolver at `/urn/`, front pages of titles, transfer objects.
+"""OAI-PMH at `/oai`, the resolver at `/urn/`, pages of titles, transfer objects.
 
-Answers of OAI are XML with a style sheet for people. So many lists as the configuration says are made at
-once; whoever comes then is asked to come again (503 with Retry-After), which harvesters understand.
+Answers of OAI-PMH are XML with a style sheet for people. The configuration limits how many are written at the
+same time; further requests get 503 with Retry-After, which harvesters understand.
 """
 
 import base64
@@ -20,12 +20,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from webdepot.access.replay.body import accepts, parse_range
 from webdepot.errors import NotFound, NotPermitted, Withdrawn
 from webdepot.exchange.addresses import TREE
+from webdepot.http_headers import accepts, parse_range
 from webdepot.model import EVERYTHING
-from webdepot.services.catalogue import description, records
-from webdepot.services.exchange import oai_provider
+from webdepot.services.exchange import oai_provider, title_view
 from webdepot.services.exchange.oai_provider import HandedOver, TokenNeeded
 from webdepot.web.replay.address import path_of
 from webdepot.web.site import of_app, reader_of, render, site_of
@@ -33,12 +32,17 @@ from webdepot.web.site import of_app, reader_of, render, site_of
 LONGEST_REQUEST_BYTES = 1 << 16
 RETRY_S = 10
 XML = "text/xml; charset=utf-8"
-# Style sheets for XML are loaded like scripts; nothing else on these pages does anything.
-POLICY = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self'; base-uri 'none'; form-action 'self'"
+# Browsers load style sheets of XML like scripts; these pages have no others.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self'; "
+    "base-uri 'none'; form-action 'self'"
+)
 
 
-class Turnstile:
-    """So many at once, and no queue: waiting harvesters would hold the threads that readers need."""
+class RequestLimit:
+    """Limits requests at the same time, without a queue: waiting harvesters would occupy the threads that
+    readers need.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -57,8 +61,8 @@ class Turnstile:
             self._inside -= 1
 
 
-async def oai(request: Request) -> Response:
-    """GET and POST alike."""
+async def answer(request: Request) -> Response:
+    """The OAI-PMH interface, by GET or POST."""
     raw: bytes = request.scope["query_string"]
     if request.method == "POST":
         raw = await _body(request)
@@ -75,11 +79,11 @@ async def _body(request: Request) -> bytes:
 
 
 def _answer(request: Request, raw: bytes) -> Response:
-    turnstile = of_app(request, Turnstile)
-    turnstile.places = site_of(request).archive.config.exchange.most_requests
-    if not turnstile.enter():
-        words = f"Too many lists are being made. Come again in {RETRY_S} seconds.\n"
-        return PlainTextResponse(words, status_code=503, headers={"Retry-After": str(RETRY_S)})
+    limit = of_app(request, RequestLimit)
+    limit.places = site_of(request).archive.config.exchange.most_requests
+    if not limit.enter():
+        text = f"Too many requests at the same time. Try again in {RETRY_S} seconds.\n"
+        return PlainTextResponse(text, status_code=503, headers={"Retry-After": str(RETRY_S)})
     try:
         site = site_of(request)
         reader, token = reader_of(request), token_of(request)
@@ -87,19 +91,19 @@ def _answer(request: Request, raw: bytes) -> Response:
             site.archive, _pairs(raw), portal_url=site.portal_url, reader=reader, token=token
         )
     finally:
-        turnstile.leave()
+        limit.leave()
     headers = {
         "Cache-Control": "no-cache",
         "Vary": "Accept-Encoding, Sec-Fetch-Dest",
         "Content-Security-Policy": POLICY,
     }
     if request.headers.get("sec-fetch-dest") == "document":
-        # Browsers are giving up XSLT: for a person the page is made here. No harvester sends this header.
+        # Browsers are dropping XSLT, so the page for people is made here. No harvester sends this header.
         return Response(
             str(_style()(etree.fromstring(data))), headers=headers, media_type="text/html; charset=utf-8"
         )
-    asked = request.headers.get("accept-encoding")
-    if asked and accepts("gzip", asked):  # whoever says nothing may be a plain script
+    accepted = request.headers.get("accept-encoding")
+    if accepted and accepts("gzip", accepted):  # a client without the header may be a simple script
         data = gzip.compress(data, 3)
         headers["Content-Encoding"] = "gzip"
     return Response(data, headers=headers, media_type=XML)
@@ -119,99 +123,92 @@ def _pairs(raw: bytes) -> Sequence[tuple[str, str]]:
 
 
 def token_of(request: Request) -> str:
-    """The token that a partner shows."""
+    """The token that a partner sends."""
     kind, _, value = request.headers.get("authorization", "").partition(" ")
     return value.strip() if kind.lower() == "bearer" else ""
 
 
 def resolve(request: Request) -> Response:
-    """To the page of a URN."""
+    """Redirect to the page of a URN."""
     record = oai_provider.resolve(site_of(request).archive, request.path_params["urn"])
     return RedirectResponse(f"/title/{record.key}", status_code=303)
 
 
-def title(request: Request) -> Response:
-    """The front page of a site, a slice, a journal, an article."""
+def show_title(request: Request) -> Response:
+    """The page of a site, a slice, a journal or an article."""
     site = site_of(request)
-    seen = records.view(site.archive, request.path_params["key"])
-    record = seen.record
-    if record.withdrawn_at is not None:
-        raise Withdrawn(f"{record.urn} was withdrawn on {record.withdrawn_at:%Y-%m-%d}.")
-    is_open = record.is_object and oai_provider.is_open(site.archive, record, reader_of(request))
-    handed_over = records.find_transfer(site.archive, record.key) if record.is_object else None
-    tree = records.find_tree(site.archive, record.key) if record.is_object else None
-    places = records.shown_at(seen.levels, handed_over) if handed_over and is_open else {}
-    repository = oai_provider.domain_of(site.archive)
-    json_ld = description.as_json_ld(site.archive, record.key, portal_url=site.portal_url)
+    view = title_view.view(
+        site.archive, request.path_params["key"], reader=reader_of(request), portal_url=site.portal_url
+    )
     return render(
         request,
         "title.html",
-        json_ld=json_ld,
-        seen=seen,
-        record=record,
-        transfer=handed_over,
-        tree=tree,
-        shown_at={member: path_of(EVERYTHING, stamp, url) for member, (url, stamp) in places.items()},
-        is_open=is_open,
-        repository=repository,
+        json_ld=view.json_ld,
+        seen=view.described,
+        record=view.described.record,
+        transfer=view.transfer,
+        tree=view.tree,
+        shown_at={member: path_of(EVERYTHING, stamp, url) for member, (url, stamp) in view.places.items()},
+        is_open=view.is_open,
+        repository=view.repository,
     )
 
 
-def transferred(request: Request) -> Response:
-    """One ZIP with all files of an object; any range of it."""
+def send_transfer(request: Request) -> Response:
+    """One ZIP with all files of an object, or any range of it."""
     archive = site_of(request).archive
-    named: str = request.path_params["key"]
-    key, is_tree = named.removesuffix(TREE), named.endswith(TREE)
+    name: str = request.path_params["key"]
+    key, is_tree = name.removesuffix(TREE), name.endswith(TREE)
     try:
-        found = oai_provider.hand_over(
+        handed_over = oai_provider.hand_over(
             archive, key, reader=reader_of(request), token=token_of(request), unpacked=is_tree
         )
     except TokenNeeded as error:
-        return _refused(401, str(error), {"WWW-Authenticate": 'Bearer realm="transfer objects"'})
+        return _refuse(401, str(error), {"WWW-Authenticate": 'Bearer realm="transfer objects"'})
     except NotPermitted as error:
-        return _refused(403, str(error))
+        return _refuse(403, str(error))
     except (Withdrawn, NotFound) as error:
-        return _refused(error.http_status, str(error))
-    etag = f'"{found.transfer.sha256}"'
-    size = found.transfer.size_bytes
+        return _refuse(error.http_status, str(error))
+    etag = f'"{handed_over.transfer.sha256}"'
+    size = handed_over.transfer.size_bytes
     headers = {
         "Accept-Ranges": "bytes",
         "ETag": etag,
-        "Content-Disposition": f'attachment; filename="{named}.zip"',
-        "Repr-Digest": f"sha-256=:{_base64(found.transfer.sha256)}:",
+        "Content-Disposition": f'attachment; filename="{name}.zip"',
+        "Repr-Digest": f"sha-256=:{_base64(handed_over.transfer.sha256)}:",
         "Cache-Control": "no-cache",
     }
-    asked = request.headers.get("range")
-    if asked and request.headers.get("if-range", etag) != etag:
-        asked = None
-    part = parse_range(asked, size)
-    if asked and part is None and asked.startswith("bytes="):
-        return _refused(416, "The object is shorter than that.", {"Content-Range": f"bytes */{size}"})
+    wanted = request.headers.get("range")
+    if wanted and request.headers.get("if-range", etag) != etag:
+        wanted = None
+    part = parse_range(wanted, size)
+    if wanted and part is None and wanted.startswith("bytes="):
+        return _refuse(416, f"The object has only {size} bytes.", {"Content-Range": f"bytes */{size}"})
     first, stop = (part[0], part[1] + 1) if part else (0, size)
     if part:
         headers["Content-Range"] = f"bytes {first}-{stop - 1}/{size}"
     headers["Content-Length"] = str(stop - first)
-    return Zip(found, first, stop, status=206 if part else 200, headers=headers)
+    return ZipRange(handed_over, first, stop, status=206 if part else 200, headers=headers)
 
 
-def _refused(status: int, words: str, headers: dict[str, str] | None = None) -> Response:
-    return PlainTextResponse(words + "\n", status_code=status, headers=headers)
+def _refuse(status: int, text: str, headers: dict[str, str] | None = None) -> Response:
+    return PlainTextResponse(text + "\n", status_code=status, headers=headers)
 
 
 def _base64(sha256: str) -> str:
     return base64.b64encode(bytes.fromhex(sha256)).decode()
 
 
-class Zip(Response):
-    """A range of a transfer object, read piece by piece in a thread while the last piece is sent."""
+class ZipRange(Response):
+    """A range of a transfer object, read in pieces in a thread while the last piece is sent."""
 
     def __init__(
-        self, found: HandedOver, first: int, stop: int, *, status: int, headers: dict[str, str]
+        self, handed_over: HandedOver, first: int, stop: int, *, status: int, headers: dict[str, str]
     ) -> None:
         super().__init__(status_code=status, media_type="application/zip")
-        given = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
-        self.raw_headers = [pair for pair in self.raw_headers if pair[0] != b"content-length"] + given
-        self._pieces: Iterator[bytes] = found.pieces(first, stop)
+        own = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
+        self.raw_headers = [pair for pair in self.raw_headers if pair[0] != b"content-length"] + own
+        self._pieces: Iterator[bytes] = handed_over.pieces(first, stop)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})

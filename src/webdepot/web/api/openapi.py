@@ -1,8 +1,8 @@
-"""One description of all interfaces for machines: /api/openapi.json, in OpenAPI 3.1
+"""The description of all interfaces for machines: /api/openapi.json, in OpenAPI 3.1
 (https://spec.openapis.org/oas/v3.1.0).
 
-Each module of `DESCRIBED` has a function `described(site)` that gives its paths; the document is their sum. A new
-interface adds its module.
+Each module of `API_MODULES` has a function `describe_api(site)` that returns its paths; the document contains
+them all. To describe a new interface, add its module.
 """
 
 from typing import Any
@@ -15,19 +15,19 @@ from webdepot.web.api import cdx, search, timemap
 from webdepot.web.replay import raw
 from webdepot.web.site import site_of
 
-DESCRIBED = (search, cdx, timemap, raw)
-"""Modules with a `described` function: the paths they serve."""
+API_MODULES = (search, cdx, timemap, raw)
+"""Modules with a `describe_api` function: the paths they serve."""
 
 
-def document(request: Request) -> Response:
+def send_document(request: Request) -> Response:
     site = site_of(request)
     paths: dict[str, Any] = {}
-    for module in DESCRIBED:
-        paths |= module.described(site)
+    for module in API_MODULES:
+        paths |= module.describe_api(site)
     info = {
         "title": site.archive.config.archive.name,
         "version": VERSION,
         "license": {"name": "AGPL-3.0-or-later", "identifier": "AGPL-3.0-or-later"},
     }
-    made = {"openapi": "3.1.0", "info": info, "servers": [{"url": site.portal_url}], "paths": paths}
-    return JSONResponse(made, headers={"Access-Control-Allow-Origin": "*"})
+    description = {"openapi": "3.1.0", "info": info, "servers": [{"url": site.portal_url}], "paths": paths}
+    return JSONResponse(description, headers={"Access-Control-Allow-Origin": "*"})

@@ -1,4 +1,4 @@
-"""Parts that the descriptions of several interfaces share: parameters, answers, paths of the replay host."""
+"""Parts shared by the descriptions of several interfaces: parameters, answers, paths of the replay host."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from webdepot.web.site import Site
 
 def parameter(
     name: str,
-    words: str,
+    description: str,
     kind: str = "string",
     *,
     where: str = "query",
@@ -19,7 +19,7 @@ def parameter(
         "name": name,
         "in": where,
         "required": required,
-        "description": words,
+        "description": description,
         "schema": {"type": kind, **schema},
     }
 
@@ -30,12 +30,12 @@ def on_replay(site: Site, path: str, operation: Mapping[str, Any]) -> dict[str, 
 
 
 COLLECTION = parameter(
-    "collection", "Name of a collection; `all` is everything.", where="path", required=True
+    "collection", "Name of a collection; `all` means the whole archive.", where="path", required=True
 )
 ADDRESS = parameter(
-    "url", "The archived address, unescaped, with its own question.", where="path", required=True
+    "url", "The archived address, unescaped, with its own query string.", where="path", required=True
 )
 NOT_KEPT = {
-    "404": {"description": "Nothing of the kind is kept, or it is hidden."},
-    "451": {"description": "A rule of access refuses it; the answer has its words."},
+    "404": {"description": "It is not archived, or it is hidden."},
+    "451": {"description": "An access rule refuses it; the answer contains the reason."},
 }

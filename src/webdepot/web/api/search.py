@@ -2,11 +2,12 @@
 (RFC 4287).
 
 /api/search         one page of results
-/api/suggest        ["typed", ["completed", …]] as browsers ask for it
-/api/trend          words over the years
-/opensearch.xml     the box in a browser's own search field
+/api/suggest        ["typed", ["completion", …]], as browsers expect it
+/api/trend          terms over the years
+/opensearch.xml     describes the search for the search field of a browser
 /search.atom        the newest results of a query
-/searches           a person's saved searches; /searches/TOKEN.atom opens one without signing in, as the public sees it
+/searches           a person's saved searches; /searches/TOKEN.atom is the feed of one for anybody, with the
+                    results that the public may see
 """
 
 from typing import Any
@@ -17,19 +18,18 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from webdepot.access import saved
 from webdepot.access.policy import ANYONE, Reader
 from webdepot.access.saved import SavedSearch
 from webdepot.errors import InputError
 from webdepot.ports import Hit, SearchSort
-from webdepot.services.access import search
+from webdepot.services.access import saved_searches, search
 from webdepot.services.access.export import ExportForm
 from webdepot.times import from_timestamp, to_iso
 from webdepot.web.api.openapi_parts import parameter
-from webdepot.web.reader.search import LONGEST_QUERY, read, with_period
+from webdepot.web.forms import find_number, read_form
+from webdepot.web.reader.search import LONGEST_QUERY, read_query
 from webdepot.web.replay import address
-from webdepot.web.sign_in import read_form
-from webdepot.web.site import Site, person_of, reader_of, render, site_of
+from webdepot.web.site import Site, name_of, reader_of, render, site_of
 
 MOST_HITS = 100
 FEED_HITS = 30
@@ -38,15 +38,15 @@ _OPENSEARCH = "http://a9.com/-/spec/opensearch/1.1/"
 
 
 def as_json(request: Request) -> Response:
-    asked = read(request)
+    query = read_query(request)
     limit, offset = _number(request, "limit", 10, MOST_HITS), _number(request, "offset", 0, 100_000)
     try:
         page = search.search(
             site_of(request).archive,
-            with_period(asked),
+            query.text,
             reader=reader_of(request),
-            collection=asked.collection,
-            sort=asked.sort,
+            collection=query.collection,
+            sort=query.sort,
             offset=offset,
             limit=limit,
             facets=search.EVERY_FACET,
@@ -61,7 +61,7 @@ def as_json(request: Request) -> Response:
             "exact": page.exact,
             "offset": offset,
             "limit": limit,
-            "hits": [_hit(request, asked.collection, hit) for hit in page.hits],
+            "hits": [_hit(request, query.collection, hit) for hit in page.hits],
             "years": page.years,
             "months": page.months,
             "facets": {facet.value: dict(values) for facet, values in page.facets.items()},
@@ -72,19 +72,22 @@ def as_json(request: Request) -> Response:
 
 def suggest(request: Request) -> Response:
     typed = request.query_params.get("q", "")[:LONGEST_QUERY]
-    found = search.suggest(site_of(request).archive, typed, reader=reader_of(request))
-    return JSONResponse([typed, found], media_type="application/x-suggestions+json")
+    completions = search.suggest(site_of(request).archive, typed, reader=reader_of(request))
+    return JSONResponse([typed, completions], media_type="application/x-suggestions+json")
 
 
 def trend(request: Request) -> Response:
     words = [word for word in request.query_params.getlist("w") if word.strip()]
     try:
-        found = search.trend(
-            site_of(request).archive, words, reader=reader_of(request), collection=read(request).collection
+        trend = search.trend(
+            site_of(request).archive,
+            words,
+            reader=reader_of(request),
+            collection=read_query(request).collection,
         )
     except InputError as error:
         return JSONResponse({"error": str(error)}, status_code=400)
-    return JSONResponse({"words": found.words, "volume": found.volume})
+    return JSONResponse({"words": trend.words, "volume": trend.volume})
 
 
 def opensearch(request: Request) -> Response:
@@ -105,55 +108,43 @@ def opensearch(request: Request) -> Response:
 
 
 def feed(request: Request) -> Response:
-    asked = read(request)
-    if not asked.query:
+    query = read_query(request)
+    if not query.words:
         return RedirectResponse("/search", status_code=303)
-    return _feed(request, with_period(asked), asked.query, asked.collection, reader_of(request))
+    return _feed(request, query.text, query.words, query.collection, reader_of(request))
 
 
 def saved_feed(request: Request) -> Response:
-    """Whoever has the token sees what anybody may see: never more than the public."""
-    with site_of(request).archive.database.reading() as connection:
-        kept = saved.get(connection, request.path_params["token"])
-    return _feed(request, kept.query, kept.name, kept.collection, ANYONE)
+    """The feed of a saved search. Anyone who has the token sees what the public may see, never more."""
+    saved = saved_searches.get(site_of(request).archive, request.path_params["token"])
+    return _feed(request, saved.query, saved.name, saved.collection, ANYONE)
 
 
 def saved_list(request: Request) -> Response:
-    person = person_of(request)
-    with site_of(request).archive.database.reading() as connection:
-        found = saved.of_person(connection, person.name if person else "")
-    return render(request, "searches.html", searches=found, link=_link)
+    searches = saved_searches.list_of(site_of(request).archive, name_of(request))
+    return render(request, "searches.html", searches=searches, link=_link)
 
 
 async def save(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_changed, request, form)
+    return await run_in_threadpool(_save_or_remove, request, form)
 
 
-def _changed(request: Request, form: dict[str, str]) -> Response:
-    archive, person = site_of(request).archive, person_of(request)
-    name = person.name if person else ""
-    with archive.database.transaction() as connection:
-        if form.get("remove"):
-            saved.remove(connection, name, form["remove"][:100])
-        else:
-            collection = form.get("collection", "all")
-            if not address.COLLECTION.match(collection):
-                raise address.BadAddress("errors.text_collection", collection=collection[:60])
-            text = form.get("q", "")[:LONGEST_QUERY]
-            saved.save(
-                connection,
-                name,
-                name=form.get("name", ""),
-                query=text,
-                collection=collection,
-                now=archive.clock(),
-            )
+def _save_or_remove(request: Request, form: dict[str, str]) -> Response:
+    archive, person = site_of(request).archive, name_of(request)
+    if form.get("remove"):
+        saved_searches.remove(archive, person, form["remove"][:100])
+    else:
+        collection = form.get("collection", "all")
+        if not address.COLLECTION.match(collection):
+            raise address.BadAddress("errors.text_collection", collection=collection[:60])
+        text = form.get("q", "")[:LONGEST_QUERY]
+        saved_searches.save(archive, person, name=form.get("name", ""), query=text, collection=collection)
     return RedirectResponse("/searches", status_code=303)
 
 
-def _link(kept: SavedSearch) -> str:
-    return "/search?" + urlencode({"q": kept.query, "collection": kept.collection})
+def _link(saved: SavedSearch) -> str:
+    return "/search?" + urlencode({"q": saved.query, "collection": saved.collection})
 
 
 def _feed(request: Request, text: str, title: str, collection: str, reader: Reader) -> Response:
@@ -183,8 +174,8 @@ def _feed(request: Request, text: str, title: str, collection: str, reader: Read
 
 
 def _xml(root: ElementTree.Element) -> bytes:
-    made: bytes = ElementTree.tostring(root, encoding="utf-8")
-    return b'<?xml version="1.0" encoding="utf-8"?>\n' + made
+    document: bytes = ElementTree.tostring(root, encoding="utf-8")
+    return b'<?xml version="1.0" encoding="utf-8"?>\n' + document
 
 
 def _hit(request: Request, collection: str, hit: Hit) -> dict[str, Any]:
@@ -208,121 +199,105 @@ def _hit(request: Request, collection: str, hit: Hit) -> dict[str, Any]:
 
 
 def _number(request: Request, name: str, default: int, highest: int) -> int:
-    given = request.query_params.get(name, "")
-    return min(int(given), highest) if given.isascii() and given.isdigit() and len(given) < 9 else default
+    number = find_number(request.query_params.get(name, ""))
+    return default if number is None else min(number, highest)
 
 
-def described(_: Site) -> dict[str, Any]:
+def describe_api(_: Site) -> dict[str, Any]:
     """These interfaces for `web/api/openapi.py`."""
-    common = [
+    common, paging = _query_parameters(), _paging_parameters()
+    words = {
+        **parameter("w", "A query; repeat it to compare several."),
+        "schema": {"type": "array", "items": {"type": "string"}},
+    }
+    form = {
+        **parameter("form", "Format of the file.", required=True),
+        "schema": {"enum": [form.value for form in ExportForm]},
+    }
+    return {
+        "/api/search": _operation("One page of results, one hit per page", [*common, *paging], _PAGE),
+        "/api/images": _operation("Pictures by the text that describes them", [*common, paging[2]], _IMAGES),
+        "/api/suggest": _operation(
+            "Completions", [common[0]], {"type": "array"}, "application/x-suggestions+json"
+        ),
+        "/api/trend": _operation("Captures that contain a term, by year", [words, common[1]], _TREND),
+        "/search.atom": _operation("The newest results as a feed", common, _TEXT, "application/atom+xml"),
+        "/search/export": _operation(
+            "All results, streamed", [*common, form], _TEXT, "application/octet-stream"
+        ),
+    }
+
+
+def _query_parameters() -> list[dict[str, Any]]:
+    return [
         parameter(
             "q",
-            "Words, phrases, -not, OR, site: type: lang: title: author: genre: keyword: before: after: as-of:",
+            "Words, phrases, -not, OR, site: type: lang: title: author: genre: keyword: "
+            "before: after: as-of:",
             required=True,
         ),
         parameter("collection", "Search in one collection."),
         parameter("from", "First year or month: 2010 or 2010-03."),
         parameter("to", "Last year or month."),
-        parameter("as_of", "The web as it stood then: 2010, 2010-03 or 2010-03-15."),
+        parameter("as_of", "The web as it was at that time: 2010, 2010-03 or 2010-03-15."),
     ]
-    paging = [
+
+
+def _paging_parameters() -> list[dict[str, Any]]:
+    return [
         parameter("sort", "relevance, oldest or newest."),
-        parameter("limit", f"So many results, at most {MOST_HITS}.", "integer"),
-        parameter("offset", "Leave out so many at the beginning.", "integer"),
-        parameter("fold", "1 shows of pages with nearly the same text only the best."),
+        parameter("limit", f"Maximum number of results, up to {MOST_HITS}.", "integer"),
+        parameter("offset", "Number of results to skip.", "integer"),
+        parameter("fold", "1 shows only the best of pages with nearly the same text."),
     ]
-    words = {
-        **parameter("w", "A query; repeat it to compare."),
-        "schema": {"type": "array", "items": {"type": "string"}},
-    }
-    whole, text, counts = (
-        {"type": "integer"},
-        {"type": "string"},
-        {"type": "object", "additionalProperties": {"type": "integer"}},
-    )
-    hit = {
-        "type": "object",
-        "properties": {
-            **dict.fromkeys(
-                (
-                    "url",
-                    "timestamp",
-                    "title",
-                    "snippet",
-                    "mime",
-                    "format",
-                    "language",
-                    "open",
-                    "all_versions",
-                ),
-                text,
-            ),
-            **dict.fromkeys(("size", "versions", "similar"), whole),
-            "score": {"type": "number"},
-            "marks": {"type": "array", "items": {"type": "array", "items": whole}},
-        },
-    }
-    page = {
-        "type": "object",
-        "properties": {
-            "query": text,
-            "pages": whole,
-            "exact": {"type": "boolean"},
-            "offset": whole,
-            "limit": whole,
-            "hits": {"type": "array", "items": hit},
-            "years": counts,
-            "months": counts,
-            "facets": {"type": "object", "additionalProperties": counts},
-            "spelling": text,
-        },
-    }
-    image = {
-        "type": "object",
-        "properties": {
-            **dict.fromkeys(("url", "timestamp", "words", "mime", "thumbnail", "open"), text),
-            "page": {"type": "object", "properties": dict.fromkeys(("url", "title", "timestamp"), text)},
-        },
-    }
-    images = {
-        "type": "object",
-        "properties": {
-            "query": text,
-            "pages": whole,
-            "next_offset": whole,
-            "images": {"type": "array", "items": image},
-        },
-    }
-    trends = {
-        "type": "object",
-        "properties": {"words": {"type": "object", "additionalProperties": counts}, "volume": counts},
-    }
-    form = {
-        **parameter("form", "What the result is written as.", required=True),
-        "schema": {"enum": [form.value for form in ExportForm]},
-    }
 
-    def answer(
-        words: str, parameters: list[dict[str, Any]], schema: dict[str, Any], media: str = "application/json"
-    ) -> dict[str, Any]:
-        found = {"description": "The answer.", "content": {media: {"schema": schema}}}
-        return {
-            "get": {
-                "summary": words,
-                "parameters": parameters,
-                "responses": {"200": found, "400": {"description": "A wrong query."}},
-            }
-        }
 
+def _operation(
+    summary: str, parameters: list[dict[str, Any]], schema: dict[str, Any], media: str = "application/json"
+) -> dict[str, Any]:
+    answer = {"description": "The answer.", "content": {media: {"schema": schema}}}
     return {
-        "/api/search": answer("One page of results: one hit per page", [*common, *paging], page),
-        "/api/images": answer("Pictures by the words said about them", [*common, paging[2]], images),
-        "/api/suggest": answer(
-            "Completions", [common[0]], {"type": "array"}, "application/x-suggestions+json"
-        ),
-        "/api/trend": answer("Captures with words by year", [words, common[1]], trends),
-        "/search.atom": answer("The newest results as a feed", common, text, "application/atom+xml"),
-        "/search/export": answer(
-            "Everything that matches, streamed", [*common, form], text, "application/octet-stream"
-        ),
+        "get": {
+            "summary": summary,
+            "parameters": parameters,
+            "responses": {"200": answer, "400": {"description": "The query is invalid."}},
+        }
     }
+
+
+def _object(**properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+def _array(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+_INTEGER, _TEXT = {"type": "integer"}, {"type": "string"}
+_COUNTS = {"type": "object", "additionalProperties": _INTEGER}
+_HIT = _object(
+    **dict.fromkeys(
+        ("url", "timestamp", "title", "snippet", "mime", "format", "language", "open", "all_versions"), _TEXT
+    ),
+    **dict.fromkeys(("size", "versions", "similar"), _INTEGER),
+    score={"type": "number"},
+    marks=_array(_array(_INTEGER)),
+)
+_PAGE = _object(
+    query=_TEXT,
+    pages=_INTEGER,
+    exact={"type": "boolean"},
+    offset=_INTEGER,
+    limit=_INTEGER,
+    hits=_array(_HIT),
+    years=_COUNTS,
+    months=_COUNTS,
+    facets={"type": "object", "additionalProperties": _COUNTS},
+    spelling=_TEXT,
+)
+_IMAGE = _object(
+    **dict.fromkeys(("url", "timestamp", "words", "mime", "thumbnail", "open"), _TEXT),
+    page=_object(**dict.fromkeys(("url", "title", "timestamp"), _TEXT)),
+)
+_IMAGES = _object(query=_TEXT, pages=_INTEGER, next_offset=_INTEGER, images=_array(_IMAGE))
+_TREND = _object(words={"type": "object", "additionalProperties": _COUNTS}, volume=_COUNTS)

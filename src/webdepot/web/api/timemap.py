@@ -1,12 +1,12 @@
-"""TimeMaps: all versions of an address for machines (RFC 7089, 5), in pages, each a stream.
+"""TimeMaps: all versions of an address for machines (RFC 7089, 5), in pages that are streamed.
 
-/{collection}/timemap/link/{url}               application/link-format, as the RFC has it
-/{collection}/timemap/json/{url}               the same as JSON, as other archives give it
+/{collection}/timemap/link/{url}               application/link-format, as in the RFC
+/{collection}/timemap/json/{url}               the same as JSON, as other archives return it
 /{collection}/timemap/cdxj/{url}               the same as CDXJ lines
 /{collection}/timemap/{form}/{timestamp}/{url} a page: the versions from that moment on
 
-A page ends after so many mementos, at a change of the second, and names the next; no page costs more for
-those before it.
+A page ends after `PAGE_MEMENTOS`, between two seconds, and links to the next. A later page does not cost more
+than the first.
 """
 
 import json
@@ -17,52 +17,51 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from webdepot.access.replay.headers import http_date
 from webdepot.model import Capture
 from webdepot.ports import Position
 from webdepot.services.access import lookup
-from webdepot.times import from_timestamp, to_timestamp
+from webdepot.times import from_timestamp, http_date, to_timestamp
 from webdepot.web.api.openapi_parts import ADDRESS, COLLECTION, NOT_KEPT, on_replay, parameter
 from webdepot.web.replay import address
-from webdepot.web.replay.address import Address
+from webdepot.web.replay.address import ReplayAddress
 from webdepot.web.site import Site, reader_of, site_of
 
 PAGE_MEMENTOS = 5000
 _TYPES = {"link": "application/link-format", "json": "application/json", "cdxj": "text/x-cdxj"}
 
 
-def answer(request: Request, found: Address) -> Response:
+def answer(request: Request, asked: ReplayAddress) -> Response:
     site = site_of(request)
     after = None
-    if found.timestamp:
-        start = to_timestamp(from_timestamp(found.timestamp))
+    if asked.timestamp:
+        start = to_timestamp(from_timestamp(asked.timestamp))
         after = Position(key="", timestamp=f"{int(start) - 1:014d}", container="", offset=0)
     versions = lookup.iter_versions(
-        site.archive, found.url, collection=found.collection, reader=reader_of(request), after=after
+        site.archive, asked.url, collection=asked.collection, reader=reader_of(request), after=after
     )
-    page = _Page(f"{site.replay_url}/{found.collection}", found, versions)
-    lines = {"link": page.link, "json": page.json, "cdxj": page.cdxj}[found.form]()
+    page = _TimeMapPage(f"{site.replay_url}/{asked.collection}", asked, versions)
+    lines = {"link": page.link, "json": page.json, "cdxj": page.cdxj}[asked.form]()
     headers = {"Cache-Control": "no-cache", "Access-Control-Allow-Origin": "*"}
-    return StreamingResponse(_pieces(lines), media_type=_TYPES[found.form], headers=headers)
+    return StreamingResponse(_pieces(lines), media_type=_TYPES[asked.form], headers=headers)
 
 
-def described(site: Site) -> dict[str, Any]:
+def describe_api(site: Site) -> dict[str, Any]:
     """These interfaces for `web/api/openapi.py`."""
-    form = parameter("form", "Form of the answer.", where="path", required=True, enum=list(_TYPES))
+    form = parameter("form", "Format of the answer.", where="path", required=True, enum=list(_TYPES))
     page = parameter(
         "timestamp",
-        "The versions from this moment on; a page names the next one.",
+        "Versions from this moment on; each page links to the next.",
         where="path",
         required=True,
     )
-    found = {
+    mementos = {
         "description": "Mementos in order of time.",
         "content": {kind: {"schema": {"type": "string"}} for kind in _TYPES.values()},
     }
     whole = {
         "summary": "TimeMap (RFC 7089)",
         "parameters": [COLLECTION, form, ADDRESS],
-        "responses": {"200": found, **NOT_KEPT},
+        "responses": {"200": mementos, **NOT_KEPT},
     }
     part = {**whole, "summary": "A page of a TimeMap", "parameters": [COLLECTION, form, page, ADDRESS]}
     first = on_replay(site, "/{collection}/timemap/{form}/{url}", whole)
@@ -70,19 +69,19 @@ def described(site: Site) -> dict[str, Any]:
 
 
 def _pieces(lines: Iterator[str]) -> Iterator[str]:
-    """Few large pieces: each is one turn of the server."""
+    """Few large pieces, since each piece costs a step of the server."""
     while piece := "".join(islice(lines, 500)):
         yield piece
 
 
-class _Page:
-    """One page while it is written: what comes next is known at its end."""
+class _TimeMapPage:
+    """One page while it is written: whether there is a next one is known at its end."""
 
-    def __init__(self, base: str, found: Address, versions: Iterator[Capture]) -> None:
+    def __init__(self, base: str, asked: ReplayAddress, versions: Iterator[Capture]) -> None:
         self._base = base
-        self._form = found.form
-        self._target = address.quote_url(found.url)
-        self._page = found.timestamp
+        self._form = asked.form
+        self._target = address.quote_url(asked.url)
+        self._page = asked.timestamp
         self._versions = versions
         self._next = ""
 
@@ -92,7 +91,10 @@ class _Page:
         for capture in self._mementos():
             yield f',\n<{self._where(capture)}>; rel="memento"; datetime="{http_date(capture.timestamp)}"'
         if self._next:
-            yield f',\n<{self._map(self._next)}>; rel="timemap next"; type="application/link-format"; from="{http_date(self._next)}"'
+            yield (
+                f',\n<{self._map(self._next)}>; rel="timemap next"; type="application/link-format"; '
+                f'from="{http_date(self._next)}"'
+            )
         yield "\n"
 
     def json(self) -> Iterator[str]:
@@ -112,11 +114,17 @@ class _Page:
         yield f"]}}{following}}}\n"
 
     def cdxj(self) -> Iterator[str]:
-        yield f'!context ["http://tools.ietf.org/html/rfc7089"]\n!id {json.dumps({"uri": self._map(self._page)})}\n'
-        yield f"!meta {json.dumps({'original_uri': self._target, 'timegate_uri': f'{self._base}/{self._target}'})}\n"
+        yield '!context ["http://tools.ietf.org/html/rfc7089"]\n'
+        yield f"!id {json.dumps({'uri': self._map(self._page)})}\n"
+        timegate = f"{self._base}/{self._target}"
+        yield f"!meta {json.dumps({'original_uri': self._target, 'timegate_uri': timegate})}\n"
         for capture in self._mementos():
-            said = {"uri": self._where(capture), "rel": "memento", "datetime": http_date(capture.timestamp)}
-            yield f"{capture.timestamp} {json.dumps(said)}\n"
+            memento = {
+                "uri": self._where(capture),
+                "rel": "memento",
+                "datetime": http_date(capture.timestamp),
+            }
+            yield f"{capture.timestamp} {json.dumps(memento)}\n"
         if self._next:
             yield f"!meta {json.dumps({'next': self._map(self._next)})}\n"
 

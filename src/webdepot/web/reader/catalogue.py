@@ -1,5 +1,5 @@
-"""The catalogue in the portal: finding sites by author, genre and keyword; portraying one; its record in the
-formats of others.
+"""The catalogue in the portal: sites by author, genre and keyword; the form to describe a site; its record in
+other formats.
 """
 
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ from webdepot.services.catalogue import description, records
 from webdepot.services.catalogue.description import RecordForm
 from webdepot.services.selection import targets
 from webdepot.web.forms import read_form
-from webdepot.web.problems import words_for
-from webdepot.web.site import render, site_of
-from webdepot.web.staff.targets import by, target_of
+from webdepot.web.problems import explain
+from webdepot.web.site import name_of, render, site_of
+from webdepot.web.staff.targets import target_of
 
 ROWS = 50
-_ASKED = ("words", "creator", "genre", "keyword")
+_FIELDS = ("words", "creator", "genre", "keyword")
 _LONG = frozenset({"abstract", "rights"})
 _MEDIA = {
     RecordForm.MARCXML: "application/marcxml+xml",
@@ -29,28 +29,28 @@ _MEDIA = {
 }
 
 
-def listed(request: Request) -> Response:
-    """Sites of the catalogue by title, narrowed by author, genre and keyword."""
-    asked = {name: request.query_params.get(name, "").strip()[:200] for name in _ASKED}
+def show_list(request: Request) -> Response:
+    """Sites of the catalogue by title, filtered by author, genre and keyword."""
+    fields = {name: request.query_params.get(name, "").strip()[:200] for name in _FIELDS}
     after = request.query_params.get("after", "")[:200]
-    found = records.list_records(
+    rows = records.list_records(
         site_of(request).archive,
-        words=asked["words"],
-        creator=asked["creator"],
-        genre=asked["genre"],
-        keyword=asked["keyword"],
+        words=fields["words"],
+        creator=fields["creator"],
+        genre=fields["genre"],
+        keyword=fields["keyword"],
         limit=ROWS + 1,
         after=after,
     )
     more = (
-        urlencode({**{name: value for name, value in asked.items() if value}, "after": found[ROWS - 1].key})
-        if len(found) > ROWS
+        urlencode({**{name: value for name, value in fields.items() if value}, "after": rows[ROWS - 1].key})
+        if len(rows) > ROWS
         else ""
     )
-    return render(request, "catalogue.html", records=found[:ROWS], asked=asked, more=more)
+    return render(request, "catalogue.html", records=rows[:ROWS], asked=fields, more=more)
 
 
-def described(request: Request) -> Response:
+def show_form(request: Request) -> Response:
     return _page(request)
 
 
@@ -79,33 +79,33 @@ def _page(
     )
 
 
-async def describe(request: Request) -> Response:
+async def save(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_described, request, form)
+    return await run_in_threadpool(_save, request, form)
 
 
-def _described(request: Request, form: Mapping[str, str]) -> Response:
+def _save(request: Request, form: Mapping[str, str]) -> Response:
     target = target_of(request)
-    given: dict[str, str | tuple[str, ...]] = {}
+    values: dict[str, str | tuple[str, ...]] = {}
     for name in description.FIELDS:
         text = form.get(name, "").strip()
-        given[name] = (
+        values[name] = (
             tuple(line.strip() for line in text.split("\n") if line.strip())
             if name in description.LISTED
             else text
         )
-    given["access"] = form.get("access", "")
+    values["access"] = form.get("access", "")
     archive = site_of(request).archive
     try:
-        record = description.save(archive, target, given, by=by(request))
+        record = description.save(archive, target, values, by=name_of(request))
         if form.get("urn", "").strip():
-            records.assign_urn(archive, record.key, form["urn"], by=by(request))
+            records.assign_urn(archive, record.key, form["urn"], by=name_of(request))
     except InputError as error:
-        return _page(request, status=400, given=form, wrong=words_for(request, error))
+        return _page(request, status=400, given=form, wrong=explain(request, error))
     return RedirectResponse(f"/targets/{target}/title?saved=1", status_code=303)
 
 
-def exported(request: Request) -> Response:
+def export(request: Request) -> Response:
     """One record as MARCXML, Dublin Core or schema.org JSON-LD."""
     site = site_of(request)
     try:

@@ -1,10 +1,10 @@
-"""The citation of a version as a file for programs that keep literature."""
+"""The citation of a version as a file for reference managers."""
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from webdepot.access.citation import CitationForm, write
+from webdepot.access.citation import CitationForm
 from webdepot.errors import InputError
 from webdepot.model import EVERYTHING
 from webdepot.services.access import citation as citation_service
@@ -19,26 +19,31 @@ TYPES = {
 
 def cite(request: Request) -> Response:
     """`/cite?url=…&at=…&collection=…&form=bibtex|ris`"""
-    asked = request.query_params
-    collection = asked.get("collection", EVERYTHING).lower()
+    query = request.query_params
+    collection = query.get("collection", EVERYTHING).lower()
     try:
-        form = CitationForm(asked.get("form", "bibtex"))
-        found = address.find_address(
-            f"/{collection}/{asked.get('at', '')}/{asked.get('url', '')}".encode(), b""
+        form = CitationForm(query.get("form", "bibtex"))
+        asked = address.find_address(
+            f"/{collection}/{query.get('at', '')}/{query.get('url', '')}".encode(), b""
         )
     except ValueError:
         raise HTTPException(400) from None
-    if found is None or found.modifier:
-        raise InputError("A citation needs an address (url) and a moment (at).")
+    if asked is None or asked.modifier:
+        raise InputError("A citation needs an address (url) and a timestamp (at).")
     site = site_of(request)
-    stamp = address.nearest_stamp(found.timestamp, site.archive.clock())
-    where = site.portal_url + address.path_of(collection, stamp, found.url)
-    citation = citation_service.cite(
-        site.archive, found.url, stamp, collection=found.collection, reader=reader_of(request), address=where
+    stamp = address.nearest_stamp(asked.timestamp, site.archive.clock())
+    text = citation_service.cite_as(
+        site.archive,
+        asked.url,
+        stamp,
+        form,
+        collection=asked.collection,
+        reader=reader_of(request),
+        address=site.portal_url + address.path_of(collection, stamp, asked.url),
     )
     mime, extension = TYPES[form]
     headers = {
         "Content-Disposition": f'attachment; filename="citation.{extension}"',
         "Cache-Control": "no-cache, private",
     }
-    return Response(write(citation, form), media_type=f"{mime}; charset=utf-8", headers=headers)
+    return Response(text, media_type=f"{mime}; charset=utf-8", headers=headers)

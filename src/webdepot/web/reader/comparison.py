@@ -1,5 +1,5 @@
-"""Two versions of a page compared: words, links and pictures, side by side, and by wiping one screenshot over
-the other.
+"""Two versions of a page compared: text, links and pictures, side by side, and with a slider between two
+screenshots.
 """
 
 from urllib.parse import urlencode
@@ -14,23 +14,27 @@ from webdepot.services.access import comparison, lookup
 from webdepot.services.review import reviews
 from webdepot.web.problems import problem
 from webdepot.web.replay import address
-from webdepot.web.replay.address import Address
-from webdepot.web.site import Face, here, language_of, reader_of, render, site_of
+from webdepot.web.replay.address import ReplayAddress
+from webdepot.web.site import WebOrigin, here, language_of, reader_of, render, site_of
 
 
 def compare(request: Request) -> Response:
-    """`/compare?url=…&at=…&with=…&collection=…`: archived pages may be framed by the frame face alone, so it
-    stands there.
+    """`/compare?url=…&at=…&with=…&collection=…`, on the frame's origin, since only that may frame archived
+    pages.
     """
     site = site_of(request)
-    if site.face is Face.PORTAL and site.frame_url != site.portal_url:
+    if site.origin is WebOrigin.PORTAL and site.frame_url != site.portal_url:
         return RedirectResponse(site.frame_url + here(request), status_code=302)
-    one, other = _asked(request, "at"), _asked(request, "with")
-    stamps = [address.nearest_stamp(each.timestamp, site.archive.clock()) for each in (one, other)]
-    wanted = stamps[1] if other.timestamp else ""
+    first, second = _asked(request, "at"), _asked(request, "with")
+    now = site.archive.clock()
     try:
-        found = comparison.run(
-            site.archive, one.url, stamps[0], wanted, collection=one.collection, reader=reader_of(request)
+        compared = comparison.run(
+            site.archive,
+            first.url,
+            address.nearest_stamp(first.timestamp, now),
+            address.nearest_stamp(second.timestamp, now) if second.timestamp else "",
+            collection=first.collection,
+            reader=reader_of(request),
         )
     except lookup.NotKept:
         return problem(request, 404, language_of(request).texts["missing.heading"])
@@ -39,24 +43,24 @@ def compare(request: Request) -> Response:
     return render(
         request,
         "compare.html",
-        found=found,
-        collection=one.collection,
-        start=_starts(request, one, found),
+        found=compared,
+        collection=first.collection,
+        start=_starts(request, first, compared),
         picture=_picture_path,
     )
 
 
-def picture(request: Request) -> Response:
-    """The screenshot of a version; nothing but a picture, whatever its bytes say."""
+def send_picture(request: Request) -> Response:
+    """The screenshot of a version, never interpreted as anything but a picture."""
     archive, asked = site_of(request).archive, _asked(request, "at")
     stamp = address.nearest_stamp(asked.timestamp, archive.clock())
     capture = lookup.find_closest(
         archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request)
     )
-    shot = comparison.find_screenshot(archive, capture)
-    if shot is None:
+    screenshot = comparison.find_screenshot(archive, capture)
+    if screenshot is None:
         raise HTTPException(404)
-    mime, data = reviews.read_screenshot(archive, shot.id)
+    mime, data = reviews.read_screenshot(archive, screenshot.id)
     headers = {
         "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy": "sandbox; default-src 'none'",
@@ -65,25 +69,25 @@ def picture(request: Request) -> Response:
     return Response(data, media_type=mime, headers=headers)
 
 
-def _asked(request: Request, name: str) -> Address:
-    given = request.query_params
-    collection = given.get("collection", EVERYTHING).lower()
-    found = address.find_address(
-        f"/{collection}/{given.get(name, '')}/{given.get('url', '').strip()}".encode(), b""
+def _asked(request: Request, name: str) -> ReplayAddress:
+    query = request.query_params
+    collection = query.get("collection", EVERYTHING).lower()
+    asked = address.find_address(
+        f"/{collection}/{query.get(name, '')}/{query.get('url', '').strip()}".encode(), b""
     )
-    if found is None or found.modifier:
+    if asked is None or asked.modifier:
         raise HTTPException(400)
-    return found
+    return asked
 
 
-def _starts(request: Request, asked: Address, found: comparison.Comparison) -> list[tuple[Capture, str]]:
-    replay_url = site_of(request).replay_url
+def _starts(
+    request: Request, asked: ReplayAddress, compared: comparison.Comparison
+) -> list[tuple[Capture, str]]:
+    start_url = f"{site_of(request).replay_url}/-/start"
+    captures = (compared.before.capture, compared.after.capture)
     return [
-        (
-            side.capture,
-            f"{replay_url}/-/start{address.path_of(asked.collection, side.capture.timestamp + 'mp_', side.capture.url)}",
-        )
-        for side in (found.before, found.after)
+        (capture, start_url + address.path_of(asked.collection, f"{capture.timestamp}mp_", capture.url))
+        for capture in captures
     ]
 
 

@@ -33,12 +33,12 @@ def help_page(request: Request) -> Response:
 
 
 def to_portal(request: Request) -> Response:
-    """Whoever looks for the portal by the name of the frames."""
+    """Redirect a request for the portal that has the host name of the frame."""
     return RedirectResponse(site_of(request).portal_url + here(request), status_code=307)
 
 
 def set_language(request: Request) -> Response:
-    """A link of the footer: remember the language and go back. Changes nothing but the reader's own cookie."""
+    """A link of the footer: remember the language in a cookie and return to the page."""
     response = RedirectResponse(local_path(request.query_params.get("to")), status_code=303)
     code = request.query_params.get("lang")
     if code in language.CODES:

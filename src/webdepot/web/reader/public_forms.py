@@ -1,8 +1,8 @@
-"""Forms that anybody may fill in: suggest a site, object to a page, answer a letter. Bounded, slowed down,
-without accounts.
+"""Forms for everybody, without accounts: suggest a site, complain about a page, answer a letter. Their size
+and number are limited.
 
-A field that people do not see (`website`) stops the simplest machines: whoever fills it is thanked and
-forgotten.
+A field that people do not see (`website`) stops simple robots: a form in which it is filled is thanked for
+and dropped.
 """
 
 from collections.abc import Mapping
@@ -15,13 +15,16 @@ from starlette.responses import RedirectResponse, Response
 from webdepot.errors import Conflict, InputError
 from webdepot.mail import checked_address
 from webdepot.selection.cases import Objection, Who
+from webdepot.selection.letters import Letter
 from webdepot.selection.states import LetterState
+from webdepot.selection.targets import Dossier
 from webdepot.selection.templates import LetterKind
-from webdepot.services.permission import complaints, consent, delivery
+from webdepot.services.permission import complaints, consent
 from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
 from webdepot.services.selection import targets
-from webdepot.web.forms import Gate, read_form, sender_of
-from webdepot.web.problems import words_for
+from webdepot.web.forms import SubmissionLimit, read_form, sender_of
+from webdepot.web.mailing import start_postman
+from webdepot.web.problems import explain
 from webdepot.web.site import language_of, of_app, render, site_of
 
 LONGEST_FORM_BYTES = 32_768
@@ -35,10 +38,10 @@ def suggest_form(request: Request) -> Response:
 
 async def suggest(request: Request) -> Response:
     form = await read_form(request, longest=LONGEST_FORM_BYTES)
-    return await run_in_threadpool(_suggested, request, form)
+    return await run_in_threadpool(_suggest, request, form)
 
 
-def _suggested(request: Request, form: Mapping[str, str]) -> Response:
+def _suggest(request: Request, form: Mapping[str, str]) -> Response:
     archive = site_of(request).archive
     if form.get(TRAP):
         return RedirectResponse("/suggest?done=new", status_code=303)
@@ -64,16 +67,14 @@ def _suggested(request: Request, form: Mapping[str, str]) -> Response:
             mail=mail,
         )
     except InputError as error:
-        return render(
-            request, "suggest.html", status=400, given=form, wrong=words_for(request, error), done=""
-        )
+        return render(request, "suggest.html", status=400, given=form, wrong=explain(request, error), done="")
     return RedirectResponse(f"/suggest?done={'new' if is_new else 'known'}", status_code=303)
 
 
 def complain_form(request: Request) -> Response:
-    asked = request.query_params
-    given = {"url": asked.get("url", "")[:4000], "at": asked.get("at", "")[:14]}
-    return _complaint_page(request, given, done=asked.get("done", "")[:30])
+    query = request.query_params
+    given = {"url": query.get("url", "")[:4000], "at": query.get("at", "")[:14]}
+    return _complaint_page(request, given, done=query.get("done", "")[:30])
 
 
 def _complaint_page(
@@ -83,12 +84,17 @@ def _complaint_page(
     return render(request, "complain.html", status=status, given=given, wrong=wrong, done=done, lists=lists)
 
 
+def complaint_fields(form: Mapping[str, str]) -> dict[str, str]:
+    """The fields that the public form and the form for staff have in common."""
+    return {name: form.get(name, "") for name in ("url", "words", "who", "ground", "name", "mail")}
+
+
 async def complain(request: Request) -> Response:
     form = await read_form(request, longest=LONGEST_FORM_BYTES)
-    return await run_in_threadpool(_complained, request, form)
+    return await run_in_threadpool(_complain, request, form)
 
 
-def _complained(request: Request, form: Mapping[str, str]) -> Response:
+def _complain(request: Request, form: Mapping[str, str]) -> Response:
     site = site_of(request)
     if form.get(TRAP):
         return RedirectResponse("/complain?done=-", status_code=303)
@@ -99,39 +105,29 @@ def _complained(request: Request, form: Mapping[str, str]) -> Response:
     try:
         case = complaints.complain(
             site.archive,
-            url=form.get("url", ""),
-            words=form.get("words", ""),
-            who=form.get("who", ""),
-            ground=form.get("ground", ""),
-            name=form.get("name", ""),
-            mail=form.get("mail", ""),
+            **complaint_fields(form),
             captured_at=form.get("at", ""),
             language=language_of(request).code,
         )
     except InputError as error:
-        return _complaint_page(request, form, status=400, wrong=words_for(request, error))
-    if site.archive.config.mail.host:
-        postman = of_app(request, delivery.Postman)
-        postman.start(site.archive)
+        return _complaint_page(request, form, status=400, wrong=explain(request, error))
+    start_postman(request)
     return RedirectResponse(f"/complain?done={case.reference}", status_code=303)
 
 
 def answer_form(request: Request) -> Response:
-    """The page behind the secret address in a letter."""
+    """The page at the secret address in a letter."""
     return _answer_page(request)
 
 
 async def answer(request: Request) -> Response:
     form = await read_form(request, longest=LONGEST_FORM_BYTES)
-    return await run_in_threadpool(_answered, request, form)
+    return await run_in_threadpool(_answer, request, form)
 
 
-def _answered(request: Request, form: Mapping[str, str]) -> Response:
+def _answer(request: Request, form: Mapping[str, str]) -> Response:
     archive = site_of(request).archive
-    found = consent.find_by_token(archive, request.path_params["token"])
-    if found is None:
-        raise HTTPException(404)
-    dossier, letter = found
+    dossier, letter = _get_letter(request)
     try:
         choice = OwnerReply(form.get("answer", ""))
         showing = Showing(form.get("showing", "") or Showing.OPEN)
@@ -144,7 +140,7 @@ def _answered(request: Request, form: Mapping[str, str]) -> Response:
         if choice is OwnerReply.CONDITIONS
         else None
     )
-    given_letter = (
+    answered = (
         letter
         if letter.kind is LetterKind.NOTICE and letter.state in (LetterState.SENT, LetterState.SILENT)
         else None
@@ -152,20 +148,22 @@ def _answered(request: Request, form: Mapping[str, str]) -> Response:
     by = f"owner ({letter.recipient})"
     words = form.get("words", "").strip()[:2000]
     try:
-        consent.reply(
-            archive, dossier.id, choice, by=by, words=words, conditions=conditions, letter=given_letter
-        )
+        consent.reply(archive, dossier.id, choice, by=by, words=words, conditions=conditions, letter=answered)
     except Conflict as error:
-        return _answer_page(request, status=409, wrong=words_for(request, error))
+        return _answer_page(request, status=409, wrong=explain(request, error))
     return RedirectResponse(f"/answer/{request.path_params['token']}?done=1", status_code=303)
 
 
-def _answer_page(request: Request, *, status: int = 200, wrong: str = "") -> Response:
-    archive = site_of(request).archive
-    found = consent.find_by_token(archive, request.path_params["token"])
-    if found is None:
+def _get_letter(request: Request) -> tuple[Dossier, Letter]:
+    """The target and the letter of the secret address."""
+    letter = consent.find_by_token(site_of(request).archive, request.path_params["token"])
+    if letter is None:
         raise HTTPException(404)
-    dossier, letter = found
+    return letter
+
+
+def _answer_page(request: Request, *, status: int = 200, wrong: str = "") -> Response:
+    dossier, letter = _get_letter(request)
     done = bool(request.query_params.get("done")) and not wrong
     headers = {"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"}
     return render(
@@ -175,7 +173,7 @@ def _answer_page(request: Request, *, status: int = 200, wrong: str = "") -> Res
         headers=headers,
         dossier=dossier,
         letter=letter,
-        may_harvest=bool(targets.may_harvest(archive, dossier.id)),
+        may_harvest=bool(targets.may_harvest(site_of(request).archive, dossier.id)),
         wrong=wrong,
         done=done,
         showings=list(Showing),
@@ -183,8 +181,8 @@ def _answer_page(request: Request, *, status: int = 200, wrong: str = "") -> Res
 
 
 def _may_send(request: Request) -> bool:
-    gate = of_app(request, Gate)
+    limit = of_app(request, SubmissionLimit)
     config = site_of(request).archive.config.selection
-    return gate.lets(
+    return limit.allows(
         sender_of(request), most=config.suggestions_per_hour, most_in_all=config.suggestions_in_all
     )

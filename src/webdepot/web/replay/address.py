@@ -1,14 +1,15 @@
-"""The field's own address scheme, read from the raw bytes of a request:
+"""Addresses of archived pages as web archives write them, read from the raw bytes of a request:
 
-    /{collection}/{timestamp}{modifier}/{url}      20190304050607id_ (raw), sw_ (for the worker), mp_ (rewritten), none (framed)
+    /{collection}/{timestamp}{modifier}/{url}      one version; modifiers: id_ (raw), sw_ (for the worker),
+                                                   mp_ (rewritten), none (framed)
     /{collection}/*/{url}, /{collection}/2019*/{url}   all versions, those of a year
     /{collection}/{url}                            the latest; with Accept-Datetime a TimeGate (RFC 7089)
     /{collection}/timegate/{url}                   the same, always a TimeGate
     /{collection}/timemap/link/{url}               all versions for machines; json and cdxj too
     /{collection}/timemap/link/20120601/{url}      a page of them, from that moment on
 
-The archived address stands unescaped at the end, with its own query string, so it is taken from the raw path
-and query and never from the decoded path. Proxies that merge slashes (`http:/host`) are forgiven.
+The archived address is at the end, unescaped and with its own query string, so it is taken from the raw path
+and query and never from the decoded path. Proxies that merge slashes (`http:/host`) are tolerated.
 """
 
 import re
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from urllib.parse import quote
+
+from starlette.requests import Request
 
 from webdepot.errors import InputError
 from webdepot.model import EVERYTHING
@@ -42,10 +45,12 @@ RESERVED = frozenset(
         "suggest",
     }
 )
-"""First steps of a path that are pages of ours and so no names of collections."""
+"""First parts of a path that are pages of the portal and so cannot be names of collections."""
 
 _PATH = re.compile(
-    r"/([^/]*)/(?:([0-9]{4}\*|\*|timemap/(?:link|json|cdxj)(?:/[0-9]{4,14})?|[^/.:]*)/)?((?:[a-zA-Z][a-zA-Z0-9+.-]*:/|//|www\.|urn:).*|[^/]+\..*)\Z",
+    r"/([^/]*)/"
+    r"(?:([0-9]{4}\*|\*|timemap/(?:link|json|cdxj)(?:/[0-9]{4,14})?|[^/.:]*)/)?"
+    r"((?:[a-zA-Z][a-zA-Z0-9+.-]*:/|//|www\.|urn:).*|[^/]+\..*)\Z",
     re.DOTALL,
 )
 _STAMP = re.compile(r"([0-9]*)([a-z]{2}_)?\Z")
@@ -57,8 +62,8 @@ _ONE_SLASH = re.compile(r"(https?|ftp):/(?=[^/])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
-    """An archived address as asked for, checked."""
+class ReplayAddress:
+    """The archived address that a request names, validated."""
 
     collection: str
     timestamp: str
@@ -67,11 +72,11 @@ class Address:
     """`id_`, `sw_`, `mp_`, `*`, `timemap`, `timegate` or empty."""
     url: Url
     form: str = ""
-    """Of a TimeMap: `link`, `json` or `cdxj`."""
+    """The format of a TimeMap: `link`, `json` or `cdxj`."""
 
 
 class BadAddress(InputError):
-    """What is wrong, as the key of a text and its values, so that it can be said in the reader's language."""
+    """An invalid address; the key of a text and its values explain it in the reader's language."""
 
     def __init__(self, key: str, **values: str) -> None:
         super().__init__(f"{key}: {values}")
@@ -83,19 +88,19 @@ class TooLong(BadAddress):
     http_status = 414
 
 
-def find_address(raw_path: bytes, query: bytes) -> Address | None:
-    """The archived address that a path names; None when it has not the form of one; BadAddress when a part of
-    it is wrong.
+def find_address(raw_path: bytes, query: bytes) -> ReplayAddress | None:
+    """The archived address that a path names; None when the path has another form, BadAddress when a part of
+    it is invalid.
     """
     if len(raw_path) + len(query) > LONGEST_URL + 200:
         raise TooLong("errors.text_414")
     path = raw_path.decode("ascii") if _VISIBLE.fullmatch(raw_path) else quote(raw_path, safe=_VISIBLE_SIGNS)
     if query:
         path = f"{path}?{query.decode('latin-1')}"
-    found = _PATH.match(path)
-    if not found or found[1] in RESERVED:
+    match = _PATH.match(path)
+    if not match or match[1] in RESERVED:
         return None
-    collection, step, url = found[1], found[2] or "", found[3]
+    collection, step, url = match[1], match[2] or "", match[3]
     if not COLLECTION.match(collection):
         raise BadAddress("errors.text_collection", collection=collection[:60])
     if step.endswith("*"):
@@ -103,7 +108,7 @@ def find_address(raw_path: bytes, query: bytes) -> Address | None:
     elif step.startswith("timemap/"):
         _, form, *page = step.split("/")
         timestamp, _ = _stamp(page[0] if page else "")
-        return Address(
+        return ReplayAddress(
             collection=collection.lower(),
             timestamp=timestamp,
             modifier="timemap",
@@ -114,14 +119,20 @@ def find_address(raw_path: bytes, query: bytes) -> Address | None:
         timestamp, modifier = "", step
     else:
         timestamp, modifier = _stamp(step)
-    return Address(
+    return ReplayAddress(
         collection=collection.lower(), timestamp=timestamp, modifier=modifier, url=archived_url(url)
     )
 
 
+def address_of(request: Request, *, below: str = "") -> ReplayAddress | None:
+    """`find_address` of a request whose path is an archived address after the prefix `below`."""
+    raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    return find_address(raw.removeprefix(below.encode()), request.scope["query_string"])
+
+
 def archived_url(text: str) -> Url:
-    """The address at the end of a path or in a parameter; the scheme may be missing. Files of works that are
-    no web sites have a URN.
+    """The archived address at the end of a path or in a parameter; its scheme may be missing. Files of works
+    that are not web sites have a URN.
     """
     if text[:4].lower() == "urn:" and len(text) > 4:
         return Url(text)
@@ -138,7 +149,9 @@ def archived_url(text: str) -> Url:
 
 
 def nearest_stamp(timestamp: str, now: datetime) -> str:
-    """Fourteen digits to look near to: a short timestamp means its first moment, none means now."""
+    """The 14 digits to find the closest version to: a short timestamp means its first moment, none means
+    now.
+    """
     if not timestamp:
         return to_timestamp(now)
     return timestamp if len(timestamp) == 14 else to_timestamp(from_timestamp(timestamp))
@@ -150,18 +163,18 @@ def path_of(collection: str, step: str, url: str) -> str:
 
 
 def quote_url(url: str) -> str:
-    """Made safe for a path and a header; what a canonical address has is left as it is."""
+    """An address made safe for a path and a header; a canonical address stays as it is."""
     return url if _SAFE.fullmatch(url) else quote(url, safe="!$%&'()*+,/:;=?@[]~-._|^`{}")
 
 
 @lru_cache(maxsize=1024)
 def _stamp(step: str) -> tuple[str, str]:
-    found = _STAMP.match(step)
-    if not found or len(found[1]) > 14:
+    match = _STAMP.match(step)
+    if not match or len(match[1]) > 14:
         raise BadAddress("errors.text_timestamp", timestamp=step[:40])
     try:
-        if found[1]:
-            from_timestamp(found[1])
+        if match[1]:
+            from_timestamp(match[1])
     except ValueError:
-        raise BadAddress("errors.text_timestamp", timestamp=found[1]) from None
-    return found[1], found[2] or ""
+        raise BadAddress("errors.text_timestamp", timestamp=match[1]) from None
+    return match[1], match[2] or ""

@@ -1,11 +1,13 @@
-"""A pass to archived pages that staff alone may see.
+"""A pass to archived pages that only staff may see.
 
-The faces that show archived pages know no session, and must not: strangers' scripts run beside them. So the
-portal, which knows who is signed in, gives staff a pass to the other faces when they open such a page:
+The origins that show archived pages have no sessions, and must not have any, because archived scripts run on
+them. So the portal, where staff are signed in, gives them a pass when they open such a page:
 
-    portal  --/-/pass/{token}/...-->  frame or replay: sets a cookie that no script can read, and leads on to the page
+    portal  --/-/pass/{token}/...-->  frame or replay: sets a cookie that scripts cannot read,
+                                      and redirects to the page
 
-A pass is good for an hour and for reading alone; it is signed with a key that lives as long as the server.
+A pass is valid for an hour and for reading only. It is signed with a key that exists as long as the server
+runs.
 """
 
 import hashlib
@@ -20,22 +22,22 @@ LASTS_S = 3600
 _TOKEN = re.compile(r"([0-9]{10,12})\.([0-9a-f]{64})\Z", re.ASCII)
 
 
-def made(now: datetime) -> str:
-    """A pass from now on."""
+def make(now: datetime) -> str:
+    """A new pass."""
     until = str(int(now.timestamp()) + LASTS_S)
-    return f"{until}.{_signed(until)}"
+    return f"{until}.{_sign(until)}"
 
 
-def is_good(token: str, now: datetime) -> bool:
-    found = _TOKEN.match(token)
+def is_valid(token: str, now: datetime) -> bool:
+    match = _TOKEN.match(token)
     return (
-        found is not None
-        and hmac.compare_digest(found[2], _signed(found[1]))
-        and now.timestamp() < int(found[1])
+        match is not None
+        and hmac.compare_digest(match[2], _sign(match[1]))
+        and now.timestamp() < int(match[1])
     )
 
 
-def _signed(until: str) -> str:
+def _sign(until: str) -> str:
     return hmac.new(_key(), until.encode(), hashlib.sha256).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The audit trail: every change that anybody made, with before and after, as a page and as CSV."""
+"""The audit trail: every change with its values before and after, as a page and as CSV."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -12,25 +12,31 @@ from webdepot.provenance import Event, EventFilter, Outcome
 from webdepot.services.admin import audit_trail
 from webdepot.sheets import written
 from webdepot.times import to_iso
+from webdepot.web.forms import find_number
 from webdepot.web.site import render, site_of
 
 ROWS = 100
 KINDS = (
-    *(
-        "target",
-        "harvest",
-        "case",
-        "person",
-        "criteria",
-        "letter template",
-        "profile",
-        "organisation",
-        "partner",
-        "partner record",
-    ),
-    *("title", "access rule", "lent page", "package", "container", "submission", "place", "archive"),
+    "target",
+    "harvest",
+    "case",
+    "person",
+    "criteria",
+    "letter template",
+    "profile",
+    "organisation",
+    "partner",
+    "partner record",
+    "title",
+    "access rule",
+    "lent page",
+    "package",
+    "container",
+    "submission",
+    "place",
+    "archive",
 )
-"""What events are about."""
+"""The kinds of things that events are about."""
 _FIELDS = ("agent", "action", "subject_kind", "subject", "outcome", "since", "until")
 _COLUMNS = (
     "at",
@@ -46,37 +52,32 @@ _COLUMNS = (
 )
 
 
-def listed(request: Request) -> Response:
+def show_list(request: Request) -> Response:
     archive, fields = site_of(request).archive, _fields(request)
-    older = request.query_params.get("older", "")
-    found = audit_trail.trail(
-        archive,
-        _asked(fields),
-        limit=ROWS,
-        older_than=int(older) if older.isdigit() and len(older) < 18 else 0,
-    )
+    older = find_number(request.query_params.get("older", ""))
+    events = audit_trail.trail(archive, _query(fields), limit=ROWS, older_than=older or 0)
     query = urlencode({name: value for name, value in fields.items() if value})
     return render(
         request,
         "audit.html",
-        events=found,
+        events=events,
         fields=fields,
         actions=audit_trail.known_actions(archive),
         outcomes=list(Outcome),
         query=query,
-        older=found[-1][0] if len(found) == ROWS else 0,
+        older=events[-1][0] if len(events) == ROWS else 0,
         kinds=KINDS,
         changes_of=_changes,
     )
 
 
 def as_csv(request: Request) -> Response:
-    """All of it, however long: it streams."""
-    archive, asked = site_of(request).archive, _asked(_fields(request))
+    """The whole trail, streamed."""
+    archive, query = site_of(request).archive, _query(_fields(request))
 
     def lines() -> Iterator[str]:
         yield from written([_COLUMNS], end="\n")
-        yield from written(map(_row, audit_trail.iter_trail(archive, asked)), end="\n")
+        yield from written(map(_row, audit_trail.iter_trail(archive, query)), end="\n")
 
     headers = {"Content-Disposition": 'attachment; filename="audit.csv"'}
     return StreamingResponse(lines(), media_type="text/csv; charset=utf-8", headers=headers)
@@ -86,16 +87,16 @@ def _fields(request: Request) -> dict[str, str]:
     return {name: request.query_params.get(name, "").strip()[:500] for name in _FIELDS}
 
 
-def _asked(fields: dict[str, str]) -> EventFilter:
+def _query(fields: dict[str, str]) -> EventFilter:
     until = _day(fields["until"])
-    given = {name: fields[name] for name in ("agent", "action", "subject_kind", "subject", "outcome")}
+    others = {name: fields[name] for name in ("agent", "action", "subject_kind", "subject", "outcome")}
     return EventFilter(
-        since=_day(fields["since"]), until=until + timedelta(days=1) if until else None, **given
+        since=_day(fields["since"]), until=until + timedelta(days=1) if until else None, **others
     )
 
 
 def _day(text: str) -> datetime | None:
-    """The beginning of a day as browsers send it; anything else does not narrow."""
+    """The beginning of a day as browsers send it; None for anything else."""
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError:
@@ -113,13 +114,13 @@ def _row(event: Event) -> list[object]:
 
 
 def _changes(event: Event) -> list[tuple[str, str | None, str | None]]:
-    """Field by field what was and what is; facts besides the change have only a value of now."""
-    found: list[tuple[str, str | None, str | None]] = []
+    """Each field with its value before and after; other facts of the event have only the second value."""
+    changes: list[tuple[str, str | None, str | None]] = []
     before, after = (
         {**part} if isinstance(part := event.detail.get(name), Mapping) else {}
         for name in ("before", "after")
     )
-    found += [
+    changes += [
         (
             name,
             _shown(before[name]) if name in before else None,
@@ -127,14 +128,14 @@ def _changes(event: Event) -> list[tuple[str, str | None, str | None]]:
         )
         for name in dict.fromkeys((*before, *after))
     ]
-    found += [
+    changes += [
         (name, None, _shown(value)) for name, value in event.detail.items() if name not in ("before", "after")
     ]
-    return found
+    return changes
 
 
 def _shown(value: object) -> str:
-    """A value for people: a dash for nothing, lists with commas."""
+    """A value as people read it: a dash for an empty one, lists with commas."""
     if value is None or value in ("", [], {}):
         return "–"
     return ", ".join(map(_plain, value)) if isinstance(value, list) else _plain(value)

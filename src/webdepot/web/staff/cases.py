@@ -1,4 +1,4 @@
-"""Complaints in the portal: the list, a case with everything said about it, and its decision."""
+"""Complaints in the portal: the list, a case with its whole history, and its decision."""
 
 from collections.abc import Mapping
 
@@ -7,31 +7,31 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import InputError
-from webdepot.selection.cases import CASE, ROWS, CaseState, Decision, Objection, Who
+from webdepot.selection.cases import ROWS, CaseState, Decision, Objection, Who
 from webdepot.selection.templates import LANGUAGES
-from webdepot.services.permission import complaints, delivery
+from webdepot.services.permission import case_view, complaints
 from webdepot.services.permission.complaints import Area, Audience, Ruling
-from webdepot.web.forms import read_form
-from webdepot.web.problems import words_for
-from webdepot.web.site import REVIEWERS, of_app, person_of, render, site_of
-from webdepot.web.staff.targets import by
+from webdepot.web.forms import page_number, read_form
+from webdepot.web.mailing import start_postman
+from webdepot.web.problems import explain
+from webdepot.web.reader.public_forms import complaint_fields
+from webdepot.web.site import REVIEWERS, may, name_of, render, site_of
 
 
-def listed(request: Request) -> Response:
+def show_list(request: Request) -> Response:
     archive = site_of(request).archive
-    asked = request.query_params
-    name, page, host = asked.get("state", ""), asked.get("page", "1"), asked.get("host", "")[:255]
+    name, host = request.query_params.get("state", ""), request.query_params.get("host", "")[:255]
     state = CaseState(name) if name in tuple(CaseState) else None
-    number = max(int(page), 1) if page.isascii() and page.isdigit() and len(page) < 8 else 1
-    found, total = complaints.list_cases(archive, state=state, host=host, page=number)
+    page = page_number(request)
+    cases, total = complaints.list_cases(archive, state=state, host=host, page=page)
     return render(
         request,
         "cases.html",
-        cases=found,
+        cases=cases,
         total=total,
         state=state,
         host=host,
-        page=number,
+        page=page,
         pages=max(-(-total // ROWS), 1),
         counts=complaints.counts(archive),
         whos=list(Who),
@@ -41,39 +41,32 @@ def listed(request: Request) -> Response:
 
 
 async def record(request: Request) -> Response:
-    """A complaint that came by letter or telephone."""
+    """Enter a complaint that came by letter or telephone."""
     form = await read_form(request)
-    return await run_in_threadpool(_recorded, request, form)
+    return await run_in_threadpool(_record, request, form)
 
 
-def _recorded(request: Request, form: Mapping[str, str]) -> Response:
-    site = site_of(request)
+def _record(request: Request, form: Mapping[str, str]) -> Response:
     case = complaints.complain(
-        site.archive,
-        url=form.get("url", ""),
-        words=form.get("words", ""),
-        who=form.get("who", ""),
-        ground=form.get("ground", ""),
-        name=form.get("name", ""),
-        mail=form.get("mail", ""),
+        site_of(request).archive,
+        **complaint_fields(form),
         language=form.get("language", ""),
         origin="staff",
-        by=by(request),
+        by=name_of(request),
     )
-    _start_postman(request)
+    start_postman(request)
     return RedirectResponse(f"/cases/{case.reference}", status_code=303)
 
 
-def shown(request: Request) -> Response:
+def show(request: Request) -> Response:
     return _page(request)
 
 
 def _page(
     request: Request, *, status: int = 200, given: Mapping[str, str] | None = None, wrong: str = ""
 ) -> Response:
-    archive = site_of(request).archive
-    case = complaints.get(archive, request.path_params["case"])
-    person = person_of(request)
+    view = case_view.view(site_of(request).archive, request.path_params["case"])
+    case = view.case
     return render(
         request,
         "case.html",
@@ -82,44 +75,44 @@ def _page(
         given=given
         or {**{name: str(value) for name, value in case.detail.items()}, "decision": case.decision or ""},
         wrong=wrong,
-        acts=list(CASE.acts(case.state)),
-        history=complaints.history(archive, case),
-        letters=complaints.letters_of(archive, case),
-        others=complaints.same_host(archive, case),
+        acts=view.acts,
+        history=view.history,
+        letters=view.letters,
+        others=view.others,
         decisions=list(Decision),
         areas=list(Area),
         audiences=list(Audience),
-        may_decide=person is not None and bool(person.roles & REVIEWERS),
+        may_decide=may(request, REVIEWERS),
     )
 
 
 async def act(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_acted, request, form)
+    return await run_in_threadpool(_act, request, form)
 
 
-def _acted(request: Request, form: Mapping[str, str]) -> Response:
-    archive, which, name = site_of(request).archive, request.path_params["case"], by(request)
+def _act(request: Request, form: Mapping[str, str]) -> Response:
+    archive, which, by = site_of(request).archive, request.path_params["case"], name_of(request)
     reason = form.get("reason", "")
     try:
         match form.get("act", ""):
             case "take":
-                complaints.take(archive, which, by=name)
+                complaints.take(archive, which, by=by)
             case "drop":
-                complaints.drop(archive, which, by=name, reason=reason)
+                complaints.drop(archive, which, by=by, reason=reason)
             case "reopen":
-                complaints.reopen(archive, which, by=name, reason=reason)
+                complaints.reopen(archive, which, by=by, reason=reason)
             case "lift":
-                complaints.lift(archive, which, by=name, reason=reason)
+                complaints.lift(archive, which, by=by, reason=reason)
             case "note":
-                complaints.note(archive, which, reason, by=name)
+                complaints.note(archive, which, reason, by=by)
             case "decide":
-                complaints.decide(archive, which, _ruling(form), by=name)
-                _start_postman(request)
+                complaints.decide(archive, which, _ruling(form), by=by)
+                start_postman(request)
             case other:
-                raise InputError(f"{other[:40]!r} is nothing that can be done with a case.")
+                raise InputError(f"{other[:40]!r} is not an action on a case.")
     except InputError as error:
-        return _page(request, status=400, given=form, wrong=words_for(request, error))
+        return _page(request, status=400, given=form, wrong=explain(request, error))
     return RedirectResponse(f"/cases/{which}", status_code=303)
 
 
@@ -136,11 +129,4 @@ def _ruling(form: Mapping[str, str]) -> Ruling:
             public_text=form.get("public_text", "").strip(),
         )
     except ValueError:
-        raise InputError("Choose a decision, what it is about, and for whom.") from None
-
-
-def _start_postman(request: Request) -> None:
-    archive = site_of(request).archive
-    if archive.config.mail.host:
-        postman = of_app(request, delivery.Postman)
-        postman.start(archive)
+        raise InputError("Choose a decision, the area and the audience it applies to.") from None

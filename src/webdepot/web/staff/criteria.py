@@ -1,5 +1,5 @@
-"""The institution's criteria in the portal: question, kind of answer, weight, whether it is required, and who
-may answer.
+"""The selection criteria of the institution: question, kind of answer, weight, whether it is required, and
+who may answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,45 +13,43 @@ from webdepot.errors import InputError
 from webdepot.selection.criteria import DEFAULT, AnswerKind, Criterion
 from webdepot.services.selection import criteria as criteria_service
 from webdepot.web.forms import read_fields
-from webdepot.web.problems import words_for
-from webdepot.web.site import ADMINISTRATORS, person_of, render, site_of
-from webdepot.web.staff.targets import by
+from webdepot.web.problems import explain
+from webdepot.web.site import ADMINISTRATORS, may, name_of, render, site_of
 
 BLANKS = 2
 """Empty rows at the end of the form, for new criteria."""
 ANSWERING = tuple(role for role in Role if role is not Role.READER)
 
 
-def listed(request: Request) -> Response:
+def show_list(request: Request) -> Response:
     return _page(request, criteria_service.criteria_of(site_of(request).archive))
 
 
-def _page(request: Request, asked: Sequence[Criterion], *, status: int = 200, wrong: str = "") -> Response:
-    person = person_of(request)
+def _page(request: Request, criteria: Sequence[Criterion], *, status: int = 200, wrong: str = "") -> Response:
     archive = site_of(request).archive
     return render(
         request,
         "criteria.html",
         status=status,
-        criteria=asked,
+        criteria=criteria,
         wrong=wrong,
         kinds=list(AnswerKind),
         roles=ANSWERING,
         blanks=range(BLANKS),
         points_needed=archive.config.selection.points_needed,
-        is_default=tuple(asked) == DEFAULT,
+        is_default=tuple(criteria) == DEFAULT,
         is_saved=bool(request.query_params.get("saved")) and not wrong,
-        may_change=person is not None and bool(person.roles & ADMINISTRATORS),
+        may_change=may(request, ADMINISTRATORS),
     )
 
 
 async def save(request: Request) -> Response:
     fields = await read_fields(request)
-    return await run_in_threadpool(_saved, request, fields)
+    return await run_in_threadpool(_save, request, fields)
 
 
-def _saved(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
-    """Rows come as `code-0`, `question-0`, … ; a row without a code is left out."""
+def _save(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
+    """The fields of a row are `code-0`, `question-0`, … ; a row without a code is ignored."""
     form = dict(fields)
     wanted: list[Criterion] = []
     try:
@@ -60,10 +58,10 @@ def _saved(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
                 break
             if form[f"code-{number}"].strip():
                 wanted.append(_criterion(number, form, fields))
-        criteria_service.set_criteria(site_of(request).archive, wanted, by=by(request))
+        criteria_service.set_criteria(site_of(request).archive, wanted, by=name_of(request))
     except InputError as error:
         shown = wanted or criteria_service.criteria_of(site_of(request).archive)
-        return _page(request, shown, status=400, wrong=words_for(request, error))
+        return _page(request, shown, status=400, wrong=explain(request, error))
     return RedirectResponse("/criteria?saved=1", status_code=303)
 
 
@@ -80,5 +78,5 @@ def _criterion(number: int, form: Mapping[str, str], fields: Sequence[tuple[str,
         )
     except ValueError:
         raise InputError(
-            f"A part of the criterion {code[:60]!r} is wrong: its kind, weight or roles."
+            f"The kind, the weight or the roles of the criterion {code[:60]!r} are invalid."
         ) from None

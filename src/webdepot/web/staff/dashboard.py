@@ -1,72 +1,105 @@
-"""The dashboard: figures and charts drawn here, and statistics as CSV."""
+"""The dashboard: figures and charts, and statistics as CSV."""
 
+import logging
 import time
 from threading import Lock, Thread
 
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 
 from webdepot.archive import Archive
+from webdepot.errors import WebdepotError
 from webdepot.services.admin import dashboard
 from webdepot.services.admin.dashboard import MonthCount, Overview
 from webdepot.web.sheets import csv_answer
-from webdepot.web.site import of_app, render, site_of
+from webdepot.web.site import of_app, render, shared_of, site_of
 
+log = logging.getLogger(__name__)
 FRESH_S = 20.0
-"""Figures of a large archive take a second to count; so long they are shown again, with their time."""
+"""How long figures are shown before they are counted again, which takes seconds in a large archive."""
 MONTHS = 24
 
 
-class Figures:
-    """The last figures. Old ones are shown while they are counted anew behind the answer; only the very first
-    have to be waited for.
+class DashboardFigures:
+    """The last figures. Old ones are shown while they are counted again in a thread; only the first request
+    has to wait.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._known: tuple[float, Overview, list[MonthCount]] | None = None
+        self._thread: Thread | None = None
 
-    def of(self, archive: Archive) -> tuple[Overview, list[MonthCount]]:
+    def get(self, archive: Archive) -> tuple[Overview, list[MonthCount]]:
         known = self._known
         if known is None:
             with self._lock:
                 known = self._known or self._count(archive)
-        elif time.monotonic() - known[0] > FRESH_S and self._lock.acquire(blocking=False):
-            Thread(target=self._refresh, args=(archive,), name="figures").start()
+        elif time.monotonic() - known[0] > FRESH_S:
+            self.start(archive)
         return known[1], known[2]
 
-    def _refresh(self, archive: Archive) -> None:
+    def start(self, archive: Archive) -> None:
+        """Count in a thread, unless that is already happening."""
+        if self._lock.acquire(blocking=False):
+            self._thread = Thread(target=self._count_locked, args=(archive,), name="dashboard figures")
+            self._thread.start()
+
+    def start_once(self, archive: Archive) -> None:
+        """Count in a thread, unless there are figures already."""
+        if self._known is None:
+            self.start(archive)
+
+    def wait(self) -> None:
+        """Wait for the thread, which uses the archive."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _count_locked(self, archive: Archive) -> None:
         try:
             self._count(archive)
+        except (WebdepotError, OSError):  # the page itself reports it
+            log.warning("the figures of the dashboard could not be counted", exc_info=True)
         finally:
             self._lock.release()
 
     def _count(self, archive: Archive) -> tuple[float, Overview, list[MonthCount]]:
-        self._known = made = (time.monotonic(), dashboard.overview(archive), dashboard.months(archive))
-        return made
+        self._known = known = (time.monotonic(), dashboard.overview(archive), dashboard.months(archive))
+        return known
 
 
-def shown(request: Request) -> Response:
-    found, months = of_app(request, Figures).of(site_of(request).archive)
+def start_counting(request: Request) -> None:
+    """Count the figures while a person signs in, so that the first dashboard need not wait for them."""
+    of_app(request, DashboardFigures).start_once(site_of(request).archive)
+
+
+def stop_counting(portal: Starlette) -> None:
+    """Wait until the archive is no longer used for figures."""
+    shared_of(portal, DashboardFigures).wait()
+
+
+def show(request: Request) -> Response:
+    overview, months = of_app(request, DashboardFigures).get(site_of(request).archive)
     last = months[-MONTHS:]
     return render(
         request,
         "dashboard.html",
-        found=found,
+        found=overview,
         months=last,
-        most_a_day=max((day.good + day.waiting + day.bad for day in found.days), default=0) or 1,
+        most_a_day=max((day.good + day.waiting + day.bad for day in overview.days), default=0) or 1,
         most_bytes=max((month.size_bytes for month in last), default=0) or 1,
-        most_targets=max(found.targets.values(), default=0) or 1,
+        most_targets=max(overview.targets.values(), default=0) or 1,
     )
 
 
 def as_csv(request: Request) -> Response:
-    found, _ = of_app(request, Figures).of(site_of(request).archive)
-    return csv_answer("statistics", ("section", "name", "value"), dashboard.figures(found))
+    overview, _ = of_app(request, DashboardFigures).get(site_of(request).archive)
+    return csv_answer("statistics", ("section", "name", "value"), dashboard.figures(overview))
 
 
 def months_csv(request: Request) -> Response:
-    _, months = of_app(request, Figures).of(site_of(request).archive)
+    _, months = of_app(request, DashboardFigures).get(site_of(request).archive)
     columns = ("month", "harvests", "documents", "size_bytes", "errors")
     return csv_answer(
         "months", columns, ({name: getattr(month, name) for name in columns} for month in months)

@@ -1,4 +1,4 @@
-"""Pages of the depot for staff: how it stands, its packages, one package with its copies, events and files,
+"""Pages of the depot for staff: its status, its packages, one package with its copies, events and files, and
 the signed report.
 """
 
@@ -16,28 +16,28 @@ from webdepot.web.site import language_of, render, site_of
 PER_PAGE = 50
 MOST_BARS = 36
 MOST_VALUES = 6
-"""So many sizes stand above the bars, the last one always; more would not fit a phone."""
+"""How many sizes are shown above the bars, the last one always; more would not fit on a phone."""
 
 
-def overview(request: Request) -> Response:
+def show_overview(request: Request) -> Response:
     report = status.status(site_of(request).archive)
     return render(request, "depot.html", report=report, bars=_growth(report, language_of(request)))
 
 
-def packages(request: Request) -> Response:
+def show_packages(request: Request) -> Response:
     before = request.query_params.get("before", "")[:200]
     rows = status.list_packages(site_of(request).archive, limit=PER_PAGE + 1, before=before)
     following = rows[PER_PAGE - 1].package.id if len(rows) > PER_PAGE else ""
     return render(request, "packages.html", rows=rows[:PER_PAGE], following=following, is_first=not before)
 
 
-def package(request: Request) -> Response:
+def show_package(request: Request) -> Response:
     seen = status.view(site_of(request).archive, request.path_params["identifier"])
     return render(request, "package.html", seen=seen)
 
 
-def report(request: Request) -> Response:
-    """The signed fixity report, to be saved and given to whoever wants to check it."""
+def send_report(request: Request) -> Response:
+    """The signed fixity report, to download and to pass on to anyone who wants to check it."""
     data = status.fixity_report(site_of(request).archive)
     headers = {
         "Content-Disposition": 'attachment; filename="fixity-report.json"',
@@ -47,14 +47,14 @@ def report(request: Request) -> Response:
 
 
 def _growth(report: DepotStatus, spoken: Language) -> list[DrawnBar]:
-    """What the depot held at the end of each month, from its first to its last; months without anything new
-    stand too.
+    """The size of the depot at the end of each month, from the first to the last, including months without
+    new packages.
     """
-    came = {month: size_bytes for month, _, size_bytes in report.growth}
-    if not came:
+    added = {month: size_bytes for month, _, size_bytes in report.growth}
+    if not added:
         return []
-    months = _months(min(came), max(came))
-    sums = list(accumulate(came.get(month, 0) for month in months))
+    months = _months(min(added), max(added))
+    sums = list(accumulate(added.get(month, 0) for month in months))
     shown = list(zip(months, sums, strict=True))[-MOST_BARS:]
     highest = max(size for _, size in shown) or 1
     every = -(-len(shown) // MOST_VALUES)

@@ -1,8 +1,8 @@
-"""The picture of an organisation's domains: the root in the middle, the five cases as sectors, near the
-middle what is sure.
+"""The diagram of an organisation's domains: the root in the middle, the five cases as sectors, certain
+domains near the middle.
 
-Drawn as values for an SVG template; where hosts are many, those of one domain become one dot that grows with
-them. Placing is by numbers alone, so the same survey always gives the same picture.
+It consists of values for an SVG template. The hosts of one domain are one dot, whose size grows with their
+number. Positions are computed without chance, so the same survey always gives the same diagram.
 """
 
 import math
@@ -16,11 +16,11 @@ WIDTH, HEIGHT = 1000.0, 640.0
 MOST_DOTS = 160
 MOST_NAMED = 70
 _SECTORS = {1: (-150.0, -30.0), 2: (-20.0, 75.0), 3: (85.0, 125.0), 4: (135.0, 170.0), 5: (175.0, 205.0)}
-"""Degrees, clockwise from the right; sectors as wide as their cases are usual."""
+"""Degrees, clockwise from the right; a sector is wider the more frequent its case is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dot:
+class DomainDot:
     name: str
     case: int
     kind: str
@@ -31,12 +31,12 @@ class Dot:
     y: float
     radius: float
     anchor: str
-    """Where its name stands: start or end."""
+    """The SVG text anchor of its name: start or end."""
     is_named: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class DomainLine:
     x1: float
     y1: float
     x2: float
@@ -44,7 +44,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sector:
+class CaseSector:
     case: int
     x: float
     y: float
@@ -52,18 +52,18 @@ class Sector:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class DomainDiagram:
     width: float
     height: float
     root: str
-    dots: tuple[Dot, ...]
-    lines: tuple[Line, ...]
-    sectors: tuple[Sector, ...]
+    dots: tuple[DomainDot, ...]
+    lines: tuple[DomainLine, ...]
+    sectors: tuple[CaseSector, ...]
     left_out: int
 
 
-def picture_of(root: str, hosts: Sequence[KnownHost]) -> Picture:
-    """Members and candidates by domain; the root's own hosts are the middle."""
+def draw(root: str, hosts: Sequence[KnownHost]) -> DomainDiagram:
+    """Members and candidates by domain around the root, which stands for its own hosts."""
     groups: dict[str, list[KnownHost]] = defaultdict(list)
     for host in hosts:
         if (host.own or (host.own is None and host.case)) and host.domain != root and host.case in _SECTORS:
@@ -76,9 +76,9 @@ def picture_of(root: str, hosts: Sequence[KnownHost]) -> Picture:
     dots = {
         dot.name: dot
         for case, names in by_case.items()
-        for dot in _placed(case, names, chosen, is_named=len(chosen) <= MOST_NAMED)
+        for dot in _place(case, names, chosen, is_named=len(chosen) <= MOST_NAMED)
     }
-    return Picture(
+    return DomainDiagram(
         width=WIDTH,
         height=HEIGHT,
         root=root,
@@ -89,21 +89,21 @@ def picture_of(root: str, hosts: Sequence[KnownHost]) -> Picture:
     )
 
 
-def _placed(
+def _place(
     case: int, names: Sequence[str], groups: dict[str, list[KnownHost]], *, is_named: bool
-) -> list[Dot]:
+) -> list[DomainDot]:
     first, last = _SECTORS[case]
     dots = []
     for number, name in enumerate(names):
         members = groups[name]
         degrees = first + (last - first) * (number + 0.5) / len(names)
         score = max(host.score for host in members)
-        # Neighbours step back in turn, so that their names do not lie on each other.
+        # Neighbours have different distances, so that their names do not overlap.
         distance = 0.5 + 0.17 * (number % 3) + 0.16 * (1 - score)
         x = WIDTH / 2 + math.cos(math.radians(degrees)) * distance * WIDTH * 0.46
         y = HEIGHT / 2 + math.sin(math.radians(degrees)) * distance * HEIGHT * 0.52
         dots.append(
-            Dot(
+            DomainDot(
                 name=name,
                 case=case,
                 kind="own" if any(host.own for host in members) else "ask",
@@ -119,28 +119,28 @@ def _placed(
     return dots
 
 
-def _lines(root: str, hosts: Sequence[KnownHost], dots: dict[str, Dot]) -> list[Line]:
-    """Who linked whom, between what is drawn; a domain that only strangers link hangs on nothing."""
+def _lines(root: str, hosts: Sequence[KnownHost], dots: dict[str, DomainDot]) -> list[DomainLine]:
+    """Links between the domains that are drawn."""
     domain_of = {host.host: host.domain for host in hosts}
-    found = set()
+    links = set()
     for host in hosts:
         if host.domain not in dots:
             continue
         for linker in host.linked_by:
             source = domain_of.get(linker, "")
             if source != host.domain and (source == root or source in dots):
-                found.add((source, host.domain))
+                links.add((source, host.domain))
     middle = (WIDTH / 2, HEIGHT / 2)
     places = {name: (dot.x, dot.y) for name, dot in dots.items()} | {root: middle}
     return [
-        Line(x1=places[one][0], y1=places[one][1], x2=places[other][0], y2=places[other][1])
-        for one, other in sorted(found)
+        DomainLine(x1=places[source][0], y1=places[source][1], x2=places[domain][0], y2=places[domain][1])
+        for source, domain in sorted(links)
     ]
 
 
-def _sector(case: int, count: int) -> Sector:
+def _sector(case: int, count: int) -> CaseSector:
     first, last = _SECTORS[case]
     degrees = math.radians((first + last) / 2)
     x = min(max(WIDTH / 2 + math.cos(degrees) * WIDTH * 0.47, 40), WIDTH - 40)
     y = min(max(HEIGHT / 2 + math.sin(degrees) * HEIGHT * 0.47, 20), HEIGHT - 10)
-    return Sector(case=case, x=round(x, 1), y=round(y, 1), count=count)
+    return CaseSector(case=case, x=round(x, 1), y=round(y, 1), count=count)

@@ -1,8 +1,7 @@
-"""Formats for staff: shares and years, what servers were wrong about, what shows a format, and what is at
-risk; as pages and as CSV.
+"""File formats for staff: shares, years, wrong media types, software for a format, and formats at risk; as
+pages and as CSV.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 
 from starlette.concurrency import run_in_threadpool
@@ -10,40 +9,36 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import InputError
-from webdepot.formats import registry
-from webdepot.formats.registry import Entry, Risk, Software
+from webdepot.formats.registry import KINDS, Entry, Risk, Software
 from webdepot.model import EVERYTHING
 from webdepot.services.admin import archive_status
 from webdepot.services.quality import format_watch
 from webdepot.services.quality.format_watch import CollectionFormats, YearShare
 from webdepot.sheets import written
+from webdepot.web.forms import read_form
 from webdepot.web.sheets import csv_file
-from webdepot.web.sign_in import read_form
-from webdepot.web.site import person_of, render, site_of
+from webdepot.web.site import name_of, render, site_of
 
 TOP = 25
 TOP_OVER_YEARS = 8
 
 
-def formats(request: Request) -> Response:
+def show(request: Request) -> Response:
     archive = site_of(request).archive
     name = request.query_params.get("collection", EVERYTHING)[:60]
-    found = format_watch.collection(archive, name)
+    held = format_watch.collection(archive, name)
     return render(
         request,
         "formats.html",
-        found=found,
+        found=held,
         collections=[each.name for each in archive_status.collections(archive)],
-        shares=found.shares[:TOP],
-        years=_by_year(found.years),
-        flags={
-            (each.puid, each.mime): format_watch.load_registry(archive).flag(each.puid, each.mime)
-            for each in found.shares[:TOP]
-        },
+        shares=held.shares[:TOP],
+        years=_by_year(held.years),
+        flags=format_watch.flags_of(archive, held.shares[:TOP]),
     )
 
 
-def watch(request: Request) -> Response:
+def show_watch_list(request: Request) -> Response:
     archive = site_of(request).archive
     name = request.query_params.get("collection", EVERYTHING)[:60]
     collections = [each.name for each in archive_status.collections(archive)]
@@ -65,24 +60,23 @@ def show_registry(request: Request) -> Response:
         known=known,
         entry=known.entries.get(wanted),
         risks=list(Risk),
-        kinds=registry.KINDS,
+        kinds=KINDS,
     )
 
 
-def registry_json(request: Request) -> Response:
-    document = registry.to_document(format_watch.load_registry(site_of(request).archive))
-    return Response(json.dumps(document, ensure_ascii=False, indent=1) + "\n", media_type="application/json")
+def send_registry(request: Request) -> Response:
+    return Response(
+        format_watch.registry_json(site_of(request).archive) + "\n", media_type="application/json"
+    )
 
 
 async def change_registry(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_changed, request, form)
+    return await run_in_threadpool(_change, request, form)
 
 
-def _changed(request: Request, form: dict[str, str]) -> Response:
-    archive = site_of(request).archive
-    person = person_of(request)
-    by = person.name if person else ""
+def _change(request: Request, form: dict[str, str]) -> Response:
+    archive, by = site_of(request).archive, name_of(request)
     if form.get("what") == "software":
         identifier = form.get("id", "").strip()[:60]
         software = Software(
@@ -96,7 +90,7 @@ def _changed(request: Request, form: dict[str, str]) -> Response:
         format_watch.change_software(archive, software, by=by)
         return RedirectResponse("/formats/registry", status_code=303)
     if form.get("risk") not in [risk.value for risk in Risk]:
-        raise InputError("Choose one of the risks.")
+        raise InputError(f"Choose one of the risks: {', '.join(Risk)}.")
     entry = Entry(
         puid=form.get("puid", "").strip()[:100],
         name=form.get("name", "").strip()[:200],
@@ -110,7 +104,7 @@ def _changed(request: Request, form: dict[str, str]) -> Response:
 
 
 def as_csv(request: Request) -> Response:
-    """The tables as files for other programs: `what` is shares, years, mismatches, unknown or watch."""
+    """A table as a file: `what` is shares, years, mismatches, unknown or watch."""
     archive = site_of(request).archive
     what = request.query_params.get("what", "shares")
     name = request.query_params.get("collection", EVERYTHING)[:60]
@@ -128,9 +122,13 @@ def as_csv(request: Request) -> Response:
             "since",
         )
         rows: Iterable[Sequence[object]] = (
-            (each.puid, each.name, each.mime, each.flag.risk.value, each.flag.reason, each.uris, each.size_bytes, each.harvests,
-             " ".join(each.collections), each.since.isoformat()) for each in format_watch.watch_list(archive, name)
-        )  # fmt: skip
+            (
+                *(each.puid, each.name, each.mime, each.flag.risk.value, each.flag.reason),
+                *(each.uris, each.size_bytes, each.harvests),
+                *(" ".join(each.collections), each.since.isoformat()),
+            )
+            for each in format_watch.watch_list(archive, name)
+        )
     else:
         head, rows = _table(format_watch.collection(archive, name), what)
     return csv_file(
@@ -138,17 +136,17 @@ def as_csv(request: Request) -> Response:
     )
 
 
-def _table(found: CollectionFormats, what: str) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
+def _table(held: CollectionFormats, what: str) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
     if what == "years":
         by_year = ("year", "puid", "format", "version", "mime", "addresses", "bytes")
         return by_year, (
             (each.year, each.puid, each.name, each.version, each.mime, each.uris, each.size_bytes)
-            for each in found.years
+            for each in held.years
         )
     if what == "mismatches":
-        return ("server_said", "it_is", "files", "example"), found.mismatches
+        return ("server_said", "it_is", "files", "example"), held.mismatches
     if what == "unknown":
-        return ("address", "server_said", "bytes"), found.unknown
+        return ("address", "server_said", "bytes"), held.unknown
     head = (
         "puid",
         "format",
@@ -162,13 +160,17 @@ def _table(found: CollectionFormats, what: str) -> tuple[Sequence[str], Iterable
         "warnings",
     )
     return head, (
-        (each.puid, each.name, each.version, each.mime, each.uris, f"{each.uri_share:.6f}", each.size_bytes, f"{each.byte_share:.6f}",
-         each.not_valid, each.warnings) for each in found.shares
-    )  # fmt: skip
+        (
+            *(each.puid, each.name, each.version, each.mime),
+            *(each.uris, f"{each.uri_share:.6f}", each.size_bytes, f"{each.byte_share:.6f}"),
+            *(each.not_valid, each.warnings),
+        )
+        for each in held.shares
+    )
 
 
 def _by_year(shares: Sequence[YearShare]) -> list[tuple[str, list[tuple[int, float, float]]]]:
-    """For the largest media types: year, share of bytes and share of addresses in that year."""
+    """The largest media types, each with its years: year, share of bytes and share of addresses."""
     totals: dict[int, tuple[int, int]] = {}
     sums: dict[str, dict[int, tuple[int, int]]] = {}
     for each in shares:
@@ -181,9 +183,13 @@ def _by_year(shares: Sequence[YearShare]) -> list[tuple[str, list[tuple[int, flo
         :TOP_OVER_YEARS
     ]
     return [
-        (mime, [(year, _share(sums[mime].get(year, (0, 0))[0], whole[0]), _share(sums[mime].get(year, (0, 0))[1], whole[1]))
-                for year, whole in sorted(totals.items())]) for mime in largest
-    ]  # fmt: skip
+        (mime, [_shares(year, sums[mime].get(year, (0, 0)), whole) for year, whole in sorted(totals.items())])
+        for mime in largest
+    ]
+
+
+def _shares(year: int, part: tuple[int, int], whole: tuple[int, int]) -> tuple[int, float, float]:
+    return year, _share(part[0], whole[0]), _share(part[1], whole[1])
 
 
 def _share(part: int, whole: int) -> float:

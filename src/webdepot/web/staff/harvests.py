@@ -1,5 +1,5 @@
-"""Harvests in the portal: the list, one harvest live with its orders, and its reports. Live parts work by
-reload where scripts do not.
+"""Harvests in the portal: the list, one harvest live with its controls, and its reports. Without scripts,
+live parts are updated by reloading the page.
 """
 
 import asyncio
@@ -18,15 +18,14 @@ from webdepot.harvest.report.reports import ReportKind
 from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import HarvestKind, HarvestState
 from webdepot.services.harvest import control, harvests
+from webdepot.web.forms import find_number, page_number, read_form
 from webdepot.web.sheets import csv_answer
-from webdepot.web.sign_in import read_form
-from webdepot.web.site import CURATORS, of_app, person_of, render, site_of
-from webdepot.web.staff.schedule import number_of
+from webdepot.web.site import CURATORS, may, name_of, of_app, render, site_of
 
 ROWS = 200
 STREAM_EVERY_S = 1.0
-BREATH_S = 15.0
-"""A word now and then, so that nothing between here and the browser takes the line for dead."""
+KEEP_ALIVE_S = 15.0
+"""How often a comment is sent when nothing changes, so that no proxy closes the connection."""
 LONGEST_STREAM_S = 600.0
 MOST_STREAMS = 200
 _STEERED = frozenset({HarvestState.RUNNING, HarvestState.STOPPED})
@@ -41,38 +40,34 @@ _NUMBERS = (
 )
 
 
-class Streams:
-    """How many live pages are open."""
+class LiveStreams:
+    """Counts live pages that are open."""
 
     def __init__(self) -> None:
         self.count = 0
 
 
-def listed(request: Request) -> Response:
-    """Harvests, the newest first; narrowed and sorted by the database. Only those that run are asked for
-    their numbers of this moment.
+def show_list(request: Request) -> Response:
+    """Harvests, the newest first, filtered and sorted by the database. Live figures are read only of those
+    that run.
     """
-    archive, given = site_of(request).archive, request.query_params
-    state = HarvestState(given["state"]) if given.get("state") in set(HarvestState) else None
-    kind = HarvestKind(given["kind"]) if given.get("kind") in set(HarvestKind) else None
-    collection, target = given.get("collection", "").strip()[:60], number_of(given.get("target", ""))
-    asked = HarvestFilter(
-        state=state,
-        kind=kind,
-        collection=collection,
-        target=target,
-        page=max(number_of(given.get("page", "")), 1),
+    archive, query = site_of(request).archive, request.query_params
+    state = HarvestState(query["state"]) if query.get("state") in set(HarvestState) else None
+    kind = HarvestKind(query["kind"]) if query.get("kind") in set(HarvestKind) else None
+    collection, target = query.get("collection", "").strip()[:60], find_number(query.get("target", "")) or 0
+    wanted = HarvestFilter(
+        state=state, kind=kind, collection=collection, target=target, page=page_number(request)
     )
-    found = harvests.list_page(archive, asked)
+    listing = harvests.list_page(archive, wanted)
     fields = {"state": state or "", "kind": kind or "", "collection": collection, "target": target or ""}
     return render(
         request,
         "harvests.html",
         harvests=[
-            (one, control.watch(archive, one.id) if one.state is HarvestState.RUNNING else None)
-            for one in found.rows
+            (harvest, control.watch(archive, harvest.id) if harvest.state is HarvestState.RUNNING else None)
+            for harvest in listing.rows
         ],
-        found=found,
+        found=listing,
         fields=fields,
         states=list(HarvestState),
         kinds=list(HarvestKind),
@@ -80,25 +75,25 @@ def listed(request: Request) -> Response:
     )
 
 
-def shown(request: Request) -> Response:
+def show(request: Request) -> Response:
     return render(request, "harvest.html", **_values(request))
 
 
-def live(request: Request) -> Response:
-    """The live part alone, for the script; it says itself when there is nothing more to come."""
+def show_live(request: Request) -> Response:
+    """The live part alone, for the script; the header `X-Ended` says that it will not change any more."""
     values = _values(request)
     headers = {} if values["watched"].is_running else {"X-Ended": "1"}
     return render(request, "_harvest_live.html", headers=headers, **values)
 
 
-async def events(request: Request) -> Response:
-    """The live part as server-sent events (https://html.spec.whatwg.org/#server-sent-events): whenever it has
-    changed, until it has ended.
+async def stream_live(request: Request) -> Response:
+    """The live part as server-sent events (https://html.spec.whatwg.org/#server-sent-events): whenever it
+    changes, until the harvest ends.
 
-    A browser that loses the line asks again by itself; after ten minutes it is asked to, so that a session
-    that ended is noticed.
+    A browser reconnects when the connection is lost; after ten minutes the server closes it, so that a
+    session that has ended is noticed.
     """
-    streams = of_app(request, Streams)
+    streams = of_app(request, LiveStreams)
     if streams.count >= MOST_STREAMS:
         return Response("Too many live pages are open.\n", status_code=503, media_type="text/plain")
     text, is_running = await run_in_threadpool(_fragment, request)
@@ -108,7 +103,9 @@ async def events(request: Request) -> Response:
     )
 
 
-async def _stream(request: Request, streams: Streams, text: str, is_running: bool) -> AsyncIterator[bytes]:
+async def _stream(
+    request: Request, streams: LiveStreams, text: str, is_running: bool
+) -> AsyncIterator[bytes]:
     streams.count += 1
     try:
         sent, quiet_s, began = "", 0.0, time.monotonic()
@@ -123,7 +120,7 @@ async def _stream(request: Request, streams: Streams, text: str, is_running: boo
             if not is_running:
                 yield b"event: ended\ndata:\n\n"
                 return
-            if quiet_s >= BREATH_S:
+            if quiet_s >= KEEP_ALIVE_S:
                 yield b": still here\n\n"
                 quiet_s = 0.0
             await asyncio.sleep(STREAM_EVERY_S)
@@ -143,41 +140,38 @@ def _fragment(request: Request) -> tuple[str, bool]:
 
 async def order(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_ordered, request, form)
+    return await run_in_threadpool(_order, request, form)
 
 
-def report(request: Request) -> Response:
-    """A report as page, CSV or JSON by its ending."""
+def show_report(request: Request) -> Response:
+    """A report as a page, or as CSV or JSON by its suffix."""
     archive, harvest = site_of(request).archive, request.path_params["harvest"]
     name, _, form = request.path_params["kind"].partition(".")
     if name not in set(ReportKind) or form not in ("", "csv", "json"):
-        raise InputError(f"There is no report {name!r}. There are: {', '.join(ReportKind)}.")
+        raise InputError(f"{name[:50]!r} is not a report. Use one of {', '.join(ReportKind)}.")
     kind = ReportKind(name)
     if not form:
-        page = max(
-            int(text) if (text := request.query_params.get("page", "1")).isdigit() and len(text) < 9 else 1, 1
-        )
-        made = control.report(archive, harvest, kind, limit=ROWS, offset=(page - 1) * ROWS)
+        page = page_number(request)
+        report = control.report(archive, harvest, kind, limit=ROWS, offset=(page - 1) * ROWS)
         watched = control.watch(archive, harvest)
         return render(
             request,
             "harvest_report.html",
             watched=watched,
-            report=made,
+            report=report,
             kinds=list(ReportKind),
             page=page,
-            pages=-(-made.total // ROWS),
+            pages=-(-report.total // ROWS),
         )
-    made = control.report(archive, harvest, kind)
+    report = control.report(archive, harvest, kind)
     if form == "json":
-        return JSONResponse({"harvest": harvest, "kind": kind.value, "rows": made.rows})
-    return csv_answer(f"{harvest}-{kind.value}", made.columns, made.rows)
+        return JSONResponse({"harvest": harvest, "kind": kind.value, "rows": report.rows})
+    return csv_answer(f"{harvest}-{kind.value}", report.columns, report.rows)
 
 
 def _values(request: Request) -> dict[str, Any]:
     watched = control.watch(site_of(request).archive, request.path_params["harvest"])
-    person = person_of(request)
-    may_steer = person is not None and bool(person.roles & CURATORS) and watched.harvest.state in _STEERED
+    may_steer = may(request, CURATORS) and watched.harvest.state in _STEERED
     has_log = watched.harvest.kind is HarvestKind.HARVEST
     recent = control.recent(site_of(request).archive, watched.harvest) if watched.is_running else ()
     return {
@@ -189,10 +183,9 @@ def _values(request: Request) -> dict[str, Any]:
     }
 
 
-def _ordered(request: Request, form: Mapping[str, str]) -> Response:
+def _order(request: Request, form: Mapping[str, str]) -> Response:
     archive, harvest = site_of(request).archive, request.path_params["harvest"]
-    person = person_of(request)
-    by, reason = person.name if person else "", form.get("reason", "").strip()[:500]
+    by, reason = name_of(request), form.get("reason", "").strip()[:500]
     match form.get("order", ""):
         case "pause" | "resume" | "stop" | "abort" as verb:
             control.give(archive, harvest, OrderVerb(verb), by=by, reason=reason)
@@ -205,12 +198,12 @@ def _ordered(request: Request, form: Mapping[str, str]) -> Response:
         case "reject":
             control.reject(archive, harvest, form.get("patterns", "").split(), by=by, reason=reason)
         case other:
-            raise InputError(f"{other[:50]!r} is no order.")
+            raise InputError(f"{other[:50]!r} is not a command to a harvest.")
     return RedirectResponse(f"/harvests/{harvest}", status_code=303)
 
 
 def _changes(form: Mapping[str, str]) -> dict[str, object]:
-    """Fields that were filled in, as numbers."""
+    """The fields that were filled in, as numbers."""
     changes: dict[str, object] = {}
     for name in _NUMBERS:
         text = form.get(name, "").strip()
@@ -219,5 +212,5 @@ def _changes(form: Mapping[str, str]) -> dict[str, object]:
         try:
             changes[name] = float(text) if name.endswith("_s") else int(text)
         except ValueError:
-            raise InputError(f"{name}: {text[:30]!r} is no number.") from None
+            raise InputError(f"{name}: {text[:30]!r} is not a number.") from None
     return changes

@@ -1,6 +1,4 @@
-"""Letters in the portal: all of them with their states, asking a whole list, and the texts they are written
-from.
-"""
+"""Letters in the portal: all letters with their states, letters to a list of targets, and their templates."""
 
 from collections.abc import Mapping
 
@@ -16,18 +14,18 @@ from webdepot.selection.templates import FIELDS, LANGUAGES, LetterKind, Template
 from webdepot.services.permission import deadlines, delivery
 from webdepot.services.permission import letters as letters_service
 from webdepot.services.permission.letters import Asking
-from webdepot.web.forms import read_form
-from webdepot.web.problems import words_for
-from webdepot.web.site import of_app, render, site_of
-from webdepot.web.staff.targets import MOST_SHOWN, by, filter_of, may_change, number_of
+from webdepot.web.forms import get_number, page_number, read_form
+from webdepot.web.mailing import start_postman
+from webdepot.web.problems import explain
+from webdepot.web.site import CURATORS, may, name_of, of_app, render, site_of
+from webdepot.web.staff.targets import MOST_SHOWN, filter_of
 
 
-def listed(request: Request) -> Response:
+def show_list(request: Request) -> Response:
     archive = site_of(request).archive
-    name, page = request.query_params.get("state", ""), request.query_params.get("page", "1")
+    name, page = request.query_params.get("state", ""), page_number(request)
     state = LetterState(name) if name in tuple(LetterState) else None
-    number = max(int(page), 1) if page.isascii() and page.isdigit() and len(page) < 8 else 1
-    letters, total, counts = letters_service.all_letters(archive, state, number)
+    letters, total, counts = letters_service.all_letters(archive, state, page)
     postman = of_app(request, delivery.Postman)
     return render(
         request,
@@ -36,24 +34,24 @@ def listed(request: Request) -> Response:
         total=total,
         counts=counts,
         state=state,
-        page=number,
+        page=page,
         pages=max(-(-total // ROWS), 1),
         is_sending=postman.is_running(),
         error=postman.error,
         has_server=bool(archive.config.mail.host),
         kinds=list(LetterKind),
         languages_of_letters=LANGUAGES,
-        may_change=may_change(request),
+        may_change=may(request, CURATORS),
     )
 
 
-def shown(request: Request) -> Response:
-    letter = letters_service.get_letter(site_of(request).archive, number_of(request.path_params["letter"]))
+def show(request: Request) -> Response:
+    letter = letters_service.get_letter(site_of(request).archive, get_number(request.path_params["letter"]))
     return render(request, "letter.html", letter=letter)
 
 
 def send(request: Request) -> Response:
-    """Send what waits, beside the portal."""
+    """Send waiting letters in the background."""
     site = site_of(request)
     deadlines.process_deadlines(site.archive, portal_url=site.portal_url)
     postman = of_app(request, delivery.Postman)
@@ -61,15 +59,15 @@ def send(request: Request) -> Response:
     return RedirectResponse("/letters", status_code=303)
 
 
-def ask_list(request: Request) -> Response:
-    """Who would get a letter, of the list that the address asks for."""
-    archive, asked = site_of(request).archive, filter_of(request)
-    outcome = letters_service.consider_list(archive, asked)
+def show_ask_list(request: Request) -> Response:
+    """Who would get a letter, of the targets that the filter in the address selects."""
+    archive, wanted = site_of(request).archive, filter_of(request)
+    outcome = letters_service.consider_list(archive, wanted)
     return render(
         request,
         "ask_list.html",
         asking=outcome,
-        asked=asked,
+        asked=wanted,
         most=MOST_SHOWN,
         states=[TargetState.SELECTED, TargetState.CLEARED],
         query=request.url.query,
@@ -89,57 +87,60 @@ def _example(request: Request, outcome: Asking) -> object:
 
 async def ask(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_asked, request, form)
+    return await run_in_threadpool(_ask, request, form)
 
 
-def _asked(request: Request, form: Mapping[str, str]) -> Response:
-    """Write the letters that were counted on the page before, and send them beside the portal."""
+def _ask(request: Request, form: Mapping[str, str]) -> Response:
+    """Write the letters that the page before counted, and send them in the background."""
     site = site_of(request)
     outcome = letters_service.consider_list(site.archive, filter_of(request))
     if str(len(outcome.ready)) != form.get("count", ""):
         raise InputError(
-            "The list has changed since you looked at it. Look at it again before letters go out."
+            "The list has changed since you opened the page. Check it again before sending letters."
         )
     letters_service.ask(
-        site.archive, [one.id for one in outcome.ready], by=by(request), portal_url=site.portal_url
+        site.archive,
+        [dossier.id for dossier in outcome.ready],
+        by=name_of(request),
+        portal_url=site.portal_url,
     )
-    if site.archive.config.mail.host:
-        postman = of_app(request, delivery.Postman)
-        postman.start(site.archive)
+    start_postman(request)
     return RedirectResponse("/letters", status_code=303)
 
 
-def template(request: Request) -> Response:
+def show_template(request: Request) -> Response:
     return _template_page(request, letters_service.template_of(site_of(request).archive, *_which(request)))
 
 
 async def save_template(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_template_saved, request, form)
+    return await run_in_threadpool(_save_template, request, form)
 
 
-def _template_saved(request: Request, form: Mapping[str, str]) -> Response:
+def _save_template(request: Request, form: Mapping[str, str]) -> Response:
     kind, language = _which(request)
-    given = Template(kind=kind, language=language, subject=form.get("subject", ""), body=form.get("body", ""))
+    template = Template(
+        kind=kind, language=language, subject=form.get("subject", ""), body=form.get("body", "")
+    )
     try:
-        letters_service.save_template(site_of(request).archive, given, by=by(request))
+        letters_service.save_template(site_of(request).archive, template, by=name_of(request))
     except InputError as error:
-        return _template_page(request, given, status=400, wrong=words_for(request, error))
+        return _template_page(request, template, status=400, wrong=explain(request, error))
     return RedirectResponse(f"/letters/templates/{kind.name.lower()}/{language}?saved=1", status_code=303)
 
 
-def _template_page(request: Request, given: Template, *, status: int = 200, wrong: str = "") -> Response:
+def _template_page(request: Request, template: Template, *, status: int = 200, wrong: str = "") -> Response:
     return render(
         request,
         "letter_template.html",
         status=status,
-        letter_template=given,
+        letter_template=template,
         wrong=wrong,
-        fields=sorted(FIELDS[given.kind]),
+        fields=sorted(FIELDS[template.kind]),
         kinds=list(LetterKind),
         languages_of_letters=LANGUAGES,
         is_saved=bool(request.query_params.get("saved")) and not wrong,
-        may_change=may_change(request),
+        may_change=may(request, CURATORS),
     )
 
 

@@ -1,6 +1,5 @@
-"""Partners in the portal: last harvest, counts, what was refused and why; harvest, take in, try again."""
+"""Partners in the portal: the last harvest, counts, refused records and why; harvest, ingest, retry."""
 
-import threading
 from collections.abc import Mapping
 
 from starlette.concurrency import run_in_threadpool
@@ -8,82 +7,50 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot.archive import Archive
-from webdepot.errors import InputError, WebdepotError
+from webdepot.errors import InputError
 from webdepot.services.exchange import oai_harvest, partner_admin, takeover
-from webdepot.web.sign_in import read_form
-from webdepot.web.site import CURATORS, name_of, of_app, person_of, render, site_of
+from webdepot.web.background import BackgroundRuns
+from webdepot.web.forms import read_form
+from webdepot.web.site import CURATORS, may, name_of, of_app, render, site_of
 
 
-class Runs:
-    """Work with partners that goes on beside the portal, one thing at a time for each; what went wrong with
-    the last is remembered.
-    """
+class PartnerRuns:
+    """Harvests of partners in the background."""
 
     def __init__(self) -> None:
-        self._running: dict[str, threading.Thread] = {}
-        self.errors: dict[str, str] = {}
-
-    def start(self, archive: Archive, name: str) -> None:
-        if self.is_running(name):
-            return
-        self.errors.pop(name, None)
-        thread = threading.Thread(target=self._run, args=(archive, name), name=f"partner {name}", daemon=True)
-        self._running[name] = thread
-        thread.start()
-
-    def is_running(self, name: str) -> bool:
-        return name in self._running and self._running[name].is_alive()
-
-    def running(self) -> list[str]:
-        return sorted(name for name in self._running if self.is_running(name))
-
-    def _run(self, archive: Archive, name: str) -> None:
-        try:
-            oai_harvest.harvest(archive, name)
-            takeover.ingest(archive, name)
-        except (WebdepotError, OSError) as error:
-            self.errors[name] = str(error)
+        self.runs = BackgroundRuns()
 
 
-def listed(request: Request) -> Response:
-    runs = of_app(request, Runs)
-    found = partner_admin.every(site_of(request).archive)
+def show_list(request: Request) -> Response:
+    runs = of_app(request, PartnerRuns).runs
     return render(
         request,
         "partners.html",
-        partners=found,
+        partners=partner_admin.every(site_of(request).archive),
         running=runs.running(),
         errors=runs.errors,
-        may_change=_may_change(request),
+        may_change=may(request, CURATORS),
     )
 
 
-def shown(request: Request) -> Response:
-    runs = of_app(request, Runs)
-    name = request.path_params["name"]
-    status = partner_admin.status(site_of(request).archive, name)
-    error, may_change = runs.errors.get(name, ""), _may_change(request)
+def show(request: Request) -> Response:
+    runs, name = of_app(request, PartnerRuns).runs, request.path_params["name"]
     return render(
         request,
         "partner.html",
-        status_=status,
+        status_=partner_admin.status(site_of(request).archive, name),
         is_running=runs.is_running(name),
-        error=error,
-        may_change=may_change,
+        error=runs.errors.get(name, ""),
+        may_change=may(request, CURATORS),
     )
-
-
-def _may_change(request: Request) -> bool:
-    person = person_of(request)
-    return person is not None and bool(person.roles & CURATORS)
 
 
 async def add(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_added, request, form)
+    return await run_in_threadpool(_add, request, form)
 
 
-def _added(request: Request, form: Mapping[str, str]) -> Response:
+def _add(request: Request, form: Mapping[str, str]) -> Response:
     name = form.get("name", "").strip()
     partner_admin.add(
         site_of(request).archive,
@@ -99,19 +66,24 @@ def _added(request: Request, form: Mapping[str, str]) -> Response:
 
 async def order(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_ordered, request, form)
+    return await run_in_threadpool(_order, request, form)
 
 
-def _ordered(request: Request, form: Mapping[str, str]) -> Response:
+def _order(request: Request, form: Mapping[str, str]) -> Response:
     archive, name = site_of(request).archive, request.path_params["name"]
     partner_admin.status(archive, name, failures=0)
     what = form.get("what", "")
     if what not in ("run", "retry"):
-        raise InputError("Say what is to be done: run or retry.")
+        raise InputError("Choose what to do: run or retry.")
     if what == "retry":
         partner_admin.retry(archive, name, form.get("identifier", "")[:500], by=name_of(request))
-    runs = of_app(request, Runs)
+    runs = of_app(request, PartnerRuns).runs
     if not runs.is_running(name):
         partner_admin.note_asked_for(archive, name, by=name_of(request))
-    runs.start(archive, name)
+    runs.start(name, lambda: _harvest_and_ingest(archive, name))
     return RedirectResponse(f"/partners/{name}", status_code=303)
+
+
+def _harvest_and_ingest(archive: Archive, name: str) -> None:
+    oai_harvest.harvest(archive, name)
+    takeover.ingest(archive, name)

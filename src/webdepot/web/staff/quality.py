@@ -1,4 +1,4 @@
-"""The quality of a harvest for staff: verdict, findings, its formats, and what can be done about them."""
+"""The quality of a harvest for staff: verdict, findings, formats, and what can be done about them."""
 
 import threading
 
@@ -9,55 +9,49 @@ from starlette.responses import RedirectResponse, Response
 from webdepot.archive import Archive
 from webdepot.errors import WebdepotError
 from webdepot.services.harvest import harvests
-from webdepot.services.quality import format_watch, harvest_check
-from webdepot.services.review import patches
-from webdepot.web.sign_in import read_form
-from webdepot.web.site import name_of, person_of, render, site_of
+from webdepot.services.quality import harvest_check
+from webdepot.services.review import patches, quality_view
+from webdepot.web.forms import page_number, read_form
+from webdepot.web.site import name_of, render, site_of
 
 FINDINGS_A_PAGE = 100
 
 
-def quality(request: Request) -> Response:
-    archive = site_of(request).archive
-    harvest = harvests.get(archive, request.path_params["harvest"])
-    code = request.query_params.get("code", "")[:60]
-    page = max(
-        1,
-        int(request.query_params.get("page", "1")) if request.query_params.get("page", "1").isdigit() else 1,
+def show(request: Request) -> Response:
+    code, page = request.query_params.get("code", "")[:60], page_number(request)
+    view = quality_view.view(
+        site_of(request).archive,
+        request.path_params["harvest"],
+        code=code,
+        limit=FINDINGS_A_PAGE,
+        offset=(page - 1) * FINDINGS_A_PAGE,
     )
-    found = harvest_check.findings_page(
-        archive, harvest, code=code, limit=FINDINGS_A_PAGE, offset=(page - 1) * FINDINGS_A_PAGE
-    )
-    table, shares = format_watch.of_harvest(archive, harvest.id)
     return render(
         request,
         "quality.html",
-        harvest=harvest,
-        checked=harvest_check.last_check(archive, harvest.id),
-        findings=found,
+        harvest=view.harvest,
+        checked=view.checked,
+        findings=view.findings,
         code=code,
         page=page,
-        has_more=len(found) == FINDINGS_A_PAGE,
-        missing=len(patches.missing(archive, harvest)),
-        patches=harvest_check.patches_of(archive, harvest),
-        table=table,
-        shares=shares[:12],
+        has_more=len(view.findings) == FINDINGS_A_PAGE,
+        missing=view.missing,
+        patches=view.patches,
+        table=view.table,
+        shares=view.shares[:12],
         started=request.query_params.get("started", ""),
     )
 
 
 def patch(request: Request) -> Response:
-    """Begin to harvest what is missing. It goes on behind this answer; a stopped server leaves it to be
+    """Start to harvest missing parts. The patch continues after this answer; if the server stops, it can be
     resumed.
     """
     archive = site_of(request).archive
     harvest = harvests.get(archive, request.path_params["harvest"])
-    person = person_of(request)
     started = "none"
     if patches.missing(archive, harvest):
-        threading.Thread(
-            target=_patch, args=(archive, harvest.id, person.name if person else ""), name="patch"
-        ).start()
+        threading.Thread(target=_patch, args=(archive, harvest.id, name_of(request)), name="patch").start()
         started = "patch"
     return RedirectResponse(f"/quality/{harvest.id}?started={started}", status_code=303)
 
@@ -71,28 +65,27 @@ def check_again(request: Request) -> Response:
 
 async def ignore(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_ignored, request, form)
+    return await run_in_threadpool(_ignore, request, form)
 
 
-def _ignored(request: Request, form: dict[str, str]) -> Response:
+def _ignore(request: Request, form: dict[str, str]) -> Response:
     archive = site_of(request).archive
     harvest = harvests.get(archive, request.path_params["harvest"])
-    person = person_of(request)
     harvest_check.ignore(
         archive,
         harvest,
         form.get("code", "")[:60],
         form.get("subject", "")[:500],
         reason=form.get("reason", "")[:500],
-        by=person.name if person else "",
+        by=name_of(request),
     )
     return RedirectResponse(f"/quality/{harvest.id}?started=ignored", status_code=303)
 
 
 def _patch(archive: Archive, harvest: str, agent: str) -> None:
-    """With an archive of its own: the server's is not for long work."""
+    """In an archive opened for this work: the server's connections are not meant for long work."""
     with Archive.open(archive.home, clock=archive.clock, agent=agent or archive.agent) as own:
         try:
             patches.patch(own, harvest)
         except WebdepotError:
-            return  # its reason stands with the harvest and in the events
+            return  # the reason is kept with the harvest and in the events

@@ -1,4 +1,4 @@
-"""Review in the portal: what waits for a decision, one harvest with all that speaks for and against it, and
+"""Review in the portal: harvests that wait for a decision, one harvest with everything a reviewer needs, and
 the decision.
 """
 
@@ -16,16 +16,15 @@ from webdepot.errors import InputError, WebdepotError
 from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import HarvestState
 from webdepot.services.harvest import harvests
-from webdepot.services.review import reviews
-from webdepot.web.problems import words_for
-from webdepot.web.sign_in import read_form
+from webdepot.services.review import review_view, reviews
+from webdepot.web.forms import find_number, page_number, read_form
+from webdepot.web.problems import explain
 from webdepot.web.site import REVIEWERS, language_of, may, name_of, render, site_of
-from webdepot.web.staff.schedule import number_of
 
 log = logging.getLogger(__name__)
 FINDINGS_A_PAGE = 50
-PATIENCE_S = 5.0
-"""So long a page waits for work that goes on behind it; most of it is done by then."""
+WAIT_S = 5.0
+"""How long a page waits for work in the background; most of it is done by then."""
 _STATES = (
     HarvestState.FINISHED,
     HarvestState.REJECTED,
@@ -35,85 +34,87 @@ _STATES = (
 )
 
 
-def listed(request: Request) -> Response:
-    archive, given = site_of(request).archive, request.query_params
-    state = HarvestState(given["state"]) if given.get("state") in set(_STATES) else HarvestState.FINISHED
-    page = max(number_of(given.get("page", "")), 1)
-    collection = given.get("collection", "").strip()[:60]
-    asked = HarvestFilter(
-        state=state, collection=collection, oldest_first=state is HarvestState.FINISHED, page=page
+def show_list(request: Request) -> Response:
+    archive, query = site_of(request).archive, request.query_params
+    state = HarvestState(query["state"]) if query.get("state") in set(_STATES) else HarvestState.FINISHED
+    collection = query.get("collection", "").strip()[:60]
+    wanted = HarvestFilter(
+        state=state,
+        collection=collection,
+        oldest_first=state is HarvestState.FINISHED,
+        page=page_number(request),
     )
-    found = reviews.list_harvests(archive, asked)
-    query = urlencode(
+    listing = reviews.list_harvests(archive, wanted)
+    filters = urlencode(
         {name: value for name, value in (("state", state.value), ("collection", collection)) if value}
     )
     return render(
         request,
         "reviews.html",
-        found=found,
-        verdicts=reviews.verdicts_of(archive, found.rows),
+        found=listing,
+        verdicts=reviews.verdicts_of(archive, listing.rows),
         state=state,
         states=_STATES,
         collection=collection,
-        query=query,
+        query=filters,
     )
 
 
-def shown(request: Request) -> Response:
+def show(request: Request) -> Response:
     return _page(request)
 
 
 async def decide(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_decided, request, form)
+    return await run_in_threadpool(_decide, request, form)
 
 
 async def annotate(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_annotated, request, form)
+    return await run_in_threadpool(_annotate, request, form)
 
 
 def patch(request: Request) -> Response:
-    """Harvest what is missing; one click."""
-    return _behind(request, lambda archive, harvest: reviews.patch(archive, harvest), "patch")
+    """Harvest missing parts."""
+    return _in_background(request, lambda archive, harvest: reviews.patch(archive, harvest), "patch")
 
 
 def _page(request: Request, *, wrong: str = "", words: str = "", status: int = 200) -> Response:
-    archive, given = site_of(request).archive, request.query_params
-    found = reviews.dossier(archive, request.path_params["harvest"])
-    known = [group for group, codes in found.groups.items() if codes]
-    group = given.get("group", "") if given.get("group") in known else (known[0] if known else "")
-    page = max(number_of(given.get("page", "")), 1)
-    findings = reviews.findings(
-        archive, found.harvest.id, group, limit=FINDINGS_A_PAGE + 1, offset=(page - 1) * FINDINGS_A_PAGE
+    query, page = request.query_params, page_number(request)
+    view = review_view.view(
+        site_of(request).archive,
+        request.path_params["harvest"],
+        group=query.get("group", ""),
+        limit=FINDINGS_A_PAGE + 1,
+        offset=(page - 1) * FINDINGS_A_PAGE,
     )
     return render(
         request,
         "review.html",
         status=status,
-        found=found,
-        harvest=found.harvest,
-        group=group,
-        groups=known,
-        findings=findings[:FINDINGS_A_PAGE],
-        has_more=len(findings) > FINDINGS_A_PAGE,
+        found=view.dossier,
+        harvest=view.dossier.harvest,
+        group=view.group,
+        groups=view.groups,
+        findings=view.findings[:FINDINGS_A_PAGE],
+        has_more=len(view.findings) > FINDINGS_A_PAGE,
         page=page,
-        pictures=reviews.screenshot_pairs(archive, found),
+        pictures=view.pictures,
         may_decide=may(request, REVIEWERS),
-        verbs=reviews.possible_decisions(found.harvest),
+        verbs=view.verbs,
         wrong=wrong,
         words=words,
-        begun=given.get("begun", "") if given.get("begun") in ("accept", "patch") else "",
+        begun=query.get("begun", "") if query.get("begun") in ("accept", "patch") else "",
     )
 
 
-def _decided(request: Request, form: Mapping[str, str]) -> Response:
+def _decide(request: Request, form: Mapping[str, str]) -> Response:
     archive, harvest, by = site_of(request).archive, request.path_params["harvest"], name_of(request)
     words = form.get("words", "")[:5000]
     try:
         match form.get("order", ""):
             case "accept":
-                return _behind(
+                return _in_background(
                     request, lambda own, each: reviews.accept(own, each, by=by, words=words), "accept"
                 )
             case "reject":
@@ -121,25 +122,23 @@ def _decided(request: Request, form: Mapping[str, str]) -> Response:
             case "reopen":
                 reviews.reopen(archive, harvest, by=by, words=words)
             case other:
-                raise InputError(f"{other[:50]!r} is no decision.")
+                raise InputError(f"{other[:50]!r} is not a decision. Choose accept, reject or reopen.")
     except InputError as error:
-        return _page(request, wrong=words_for(request, error), words=words, status=400)
+        return _page(request, wrong=explain(request, error), words=words, status=400)
     return RedirectResponse(f"/review/{harvest}", status_code=303)
 
 
-def _annotated(request: Request, form: Mapping[str, str]) -> Response:
+def _annotate(request: Request, form: Mapping[str, str]) -> Response:
     harvest = request.path_params["harvest"]
     try:
         reviews.annotate(site_of(request).archive, harvest, by=name_of(request), words=form.get("words", ""))
     except InputError as error:
-        return _page(request, wrong=words_for(request, error), status=400)
+        return _page(request, wrong=explain(request, error), status=400)
     return RedirectResponse(f"/review/{harvest}", status_code=303)
 
 
-def _behind(request: Request, work: Callable[[Archive, str], object], name: str) -> Response:
-    """Long work goes on behind the answer, with an archive of its own; what is done in a moment is told at
-    once.
-    """
+def _in_background(request: Request, work: Callable[[Archive, str], object], name: str) -> Response:
+    """Start long work in an archive opened for it. The page waits a few seconds to show its result."""
     archive = site_of(request).archive
     harvest = harvests.get(archive, request.path_params["harvest"]).id
     by, failed = name_of(request), list[WebdepotError]()
@@ -150,23 +149,26 @@ def _behind(request: Request, work: Callable[[Archive, str], object], name: str)
                 work(own, harvest)
             except WebdepotError as error:
                 failed.append(error)
-            except Exception:  # a worker that died, a full disk: nobody may be told that it went well
-                log.exception("work behind a page of review failed", extra={"harvest": harvest, "work": name})
+            except Exception:  # a worker that died, a full disk: it must not look as if it had succeeded
+                log.exception(
+                    "background work of a review page failed", extra={"harvest": harvest, "work": name}
+                )
                 failed.append(WebdepotError(language_of(request).texts["errors.text_500"]))
 
     thread = threading.Thread(target=run, name=name)
     thread.start()
-    thread.join(PATIENCE_S)
+    thread.join(WAIT_S)
     if failed:
-        return _page(request, wrong=words_for(request, failed[0]), status=failed[0].http_status)
+        return _page(request, wrong=explain(request, failed[0]), status=failed[0].http_status)
     return RedirectResponse(
         f"/review/{harvest}" + (f"?begun={name}" if thread.is_alive() else ""), status_code=303
     )
 
 
-def picture(request: Request) -> Response:
-    """A screenshot; nothing but a picture, whatever its bytes say."""
-    mime, data = reviews.read_screenshot(site_of(request).archive, number_of(request.path_params["number"]))
+def send_picture(request: Request) -> Response:
+    """A screenshot, never interpreted as anything but a picture."""
+    number = find_number(request.path_params["number"]) or 0
+    mime, data = reviews.read_screenshot(site_of(request).archive, number)
     headers = {
         "Content-Security-Policy": "default-src 'none'; sandbox",
         "Cache-Control": "private, max-age=3600",

@@ -1,4 +1,6 @@
-"""Plans in the portal: the calendar, the list of plans, one target's plan, and the queue of turns."""
+"""The schedule in the portal: the calendar, the list of plans, the plan of a target, and the queue of
+scheduled harvests.
+"""
 
 from calendar import Calendar
 from collections.abc import Mapping
@@ -11,28 +13,30 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import ConfigError, Conflict, InputError, NotFound, NotPermitted
 from webdepot.model import TargetId
-from webdepot.selection import schedule as reading
 from webdepot.selection.schedule import Frequency, Plan
 from webdepot.selection.schedules import ROWS, PlanFilter, PlanSort
 from webdepot.selection.turns import TurnState
-from webdepot.services.harvest import profiles as profiles_service
-from webdepot.services.schedule import plans
+from webdepot.services.schedule import plan_view, plans
 from webdepot.services.selection import targets
-from webdepot.web.problems import words_for
-from webdepot.web.sign_in import read_form
+from webdepot.web.forms import find_number, page_number, read_form
+from webdepot.web.problems import explain
 from webdepot.web.site import CURATORS, may, name_of, render, site_of
 
 _OPEN = (TurnState.RUNNING, TurnState.WAITING, TurnState.FAILED, TurnState.REFUSED)
 
 
-def calendar(request: Request) -> Response:
-    """A month; with a day, whose date falls on it."""
-    archive, asked = site_of(request).archive, request.query_params
-    today = archive.clock().astimezone(plans.zone(archive)).date()
-    day = _day(asked.get("day", ""))
-    first = _month(asked.get("month", "")) or (day or today).replace(day=1)
-    days = {each.on: each for each in plans.month(archive, first.year, first.month)}
-    after = number_of(asked.get("after", ""))
+def show_calendar(request: Request) -> Response:
+    """A month; with a day, the plans that have a date on it."""
+    archive, query = site_of(request).archive, request.query_params
+    day = _day(query.get("day", ""))
+    view = plan_view.view_calendar(
+        archive,
+        month=_month(query.get("month", "")),
+        day=day,
+        limit=ROWS,
+        after=find_number(query.get("after", "")) or 0,
+    )
+    first, days = view.first, view.days
     return render(
         request,
         "calendar.html",
@@ -44,56 +48,52 @@ def calendar(request: Request) -> Response:
             for week in Calendar().monthdatescalendar(first.year, first.month)
         ],
         most=max((each.planned + sum(each.turns.values()) for each in days.values()), default=0) or 1,
-        today=today,
+        today=view.today,
         day=day,
-        rows=plans.on_day(archive, day, limit=ROWS, after=after) if day else [],
+        rows=view.rows,
         shown=ROWS,
-        counts=plans.counts(archive),
+        counts=view.counts,
         zone=archive.config.schedule.timezone,
     )
 
 
-def listed(request: Request) -> Response:
-    archive, given = site_of(request).archive, request.query_params
-    asked = PlanFilter(
-        frequency=Frequency(given["frequency"]) if given.get("frequency") in set(Frequency) else None,
-        is_active={"yes": True, "no": False}.get(given.get("active", "")),
-        words=given.get("q", "").strip()[:200],
-        sort=PlanSort.NAME if given.get("sort") == "name" else PlanSort.NEXT,
-        page=max(number_of(given.get("page", "")), 1),
+def show_list(request: Request) -> Response:
+    query = request.query_params
+    wanted = PlanFilter(
+        frequency=Frequency(query["frequency"]) if query.get("frequency") in set(Frequency) else None,
+        is_active={"yes": True, "no": False}.get(query.get("active", "")),
+        words=query.get("q", "").strip()[:200],
+        sort=PlanSort.NAME if query.get("sort") == "name" else PlanSort.NEXT,
+        page=page_number(request),
     )
-    found = plans.list_plans(archive, asked)
-    fields = {name: given.get(name, "")[:200] for name in ("q", "frequency", "active", "sort")}
-    query = urlencode({name: value for name, value in fields.items() if value})
+    fields = {name: query.get(name, "")[:200] for name in ("q", "frequency", "active", "sort")}
     return render(
         request,
         "plans.html",
-        found=found,
+        found=plans.list_plans(site_of(request).archive, wanted),
         fields=fields,
         frequencies=list(Frequency),
-        page=asked.page,
-        query=query,
+        page=wanted.page,
+        query=urlencode({name: value for name, value in fields.items() if value}),
     )
 
 
-def shown(request: Request) -> Response:
+def show(request: Request) -> Response:
     return _page(request, _target(request))
 
 
 async def change(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_changed, request, form)
+    return await run_in_threadpool(_change, request, form)
 
 
-def queue(request: Request) -> Response:
-    archive, given = site_of(request).archive, request.query_params
-    state = TurnState(given["state"]) if given.get("state") in set(TurnState) else None
-    page = max(number_of(given.get("page", "")), 1)
-    found = plans.queue(archive, state, page=page)
+def show_queue(request: Request) -> Response:
+    archive, name, page = site_of(request).archive, request.query_params.get("state"), page_number(request)
+    state = TurnState(name) if name in set(TurnState) else None
     return render(
         request,
         "queue.html",
-        found=found,
+        found=plans.queue(archive, state, page=page),
         state=state,
         states=list(TurnState),
         counts=plans.counts(archive),
@@ -104,7 +104,7 @@ def queue(request: Request) -> Response:
 
 async def change_turn(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_turn_changed, request, form)
+    return await run_in_threadpool(_change_turn, request, form)
 
 
 def _page(
@@ -116,25 +116,23 @@ def _page(
     status: int = 200,
 ) -> Response:
     archive = site_of(request).archive
-    found = plans.of_target(archive, target)
-    profiles, _ = profiles_service.every(archive)
-    today = archive.clock().astimezone(plans.zone(archive)).date()
+    view = plan_view.view(archive, target)
     return render(
         request,
         "plan.html",
         status=status,
-        found=found,
-        fields=_fields(found.plan, today) | dict(form or {}),
+        found=view.plan_of,
+        fields=_fields(view.plan_of.plan, view.today) | dict(form or {}),
         frequencies=list(Frequency),
-        profiles=[profile.name for profile in profiles],
+        profiles=view.profiles,
         wrong=wrong,
         may_plan=may(request, CURATORS),
         zone=archive.config.schedule.timezone,
-        is_busy=any(turn.state in (TurnState.WAITING, TurnState.RUNNING) for turn in found.turns),
+        is_busy=any(turn.state in (TurnState.WAITING, TurnState.RUNNING) for turn in view.plan_of.turns),
     )
 
 
-def _changed(request: Request, form: Mapping[str, str]) -> Response:
+def _change(request: Request, form: Mapping[str, str]) -> Response:
     archive, target, by = site_of(request).archive, _target(request), name_of(request)
     try:
         match form.get("order", ""):
@@ -149,12 +147,12 @@ def _changed(request: Request, form: Mapping[str, str]) -> Response:
             case "run":
                 plans.run_now(archive, target, by=by)
             case other:
-                raise InputError(f"{other[:50]!r} is no order.")
+                raise InputError(f"{other[:50]!r} is not a change to a plan.")
     except (InputError, ConfigError, Conflict, NotPermitted) as error:
         return _page(
             request,
             target,
-            wrong=words_for(request, error),
+            wrong=explain(request, error),
             form=form if form.get("order") == "set" else None,
             status=_status(error),
         )
@@ -162,20 +160,13 @@ def _changed(request: Request, form: Mapping[str, str]) -> Response:
 
 
 def _set(request: Request, target: TargetId, form: Mapping[str, str]) -> None:
-    dates = reading.read_dates(
-        form.get("frequency", ""),
-        first_on=form.get("first_on", ""),
-        at_time=form.get("at_time", ""),
-        cron=form.get("cron", "") if form.get("frequency") == Frequency.CRON else "",
-        last_on=form.get("last_on", ""),
-    )
-    window = reading.read_window(form.get("opens", ""), form.get("closes", ""))
+    names = ("frequency", "first_on", "at_time", "last_on", "opens", "closes")
     try:
-        plans.set_plan(
+        plan_view.set_from_text(
             site_of(request).archive,
             target,
-            dates,
-            window=window,
+            **{name: form.get(name, "") for name in names},
+            cron=form.get("cron", "") if form.get("frequency") == Frequency.CRON else "",
             profile=form.get("profile", "")[:60],
             by=name_of(request),
         )
@@ -183,15 +174,15 @@ def _set(request: Request, target: TargetId, form: Mapping[str, str]) -> None:
         raise InputError(str(error)) from error
 
 
-def _turn_changed(request: Request, form: Mapping[str, str]) -> Response:
-    archive, by, number = site_of(request).archive, name_of(request), number_of(form.get("turn", ""))
+def _change_turn(request: Request, form: Mapping[str, str]) -> Response:
+    archive, by, number = site_of(request).archive, name_of(request), find_number(form.get("turn", "")) or 0
     match form.get("order", ""):
         case "retry":
             plans.retry(archive, number, by=by)
         case "skip":
             plans.skip(archive, number, by=by)
         case other:
-            raise InputError(f"{other[:50]!r} is no order.")
+            raise InputError(f"{other[:50]!r} is not a change to the queue.")
     return RedirectResponse("/schedule/queue", status_code=303)
 
 
@@ -217,10 +208,10 @@ def _fields(plan: Plan | None, today: date) -> dict[str, str]:
 
 
 def _target(request: Request) -> TargetId:
-    text = request.path_params["target"]
-    if not text.isascii() or not text.isdigit() or len(text) > 12:
-        raise NotFound(f"There is no target {text[:50]}.")
-    return targets.get(site_of(request).archive, int(text)).id
+    number = find_number(request.path_params["target"])
+    if number is None:
+        raise NotFound(f"There is no target {request.path_params['target'][:50]}.")
+    return targets.get(site_of(request).archive, number).id
 
 
 def _status(error: Exception) -> int:
@@ -237,8 +228,3 @@ def _day(text: str) -> date | None:
 
 def _month(text: str) -> date | None:
     return _day(f"{text}-01") if len(text) == 7 else None
-
-
-def number_of(text: str) -> int:
-    """A number in an address; 0 for anything else."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0

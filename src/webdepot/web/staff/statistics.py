@@ -1,4 +1,4 @@
-"""What is read, for staff: a chart, tables, and the whole as CSV."""
+"""Usage statistics for staff: a chart, tables, and all figures as CSV."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,42 +13,47 @@ from webdepot.web.site import language_of, render, site_of
 TABLES = ("site", "collection", "access_point", "country")
 
 
-def statistics(request: Request) -> Response:
-    made = _report(request)
+def show(request: Request) -> Response:
+    report = _report(request)
     config = site_of(request).archive.config.statistics
     by = {
-        name: list(made.by(name, Metric.REQUESTS).items())[:25]
+        name: list(report.by(name, Metric.REQUESTS).items())[:25]
         for name in TABLES
         if name != "country" or config.country_header
     }
-    totals = [(metric, made.total(metric)) for metric in Metric]
+    totals = [(metric, report.total(metric)) for metric in Metric]
     return render(
-        request, "statistics.html", report=made, totals=totals, tables=by, usage_bars=_bars(request, made)
+        request,
+        "statistics.html",
+        report=report,
+        totals=totals,
+        tables=by,
+        usage_bars=_bars(request, report),
     )
 
 
 def as_csv(request: Request) -> Response:
-    """A title report in the manner of COUNTER 5."""
+    """A title report as in COUNTER 5."""
     archive = site_of(request).archive
-    made = _report(request)
+    report = _report(request)
     rows = statistics_service.table(
-        made, archive_name=archive.config.archive.name, today=archive.clock().date()
+        report, archive_name=archive.config.archive.name, today=archive.clock().date()
     )
-    return csv_file(f"usage-{made.first}-{made.last}", written(rows, end="\n"))
+    return csv_file(f"usage-{report.first}-{report.last}", written(rows, end="\n"))
 
 
 def _report(request: Request) -> statistics_service.UsageReport:
-    asked = request.query_params
+    query = request.query_params
     return statistics_service.report(
-        site_of(request).archive, first=asked.get("from", ""), last=asked.get("to", "")
+        site_of(request).archive, first=query.get("from", ""), last=query.get("to", "")
     )
 
 
-def _bars(request: Request, made: statistics_service.UsageReport) -> list[DrawnBar]:
+def _bars(request: Request, report: statistics_service.UsageReport) -> list[DrawnBar]:
     spoken = language_of(request)
-    counts = made.by("month", Metric.REQUESTS)
+    counts = report.by("month", Metric.REQUESTS)
     highest = max(counts.values(), default=0) or 1
-    every = len(made.months) // 12 + 1
+    every = len(report.months) // 12 + 1
     return [
         DrawnBar(
             label=month if at % every == 0 else "",
@@ -62,5 +67,5 @@ def _bars(request: Request, made: statistics_service.UsageReport) -> list[DrawnB
             is_current=False,
             moment=month,
         )
-        for at, month in enumerate(made.months)
+        for at, month in enumerate(report.months)
     ]

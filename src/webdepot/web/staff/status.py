@@ -7,5 +7,5 @@ from webdepot.services.admin import archive_status
 from webdepot.web.site import render, site_of
 
 
-def status(request: Request) -> Response:
+def show(request: Request) -> Response:
     return render(request, "status.html", status=200, report=archive_status.status(site_of(request).archive))

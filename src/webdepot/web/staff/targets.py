@@ -1,9 +1,6 @@
-"""Targets in the portal: the list and its CSV, nominating, importing, and the page of one target with
-everything done about it.
-"""
+"""Targets in the portal: the list and its CSV, nominating, importing, and the page of one target."""
 
 from collections.abc import Mapping
-from datetime import date
 from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
@@ -14,78 +11,73 @@ from webdepot.accounts import STAFF
 from webdepot.errors import ConfigError, InputError, NotFound
 from webdepot.model import EVERYTHING, Purpose, TargetId
 from webdepot.selection.contacts import Contact
-from webdepot.selection.criteria import SCALE, AnswerKind, Judgement
+from webdepot.selection.criteria import SCALE, AnswerKind, Criterion, Judgement
 from webdepot.selection.permission import WITHOUT_LETTER, Ground
-from webdepot.selection.states import TARGET, TargetState
+from webdepot.selection.states import TargetState
 from webdepot.selection.targets import Origin, Strategy, TargetFilter, TargetSort
 from webdepot.selection.templates import LANGUAGES
-from webdepot.services.admin import archive_status
-from webdepot.services.catalogue import records
+from webdepot.services.admin import target_view
 from webdepot.services.permission import consent, delivery, letters
 from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
 from webdepot.services.selection import contacts, csv_lists, targets
 from webdepot.services.selection import criteria as criteria_service
-from webdepot.web.forms import read_form, read_upload
-from webdepot.web.problems import words_for
-from webdepot.web.site import CURATORS, person_of, render, site_of
+from webdepot.web.forms import find_number, get_day, get_number, page_number, read_form, read_upload
+from webdepot.web.problems import explain
+from webdepot.web.site import CURATORS, may, name_of, person_of, render, site_of
 
 MOST_SHOWN = 100
-"""Rows of a preview, letters left out, and events on a page."""
+"""Rows of a preview, and of targets that get no letter."""
 
 
-def listed(request: Request) -> Response:
-    archive = site_of(request).archive
-    asked = filter_of(request)
-    listing = targets.list_targets(archive, asked)
+def show_list(request: Request) -> Response:
+    wanted = filter_of(request)
+    view = target_view.view_list(site_of(request).archive, wanted)
     return render(
         request,
         "targets.html",
-        listing=listing,
-        asked=asked,
-        counts=targets.counts(archive),
-        harvests=archive_status.harvests_of_targets(archive, [row.id for row in listing.rows]),
-        link=lambda **changes: _link(asked, **changes),
-        imported=int(number)
-        if (number := request.query_params.get("imported", "")).isdigit() and len(number) < 8
-        else 0,
+        listing=view.listing,
+        asked=wanted,
+        counts=view.counts,
+        harvests=view.harvests,
+        link=lambda **changes: _link(wanted, **changes),
+        imported=find_number(request.query_params.get("imported", "")) or 0,
         sorts=list(TargetSort),
         origins=list(Origin),
-        may_change=may_change(request),
+        may_change=may(request, CURATORS),
     )
 
 
 def as_csv(request: Request) -> Response:
-    """The list that is shown, whole, as CSV."""
+    """The whole list that is shown, as CSV."""
     lines = csv_lists.export(site_of(request).archive, filter_of(request))
     headers = {"Content-Disposition": 'attachment; filename="targets.csv"'}
     return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
 
 
 def filter_of(request: Request) -> TargetFilter:
-    """The list that the address asks for; what is no filter is passed over."""
-    asked = request.query_params
-    state = asked.get("state", "")
-    origin, sort, page = asked.get("origin", ""), asked.get("sort", ""), asked.get("page", "1")
+    """The filter in the address of the list; invalid values are ignored."""
+    query = request.query_params
+    state, origin, sort = query.get("state", ""), query.get("origin", ""), query.get("sort", "")
     return TargetFilter(
         state=TargetState(state) if state in tuple(TargetState) else None,
-        words=asked.get("q", "")[:200],
-        collection=asked.get("collection", "")[:60],
+        words=query.get("q", "")[:200],
+        collection=query.get("collection", "")[:60],
         origin=Origin(origin) if origin in tuple(Origin) else None,
         sort=TargetSort(sort) if sort in tuple(TargetSort) else TargetSort.NAME,
-        descending=asked.get("order", "") == "down",
-        page=int(page) if page.isascii() and page.isdigit() and len(page) < 8 else 1,
+        descending=query.get("order", "") == "down",
+        page=page_number(request),
     )
 
 
-def _link(asked: TargetFilter, **changes: object) -> str:
-    """The address of the list with something changed; the first page unless another is asked for."""
+def _link(wanted: TargetFilter, **changes: object) -> str:
+    """The address of the list with some values changed; of its first page, unless `changes` name another."""
     values: dict[str, object] = {
-        "state": asked.state or "",
-        "q": asked.words,
-        "collection": asked.collection,
-        "origin": asked.origin or "",
-        "sort": asked.sort if asked.sort is not TargetSort.NAME else "",
-        "order": "down" if asked.descending else "",
+        "state": wanted.state or "",
+        "q": wanted.words,
+        "collection": wanted.collection,
+        "origin": wanted.origin or "",
+        "sort": wanted.sort if wanted.sort is not TargetSort.NAME else "",
+        "order": "down" if wanted.descending else "",
         **changes,
     }
     query = urlencode({name: str(value) for name, value in values.items() if value})
@@ -95,7 +87,7 @@ def _link(asked: TargetFilter, **changes: object) -> str:
 # --- nominating and importing ---
 
 
-def new(request: Request) -> Response:
+def show_new(request: Request) -> Response:
     return _new_page(request)
 
 
@@ -118,10 +110,10 @@ def _new_page(
 
 async def make(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_made, request, form)
+    return await run_in_threadpool(_make, request, form)
 
 
-def _made(request: Request, form: Mapping[str, str]) -> Response:
+def _make(request: Request, form: Mapping[str, str]) -> Response:
     archive = site_of(request).archive
     try:
         nomination = targets.draft(
@@ -131,88 +123,84 @@ def _made(request: Request, form: Mapping[str, str]) -> Response:
             purpose=form.get("purpose", "") or Purpose.HERITAGE,
             strategy=form.get("strategy", "") or Strategy.SELECTIVE,
             origin=origin_of(request),
-            by=by(request),
+            by=name_of(request),
             note=form.get("note", ""),
         )
     except InputError as error:
-        return _new_page(request, status=400, given=form, wrong=words_for(request, error))
+        return _new_page(request, status=400, given=form, wrong=explain(request, error))
     known = targets.find_known(archive, nomination.seeds[0])
     if origin_of(request) is Origin.PARTNER:
-        # Contacts and notes are the archive's own business: partners hear that it is on the list, and no
-        # more.
+        # Contacts and notes are internal: partners learn only that the site is on the list.
         if known is None or not known.is_same:
-            targets.enter(archive, nomination, by=by(request))
+            targets.enter(archive, nomination, by=name_of(request))
         return RedirectResponse("/targets/new?done=1", status_code=303)
     if known is not None and known.is_same:
         return RedirectResponse(f"/targets/{known.dossier.id}?known=1", status_code=303)
-    dossier, _ = targets.enter(archive, nomination, by=by(request))
+    dossier, _ = targets.enter(archive, nomination, by=name_of(request))
     return RedirectResponse(f"/targets/{dossier.id}", status_code=303)
 
 
 async def upload(request: Request) -> Response:
     content, fields = await read_upload(request, "list", longest=csv_lists.LONGEST_BYTES + 65_536)
-    return await run_in_threadpool(_uploaded, request, content or fields.get("text", "").encode())
+    return await run_in_threadpool(_upload, request, content or fields.get("text", "").encode())
 
 
-def _uploaded(request: Request, content: bytes) -> Response:
+def _upload(request: Request, content: bytes) -> Response:
     try:
-        seen = csv_lists.preview(site_of(request).archive, content, by=by(request), origin=origin_of(request))
+        preview = csv_lists.preview(
+            site_of(request).archive, content, by=name_of(request), origin=origin_of(request)
+        )
     except InputError as error:
-        return _new_page(request, status=400, wrong=words_for(request, error))
-    return RedirectResponse(f"/targets/import/{seen.token}", status_code=303)
+        return _new_page(request, status=400, wrong=explain(request, error))
+    return RedirectResponse(f"/targets/import/{preview.token}", status_code=303)
 
 
-def look_at(request: Request) -> Response:
+def show_import(request: Request) -> Response:
     archive, token = site_of(request).archive, request.path_params["token"]
-    seen = csv_lists.get_preview(archive, token, by=by(request), origin=origin_of(request))
-    return render(request, "target_import.html", seen=seen, most=MOST_SHOWN)
+    preview = csv_lists.get_preview(archive, token, by=name_of(request), origin=origin_of(request))
+    return render(request, "target_import.html", seen=preview, most=MOST_SHOWN)
 
 
 def take_in(request: Request) -> Response:
-    done = csv_lists.import_(
-        site_of(request).archive, request.path_params["token"], by=by(request), origin=origin_of(request)
+    imported = csv_lists.import_(
+        site_of(request).archive, request.path_params["token"], by=name_of(request), origin=origin_of(request)
     )
     if origin_of(request) is Origin.PARTNER:
         return RedirectResponse("/targets/new?done=1", status_code=303)
-    return RedirectResponse(f"/targets?sort=created&order=down&imported={len(done.new)}", status_code=303)
+    return RedirectResponse(f"/targets?sort=created&order=down&imported={len(imported.new)}", status_code=303)
 
 
 # --- one target ---
 
 
-def shown(request: Request) -> Response:
-    archive = site_of(request).archive
-    dossier = targets.get(archive, target_of(request))
-    person = person_of(request)
-    judged = criteria_service.criteria_result(archive, dossier.id)
-    roles = person.roles if person else frozenset()
+def show(request: Request) -> Response:
+    archive, person = site_of(request).archive, person_of(request)
+    view = target_view.view(archive, target_of(request), roles=person.roles if person else frozenset())
     return render(
         request,
         "target.html",
-        dossier=dossier,
-        verdict=targets.may_harvest(archive, dossier.id),
-        judged=judged,
-        answerable={one.code for one in judged.asked if roles & one.roles}
-        if TARGET.allows(dossier.state, "judge")
-        else set(),
+        dossier=view.dossier,
+        verdict=view.verdict,
+        judged=view.judged,
+        answerable=view.answerable,
         scale=SCALE,
-        acts=[act for act in TARGET.acts(dossier.state) if act in targets.DECISIONS],
+        acts=view.acts,
         reasons=targets.NEEDS_REASON,
-        contacts=contacts.contacts_of(archive, dossier.id),
-        letters=letters.letters_of(archive, dossier.id),
-        grounds=consent.grounds_of(archive, dossier.id),
-        can_ask=TARGET.allows(dossier.state, "ask"),
-        can_clear=TARGET.allows(dossier.state, "clear"),
+        contacts=view.contacts,
+        letters=view.letters,
+        grounds=view.grounds,
+        can_ask=view.can_ask,
+        can_clear=view.can_clear,
         possible_grounds=WITHOUT_LETTER,
         replies=list(OwnerReply),
         showings=list(Showing),
         purposes=list(Purpose),
         strategies=list(Strategy),
         languages_of_letters=LANGUAGES,
-        harvests=archive_status.harvests_of_targets(archive, [dossier.id]).get(dossier.id),
-        record=records.find_of_target(archive, dossier.id),
-        history=targets.history(archive, dossier.id)[:MOST_SHOWN],
-        may_change=may_change(request),
+        harvests=view.harvests,
+        record=view.record,
+        history=view.history,
+        may_change=may(request, CURATORS),
         is_known=bool(request.query_params.get("known")),
         term_days=archive.config.selection.term_days,
     )
@@ -220,38 +208,37 @@ def shown(request: Request) -> Response:
 
 async def answer(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_answered, request, form)
+    return await run_in_threadpool(_answer, request, form)
 
 
-def _answered(request: Request, form: Mapping[str, str]) -> Response:
+def _answer(request: Request, form: Mapping[str, str]) -> Response:
     archive, target = site_of(request).archive, target_of(request)
-    given: list[Judgement] = []
-    for criterion in criteria_service.criteria_of(archive):
-        value, reason = (
-            form.get(f"answer-{criterion.code}", "").strip(),
-            form.get(f"reason-{criterion.code}", ""),
-        )
-        if not value:
-            continue
-        if criterion.kind is AnswerKind.TEXT:
-            given.append(Judgement(criterion=criterion.code, words=value, reason=reason or value))
-        elif value.isascii() and value.isdigit() and int(value) <= SCALE:
-            share = int(value) / SCALE if criterion.kind is AnswerKind.SCALE else float(int(value) > 0)
-            given.append(Judgement(criterion=criterion.code, value=share, reason=reason))
-        else:
-            raise InputError(f"{value[:20]!r} is no answer to {criterion.code!r}.")
-    if not given:
+    answers = [
+        _judgement(criterion, value, form.get(f"reason-{criterion.code}", ""))
+        for criterion in criteria_service.criteria_of(archive)
+        if (value := form.get(f"answer-{criterion.code}", "").strip())
+    ]
+    if not answers:
         raise InputError("No criterion was answered.")
     before = criteria_service.criteria_result(archive, target).given
-    changed = [one for one in given if _is_new(one, before.get(one.criterion))]
+    changed = [answer for answer in answers if _is_new(answer, before.get(answer.criterion))]
     if changed:
         criteria_service.answer(archive, target, changed, person=person_of(request))
     return back(target, "criteria")
 
 
-def _is_new(given: Judgement, before: Judgement | None) -> bool:
-    """A form sends every answer it shows; only those that were touched are signed anew."""
-    return before is None or (given.value, given.words, given.reason.strip()) != (
+def _judgement(criterion: Criterion, value: str, reason: str) -> Judgement:
+    if criterion.kind is AnswerKind.TEXT:
+        return Judgement(criterion=criterion.code, words=value, reason=reason or value)
+    if not (value.isascii() and value.isdigit() and int(value) <= SCALE):
+        raise InputError(f"{value[:20]!r} is not an answer to {criterion.code!r}.")
+    share = int(value) / SCALE if criterion.kind is AnswerKind.SCALE else float(int(value) > 0)
+    return Judgement(criterion=criterion.code, value=share, reason=reason)
+
+
+def _is_new(answer: Judgement, before: Judgement | None) -> bool:
+    """A form sends every answer it shows; only those that were changed are signed again."""
+    return before is None or (answer.value, answer.words, answer.reason.strip()) != (
         before.value,
         before.words,
         before.reason,
@@ -260,28 +247,28 @@ def _is_new(given: Judgement, before: Judgement | None) -> bool:
 
 async def decide(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_decided, request, form)
+    return await run_in_threadpool(_decide, request, form)
 
 
-def _decided(request: Request, form: Mapping[str, str]) -> Response:
+def _decide(request: Request, form: Mapping[str, str]) -> Response:
     target = target_of(request)
     targets.decide(
         site_of(request).archive,
         target,
         form.get("act", ""),
-        by=by(request),
+        by=name_of(request),
         reason=form.get("reason", ""),
-        look_again_on=day_of(form.get("look_again_on", "")),
+        look_again_on=get_day(form.get("look_again_on", "")),
     )
     return back(target)
 
 
 async def change(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_changed, request, form)
+    return await run_in_threadpool(_change, request, form)
 
 
-def _changed(request: Request, form: Mapping[str, str]) -> Response:
+def _change(request: Request, form: Mapping[str, str]) -> Response:
     target = target_of(request)
     targets.describe(
         site_of(request).archive,
@@ -291,20 +278,20 @@ def _changed(request: Request, form: Mapping[str, str]) -> Response:
         purpose=form.get("purpose", ""),
         strategy=form.get("strategy", ""),
         note=form.get("note", ""),
-        by=by(request),
+        by=name_of(request),
     )
     return back(target)
 
 
 async def add_contact(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_contact_added, request, form)
+    return await run_in_threadpool(_change_contacts, request, form)
 
 
-def _contact_added(request: Request, form: Mapping[str, str]) -> Response:
+def _change_contacts(request: Request, form: Mapping[str, str]) -> Response:
     archive, target = site_of(request).archive, target_of(request)
     if end := form.get("end", ""):
-        contacts.end_contact(archive, target, number_of(end), by=by(request))
+        contacts.end_contact(archive, target, get_number(end), by=name_of(request))
         return back(target, "contacts")
     language = form.get("language", "")
     contact = Contact(
@@ -316,7 +303,7 @@ def _contact_added(request: Request, form: Mapping[str, str]) -> Response:
         language=language if language in LANGUAGES else LANGUAGES[0],
         note=form.get("note", ""),
     )
-    contacts.add_contact(archive, contact, by=by(request))
+    contacts.add_contact(archive, contact, by=name_of(request))
     return back(target, "contacts")
 
 
@@ -332,14 +319,14 @@ def preview_letter(request: Request) -> Response:
         languages_of_letters=LANGUAGES,
         rendered=letters.preview(archive, target, language=language, portal_url=site_of(request).portal_url),
         asking=letters.consider(archive, [target]),
-        may_change=may_change(request),
+        may_change=may(request, CURATORS),
     )
 
 
 def ask(request: Request) -> Response:
-    """Write the letter and send it at once; where that fails it waits, and the page says why."""
+    """Write the letter and send it now; if that fails it waits, and the page says why."""
     archive, target = site_of(request).archive, target_of(request)
-    outcome = letters.ask(archive, [target], by=by(request), portal_url=site_of(request).portal_url)
+    outcome = letters.ask(archive, [target], by=name_of(request), portal_url=site_of(request).portal_url)
     if outcome.left_out:
         raise InputError(f"No letter was written: {outcome.left_out[0][1]}.")
     try:
@@ -351,94 +338,76 @@ def ask(request: Request) -> Response:
 
 async def reply(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_replied, request, form)
+    return await run_in_threadpool(_reply, request, form)
 
 
-def _replied(request: Request, form: Mapping[str, str]) -> Response:
+def _reply(request: Request, form: Mapping[str, str]) -> Response:
     target = target_of(request)
     try:
-        given = OwnerReply(form.get("answer", ""))
+        answer = OwnerReply(form.get("answer", ""))
         showing = Showing(form.get("showing", "") or Showing.OPEN)
     except ValueError:
-        raise InputError(f"An answer is one of {', '.join(OwnerReply)}.") from None
+        raise InputError(f"Choose one of these answers: {', '.join(OwnerReply)}.") from None
     embargo = form.get("embargo_days", "").strip()
     conditions = Conditions(
         showing=showing,
-        embargo_days=number_of(embargo) if embargo else 0,
-        until=day_of(form.get("until", "")),
+        embargo_days=get_number(embargo) if embargo else 0,
+        until=get_day(form.get("until", "")),
         words=form.get("words", "")[:2000],
     )
     consent.reply(
         site_of(request).archive,
         target,
-        given,
-        by=by(request),
+        answer,
+        by=name_of(request),
         words=form.get("words", ""),
-        conditions=conditions if given is OwnerReply.CONDITIONS else None,
+        conditions=conditions if answer is OwnerReply.CONDITIONS else None,
     )
     return back(target, "letters")
 
 
 async def ground(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_grounded, request, form)
+    return await run_in_threadpool(_change_grounds, request, form)
 
 
-def _grounded(request: Request, form: Mapping[str, str]) -> Response:
+def _change_grounds(request: Request, form: Mapping[str, str]) -> Response:
     archive, target = site_of(request).archive, target_of(request)
     if withdrawn := form.get("withdraw", ""):
         consent.withdraw_ground(
-            archive, target, number_of(withdrawn), by=by(request), reason=form.get("reason", "")
+            archive, target, get_number(withdrawn), by=name_of(request), reason=form.get("reason", "")
         )
         return back(target, "grounds")
     try:
         chosen = Ground(form.get("ground", ""))
     except ValueError:
-        raise InputError(f"A ground is one of {', '.join(WITHOUT_LETTER)}.") from None
-    until = day_of(form.get("until", ""))
-    consent.record_ground(archive, target, chosen, by=by(request), reason=form.get("reason", ""), until=until)
+        raise InputError(f"Choose one of these grounds: {', '.join(WITHOUT_LETTER)}.") from None
+    until = get_day(form.get("until", ""))
+    consent.record_ground(
+        archive, target, chosen, by=name_of(request), reason=form.get("reason", ""), until=until
+    )
     return back(target, "grounds")
 
 
 # --- parts ---
 
 
-def by(request: Request) -> str:
-    person = person_of(request)
-    return person.name if person else ""
-
-
-def may_change(request: Request) -> bool:
-    person = person_of(request)
-    return person is not None and bool(person.roles & CURATORS)
-
-
 def origin_of(request: Request) -> Origin:
-    """Partners nominate as partners, also in a list."""
+    """The origin of nominations by this person: partners nominate as partners, also in a list."""
     person = person_of(request)
     is_partner = person is not None and not person.roles & STAFF
     return Origin.PARTNER if is_partner else Origin.STAFF
 
 
 def target_of(request: Request) -> TargetId:
+    """The number of the target in the address; NotFound when it is not a number."""
     text = request.path_params["target"]
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
+    number = find_number(text)
+    if number is None:
         raise NotFound(f"There is no target {text[:40]}.")
-    return TargetId(int(text))
-
-
-def number_of(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise InputError(f"{text[:20]!r} is no number.")
-    return int(text)
-
-
-def day_of(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text) if text else None
-    except ValueError:
-        raise InputError(f"{text[:30]!r} is no day. Write it like 2026-01-31.") from None
+    return TargetId(number)
 
 
 def back(target: TargetId, anchor: str = "") -> Response:
+    """Redirect to a part of the page of a target."""
     return RedirectResponse(f"/targets/{target}{f'#{anchor}' if anchor else ''}", status_code=303)

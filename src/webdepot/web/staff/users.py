@@ -1,6 +1,7 @@
-"""People, for administrators; and everybody's own account: password, sessions, keys."""
+"""Accounts, for administrators; and one's own account: password, sessions, API keys."""
 
 from collections.abc import Mapping, Sequence
+from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -9,46 +10,47 @@ from starlette.responses import RedirectResponse, Response
 from webdepot import accounts, sessions
 from webdepot.accounts import Role
 from webdepot.errors import InputError, NotFound, WebdepotError
-from webdepot.web.problems import words_for
-from webdepot.web.sign_in import Brake, read_fields, read_form
+from webdepot.web.forms import get_number, read_fields, read_form
+from webdepot.web.problems import explain
+from webdepot.web.sign_in import SignInBrake
 from webdepot.web.site import has_key, language_of, name_of, of_app, person_of, render, session_token, site_of
 
 
-def listed(request: Request) -> Response:
+def show_list(request: Request) -> Response:
     return _list(request)
 
 
 async def add(request: Request) -> Response:
     fields = await read_fields(request)
-    return await run_in_threadpool(_added, request, fields)
+    return await run_in_threadpool(_add, request, fields)
 
 
-def shown(request: Request) -> Response:
+def show(request: Request) -> Response:
     return _person(request, request.path_params["name"])
 
 
 async def change(request: Request) -> Response:
     fields = await read_fields(request)
-    return await run_in_threadpool(_changed, request, fields)
+    return await run_in_threadpool(_change, request, fields)
 
 
-def own(request: Request) -> Response:
+def show_own(request: Request) -> Response:
     return _own(request)
 
 
 async def change_password(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_password_changed, request, form)
+    return await run_in_threadpool(_change_password, request, form)
 
 
 async def end_own_session(request: Request) -> Response:
     form = await read_form(request)
-    return await run_in_threadpool(_own_ended, request, form)
+    return await run_in_threadpool(_end_own_session, request, form)
 
 
 async def change_own_keys(request: Request) -> Response:
     fields = await read_fields(request)
-    return await run_in_threadpool(_own_keys_changed, request, fields)
+    return await run_in_threadpool(_change_own_keys, request, fields)
 
 
 # --- everybody, for administrators ---
@@ -56,23 +58,23 @@ async def change_own_keys(request: Request) -> Response:
 
 def _list(request: Request, *, wrong: str = "", name: str = "", status: int = 200) -> Response:
     archive = site_of(request).archive
-    found = accounts.accounts(archive.database, archive.clock())
-    return render(request, "users.html", status=status, users=found, roles=list(Role), wrong=wrong, name=name)
+    users = accounts.accounts(archive.database, archive.clock())
+    return render(request, "users.html", status=status, users=users, roles=list(Role), wrong=wrong, name=name)
 
 
-def _added(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
+def _add(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
     archive, form = site_of(request).archive, dict(fields)
     name = form.get("name", "")[:200]
     try:
         roles = _roles(fields)
         if not roles:
             raise InputError(language_of(request).texts["users.no_role"])
-        made = accounts.add(
+        account = accounts.add(
             archive.database, name, form.get("password", ""), roles, archive.clock(), by=name_of(request)
         )
     except WebdepotError as error:
-        return _list(request, wrong=words_for(request, error), name=name, status=error.http_status)
-    return RedirectResponse(_path(made.name), status_code=303)
+        return _list(request, wrong=explain(request, error), name=name, status=error.http_status)
+    return RedirectResponse(_path(account.name), status_code=303)
 
 
 def _person(request: Request, name: str, *, wrong: str = "", status: int = 200) -> Response:
@@ -80,7 +82,7 @@ def _person(request: Request, name: str, *, wrong: str = "", status: int = 200) 
     now = archive.clock()
     account = next((each for each in accounts.accounts(archive.database, now) if each.name == name), None)
     if account is None:
-        raise NotFound(f"There is no person named {name}.")
+        raise NotFound(f"There is no account with the name {name}.")
     return render(
         request,
         "user.html",
@@ -94,7 +96,7 @@ def _person(request: Request, name: str, *, wrong: str = "", status: int = 200) 
     )
 
 
-def _changed(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
+def _change(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
     archive, form, name = site_of(request).archive, dict(fields), request.path_params["name"]
     now, by, database = archive.clock(), name_of(request), archive.database
     try:
@@ -110,24 +112,22 @@ def _changed(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
             case "end":
                 sessions.end_session(database, name, form.get("session", "")[:64], now, by=by)
             case "revoke":
-                sessions.revoke_key(database, name, _number(form), now, by=by)
+                sessions.revoke_key(database, name, get_number(form.get("key", "")), now, by=by)
             case other:
-                raise InputError(f"{other[:50]!r} is no order.")
+                raise InputError(f"{other[:50]!r} is not a change to an account.")
     except NotFound:
         raise
     except WebdepotError as error:
-        return _person(request, name, wrong=words_for(request, error), status=error.http_status)
+        return _person(request, name, wrong=explain(request, error), status=error.http_status)
     return RedirectResponse(_path(name), status_code=303)
 
 
-# --- one's own ---
+# --- one's own account ---
 
 
-def _own(
-    request: Request, *, wrong: str = "", new_key: str = "", said: str = "", status: int = 200
-) -> Response:
+def _own(request: Request, *, wrong: str = "", new_key: str = "", status: int = 200) -> Response:
     archive, person = site_of(request).archive, person_of(request)
-    assert person is not None  # noqa: S101 - the table asks for a role
+    assert person is not None  # noqa: S101 - the route table requires a role
     account = next(
         each for each in accounts.accounts(archive.database, archive.clock()) if each.name == person.name
     )
@@ -141,29 +141,28 @@ def _own(
         this_session=sessions.session_id(session_token(request)),
         wrong=wrong,
         new_key=new_key,
-        said=said,
     )
 
 
-def _password_changed(request: Request, form: Mapping[str, str]) -> Response:
+def _change_password(request: Request, form: Mapping[str, str]) -> Response:
     archive, name, spoken = site_of(request).archive, name_of(request), language_of(request)
     if has_key(request):
         raise InputError(spoken.texts["users.not_with_a_key"])
-    brake = of_app(request, Brake)
+    brake = of_app(request, SignInBrake)
     if brake.is_on(f"name {name}"):
         return _own(request, wrong=spoken.texts["sign_in.too_many"], status=429)
     if not accounts.has_password(archive.database, name, form.get("old", "")):
-        brake.failed(f"name {name}")
+        brake.note_failure(f"name {name}")
         return _own(request, wrong=spoken.texts["users.old_password_wrong"], status=400)
     try:
         accounts.set_password(archive.database, name, form.get("password", ""), now=archive.clock(), by=name)
     except InputError as error:
-        return _own(request, wrong=words_for(request, error), status=400)
-    # All sessions ended, this one too: whoever knows the new password goes on.
+        return _own(request, wrong=explain(request, error), status=400)
+    # All sessions have ended, this one too: sign in again with the new password.
     return RedirectResponse("/sign-in?to=/account", status_code=303)
 
 
-def _own_ended(request: Request, form: Mapping[str, str]) -> Response:
+def _end_own_session(request: Request, form: Mapping[str, str]) -> Response:
     archive, name = site_of(request).archive, name_of(request)
     if has_key(request):
         raise InputError(language_of(request).texts["users.not_with_a_key"])
@@ -171,12 +170,14 @@ def _own_ended(request: Request, form: Mapping[str, str]) -> Response:
     return RedirectResponse("/account", status_code=303)
 
 
-def _own_keys_changed(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
+def _change_own_keys(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
     archive, name, form = site_of(request).archive, name_of(request), dict(fields)
     if has_key(request):
         raise InputError(language_of(request).texts["users.not_with_a_key"])
     if form.get("revoke"):
-        sessions.revoke_key(archive.database, name, _number(form, "revoke"), archive.clock(), by=name)
+        sessions.revoke_key(
+            archive.database, name, get_number(form.get("revoke", "")), archive.clock(), by=name
+        )
         return RedirectResponse("/account", status_code=303)
     days = form.get("days", "")
     try:
@@ -189,7 +190,7 @@ def _own_keys_changed(request: Request, fields: Sequence[tuple[str, str]]) -> Re
             days=int(days) if days.isdigit() and len(days) < 5 else 0,
         )
     except InputError as error:
-        return _own(request, wrong=words_for(request, error), status=400)
+        return _own(request, wrong=explain(request, error), status=400)
     return _own(request, new_key=text)
 
 
@@ -198,14 +199,5 @@ def _roles(fields: Sequence[tuple[str, str]]) -> list[Role]:
     return [Role(value) for name, value in fields if name == "role" and value in known]
 
 
-def _number(form: Mapping[str, str], name: str = "key") -> int:
-    text = form.get(name, "")
-    if not text.isdigit() or len(text) > 12:
-        raise InputError(f"{text[:20]!r} is no number of a key.")
-    return int(text)
-
-
 def _path(name: str) -> str:
-    from urllib.parse import quote
-
     return f"/users/{quote(name, safe='')}"
