@@ -12,7 +12,10 @@ import pytest
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
-from webdepot.container.reader import Compression, Kind, Record, iter_records
+from webdepot.container.detect import Compression
+from webdepot.container.grammar import Kind
+from webdepot.container.reader import iter_records
+from webdepot.container.record import Record
 from webdepot.model import Finding
 
 HTTP_OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nServer: sample\r\n\r\n"

@@ -23,7 +23,8 @@ from container_samples import (
     warc_sample,
 )
 
-from webdepot.container.reader import ContainerForm, detect, iter_records, read_record
+from webdepot.container.detect import ContainerForm, detect
+from webdepot.container.reader import iter_records, read_record
 from webdepot.errors import CorruptData, InputError
 from webdepot.model import RecordKind
 

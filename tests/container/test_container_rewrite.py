@@ -15,7 +15,8 @@ from container_samples import (
     warc_sample,
 )
 
-from webdepot.container.reader import Compression, detect, iter_records, read_record
+from webdepot.container.detect import Compression, detect
+from webdepot.container.reader import iter_records, read_record
 from webdepot.container.rewrite import record_wise
 from webdepot.errors import InputError
 from webdepot.model import Finding

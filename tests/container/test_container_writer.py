@@ -21,8 +21,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from webdepot import digest
+from webdepot.container.detect import Compression, detect
 from webdepot.container.members import IN_MEMORY_BYTES
-from webdepot.container.reader import Compression, detect, iter_records, read_record
+from webdepot.container.reader import iter_records, read_record
 from webdepot.container.records import NewRecord, about_visit, from_visit, payload_digest
 from webdepot.container.records import resource as resource_record
 from webdepot.container.recovery import recover, whole_records

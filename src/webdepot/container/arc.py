@@ -17,8 +17,9 @@ import re
 from datetime import datetime
 
 from webdepot import times
-from webdepot.container.grammar import Grammar, Header, Kind
-from webdepot.container.record import Fields
+from webdepot.container.fields import Fields
+from webdepot.container.grammar import Grammar, Kind
+from webdepot.container.record import Header
 from webdepot.model import RecordKind
 
 _DATE = re.compile(r"[0-9]{8,14}\Z", re.ASCII)
@@ -36,11 +37,11 @@ def parse(data: bytes) -> Header:
     words = data.rstrip(b"\r\n").decode("utf-8", "replace").split(" ")
     length = int(words[-1]) if words[-1].isascii() and words[-1].isdigit() and len(words[-1]) < 19 else -1
     if length < 0:
-        return Header(problem="its line does not end in a length")
+        return Header(data, problem="its line does not end in a length")
     date_at = _date_at(words)
     date = _date(words[date_at]) if date_at else None
     if date is None or date_at is None:
-        return Header(length=length, problem="its line has no valid date")
+        return Header(data, length=length, problem="its line has no valid date")
     url = " ".join(words[: date_at - 1])
     kind, content_type, more = _described(url, words[date_at + 1 : -1])
     pairs = [
@@ -52,7 +53,7 @@ def parse(data: bytes) -> Header:
         ("Content-Length", str(length)),
         *more,
     ]
-    return Header(kind, url, date, Fields(lambda _: pairs, b""), length)
+    return Header(data, kind, url, date, Fields(pairs), length)
 
 
 def _date_at(words: list[str]) -> int | None:
@@ -93,7 +94,6 @@ GRAMMAR = Grammar(
     search=re.compile(
         rb"(?:^|\n)(?P<record>(?:filedesc|https?|ftp|dns):[^\n ]{1,65536} [0-9a-fA-F.:]{1,45} [0-9]{14} [^\n]{0,4096}? [0-9]+\r?\n)"
     ),
-    find_usual=lambda _: None,
     header_end=_header_end,
     parse=parse,
     terminator=b"\n",

@@ -13,10 +13,10 @@ from functools import partial
 from typing import BinaryIO
 
 from webdepot.container.damage import BAD_HEADER, BAD_LENGTH, Reporter
-from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, Header, behind_line_ends
+from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, behind_line_ends
 from webdepot.container.members import IN_MEMORY_BYTES
 from webdepot.container.pieces import limited, stream_of
-from webdepot.container.record import Record
+from webdepot.container.record import Header, Record
 from webdepot.errors import CorruptData
 from webdepot.model import Location
 
@@ -72,7 +72,7 @@ def iter_flat(
                 if header.length <= IN_MEMORY_BYTES
                 else block_end + len(grammar.terminator)
             )
-            yield _record(window, header, at, header_end, located(at, end - at))
+            yield _record(window, header, header_end, located(at, end - at))
         window.drop(block_end)
         if window.end < block_end:
             reporter.skipped(BAD_LENGTH, place(at), "the data ends inside it", None)
@@ -133,11 +133,11 @@ def _is_cut_start(following: bytes) -> bool:
     return len(following) < _SHORTEST_START_BYTES and b"\n" not in following
 
 
-def _record(window: "Window", header: Header, at: int, header_end: int, location: Location) -> Record:
+def _record(window: "Window", header: Header, header_end: int, location: Location) -> Record:
     end = header_end + header.length
     is_held = header.length <= IN_MEMORY_BYTES
-    return header.record(
-        window.data[at - window.start : header_end - window.start],
+    return Record(
+        header,
         location,
         window.data if is_held else None,
         header_end - window.start if is_held else 0,

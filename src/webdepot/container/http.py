@@ -22,6 +22,7 @@ from typing import BinaryIO
 import brotli
 from isal import isal_zlib
 
+from webdepot.container.fields import read_fields
 from webdepot.container.pieces import PIECE_BYTES, iter_pieces, limited, stream_of
 
 if sys.version_info >= (3, 14):
@@ -39,8 +40,12 @@ _INPUT_BYTES = 4096
 _LONGEST_HEADER_BYTES = 1 << 16
 _ZSTD_WINDOW_LOG = 23  # RFC 9659: 8 MB for content coding
 
-_STATUS_LINE = re.compile(r"\s*([Hh][Tt][Tt][Pp]/?[0-9.]*|ICY)[ \t]+([0-9]{3})(?:[ \t]+(.*))?\s*\Z")
-_REQUEST_LINE = re.compile(r"\S+[ \t]+.*[ \t]+(HTTP/[0-9.]+)\s*\Z", re.IGNORECASE)
+# First lines, up to their line end.
+_STATUS_LINE = re.compile(
+    r"[^\S\n]*([Hh][Tt][Tt][Pp]/?[0-9.]*|ICY)[ \t]+([0-9]{3})(?:[ \t]+(.*))?[^\S\n]*(?=\n|\Z)"
+)
+_VERSION = re.compile(r"HTTP/[0-9.]+", re.IGNORECASE)
+_EMPTY_LINE = re.compile(r"\n\r?\n")
 _CHUNK_LINE = re.compile(rb"[ \t]*([0-9a-fA-F]{1,16})[ \t]*(?:;[^\n]*)?\r?\n")
 _LONGEST_CHUNK_LINE = 4096
 
@@ -78,55 +83,24 @@ def parse_head(data: bytes) -> HttpHead:
     raises.
     """
     text = data.decode("latin-1")
-    first, _, rest = text.partition("\n")
-    version, status, reason = "", 0, ""
-    if found := _STATUS_LINE.match(first):
+    status, reason = 0, ""
+    if found := _STATUS_LINE.match(text):
         version, status, reason = found[1], int(found[2]), (found[3] or "").strip()
-    elif found := _REQUEST_LINE.match(first):
-        version = found[1]
+        rest = text[found.end() :]
+    elif version := _version_of_request(text):
+        rest = text[text.find("\n") :] if "\n" in text else ""
     else:
-        rest = text
-    return HttpHead(
-        version=version, status=status, reason=reason, headers=_plain_headers(rest) or _headers(rest)
-    )
+        rest = f"\n{text}"
+    end = _EMPTY_LINE.search(rest)
+    headers = read_fields(rest[: end.start()] if end else rest)
+    return HttpHead(version=version, status=status, reason=reason, headers=tuple(headers[:MOST_HEADERS]))
 
 
-def _plain_headers(text: str) -> tuple[tuple[str, str], ...]:
-    """The headers of a head that is written as nearly all are, in half the time; nothing where it is not."""
-    if "\n " in text or "\n\t" in text:
-        return ()
-    lines = text.split("\r\n")
-    if (
-        len(lines) < 3
-        or len(lines) > MOST_HEADERS
-        or lines[-1]
-        or lines[-2]
-        or text.count("\n") >= len(lines)
-    ):
-        return ()
-    try:
-        return tuple([(name, value.strip()) for name, value in [line.split(": ", 1) for line in lines[:-2]]])
-    except ValueError:
-        return ()
-
-
-def _headers(text: str) -> tuple[tuple[str, str], ...]:
-    headers: list[tuple[str, str]] = []
-    is_header = False
-    for line in text.split("\n", MOST_HEADERS)[:MOST_HEADERS]:
-        name, colon, value = line.partition(":")
-        if line[:1] in " \t" and line.strip():
-            if is_header:  # what goes on with a line that is no header belongs to none
-                name, value = headers[-1]
-                headers[-1] = (name, f"{value} {line.strip()}".strip())
-        elif colon and (name := name.strip()):
-            headers.append((name, value.strip()))
-            is_header = True
-        elif line in ("", "\r"):
-            break
-        else:
-            is_header = False
-    return tuple(headers)
+def _version_of_request(text: str) -> str:
+    """The last word of a request line; empty where the first line is not one."""
+    words = text.partition("\n")[0].split()
+    is_request = len(words) >= 3 and not text[0].isspace() and _VERSION.fullmatch(words[-1])
+    return words[-1] if is_request else ""
 
 
 # --- transfer coding ---

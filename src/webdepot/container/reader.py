@@ -16,38 +16,23 @@ at the first damaged byte, takes a record that is cut or runs into the next one 
 tell where a record ends.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from functools import partial
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from webdepot.container.damage import BAD_HEADER, TORN, OnFinding, Reporter
-from webdepot.container.detect import GRAMMARS, Compression, ContainerForm, detect, grammar_of
+from webdepot.container.detect import GRAMMARS, Compression, detect, grammar_of
 from webdepot.container.flat import Window, file_pieces, iter_flat
-from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, Header, Kind, behind_line_ends
+from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, behind_line_ends
 from webdepot.container.members import BLOCK_BYTES, IN_MEMORY_BYTES, Member, MemberReader
 from webdepot.container.pieces import limited, skipped, stream_of
-from webdepot.container.plain import PlainAnswer, find_plain_answer
-from webdepot.container.record import Fields, Record
+from webdepot.container.record import Header, Record
 from webdepot.errors import CorruptData
 from webdepot.model import Location
-
-__all__ = [
-    "Compression",
-    "ContainerForm",
-    "Fields",
-    "Kind",
-    "PlainAnswer",
-    "Record",
-    "detect",
-    "iter_briefly",
-    "iter_records",
-    "read_record",
-]
 
 _BETWEEN_BYTES = 1 << 12
 _SEEKABLE_BYTES = 256 << 20
 _GRAMMAR_OF = {grammar.kind: grammar for grammar in GRAMMARS}
-_FindPlain = Callable[[bytes, str, int, int], PlainAnswer | None]
 
 
 def iter_records(stream: BinaryIO, name: str, *, on_finding: OnFinding) -> Iterator[Record]:
@@ -58,29 +43,10 @@ def iter_records(stream: BinaryIO, name: str, *, on_finding: OnFinding) -> Itera
     unpacks to. A record that shares its gzip member with others in a container compressed by records has a
     location of length 0 (and a finding).
     """
-    return cast(Iterator[Record], _iter_form(stream, name, on_finding, find_plain=_never))
-
-
-def iter_briefly(stream: BinaryIO, name: str, *, on_finding: OnFinding) -> Iterator[Record | PlainAnswer]:
-    """As `iter_records`, for who does not want the payloads: plain answers come as such where they can, in
-    half the time.
-    """
-    return _iter_form(stream, name, on_finding, find_plain=find_plain_answer)
-
-
-def _iter_form(
-    stream: BinaryIO, name: str, on_finding: OnFinding, *, find_plain: _FindPlain
-) -> Iterator[Record | PlainAnswer]:
     form = detect(stream, name)
     grammar = _GRAMMAR_OF[form.kind]
     if form.compression is Compression.RECORD:
-        return _iter_members(
-            stream,
-            grammar,
-            name,
-            Reporter(name, on_finding),
-            find_plain if form.kind is Kind.WARC else _never,
-        )
+        return _iter_members(stream, grammar, name, Reporter(name, on_finding))
     if form.compression is Compression.WHOLE:
         return _iter_whole(stream, grammar, name, Reporter(name, on_finding, "unpacked byte"))
     window = Window(partial(file_pieces, stream), can_seek=True)
@@ -103,34 +69,23 @@ def read_record(stream: BinaryIO, location: Location) -> Record:
 # --- one gzip member for each record ---
 
 
-def _never(*_: object) -> None:
-    """Everything is read as a record."""
-
-
-def _iter_members(
-    stream: BinaryIO, grammar: Grammar, name: str, reporter: Reporter, find_plain: _FindPlain
-) -> Iterator[Record | PlainAnswer]:
+def _iter_members(stream: BinaryIO, grammar: Grammar, name: str, reporter: Reporter) -> Iterator[Record]:
     reader = MemberReader(stream)
-    find_usual, terminator = grammar.find_usual, grammar.terminator
     at: int | None = 0
     while at is not None:
         member = reader.read(at)
-        data, end, torn = member
-        if end > 0 and (plain := find_plain(data, name, at, end - at)):
-            yield plain
-            at = end
-            continue
-        if end > 0 and (usual := find_usual(data)):
-            header, text = usual
-            start = len(text)
-            if start + header.length + len(terminator) == len(data) and data.endswith(terminator):
-                yield header.record(text, Location(container=name, offset=at, length=end - at), data, start)
-                at = end
-                continue
-        if torn:
+        if member.torn:
             at = _next_after_damage(reader, grammar, member, at, reporter)
+            continue
+        header = _header_of(grammar, member.data)
+        start = len(header.data)
+        block_end = start + header.length
+        if member.end < 0 or header.problem or member.data[block_end:] != grammar.terminator:
+            at = yield from _iter_odd_member(reader, grammar, member, header, at, name, reporter)
         else:
-            at = yield from _iter_odd_member(reader, grammar, member, at, name, reporter)
+            location = Location(container=name, offset=at, length=member.end - at)
+            yield Record(header, location, member.data, start)
+            at = member.end
 
 
 def _next_after_damage(
@@ -148,14 +103,19 @@ def _next_after_damage(
 
 
 def _iter_odd_member(
-    reader: MemberReader, grammar: Grammar, member: Member, at: int, name: str, reporter: Reporter
+    reader: MemberReader,
+    grammar: Grammar,
+    member: Member,
+    header: Header,
+    at: int,
+    name: str,
+    reporter: Reporter,
 ) -> Generator[Record, None, int | None]:
-    """A member that is large, or that holds something else than one record with the right end. Returns where
-    the next one begins.
+    """Records of a member that is large, or that is not one record with its usual end. Returns where the next
+    member begins.
     """
-    header, header_end = _header_of(grammar, member.data)
     total, tail, end = len(member.data), b"", member.end
-    block_end = header_end + max(0, header.length)
+    block_end = len(header.data) + max(0, header.length)
     if end < 0:
         try:
             total, tail, end = _passed_over(reader, at, block_end)
@@ -167,11 +127,9 @@ def _iter_odd_member(
         if header.problem:
             reporter.skipped(BAD_HEADER, at, header.problem, end)
         elif member.end >= 0:
-            yield header.record(
-                member.data[:header_end], _location(name, at, end - at), member.data, header_end
-            )
+            yield Record(header, _location(name, at, end - at), member.data, len(header.data))
         else:
-            yield _large_record(reader, member.data, header, header_end, _location(name, at, end - at))
+            yield _large_record(reader, header, _location(name, at, end - at))
         return end
     count = 0
     window = _window_of_member(reader, member, at, total)
@@ -205,22 +163,20 @@ def _passed_over(reader: MemberReader, at: int, block_end: int) -> tuple[int, by
     return total, tail[:64], end[0]
 
 
-def _header_of(grammar: Grammar, data: bytes) -> tuple[Header, int]:
-    if usual := grammar.find_usual(data):
-        return usual[0], len(usual[1])
+def _header_of(grammar: Grammar, data: bytes) -> Header:
+    """The header that the data begins with."""
     end = grammar.header_end(data, 0, LONGEST_HEADER_BYTES) if grammar.start.match(data) else -1
-    return (grammar.parse(data[:end]), end) if end > 0 else (Header(problem="it has no header"), 0)
+    return grammar.parse(data[:end]) if end > 0 else Header(problem="it has no header")
 
 
-def _large_record(
-    reader: MemberReader, data: bytes, header: Header, header_end: int, location: Location
-) -> Record:
-    """A record whose member is unpacked again when its block is asked for."""
+def _large_record(reader: MemberReader, header: Header, location: Location) -> Record:
+    """A record whose member is unpacked again when its block is read."""
 
     def open_block() -> BinaryIO:
-        return stream_of(limited(skipped(reader.iter_unpacked(location.offset), header_end), header.length))
+        unpacked = reader.iter_unpacked(location.offset)
+        return stream_of(limited(skipped(unpacked, len(header.data)), header.length))
 
-    return header.record(data[:header_end], location, None, open_block=open_block)
+    return Record(header, location, None, open_block=open_block)
 
 
 # --- gzip without regard to records ---
@@ -251,48 +207,43 @@ def _read_member(reader: MemberReader, location: Location) -> Record:
     member = reader.read(location.offset)
     if member.torn:
         raise _not_there(location, member.torn)
-    grammar = grammar_of(member.data)
-    header, header_end = (
-        _header_of(grammar, member.data) if grammar else (Header(problem="no record begins there"), 0)
-    )
-    if header.problem:
-        raise _not_there(location, header.problem)
+    header = _header_at_place(member.data, location)
     if member.end < 0:
-        return _large_record(reader, member.data, header, header_end, location)
-    if member.end - location.offset != location.length or behind_line_ends(
-        member.data[header_end + header.length :]
-    ):
+        return _large_record(reader, header, location)
+    block_end = len(header.data) + header.length
+    if member.end - location.offset != location.length or behind_line_ends(member.data[block_end:]):
         raise _not_there(location, "the gzip member there is not this one record")
-    if header_end + header.length > len(member.data):
+    if block_end > len(member.data):
         raise _not_there(location, "it is shorter than its header says")
-    return header.record(member.data[:header_end], location, member.data, header_end)
+    return Record(header, location, member.data, len(header.data))
 
 
 def _read_plain(stream: BinaryIO, reader: MemberReader, location: Location) -> Record:
     begin = reader.bytes_at(location.offset, min(location.length, LONGEST_HEADER_BYTES))
-    grammar = grammar_of(begin)
-    header, header_end = (
-        _header_of(grammar, begin) if grammar else (Header(problem="no record begins there"), 0)
-    )
-    if header.problem:
-        raise _not_there(location, header.problem)
-    start = location.offset + header_end
+    header = _header_at_place(begin, location)
+    start = location.offset + len(header.data)
     end = start + header.length
-    if end > location.offset + location.length or not reader.reaches(end):
+    left = location.offset + location.length - end
+    if left < 0 or not reader.reaches(end):
         raise _not_there(location, "it is shorter than its header says")
-    if (
-        behind_line_ends(reader.bytes_at(end, min(location.offset + location.length - end, _BETWEEN_BYTES)))
-        != b""
-    ):
+    if behind_line_ends(reader.bytes_at(end, min(left, _BETWEEN_BYTES))) != b"":
         raise _not_there(location, "it is longer than its header says")
     if header.length <= IN_MEMORY_BYTES:
-        return header.record(begin[:header_end], location, reader.bytes_at(start, header.length))
-    return header.record(
-        begin[:header_end],
+        return Record(header, location, reader.bytes_at(start, header.length))
+    return Record(
+        header,
         location,
         None,
         open_block=lambda: stream_of(limited(file_pieces(stream, start), header.length)),
     )
+
+
+def _header_at_place(data: bytes, location: Location) -> Header:
+    grammar = grammar_of(data)
+    header = _header_of(grammar, data) if grammar else Header(problem="no record begins there")
+    if header.problem:
+        raise _not_there(location, header.problem)
+    return header
 
 
 def _not_there(location: Location, reason: str) -> CorruptData:

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from webdepot.container import arc, warc
+from webdepot.container.detect import detect
 from webdepot.container.grammar import Kind
 from webdepot.container.members import IN_MEMORY_BYTES, gzip_member, packed
 from webdepot.container.pieces import iter_pieces
-from webdepot.container.reader import Record, detect, iter_records
+from webdepot.container.reader import iter_records
+from webdepot.container.record import Record
 from webdepot.container.writer import fsync_folder, no_space
 from webdepot.model import Finding
 

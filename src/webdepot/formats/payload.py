@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from webdepot import digest
 from webdepot.container.http import content_decoded
-from webdepot.container.reader import Record
+from webdepot.container.record import Record
 from webdepot.formats import guard
 
 _CHUNK_BYTES = 1 << 18

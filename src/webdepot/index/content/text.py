@@ -29,7 +29,8 @@ from webdepot import digest
 from webdepot.cdxj import REVISIT_MIME
 from webdepot.container.damage import OnFinding
 from webdepot.container.http import HttpHead, content_decoded
-from webdepot.container.reader import Record, iter_records, read_record
+from webdepot.container.reader import iter_records, read_record
+from webdepot.container.record import Record
 from webdepot.errors import CorruptData
 from webdepot.index import entry
 from webdepot.index.content.html import HtmlWords, shown_by_scripts, words_of_html
