@@ -83,27 +83,13 @@ def period_of(digits: str) -> Period:
 
 def to_iso(moment: datetime) -> str:
     """`2026-11-15T09:02:51Z`: WARC 1.0's form, valid in 1.1, ISO 8601 and RFC 3339."""
-    return f"{_to_the_second(_utc(moment))}Z"
+    return f"{_utc(moment).isoformat()[:19]}Z"
 
 
 def to_iso_milliseconds(moment: datetime) -> str:
     """`2026-11-15T09:02:51.120Z`; what is finer is cut."""
     at = _utc(moment)
-    return f"{_to_the_second(at)}.{at.microsecond // 1000:03d}Z"
-
-
-def _to_the_second(utc: datetime) -> str:
-    """The last one is remembered: a harvest puts thousands of moments of one second into words, and
-    `isoformat` is slow.
-    """
-    global _last_second
-    known, fields = _last_second, (utc.second, utc.minute, utc.hour, utc.day, utc.month, utc.year)
-    if known[0] != fields:
-        known = _last_second = (fields, utc.isoformat()[:19])
-    return known[1]
-
-
-_last_second: tuple[tuple[int, ...], str] = ((), "")
+    return f"{at.isoformat()[:19]}.{at.microsecond // 1000:03d}Z"
 
 
 def from_iso(text: str) -> datetime:

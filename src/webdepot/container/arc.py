@@ -22,6 +22,7 @@ from webdepot.container.grammar import Grammar, Kind
 from webdepot.container.record import Header
 from webdepot.model import RecordKind
 
+_START = re.compile(rb"[a-zA-Z][a-zA-Z0-9+.-]{1,15}:[^\r\n]")
 _DATE = re.compile(r"[0-9]{8,14}\Z", re.ASCII)
 _MORE_OF_VERSION_2 = ("ARC-Result-Code", "ARC-Checksum", "ARC-Location", "ARC-Offset", "ARC-Filename")
 # How far from the right the date can stand: five more words in version 2, and blanks in a content type.
@@ -29,7 +30,7 @@ _FARTHEST_DATE = 16
 
 
 def _header_end(data: bytes, at: int, limit: int) -> int:
-    return data.find(b"\n", at, limit) + 1 or -1
+    return data.find(b"\n", at, limit) + 1 or -1 if _START.match(data, at, limit) else -1
 
 
 def parse(data: bytes) -> Header:
@@ -90,7 +91,7 @@ def _described(url: str, words: list[str]) -> tuple[RecordKind, str, list[tuple[
 
 GRAMMAR = Grammar(
     kind=Kind.ARC,
-    start=re.compile(rb"[a-zA-Z][a-zA-Z0-9+.-]{1,15}:[^\r\n]"),
+    start=_START,
     search=re.compile(
         rb"(?:^|\n)(?P<record>(?:filedesc|https?|ftp|dns):[^\n ]{1,65536} [0-9a-fA-F.:]{1,45} [0-9]{14} [^\n]{0,4096}? [0-9]+\r?\n)"
     ),

@@ -1,14 +1,11 @@
 """Named fields, `name: value` in a line each: the one reader of WARC headers and HTTP heads.
 
 Lines end in CRLF or in LF alone. A line that begins with a space or tab continues the value before it (RFC
-9112, 5.2). A line that is neither is passed over, and so are the lines that continue it. Names match in any
-case; if several fields have one name, the first counts.
+9112, 5.2). Any other line is skipped, and so are the lines that continue it.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-
-Pairs = Sequence[tuple[str, str]]
 
 # Names are printable ASCII. No character fits two neighbouring parts, so nothing is tried twice.
 _FIELD = re.compile(r"\n([!-9;-~]+)[ \t]*:(.*)")
@@ -16,14 +13,20 @@ _FOLDS = (" ", "\t")
 
 
 class Fields:
-    """The named fields of a record header."""
+    """The named fields of a record header. Names match in any case; if several fields have one name, the
+    first counts. White space around values is removed.
+    """
 
-    __slots__ = ("_first", "pairs")
+    __slots__ = ("_first", "_pairs")
 
-    def __init__(self, pairs: Pairs) -> None:
-        self.pairs = pairs
+    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
+        self._pairs = pairs
+        self._first = {name.lower(): value.strip() for name, value in reversed(pairs)}
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
         """In their order, as spelled."""
-        self._first = {name.lower(): value for name, value in reversed(pairs)}
+        return [(name, value.strip()) for name, value in self._pairs]
 
     def get(self, name: str) -> str | None:
         return self._first.get(name.lower())
@@ -39,16 +42,16 @@ class Fields:
         return iter(self.pairs)
 
     def __len__(self) -> int:
-        return len(self.pairs)
+        return len(self._pairs)
 
 
-def read_fields(text: str) -> list[tuple[str, str]]:
-    """Name and value of each field behind the first line end, in their order, without the white space around
-    them. Takes linear time.
+def read_pairs(text: str) -> list[tuple[str, str]]:
+    """Name and value of each field after the first line end, in their order; values with the white space
+    around them. Takes linear time.
     """
     if "\n " in text or "\n\t" in text:
         text = _unfolded(text)
-    return [(name, value.strip()) for name, value in _FIELD.findall(text)]
+    return _FIELD.findall(text)
 
 
 def _unfolded(text: str) -> str:

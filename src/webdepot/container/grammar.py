@@ -42,8 +42,8 @@ class Grammar:
     search: re.Pattern[bytes]
     """Finds a place where a record begins: group `record`."""
     header_end: Callable[[bytes, int, int], int]
-    """First byte behind the header that begins at one place, looked for up to another; -1 when its end is not
-    there.
+    """First byte after the header that begins at one place, searched up to another; -1 if no header begins
+    or ends there.
     """
     parse: Callable[[bytes], Header]
     """Never raises."""

@@ -22,7 +22,7 @@ from typing import BinaryIO
 import brotli
 from isal import isal_zlib
 
-from webdepot.container.fields import read_fields
+from webdepot.container.fields import read_pairs
 from webdepot.container.pieces import PIECE_BYTES, iter_pieces, limited, stream_of
 
 if sys.version_info >= (3, 14):
@@ -92,8 +92,9 @@ def parse_head(data: bytes) -> HttpHead:
     else:
         rest = f"\n{text}"
     end = _EMPTY_LINE.search(rest)
-    headers = read_fields(rest[: end.start()] if end else rest)
-    return HttpHead(version=version, status=status, reason=reason, headers=tuple(headers[:MOST_HEADERS]))
+    pairs = read_pairs(rest[: end.start()] if end else rest)[:MOST_HEADERS]
+    headers = tuple([(name, value.strip()) for name, value in pairs])
+    return HttpHead(version=version, status=status, reason=reason, headers=headers)
 
 
 def _version_of_request(text: str) -> str:

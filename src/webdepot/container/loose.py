@@ -6,7 +6,6 @@ as the file itself when the object is handed on.
 """
 
 import hashlib
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +14,7 @@ from pathlib import Path
 from webdepot.container import records
 from webdepot.container.records import NewRecord
 from webdepot.digest import CHUNK_BYTES, Digest
+from webdepot.durable import sync_file
 
 _END = b"\r\n\r\n"
 
@@ -46,8 +46,7 @@ def write(
                     while chunk := body.read(CHUNK_BYTES):
                         sink.write(chunk)
                     sink.write(_END)
-        sink.flush()
-        os.fsync(sink.fileno())
+        sync_file(sink)
     return places
 
 

@@ -165,7 +165,7 @@ def _passed_over(reader: MemberReader, at: int, block_end: int) -> tuple[int, by
 
 def _header_of(grammar: Grammar, data: bytes) -> Header:
     """The header that the data begins with."""
-    end = grammar.header_end(data, 0, LONGEST_HEADER_BYTES) if grammar.start.match(data) else -1
+    end = grammar.header_end(data, 0, LONGEST_HEADER_BYTES)
     return grammar.parse(data[:end]) if end > 0 else Header(problem="it has no header")
 
 

@@ -13,8 +13,8 @@ https://github.com/webrecorder/warcio/issues/75.)
 
 import hashlib
 import ipaddress
-import os
 import re
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,7 +24,7 @@ from typing import BinaryIO
 
 from webdepot import digest, times
 from webdepot.container.http import parse_head, transfer_decoded
-from webdepot.model import Capture, Hop, RecordKind, Visit
+from webdepot.model import Capture, RecordKind, Visit
 
 Fields = tuple[tuple[str, str], ...]
 
@@ -32,25 +32,12 @@ SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest
 FIELDS_TYPE = "application/warc-fields"
 _REQUEST_TYPE = "application/http; msgtype=request"
 _RESPONSE_TYPE = "application/http; msgtype=response"
-_HOP_ENDS = {hop.value: f" {hop.value}\r\n" for hop in Hop}
-"""Formatting a member of an enumeration takes as long as the rest of a line, and a page has dozens of them.
-"""
 _LINE_BREAKS = re.compile(r"[\r\n\0]+")
-_random: list[str] = []
-"""Drawn ahead: one call of the system for 256 records."""
-os.register_at_fork(after_in_child=_random.clear)  # or parent and child would give the same names
-_VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 
 def new_id() -> str:
-    """A random UUID (RFC 9562, version 4); `uuid.uuid4` takes five times as long, and there are three records
-    a page.
-    """
-    if not _random:
-        pool = os.urandom(4096).hex()
-        _random.extend([pool[at : at + 32] for at in range(0, len(pool), 32)])
-    digits = _random.pop()
-    return f"<urn:uuid:{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{_VARIANT[digits[16]]}{digits[17:20]}-{digits[20:]}>"
+    """A random record identifier (RFC 9562, version 4)."""
+    return f"<urn:uuid:{uuid.uuid4()}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +106,7 @@ def about_visit(visit: Visit, outlinks: Sequence[tuple[str, str]], *, concurrent
     if candidate.path:
         lines.append(f"hopsFromSeed: {candidate.path}\r\n")
     lines.append(f"fetchTimeMs: {round(visit.duration_s * 1000)}\r\n")
-    lines += [f"outlink: {url}{_HOP_ENDS[hop]}" for url, hop in outlinks]
+    lines += [f"outlink: {url} {hop}\r\n" for url, hop in outlinks]
     return NewRecord(
         kind=RecordKind.METADATA,
         url=candidate.url,
@@ -163,7 +150,7 @@ def header(record: NewRecord, block_digest: str) -> bytes:
         [f"{name}: {value if value.isprintable() else _one_line(value)}\r\n" for name, value in record.fields]
     )
     return (
-        f"WARC/1.1\r\nWARC-Type: {record.kind._value_}\r\nWARC-Record-ID: {record.id}\r\nWARC-Date: {_iso(record.date)}\r\n{url}{more}"
+        f"WARC/1.1\r\nWARC-Type: {record.kind.value}\r\nWARC-Record-ID: {record.id}\r\nWARC-Date: {times.to_iso(record.date)}\r\n{url}{more}"
         f"WARC-Block-Digest: {block_digest}\r\nContent-Type: {record.content_type}\r\n"
         f"Content-Length: {len(record.head) + record.body_bytes}\r\n\r\n"
     ).encode("utf-8", "replace")
@@ -204,7 +191,7 @@ def _address(visit: Visit) -> Fields:
     return _server_fields(visit.server_address, visit.protocol)
 
 
-# A harvest asks few servers many times, and request and answer have one date.
+# A harvest asks few servers many times.
 @lru_cache(maxsize=1024)
 def _server_fields(stated: str, protocol: str) -> Fields:
     """Nothing but an address may stand in the field; a proxy may have left us a name."""
@@ -215,26 +202,11 @@ def _server_fields(stated: str, protocol: str) -> Fields:
     return (*address, ("WARC-Protocol", protocol)) if protocol else address
 
 
-def _iso(moment: datetime) -> str:
-    global _last_iso
-    if _last_iso[0] is not moment:
-        _last_iso = (moment, times.to_iso(moment))
-    return _last_iso[1]
-
-
-_last_iso: tuple[datetime, str] = (times.EARLIEST, times.to_iso(times.EARLIEST))
-
-
 def _payload(visit: Visit) -> BinaryIO:
     if not visit.body_bytes:
         return BytesIO()
     visit.body.seek(0)
-    # Nearly no head has a transfer coding, so the head is not parsed for it.
-    return (
-        transfer_decoded(visit.body, parse_head(visit.head))
-        if b"transfer-" in visit.head.lower()
-        else visit.body
-    )
+    return transfer_decoded(visit.body, parse_head(visit.head))
 
 
 def _named_fields(pairs: Iterable[tuple[str, str]]) -> bytes:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from webdepot import digest
 from webdepot.container.members import MemberReader
-from webdepot.container.writer import OPEN_SUFFIX, Sealed, fsync_folder, seal
+from webdepot.container.writer import OPEN_SUFFIX, Sealed, seal
+from webdepot.durable import sync_folder
 from webdepot.errors import CorruptData
 
 
@@ -44,7 +45,7 @@ def _recovered(path: Path, marks: Mapping[str, int] | None) -> Recovered:
     name = path.name.removesuffix(OPEN_SUFFIX)
     if count <= 1:
         path.unlink()
-        fsync_folder(path.parent)
+        sync_folder(path.parent)
         message = f"{name} held no acknowledged record; its {size} bytes were removed."
         return Recovered(name=name, kept_bytes=0, cut_bytes=size, records=0, message=message, sealed=None)
     with path.open("r+b") as stream:

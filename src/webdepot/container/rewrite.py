@@ -5,9 +5,7 @@ Headers and blocks stay as they are, byte for byte; only line ends between recor
 beside the target, synced, renamed.
 """
 
-import contextlib
 import hashlib
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +18,11 @@ from webdepot.container.members import IN_MEMORY_BYTES, gzip_member, packed
 from webdepot.container.pieces import iter_pieces
 from webdepot.container.reader import iter_records
 from webdepot.container.record import Record
-from webdepot.container.writer import fsync_folder, no_space
+from webdepot.container.writer import no_space
+from webdepot.durable import whole_file
 from webdepot.model import Finding
 
-PART_SUFFIX = ".part"
+_MOST_FINDINGS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,28 +42,22 @@ def record_wise(source: BinaryIO, target: Path, *, name: str = "") -> Rewritten:
     name = name or target.name
     terminator = (warc.GRAMMAR if detect(source, name).kind is Kind.WARC else arc.GRAMMAR).terminator
     findings: list[Finding] = []
-    part = target.with_name(target.name + PART_SUFFIX)
+
+    def note(finding: Finding) -> None:
+        if len(findings) < _MOST_FINDINGS:
+            findings.append(finding)
+
     count, size, hasher = 0, 0, hashlib.sha256()
     try:
-        with part.open("wb") as stream:
-            for record in iter_records(
-                source,
-                name,
-                on_finding=lambda finding: findings.append(finding) if len(findings) < 1000 else None,
-            ):
+        with whole_file(target) as stream:
+            for record in iter_records(source, name, on_finding=note):
                 for piece in _iter_member(record, terminator):
                     stream.write(piece)
                     hasher.update(piece)
                     size += len(piece)
                 count += 1
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.rename(target)
-        fsync_folder(target.parent)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            part.unlink()
-        if isinstance(error, OSError) and (explained := no_space(error, target)):
+    except OSError as error:
+        if explained := no_space(error, target):
             raise explained from error
         raise
     return Rewritten(records=count, size_bytes=size, sha256=hasher.hexdigest(), findings=tuple(findings))

@@ -15,23 +15,23 @@ import re
 from datetime import datetime
 
 from webdepot import times
-from webdepot.container.fields import Fields, read_fields
+from webdepot.container.fields import Fields, read_pairs
 from webdepot.container.grammar import Grammar, Kind
 from webdepot.container.record import Header
 from webdepot.model import RecordKind
 
+_VERSION_LINE = re.compile(rb"WARC/[0-9]\.[0-9]+[ \t]*(\r?\n)")
 _KINDS = {kind.value: kind for kind in RecordKind}
 _WITHOUT_ADDRESS = frozenset({RecordKind.WARCINFO, RecordKind.METADATA, RecordKind.UNKNOWN})
 
 
 def _header_end(data: bytes, at: int, limit: int) -> int:
-    line_end = data.find(b"\n", at, limit)
-    if line_end < 0:
+    version = _VERSION_LINE.match(data, at, limit)
+    if version is None:
         return -1
-    has_cr = data[line_end - 1 : line_end] == b"\r"
-    empty_line, begin = (b"\r\n\r\n", line_end - 1) if has_cr else (b"\n\n", line_end)
-    end = data.find(empty_line, begin, limit)
-    return -1 if end < 0 else end + len(empty_line)
+    line_end = version[1]  # the header ends in two line ends like its first
+    end = data.find(line_end * 2, version.start(1), limit)
+    return -1 if end < 0 else end + 2 * len(line_end)
 
 
 def parse(data: bytes) -> Header:
@@ -40,7 +40,7 @@ def parse(data: bytes) -> Header:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         text = data.decode("latin-1")
-    fields = Fields(read_fields(text))
+    fields = Fields(read_pairs(text))
     length = fields.get("Content-Length") or ""
     if not (length.isdigit() and length.isascii() and len(length) < 19):
         return Header(data, problem="its header has no valid Content-Length")
@@ -80,7 +80,7 @@ def _find_date(stated: str) -> datetime | None:
 
 GRAMMAR = Grammar(
     kind=Kind.WARC,
-    start=re.compile(rb"WARC/[0-9]\.[0-9]+[ \t]*\r?\n"),
+    start=_VERSION_LINE,
     search=re.compile(rb"(?:^|\n)(?P<record>WARC/[0-9]\.[0-9]+[ \t]*\r?\n)"),
     header_end=_header_end,
     parse=parse,

@@ -26,6 +26,7 @@ from webdepot.container.members import IN_MEMORY_BYTES, gzip_member, packed
 from webdepot.container.pieces import PIECE_BYTES
 from webdepot.container.records import NewRecord
 from webdepot.digest import sha1_label
+from webdepot.durable import sync_folder
 from webdepot.errors import NoSpace
 from webdepot.model import Location
 from webdepot.times import Clock
@@ -105,20 +106,11 @@ def _short(record: NewRecord, found_bytes: int) -> ValueError:
     return ValueError(f"The body of {record.url} ends after {found_bytes} of {record.body_bytes} bytes")
 
 
-def fsync_folder(folder: Path) -> None:
-    """Make names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def seal(path: Path, *, sha256: str, size_bytes: int, count: int) -> Sealed:
     """Give a whole, synced `.open` file its name."""
     sealed = path.with_name(path.name.removesuffix(OPEN_SUFFIX))
     path.rename(sealed)
-    fsync_folder(path.parent)
+    sync_folder(path.parent)
     return Sealed(path=sealed, name=sealed.name, size_bytes=size_bytes, sha256=sha256, records=count)
 
 
@@ -186,7 +178,7 @@ class ContainerWriter:
         for file in files:
             file.sync()
         if is_new:
-            fsync_folder(self._folder)
+            sync_folder(self._folder)
         return {file.path.name: file.size_bytes for file in files}
 
     def close(self) -> None:

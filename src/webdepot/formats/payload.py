@@ -61,7 +61,7 @@ class Payload:
 
     def content(self) -> tuple[bytes | Path, bool]:
         """The payload without content coding, and whether it was cut at the limit."""
-        head = self._record.head if self._record.may_have_header(b"content-encoding") else None
+        head = self._record.head
         if head is None or not (head.get("content-encoding") or "").strip():
             return self._raw, False
         with self._opened() as raw:

@@ -30,7 +30,7 @@ from json.encoder import encode_basestring as _quoted
 from pathlib import Path
 from typing import Any, Protocol
 
-from webdepot.container.writer import fsync_folder
+from webdepot.durable import sync_folder
 from webdepot.model import Candidate, Hop
 from webdepot.ports import Frontier
 from webdepot.url import Url, host_of
@@ -95,7 +95,7 @@ def deal_out(folder: Path, seeds: Iterable[str], count: int) -> None:
         file.flush()
         os.fsync(file.fileno())
     new.replace(folder / _OWNERS)
-    fsync_folder(folder)
+    sync_folder(folder)
 
 
 def owners(folder: Path, count: int) -> Owners:

@@ -50,7 +50,6 @@ _KINDS = (
     RecordKind.UNKNOWN,
 )
 _KIND_NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
-_RESPONSE_NUMBER = _KIND_NUMBERS[RecordKind.RESPONSE]
 _ALGORITHMS = {16: "md5", 20: "sha1", 32: "sha256", 64: "sha512"}
 
 
@@ -113,8 +112,7 @@ def row_of(
         place.offset,
         place.length,
         collection,
-        # Nearly all are responses, and an enum is slow to look up.
-        _RESPONSE_NUMBER if capture.kind is RecordKind.RESPONSE else _KIND_NUMBERS[capture.kind],
+        _KIND_NUMBERS[capture.kind],
         capture.status,
         mimes[capture.mime],
         # Bytes where we know the algorithm (their length tells which), the text itself where we do not.

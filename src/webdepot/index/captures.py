@@ -41,7 +41,6 @@ from webdepot.index.capture_rows import (
     position_of,
     row_of,
 )
-from webdepot.index.garbage import collected_rarely
 from webdepot.index.sqlite_file import SqliteFile
 from webdepot.model import EVERYTHING, Capture
 from webdepot.ports import ANY_TIME, Position, Span, Tally, place_of
@@ -126,7 +125,7 @@ class SqliteCaptureIndex:
     # --- writing ---
 
     def add(self, container: str, captures: Iterable[Capture], *, collection: str) -> int:
-        with self._file.transaction() as connection, collected_rarely():
+        with self._file.transaction() as connection:
             number = self._clear(connection, container, collection)
             collection_number = connection.execute(
                 "SELECT collection FROM containers WHERE id = ?", (number,)

@@ -170,11 +170,7 @@ def stated_digest(record: Record) -> str:
     """The payload digest in its normal spelling as the record states it; empty where it states none that can
     be read.
     """
-    stated = record.payload_digest
-    if not stated or digest.is_usual(stated):
-        return stated
-    known = digest.parse(stated)
-    return str(known) if known else ""
+    return digest.normal(record.payload_digest)
 
 
 def digest_of(record: Record) -> str:

@@ -37,7 +37,6 @@ from webdepot.index.content.html import HtmlWords, shown_by_scripts, words_of_ht
 from webdepot.index.content.language import SAMPLE_CHARS, language_of
 from webdepot.index.content.office import OFFICE_MIMES, Unread, words_of_office
 from webdepot.index.content.pdf import PdfReader
-from webdepot.index.garbage import collected_rarely
 from webdepot.index.text.folding import likeness
 from webdepot.model import Capture, Finding, Location, RecordKind, Severity
 from webdepot.ports import PageText
@@ -90,7 +89,7 @@ def read_container(
     on_finding: OnFinding,
 ) -> Iterator[tuple[Capture, PageText | None]]:
     """Every capture of a container, and its words where it has some: one pass for both indexes."""
-    with path.open("rb") as stream, path.open("rb") as again, PdfReader() as pdf, collected_rarely():
+    with path.open("rb") as stream, path.open("rb") as again, PdfReader() as pdf:
         reader = _Reader(
             collection=collection,
             languages=languages,

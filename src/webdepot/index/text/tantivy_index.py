@@ -32,7 +32,6 @@ import tantivy
 from tantivy import Occur, Query
 
 from webdepot.errors import Conflict
-from webdepot.index.garbage import collected_rarely
 from webdepot.index.sqlite_file import REBUILD
 from webdepot.index.text import tantivy_schema
 from webdepot.index.text.folding import Leader, folded_groups
@@ -113,7 +112,7 @@ class TantivyTextIndex:
     # --- writing ---
 
     def add(self, container: str, pages: Iterable[PageText]) -> int:
-        with self._writer() as writer, collected_rarely():
+        with self._writer() as writer:
             searcher = self._searcher()
             if count(searcher, self._of_kind("container", container)):
                 return 0
