@@ -16,7 +16,7 @@ Clock = Callable[[], datetime]
 
 _DIGITS = re.compile(r"[0-9]{1,14}\Z", re.ASCII)
 _ISO = re.compile(
-    r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?([Zz]|[+-]\d\d:?\d\d)?)?)?)?\Z",
+    r"\d{4}(?:-\d\d(?:-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:[Zz]|[+-]\d\d:?[0-5]\d)?)?)?)?",
     re.ASCII,
 )
 EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
@@ -94,33 +94,18 @@ def to_iso_milliseconds(moment: datetime) -> str:
 
 def from_iso(text: str) -> datetime:
     """Read W3C-DTF (a year alone up to nanoseconds and an offset); without an offset the text means UTC."""
-    found = _ISO.match(text.strip())
-    if not found:
-        raise ValueError(f"{text!r} is no ISO 8601 date")
-    year, month, day, hour, minute, second, fraction, zone = found.groups()
-    micros = int((fraction or "0")[:6].ljust(6, "0"))
-    moment = datetime(
-        int(year),
-        int(month or 1),
-        int(day or 1),
-        int(hour or 0),
-        int(minute or 0),
-        _no_leap(int(second or 0)),
-        micros,
-        UTC,
-    )
-    return moment if not zone or zone in "Zz" else _shifted(moment, zone, text)
-
-
-def _shifted(moment: datetime, zone: str, text: str) -> datetime:
-    hours, minutes = int(zone[1:3]), int(zone[-2:])
-    if hours > 23 or minutes > 59:
-        raise ValueError(f"{text!r} has no such offset from UTC")
-    offset = timedelta(hours=hours, minutes=minutes)
+    iso = text.strip().upper()
+    if not _ISO.fullmatch(iso):
+        raise ValueError(f"{text!r} is not an ISO 8601 date")
+    if len(iso) < 10:
+        iso += "-01-01"[len(iso) - 4 :]
+    elif iso[16:19] == ":60":
+        iso = f"{iso[:17]}59{iso[19:]}"
     try:
-        return moment - offset if zone[0] == "+" else moment + offset
+        moment = datetime.fromisoformat(iso)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:
-        raise ValueError(f"{text!r} lies outside the years 1 to 9999") from None
+        raise ValueError(f"{text!r} is outside the years 1 to 9999") from None
 
 
 def to_http(moment: datetime) -> str:

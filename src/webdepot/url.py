@@ -36,7 +36,7 @@ LONGEST_URL = 65_536
 Url = NewType("Url", str)
 
 
-class Match(StrEnum):
+class UrlMatch(StrEnum):
     """How much an address that somebody asks for takes in."""
 
     EXACT = "exact"
@@ -387,7 +387,7 @@ def _unescaped_deeply(data: bytes) -> bytes:
 # --- ranges of keys ---
 
 
-def split_wildcard(typed: str) -> tuple[str, Match]:
+def split_wildcard(typed: str) -> tuple[str, UrlMatch]:
     """`*.example.org` is a domain, `example.org/news/*` a prefix, anything else exact; the address without
     its star.
     """
@@ -400,13 +400,13 @@ def split_wildcard(typed: str) -> tuple[str, Match]:
             raise InputError(
                 f"{text[:200]!r} asks for a domain and a path at once. Ask for *.{host[:100]} or for one host with its path."
             )
-        return text[:start] + host, Match.DOMAIN
+        return text[:start] + host, UrlMatch.DOMAIN
     if text.endswith("*"):
-        return text[:-1], Match.PREFIX
-    return text, Match.EXACT
+        return text[:-1], UrlMatch.PREFIX
+    return text, UrlMatch.EXACT
 
 
-def key_range(typed: str, match: Match | None = None) -> tuple[str, str]:
+def key_range(typed: str, match: UrlMatch | None = None) -> tuple[str, str]:
     """The keys that an address covers, as bounds: start <= key < stop. Without `match` a star in it says how
     much.
 
@@ -419,9 +419,9 @@ def key_range(typed: str, match: Match | None = None) -> tuple[str, str]:
     if len(address) > LONGEST_URL:
         raise InputError(f"The address {address[:100]!r}… is longer than {LONGEST_URL} characters.")
     start = key(_with_scheme(address))
-    if how is Match.EXACT:
+    if how is UrlMatch.EXACT:
         return start, start + " "
-    if how is Match.PREFIX:
+    if how is UrlMatch.PREFIX:
         if address.endswith(("/", "?")) and not start.endswith(address[-1]):
             start += address[-1]
         return start, start[:-1] + chr(ord(start[-1]) + 1)
@@ -429,7 +429,7 @@ def key_range(typed: str, match: Match | None = None) -> tuple[str, str]:
     if not bracket or not host:
         raise InputError(f"{address[:200]!r} names no host. Write it like www.example.org")
     # In ASCII: `)` ends a host, `,` goes on to one below it, `-` and all later signs make another name.
-    return f"{host})", f"{host}{'*' if how is Match.HOST else '-'}"
+    return f"{host})", f"{host}{'*' if how is UrlMatch.HOST else '-'}"
 
 
 @lru_cache(maxsize=1)

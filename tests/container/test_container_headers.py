@@ -13,7 +13,7 @@ from warcio.statusandheaders import StatusAndHeadersParser
 from webdepot.container import warc
 from webdepot.container.http import parse_head
 from webdepot.container.reader import iter_records
-from webdepot.container.record import Header
+from webdepot.container.record import RecordHeader
 from webdepot.model import RecordKind
 
 LINES = [
@@ -136,7 +136,7 @@ DATES = {
 }
 
 
-def facts_of(header: Header):
+def facts_of(header: RecordHeader):
     pairs = (
         [(name, " ".join(value.split())) for name, value in header.fields.pairs] if header.fields else None
     )

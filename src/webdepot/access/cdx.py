@@ -29,7 +29,7 @@ from webdepot.errors import InputError
 from webdepot.model import Capture, RecordKind
 from webdepot.ports import Position, Span
 from webdepot.times import period_of, to_timestamp
-from webdepot.url import Match, split_wildcard
+from webdepot.url import UrlMatch, split_wildcard
 
 MOST_LINES = 150_000
 """Of one answer; what is left is fetched with its resume key."""
@@ -60,7 +60,7 @@ class Output(StrEnum):
     LINK = "link"
 
 
-_MATCHES = {match.value: match for match in Match}
+_MATCHES = {match.value: match for match in UrlMatch}
 _SORTS = {sort.value: sort for sort in Sort}
 _OUTPUTS = {output.value: output for output in Output}
 FIELDS: dict[str, Callable[[Capture], str]] = {
@@ -96,7 +96,7 @@ _USUAL = {
 class CdxQuery:
     dialect: Dialect
     url: str
-    match: Match
+    match: UrlMatch
     span: Span
     sort: Sort = Sort.DEFAULT
     closest: str = ""
@@ -129,7 +129,7 @@ class CdxQuery:
             or self.page is not None
             or self.resolves_revisits
         )
-        return self.match is Match.EXACT and not searches
+        return self.match is UrlMatch.EXACT and not searches
 
 
 def parse(parameters: Iterable[tuple[str, str]], dialect: Dialect) -> CdxQuery:
@@ -161,7 +161,7 @@ def parse(parameters: Iterable[tuple[str, str]], dialect: Dialect) -> CdxQuery:
         )
     sort, closest = _sort(given, match)
     limit = _number(given, "limit", MOST_LINES, lowest=-MOST_LINES)
-    if limit < 0 and match is not Match.EXACT:
+    if limit < 0 and match is not UrlMatch.EXACT:
         raise InputError("limit below 0 (the last ones) is for one address only. Take matchType=exact.")
     fields = _fields(given.get("fl") or given.get("fields") or "", dialect)
     if "collapseTime" in given:
@@ -239,24 +239,24 @@ def _is_stamp(text: str) -> bool:
     return len(text) == 14 and text.isascii() and text.isdigit()
 
 
-def _url(given: dict[str, str]) -> tuple[str, Match]:
+def _url(given: dict[str, str]) -> tuple[str, UrlMatch]:
     url, wildcard = split_wildcard(given["url"])
     asked = given.get("matchType", "")
     if not asked:
         return url, wildcard
     if asked not in _MATCHES:
-        raise InputError(f"matchType {asked[:50]!r} is unknown. Take one of {', '.join(Match)}.")
+        raise InputError(f"matchType {asked[:50]!r} is unknown. Take one of {', '.join(UrlMatch)}.")
     return url, _MATCHES[asked]
 
 
-def _sort(given: dict[str, str], match: Match) -> tuple[Sort, str]:
+def _sort(given: dict[str, str], match: UrlMatch) -> tuple[Sort, str]:
     asked = given.get("sort", "") or (Sort.CLOSEST.value if given.get("closest") else "")
     if not asked:
         return Sort.DEFAULT, ""
     if asked not in _SORTS:
         raise InputError(f"sort {asked[:50]!r} is unknown. Take reverse or closest.")
     sort = _SORTS[asked]
-    if sort is not Sort.DEFAULT and match is not Match.EXACT:
+    if sort is not Sort.DEFAULT and match is not UrlMatch.EXACT:
         raise InputError(f"sort={sort} is for one address only. Take matchType=exact.")
     closest = given.get("closest", "")
     if sort is Sort.CLOSEST:

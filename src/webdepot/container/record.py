@@ -2,10 +2,10 @@
 
     header      WARC/1.1, named fields          or the one line of an ARC record
     block       size_bytes                      for HTTP: head, then body as it came over the wire
-      head      HttpHead, parsed when asked for
-      payload   the body without transfer coding, or the block where there is no head
+      head      HttpHead, parsed on first use
+      payload   the body without transfer coding, or the block if there is no head
 
-A record that comes from an iterator is valid until the next one is taken.
+A record from an iterator is valid until the next one is taken.
 """
 
 import re
@@ -21,7 +21,7 @@ from webdepot.container.pieces import iter_pieces, stream_of
 from webdepot.model import Location, RecordKind
 
 LONGEST_HEAD_BYTES = 1 << 20
-"""An HTTP head that is longer is cut there; the rest counts as body."""
+"""A longer HTTP head is cut there; the rest counts as body."""
 
 _WITH_HEAD = frozenset({RecordKind.RESPONSE, RecordKind.REQUEST, RecordKind.REVISIT})
 _FIRST_READ_BYTES = 8192
@@ -38,7 +38,7 @@ _USUAL_RESPONSE = re.compile(
 
 
 @dataclass(slots=True)
-class Header:
+class RecordHeader:
     """A record header, read. With a `problem` the record is not usable and only `length` counts."""
 
     data: bytes = b""
@@ -48,7 +48,7 @@ class Header:
     date: datetime | None = None
     fields: Fields | None = None
     length: int = -1
-    """Of the block; -1 where the header does not say."""
+    """Of the block; -1 if the header does not state it."""
     payload_digest: str = ""
     """As stated, not checked."""
     problem: str = ""
@@ -57,7 +57,7 @@ class Header:
 class Record:
     """A record with its header read and its block still to be read.
 
-    The block is a range of `data` where it is held in memory, else `open_block` gives it.
+    The block is a range of `data` if it is held in memory; otherwise `open_block` opens it.
     """
 
     __slots__ = (
@@ -80,7 +80,7 @@ class Record:
 
     def __init__(
         self,
-        header: Header,
+        header: RecordHeader,
         location: Location,
         data: bytes | None,
         start: int = 0,
@@ -89,10 +89,10 @@ class Record:
         """`header` must be one without a problem."""
         self.kind = header.kind
         self.url = header.url
-        """Empty where the record has none (warcinfo, some metadata)."""
+        """Empty if the record has none (warcinfo, some metadata)."""
         self.date: datetime = header.date  # type: ignore[assignment]  # only a problem leaves it out
         self.fields: Fields = header.fields  # type: ignore[assignment]
-        """WARC fields; an ARC record has its facts under the WARC names (`WARC-Target-URI`,
+        """WARC fields; an ARC record has its columns under the WARC names (`WARC-Target-URI`,
         `WARC-IP-Address`, ...).
         """
         self.payload_digest = header.payload_digest
@@ -108,18 +108,18 @@ class Record:
         self._open = open_block
         self._head: HttpHead | None = None
         self._body_start = -1
-        """Where the body begins in `data`, or in the block; -1 before somebody looked."""
+        """Where the body begins in `data`, or in the block; -1 until `_split`."""
         self._stream: BinaryIO | None = None
-        """Of a block that is not held: its body."""
+        """The body of a block that is not held in memory."""
 
     @property
     def is_held(self) -> bool:
-        """Whether the block is in memory, so that it can be read when its container is closed."""
+        """Whether the block is in memory, so that it can be read after its container is closed."""
         return self._data is not None
 
     @property
     def head(self) -> HttpHead | None:
-        """Status line (or request line) and headers; None where the block is no HTTP message."""
+        """Status line (or request line) and headers; None if the block is not an HTTP message."""
         if self._body_start < 0:
             self._split()
         if self._head is None and self._data is not None and self._body_start > self._start:
@@ -130,7 +130,7 @@ class Record:
         """Status and Content-Type of a response whose HTTP head is written as most are, as `head` has them;
         None for any other, whose `head` must be read.
 
-        Without this, indexing a container by address takes a sixth longer (bench/access.py, "indexed").
+        Without this, indexing a container by address takes a tenth longer (bench/access.py, "indexed").
         """
         if self._data is None or not self._has_head(b"HTTP/"):
             return None
@@ -141,29 +141,29 @@ class Record:
 
     @property
     def content_type(self) -> str:
-        """What the payload is said to be: the HTTP header where there is a head, else the record's own field;
-        may be empty.
+        """The stated type of the payload: the HTTP header if there is a head, otherwise the field of the
+        record; may be empty.
         """
         head = self.head
         return (self.fields.get("Content-Type") if head is None else head.get("Content-Type")) or ""
 
     @property
     def payload_bytes(self) -> int | None:
-        """The length of `payload`, where it is known without reading: not under a transfer coding."""
+        """The length of `payload`, if it is known without reading: not with a transfer coding."""
         head = self.head
         if head is not None and head.get("Transfer-Encoding"):
             return None
         return self._end - self._body_start
 
     def block(self) -> BinaryIO:
-        """The block as it stands. Either this or `payload`, once."""
+        """The block unchanged. Call either this or `payload`, once."""
         if self._data is not None:
             return BytesIO(self._data[self._start : self._end])
         assert self._open is not None  # noqa: S101 - a record has one of the two
         return self._open()
 
     def payload(self) -> BinaryIO:
-        """The HTTP body without its transfer coding, or the block of a record without a head. Once."""
+        """The HTTP body without its transfer coding, or the block of a record without a head. Call once."""
         if self._body_start < 0:
             self._split()
         if self._data is None:
@@ -174,13 +174,13 @@ class Record:
         return body if head is None else transfer_decoded(body, head)
 
     def content(self, limit_bytes: int) -> BinaryIO:
-        """The payload without its content coding, at most that many bytes. Once, instead of `payload`."""
+        """The payload without its content coding, at most `limit_bytes`. Call once, instead of `payload`."""
         payload = self.payload()
         head = self.head or HttpHead(version="", status=0, reason="", headers=())
         return content_decoded(payload, head, limit_bytes=limit_bytes)
 
     def _split(self) -> None:
-        """Find where the body begins; open the block where it is not held."""
+        """Find where the body begins; open the block if it is not held in memory."""
         if self._data is not None:
             has_head = self._has_head(self._data[self._start : self._start + 5])
             self._body_start = _head_end(self._data, self._start, self._end) if has_head else self._start
@@ -204,7 +204,7 @@ class Record:
 
 
 def _head_end(data: bytes, start: int, end: int) -> int:
-    """Behind the empty line of an HTTP head; without one, all of it is head, up to a limit."""
+    """The position after the empty line of an HTTP head; without one, all of it is head, up to a limit."""
     end = min(end, start + LONGEST_HEAD_BYTES)
     crlf = data.find(b"\r\n\r\n", start, end)
     lf = data.find(b"\n\n", start, end if crlf < 0 else crlf)

@@ -1,8 +1,7 @@
-"""Rewriting a container so that each record can be read at its place: one gzip member for each record.
+"""Rewrite a container so that each record can be read by its location: one gzip member for each record.
 
-For gzip files that hold all records in one member, or that are cut into members without regard to records.
-Headers and blocks stay as they are, byte for byte; only line ends between records are made regular. Written
-beside the target, synced, renamed.
+For gzip files with all records in one member, or whose members do not follow the records. Headers and blocks
+stay the same byte for byte; only line ends between records are made regular.
 """
 
 import hashlib
@@ -13,7 +12,7 @@ from typing import BinaryIO
 
 from webdepot.container import arc, warc
 from webdepot.container.detect import detect
-from webdepot.container.grammar import Kind
+from webdepot.container.grammar import ContainerFormat
 from webdepot.container.members import IN_MEMORY_BYTES, gzip_member, packed
 from webdepot.container.pieces import iter_pieces
 from webdepot.container.reader import iter_records
@@ -32,15 +31,17 @@ class Rewritten:
     sha256: str
     """Hexadecimal, of the new file."""
     findings: tuple[Finding, ...]
-    """What was damaged in the source and is not in the target; the first thousand."""
+    """Damage in the source that is left out of the target; the first thousand findings."""
 
 
 def record_wise(source: BinaryIO, target: Path, *, name: str = "") -> Rewritten:
-    """Write the whole records of `source` to `target`; InputError when the source is no container, NoSpace
-    when the disk is full.
+    """Write the whole records of `source` to `target`, all or nothing. InputError if the source is not a
+    container, NoSpace if the disk is full.
     """
     name = name or target.name
-    terminator = (warc.GRAMMAR if detect(source, name).kind is Kind.WARC else arc.GRAMMAR).terminator
+    terminator = (
+        warc.GRAMMAR if detect(source, name).kind is ContainerFormat.WARC else arc.GRAMMAR
+    ).terminator
     findings: list[Finding] = []
 
     def note(finding: Finding) -> None:
@@ -64,7 +65,7 @@ def record_wise(source: BinaryIO, target: Path, *, name: str = "") -> Rewritten:
 
 
 def member_of(record: Record) -> Iterator[bytes]:
-    """A WARC record as it stands, as one gzip member, piece by piece."""
+    """A WARC record, unchanged, as one gzip member, piece by piece."""
     return _iter_member(record, warc.GRAMMAR.terminator)
 
 

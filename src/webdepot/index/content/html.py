@@ -49,7 +49,7 @@ _LONGEST_LINK, _LONGEST_PICTURE, _LONGEST_TARGET = 200, 300, 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class PagePicture:
     source: str
     """As the page says it: relative to the page, mostly."""
     words: str
@@ -94,7 +94,7 @@ def shown_by_scripts(text: str, shown: str) -> str:
     return "\n".join(line for line in shown.splitlines() if not own.issuperset(_WORD.findall(line.lower())))
 
 
-def pictures_of_html(text: str) -> list[Picture]:
+def pictures_of_html(text: str) -> list[PagePicture]:
     """The pictures of a page, each once, with the words that are said about it."""
     body = None if is_slow(text) else HTMLTree.parse(text).body
     return list(_pictures(body)) if body is not None else []
@@ -157,7 +157,7 @@ def _seen(text: str) -> Iterator[str]:
     yield text[at:]
 
 
-def _pictures(body: DOMNode) -> Iterator[Picture]:
+def _pictures(body: DOMNode) -> Iterator[PagePicture]:
     """For each picture its description and the words of its file name."""
     seen: set[str] = set()
     for node in body.get_elements_by_tag_name("img"):
@@ -172,7 +172,7 @@ def _pictures(body: DOMNode) -> Iterator[Picture]:
         words = said[:_LONGEST_PICTURE]
         if words and words not in seen:
             seen.add(words)
-            yield Picture(source=source, words=words)
+            yield PagePicture(source=source, words=words)
         if len(seen) >= _MOST_PICTURES:
             return
 

@@ -27,7 +27,7 @@ from webdepot.index import zipnum
 from webdepot.model import EVERYTHING, Capture
 from webdepot.ports import Position, place_of
 from webdepot.services.access import replay
-from webdepot.url import Match, key_range
+from webdepot.url import UrlMatch, key_range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ def _found(archive: Archive, query: CdxQuery, reader: Reader, collection: str) -
 
 def _lines(archive: Archive, query: CdxQuery, reader: Reader, collection: str) -> Iterator[Capture]:
     start, stop = key_range(query.url, query.match)
-    if query.match is not Match.EXACT:
+    if query.match is not UrlMatch.EXACT:
         for first, after, spans in replay.segments(archive, start, stop, reader):
             yield from archive.captures.scan(
                 first, after, collection=collection, spans=cdx.within(spans, query.span), after=query.after

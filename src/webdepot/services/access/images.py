@@ -25,7 +25,7 @@ from webdepot.access.replay.body import negotiated
 from webdepot.archive import Archive
 from webdepot.errors import NotFound, WebdepotError
 from webdepot.formats.thumbnail import LARGEST_INPUT_BYTES, Thumbnailer
-from webdepot.index.content.html import Picture, pictures_of_html
+from webdepot.index.content.html import PagePicture, pictures_of_html
 from webdepot.index.content.text import charset_of, decoded
 from webdepot.index.text.words import tokens
 from webdepot.model import EVERYTHING, Capture
@@ -130,7 +130,7 @@ def _of_page(
             return
 
 
-def _pictures(archive: Archive, hit: Hit, *, reader: Reader, collection: str) -> list[Picture]:
+def _pictures(archive: Archive, hit: Hit, *, reader: Reader, collection: str) -> list[PagePicture]:
     try:
         opened = replay.open_capture(archive, hit.url, hit.timestamp, collection=collection, reader=reader)
     except WebdepotError:

@@ -24,7 +24,7 @@ from webdepot.access.replay.headers import http_date
 from webdepot.errors import InputError
 from webdepot.model import EVERYTHING, Capture, RecordKind
 from webdepot.services.access import cdx_server, replay
-from webdepot.url import Match
+from webdepot.url import UrlMatch
 from webdepot.web.api.openapi_parts import COLLECTION, NOT_KEPT, parameter
 from webdepot.web.replay import address
 from webdepot.web.site import Site, reader_of, site_of
@@ -56,7 +56,7 @@ def described(_: Site) -> dict[str, Any]:
     """These interfaces for `web/api/openapi.py`."""
     common = [
         parameter("url", "Address; `*` at its end or `*.` before it takes in more.", required=True),
-        parameter("matchType", "How much the address takes in.", enum=list(Match)),
+        parameter("matchType", "How much the address takes in.", enum=list(UrlMatch)),
         parameter("from", "First moment, 4 to 14 digits."),
         parameter("to", "Last moment, 4 to 14 digits."),
         parameter("limit", "So many lines; below 0 the last ones.", "integer"),

@@ -16,7 +16,7 @@ from webdepot.model import EVERYTHING, Capture
 from webdepot.services.access import citation, lending, replay
 from webdepot.services.access.lending import InUse
 from webdepot.services.access.replay import Narrowed
-from webdepot.url import Match, split_wildcard
+from webdepot.url import UrlMatch, split_wildcard
 from webdepot.web import charts
 from webdepot.web.charts import DrawnBar
 from webdepot.web.language import CODES
@@ -55,7 +55,7 @@ def look_up(request: Request) -> Response:
     if url is None or not address.COLLECTION.match(collection):
         return RedirectResponse("/", status_code=303)
     found = Address(collection=collection.lower(), timestamp="", modifier="*", url=url)
-    if split_wildcard(typed)[1] is not Match.EXACT:
+    if split_wildcard(typed)[1] is not UrlMatch.EXACT:
         return _addresses(request, collection.lower(), typed.strip())
     if any(request.query_params.get(name) for name in ("status", "type", "changed")):
         return _versions(request, found)
@@ -169,7 +169,7 @@ def _year(request: Request) -> str:
 
 def _versions(request: Request, found: Address) -> Response:
     archive = site_of(request).archive
-    if split_wildcard(found.url)[1] is not Match.EXACT:
+    if split_wildcard(found.url)[1] is not UrlMatch.EXACT:
         return RedirectResponse(
             "/versions?" + urlencode({"url": found.url, "collection": found.collection}), status_code=302
         )
