@@ -1,7 +1,7 @@
-"""Checksums: compute while streaming, parse, compare.
+"""Digests: compute from streams, parse, compare.
 
-Notation is WARC's labelled digest (ISO 28500, 5.8): `algorithm:value`. SHA-1 is written in base32 as every
-existing index has it, SHA-256 in hexadecimal as OCFL and BagIt have it; both spellings are read for both.
+The notation is WARC's labelled digest (ISO 28500, 5.8): `algorithm:value`. SHA-1 is written in base32 like
+all existing indexes, SHA-256 in hexadecimal like OCFL and BagIt; both notations are read for both.
 """
 
 import base64
@@ -26,7 +26,7 @@ _TO_PYTHON = bytes.maketrans(
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """A checksum as bytes, so that two spellings of the same value are equal."""
+    """A digest as bytes, so that two spellings of the same value are equal."""
 
     algorithm: str
     value: bytes
@@ -78,7 +78,7 @@ def _decode(text: str) -> tuple[str, bytes] | None:
 
 
 def normal(text: str) -> str:
-    """The digest in the spelling of this program; empty where it cannot be read."""
+    """The digest in Webdepot's spelling; empty if it cannot be read."""
     if _NORMAL_SHA1.fullmatch(text):
         return text
     digest = parse(text)
@@ -86,9 +86,7 @@ def normal(text: str) -> str:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two labelled digests name the same bytes, however they are spelled; unknown or broken ones
-    never do.
-    """
+    """Whether two labelled digests are equal in any spelling; unknown or invalid ones never are."""
     first = parse(one)
     return first is not None and first == parse(other)
 
@@ -102,7 +100,7 @@ def sha256(data: bytes) -> Digest:
 
 
 def of_stream(stream: BinaryIO, algorithm: str = "sha256") -> tuple[Digest, int]:
-    """The digest of what is left in the stream, and how many bytes that was. Memory: one chunk."""
+    """The digest of the rest of the stream, and its size in bytes. Memory: one chunk."""
     hasher = hashlib.new(algorithm, usedforsecurity=False)
     size = 0
     while chunk := stream.read(CHUNK_BYTES):

@@ -72,9 +72,9 @@ def record(url: str, body: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("url", "status", "words"),
     [
-        ("http://exa mple/", 2, "no web address"),
+        ("http://exa mple/", 2, "not a web address"),
         ("ht!tp://example.org/", 2, "no scheme"),
-        ("javascript:alert(1)", 2, "no web address"),
+        ("javascript:alert(1)", 2, "not a web address"),
         ("http://nosuch.invalid/", 5, "no host nosuch.invalid"),
         ("http://127.0.0.1:9/", 5, "--allow-private"),
     ],
@@ -155,7 +155,7 @@ def test_only_files_that_are_no_containers(tmp_path, home):
     (tmp_path / "text.txt").write_text("hello")
     done = run(home, "import", tmp_path / "text.txt")
     assert done.returncode == 1
-    assert "no WARC or ARC" in done.stderr
+    assert "not a WARC or ARC" in done.stderr
     assert json.loads(run(home, "status", "--json").stdout)["harvests"] == {}
 
 

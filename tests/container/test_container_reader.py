@@ -291,13 +291,13 @@ def test_blocks_of_arc_2_are_those_that_warcio_reads():
     ("data", "words"),
     [
         (b"", "empty"),
-        (b"hello world\n", "no WARC or ARC"),
-        (gzip.compress(b"hello world\n", mtime=0), "no WARC or ARC"),
-        (b"\x1f\x8b\x08", "no WARC or ARC"),
+        (b"hello world\n", "not a WARC or ARC"),
+        (gzip.compress(b"hello world\n", mtime=0), "not a WARC or ARC"),
+        (b"\x1f\x8b\x08", "not a WARC or ARC"),
         (b"PK\x03\x04" + bytes(100), "WACZ"),
         (b"\x28\xb5\x2f\xfd" + bytes(100), "zstd"),
-        (b"note: this is text that begins like an address\n" * 9, "no WARC or ARC"),
-        (bytes(200_000), "no WARC or ARC"),
+        (b"note: this is text that begins like an address\n" * 9, "not a WARC or ARC"),
+        (bytes(200_000), "not a WARC or ARC"),
     ],
 )
 def test_what_is_no_container_is_said_so(data: bytes, words: str):

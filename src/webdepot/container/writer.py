@@ -327,5 +327,5 @@ def no_space(error: OSError, path: Path) -> NoSpace | None:
         return None
     return NoSpace(
         f"Cannot write {path}: {os.strerror(error.errno or 0)}. "
-        "Everything written before is complete. Free disk space or choose another folder, then start it again."
+        "Everything written before is complete. Make room or choose another folder, then start it again."
     )
