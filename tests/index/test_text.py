@@ -190,9 +190,9 @@ def test_real_pages_with_many_tags_get_a_tree():
     st.sampled_from(["", "utf-8", "latin1", "utf-16", "x-nonsense", "shift_jis", "\u0130"]),
 )
 def test_any_bytes_become_text(data, charset):
-    assert isinstance(text.decoded(data, charset, is_html=True), str)
+    assert isinstance(text.decode(data, charset, is_html=True), str)
     found = html.words_of_html(
-        text.decoded(b"<html><title>x</title><p>" + data, charset, is_html=True), "http://example.org/"
+        text.decode(b"<html><title>x</title><p>" + data, charset, is_html=True), "http://example.org/"
     )
     for words in (found.title, found.headings, found.text, found.images):
         assert "\0" not in text.tidy(words)

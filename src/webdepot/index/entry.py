@@ -1,9 +1,9 @@
-"""From a record to a line of the captures index.
+"""The capture of a record: one line of the captures index.
 
-Indexed are responses, revisits, resources and conversions; requests, metadata, warcinfo, look-ups of names
-(`dns:`) and what was made of a page when it was harvested (`ABOUT_PAGES`) are not versions of anything. The
-answer to a request with a body gets a key of its own (`post.py`). The payload digest is the record's own
-where it states one that can be read, else it is computed.
+Responses, revisits, resources and conversions are indexed. Requests, metadata, warcinfo, DNS look-ups
+(`dns:`) and what was made from a page when it was harvested (`ABOUT_PAGES`) are not versions of anything. The
+response to a request with a body has its own key (`post.py`). The payload digest is taken from the record if
+it states a readable one; otherwise it is computed.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ ABOUT_PAGES = (
     "urn:screenshot:",
     "screenshot:",
 )
-"""Resources that show a page as a browser saw it, before its address."""
+"""Prefixes, before the address of a page, of resources that show it as a browser saw it."""
 UNKNOWN_MIME = "unk"
 _LONGEST_MIME = 100
 _NO_VERSIONS = ("dns:", *ABOUT_PAGES)
@@ -125,17 +125,16 @@ def _find_body_request(record: Record) -> _BodyRequest | None:
 
 
 def is_indexed(record: Record, on_finding: OnFinding) -> bool:
-    """Whether the record is a version of an address that can be opened again."""
+    """Whether the record is a version of an address that can be opened later."""
     if record.kind not in INDEXED or record.url.startswith(_NO_VERSIONS):
         return False
     if record.kind is RecordKind.CONVERSION and record.fields.get("WARC-Refers-To"):
-        # a migrated form of a record that is indexed itself; replay finds it by the original's payload digest
+        # A migrated form of an indexed record; replay finds it by the payload digest of the original.
         return False
     if not record.url:
         on_finding(_without_address(record))
         return False
-    # Length 0: the record shares a gzip member with others, which the reader has told already; nobody could
-    # open it.
+    # Length 0: the record shares a gzip member with others and cannot be opened; the reader has reported it.
     return record.location.length > 0
 
 
@@ -167,14 +166,12 @@ def of_record(record: Record, *, payload_digest: str | None = None) -> Capture:
 
 
 def stated_digest(record: Record) -> str:
-    """The payload digest in its normal spelling as the record states it; empty where it states none that can
-    be read.
-    """
+    """The payload digest that the record states, in the normal spelling; empty if it is missing or invalid."""
     return digest.normal(record.payload_digest)
 
 
 def digest_of(record: Record) -> str:
-    """The stated digest, else the one of the payload; a revisit has no payload to compute one from."""
+    """The stated digest, or else that of the payload; a revisit has no payload."""
     stated = stated_digest(record)
     if stated or record.kind is RecordKind.REVISIT:
         return stated
@@ -182,24 +179,26 @@ def digest_of(record: Record) -> str:
 
 
 def mime_of(record: Record) -> str:
-    """As the server said, lower case, without parameters."""
-    said = record.content_type
-    if record.kind is RecordKind.REVISIT and (record.head is None or not said.partition(";")[0].strip()):
+    """The media type that the server stated, in lower case, without parameters."""
+    content_type = record.content_type
+    if record.kind is RecordKind.REVISIT and (
+        record.head is None or not content_type.partition(";")[0].strip()
+    ):
         return REVISIT_MIME
-    return _mime(said)
+    return _mime(content_type)
 
 
 @lru_cache(maxsize=1024)
-def _mime(said: str) -> str:
-    said = said.partition(";")[0].strip().lower()
-    is_plain = (
-        len(said) <= _LONGEST_MIME
-        and said.count("/") == 1
-        and said.isascii()
-        and said.isprintable()
-        and " " not in said
+def _mime(content_type: str) -> str:
+    mime = content_type.partition(";")[0].strip().lower()
+    is_valid = (
+        len(mime) <= _LONGEST_MIME
+        and mime.count("/") == 1
+        and mime.isascii()
+        and mime.isprintable()
+        and " " not in mime
     )
-    return said if is_plain else UNKNOWN_MIME
+    return mime if is_valid else UNKNOWN_MIME
 
 
 def _target(url: str, location: str) -> str:

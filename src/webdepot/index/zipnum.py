@@ -1,5 +1,5 @@
-"""ZipNum: a sorted CDXJ in gzip members of some thousand lines, and a small list of where each begins, as
-pywb and WACZ have it.
+"""ZipNum: a sorted CDXJ in gzip members of some thousand lines, and a small list of where each begins, as used
+by pywb and WACZ.
 
     NAME.cdxj.gz    members of LINES lines each
     NAME.idx        first key and timestamp of a member TAB part TAB offset TAB length TAB number
@@ -22,8 +22,8 @@ PART = "part-00000"
 
 
 def write(captures: Iterable[Capture], path: Path) -> int:
-    """Write captures, given in the order of keys, as `path` (which ends in .cdxj.gz) with its .idx and .loc;
-    returns how many.
+    """Write captures, sorted by key, as `path` (which ends in .cdxj.gz) with its .idx and .loc. Returns their
+    number.
     """
     stem = path.name.removesuffix(".gz").removesuffix(".cdxj")
     lines = iter(captures)
@@ -46,7 +46,7 @@ def write(captures: Iterable[Capture], path: Path) -> int:
 
 
 def lines_of(path: Path) -> Iterator[str]:
-    """The lines of a text file, whether it is compressed or not."""
+    """The lines of a text file, compressed or not."""
     with path.open("rb") as file:
         is_gzip = file.read(2) == b"\x1f\x8b"
     with (

@@ -26,7 +26,7 @@ from webdepot.archive import Archive
 from webdepot.errors import NotFound, WebdepotError
 from webdepot.formats.thumbnail import LARGEST_INPUT_BYTES, Thumbnailer
 from webdepot.index.content.html import PagePicture, pictures_of_html
-from webdepot.index.content.text import charset_of, decoded
+from webdepot.index.content.text import charset_of, decode
 from webdepot.index.text.words import tokens
 from webdepot.model import EVERYTHING, Capture
 from webdepot.ports import Hit, Part, TextQuery
@@ -141,7 +141,7 @@ def _pictures(archive: Archive, hit: Hit, *, reader: Reader, collection: str) ->
         return []
     finally:
         opened.close()
-    return pictures_of_html(decoded(data, charset_of(opened.head), is_html=True))
+    return pictures_of_html(decode(data, charset_of(opened.head), is_html=True))
 
 
 def _find(archive: Archive, url: str, timestamp: str, *, reader: Reader, collection: str) -> Capture | None:
