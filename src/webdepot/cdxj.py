@@ -46,7 +46,7 @@ def line(capture: Capture) -> str:
         _REFERS_TIMESTAMP: capture.refers_to_timestamp,
     }
     present = {name: value for name, value in fields.items() if value}
-    # Keys are percent-encoded; should one contain white space after all, the line must still have three parts.
+    # Keys are percent-encoded; if one contained white space after all, the line must still have three parts.
     key = _SPACE.sub(lambda found: f"%{ord(found[0]):02x}", capture.key)
     return f"{key} {capture.timestamp} {json.dumps(present)}"
 
@@ -61,7 +61,8 @@ def read(lines: Iterable[str], *, name: str) -> Iterator[Capture]:
                 yield parse(text)
             except (ValueError, KeyError, TypeError) as error:
                 raise InputError(
-                    f"{name}, line {number} is not CDXJ: {text[:100].strip()!r}. Write: key timestamp {{json}}"
+                    f"{name}, line {number} is not CDXJ: {text[:100].strip()!r}. "
+                    "Write: key timestamp {json}"
                 ) from error
 
 

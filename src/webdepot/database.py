@@ -154,8 +154,8 @@ class Database:
         current = self.revision()
         if current is not None and current not in known:
             raise Conflict(
-                f"The database {self.engine.url.render_as_string()} was written by a newer version of Webdepot "
-                f"(schema {current}). Nothing was changed. "
+                f"The database {self.engine.url.render_as_string()} was written by a newer version "
+                f"of Webdepot (schema {current}). Nothing was changed. "
                 "Install that version or a later one: pip install --upgrade webdepot"
             )
         if known and current != known[-1]:

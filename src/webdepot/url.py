@@ -92,7 +92,7 @@ _QUERY_SESSIONS = (
 
 
 def canonicalise(raw: str, base: str | None = None) -> Url:
-    """The wire form of an absolute address, or of a reference on the page `base`; InputError if it has none."""
+    """The wire form of an absolute address, or of a reference on the page `base`; InputError if none."""
     url = find_canonical(raw, base)
     if url is None:
         raise _not_an_address(raw)

@@ -276,7 +276,7 @@ def test_arc_is_read_as_warcio_reads_it(form: str):
 
 
 def test_blocks_of_arc_2_are_those_that_warcio_reads():
-    """warcio reads the ten words of a line as if they were five, but the length, last in both, is right."""
+    """warcio reads the ten columns of a line as if they were five, but the length, last in both, is right."""
     data = arc_sample(2).record_wise()
     theirs = [
         record.raw_stream.read() for record in warcio.ArchiveIterator(io.BytesIO(data), no_record_parse=True)
@@ -300,7 +300,7 @@ def test_blocks_of_arc_2_are_those_that_warcio_reads():
         (bytes(200_000), "not a WARC or ARC"),
     ],
 )
-def test_what_is_no_container_is_said_so(data: bytes, words: str):
+def test_a_file_that_is_not_a_container_is_refused_with_the_reason(data: bytes, words: str):
     with pytest.raises(InputError, match=words) as caught:
         iter_records(io.BytesIO(data), "given.bin", on_finding=print)
     assert "given.bin" in str(caught.value)

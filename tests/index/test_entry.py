@@ -1,4 +1,4 @@
-"""Captures from records: against cdxj-indexer, and what it does not tell."""
+"""Captures from records: against cdxj-indexer and warcio, and what these do not report."""
 
 import gzip
 import io
@@ -132,7 +132,7 @@ def test_only_versions_of_addresses_are_indexed(made):
     ]
 
 
-def test_damage_is_told_and_passed_over(made):
+def test_damage_is_reported_and_skipped(made):
     path = (
         made.response("http://a.org/", b"one")
         .response("http://b.org/", b"two")

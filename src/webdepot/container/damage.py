@@ -44,7 +44,10 @@ class Reporter:
         """Once per container."""
         if not self._has_reported_not_random:
             self._has_reported_not_random = True
-            message = f"from {self._unit} {offset} on, records share a gzip member and cannot be read by their location."
+            message = (
+                f"from {self._unit} {offset} on, records share a gzip member "
+                "and cannot be read by their location."
+            )
             action = "Import it: it is then rewritten record by record, the records unchanged."
             self._report(NOT_RANDOM, Severity.WARNING, offset, message, action)
 

@@ -1,4 +1,4 @@
-"""Kind and version of a container as format registries name them, from the first bytes of its first record."""
+"""Kind and version of a container as format registries name them, from the bytes of its first record."""
 
 import zlib
 from pathlib import Path

@@ -15,9 +15,7 @@ from isal import isal_zlib
 from webdepot.errors import CorruptData
 
 LEVEL = 2
-"""Of ISA-L: ten times the speed of zlib 9 for 6 % more bytes. Level 3 takes twice as long and saves 2 % of the
-bytes.
-"""
+"""Of ISA-L: ten times the speed of zlib 9 for 6 % more bytes. Level 3 takes twice as long and saves 2 %."""
 LEVEL_FOR_SMALL = 0
 """For requests and metadata: a third of the time, and 150 bytes more for each."""
 SMALL_BYTES = 2048

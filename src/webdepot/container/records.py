@@ -194,7 +194,7 @@ def _address(visit: Visit) -> FieldPairs:
 # A harvest asks few servers many times.
 @lru_cache(maxsize=1024)
 def _server_fields(stated: str, protocol: str) -> FieldPairs:
-    """Address and protocol. The address field allows nothing but an IP address; a proxy may have left a name."""
+    """Address and protocol. The field allows only an IP address; a proxy may have left a name instead."""
     try:
         address: FieldPairs = (("WARC-IP-Address", str(ipaddress.ip_address(stated))),)
     except ValueError:

@@ -217,7 +217,7 @@ def _next_number(folder: Path, prefix: str) -> int:
 
 
 class _OpenFile:
-    """One `.open` file. `write` is not buffered: a location is returned only after the disk took the bytes."""
+    """One `.open` file. `write` is not buffered: it returns a location only after the disk took the bytes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

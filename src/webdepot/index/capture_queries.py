@@ -31,8 +31,8 @@ SELECT DISTINCT one.digest FROM captures AS one INDEXED BY by_container
 WHERE one.container = (SELECT id FROM containers WHERE name = :name) AND one.kind IN (0, 2)
 AND one.digest IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM captures AS other INDEXED BY by_digest
-    WHERE other.kind = 0 AND substr(other.digest, 1, 8) = substr(one.digest, 1, 8) AND other.digest = one.digest
-    AND other.container <> one.container)
+    WHERE other.kind = 0 AND substr(other.digest, 1, 8) = substr(one.digest, 1, 8)
+    AND other.digest = one.digest AND other.container <> one.container)
 """
 LATEST = SELECT.format(order="captures INDEXED BY by_time CROSS JOIN keys ON keys.id = captures.key")
 REPLACE = """

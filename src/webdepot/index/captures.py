@@ -132,7 +132,8 @@ class SqliteCaptureIndex:
         connection.execute("INSERT INTO collections (name) VALUES (?) ON CONFLICT DO NOTHING", (collection,))
         connection.execute(
             "INSERT INTO containers (name, collection, captures) "
-            "SELECT ?, id, 0 FROM collections WHERE name = ? ON CONFLICT (name) DO UPDATE SET collection = excluded.collection",
+            "SELECT ?, id, 0 FROM collections WHERE name = ? "
+            "ON CONFLICT (name) DO UPDATE SET collection = excluded.collection",
             (container, collection),
         )
         number: int = connection.execute("SELECT id FROM containers WHERE name = ?", (container,)).fetchone()[
@@ -443,7 +444,7 @@ class SqliteCaptureIndex:
     # --- private ---
 
     def _numbered(self, place: Position) -> tuple[int, int, int]:
-        """A position as numbers of this file; after all captures of its second if its container is unknown."""
+        """A position in numbers of this file; after all of its second if its container is unknown."""
         known = self._rows("SELECT id FROM containers WHERE name = :name", {"name": place.container})
         return number_of(place.timestamp), known[0][0] if known else ALWAYS, place.offset
 

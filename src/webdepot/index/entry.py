@@ -166,7 +166,7 @@ def of_record(record: Record, *, payload_digest: str | None = None) -> Capture:
 
 
 def stated_digest(record: Record) -> str:
-    """The payload digest that the record states, in the normal spelling; empty if it is missing or invalid."""
+    """The payload digest that the record states, in the normal spelling; empty if missing or invalid."""
     return digest.normal(record.payload_digest)
 
 

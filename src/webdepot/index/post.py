@@ -1,4 +1,4 @@
-"""Requests with a body, folded into an address, so that two responses of one address to different requests have
+"""Requests with a body, folded into an address, so that responses to different requests of one address have
 different keys.
 
     POST http://example.org/api  {"q": "clock"}   ->   http://example.org/api?__wb_method=POST&q=clock

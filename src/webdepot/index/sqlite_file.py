@@ -19,7 +19,7 @@ PATIENCE_S = 60
 """How long to wait for another writer."""
 WRITING_CACHE_KB = 16_384
 READING_CACHE_KB = 1024
-"""Small, because each thread of a server has a connection. The page cache of the system serves all of them."""
+"""Small, because each thread of a server has a connection. The system's page cache serves all of them."""
 REBUILD = "The containers are not affected. Rebuild the index: webdepot index rebuild"
 
 
@@ -150,6 +150,7 @@ class SqliteFile:
                 ) from error
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise Conflict(
-                    f"Another process is writing the {self._what} {self._path}. Try again when it has finished."
+                    f"Another process is writing the {self._what} {self._path}. "
+                    "Try again when it has finished."
                 ) from error
             raise

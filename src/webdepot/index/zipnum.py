@@ -1,5 +1,5 @@
-"""ZipNum: a sorted CDXJ in gzip members of some thousand lines, and a small list of where each begins, as used
-by pywb and WACZ.
+"""ZipNum: a sorted CDXJ in gzip members of some thousand lines, and a small list of where each begins, for
+pywb and WACZ.
 
     NAME.cdxj.gz    members of LINES lines each
     NAME.idx        first key and timestamp of a member TAB part TAB offset TAB length TAB number

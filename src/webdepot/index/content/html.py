@@ -121,8 +121,8 @@ def is_slow(text: str) -> bool:
 
 
 def _has_stretch_without_tag(text: str) -> bool:
-    """Whether there may be a stretch of `_LONG_TAG_CHARS` without a tag: it would cover one of these stretches
-    of half the length.
+    """Whether there may be `_LONG_TAG_CHARS` without a tag: they would cover one of these parts of half the
+    length.
     """
     half = _LONG_TAG_CHARS // 2
     return any(text.find("<", at, at + half) < 0 for at in range(0, len(text) - half + 1, half))

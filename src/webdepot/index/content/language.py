@@ -20,7 +20,8 @@ _FUNCTION_WORDS = {
     "oder aus wenn durch über zur zum",
     "en": "the of and to is that it for was on are with as they at be this have from or by not which we his "
     "had but were what all when",
-    "fr": "le la les des et est dans pour que qui une sur pas par avec sont plus au aux du ce cette nous vous",
+    "fr": "le la les des et est dans pour que qui une sur pas par avec sont plus au aux du ce cette nous "
+    "vous",
     "es": "el la los las y es en que por con para una del se como más su al lo pero este",
     "it": "il la di che è per con una sono del della nel non gli dei alla anche più le si da questo",
     "da": "og i at er på til af ikke med for den som har det de en et kan var fra blev",
@@ -30,7 +31,7 @@ _SETS = {language: frozenset(words.split()) for language, words in _FUNCTION_WOR
 
 
 def language_of(text: str, languages: tuple[str, ...]) -> str:
-    """The language, one of those given (ISO 639-1); empty if the text has no words or no language is given."""
+    """One of the given languages (ISO 639-1); empty if the text has no words or no language is given."""
     sample = text[:SAMPLE_CHARS]
     if not any(map(str.isalpha, sample)):
         return ""

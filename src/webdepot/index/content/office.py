@@ -45,7 +45,7 @@ class Unread(Exception):
 
 
 def words_of_office(data: bytes, *, limit_chars: int) -> tuple[str, str]:
-    """Title and text, at most `limit_chars`; Unread if the file is damaged, encrypted or not such a document."""
+    """Title and text, at most `limit_chars`; Unread if the file is damaged, encrypted or of another kind."""
     try:
         with zipfile.ZipFile(BytesIO(data)) as document:
             names = document.namelist()

@@ -43,7 +43,7 @@ class PdfReader:
         self._child: subprocess.Popen[bytes] | None = None
 
     def read(self, data: bytes, *, limit_chars: int) -> PdfText:
-        """Title and text, at most `limit_chars`, or an error if PDFium cannot read the file within its limits."""
+        """Title and text, at most `limit_chars`, or an error if PDFium cannot read it within its limits."""
         try:
             child = self._started()
             response = _exchange(
@@ -83,7 +83,7 @@ class PdfReader:
 
 
 def _exchange(child: "subprocess.Popen[bytes]", request: bytes, deadline_s: float) -> bytes:
-    """Write the request and read the response, both by the deadline; OSError or EOFError if the child died."""
+    """Write the request, read the response, both by the deadline; OSError or EOFError if the child died."""
     if child.stdin is None or child.stdout is None:
         raise EOFError
     os.set_blocking(child.stdin.fileno(), False)

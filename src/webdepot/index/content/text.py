@@ -1,8 +1,8 @@
 """The searchable text of a capture: title, headings, main text, language.
 
 1. Select: responses with status 200 and resources that are HTML, plain text, PDF or an office document. The
-   server's type counts if it is one of these; if it is not informative, the first bytes decide. A response 404
-   or 410 has no text, but ends the validity of the page before it.
+   server's type counts if it is one of these; if it is vague, the first bytes decide. A response 404 or 410
+   has no text, but ends the validity of the page before it.
 2. Decode (WHATWG order): byte-order mark, HTTP header, meta tag, UTF-8 if it is valid, then the encoding that
    Resiliparse detects.
 3. Extract: `html.py`, `pdf.py`, `office.py`. A page that was opened in a browser has, before it in its
@@ -60,23 +60,6 @@ _META_CHARSET = re.compile(rb"<meta\s[^<>]*?charset\s*=\s*[\"']?\s*([^\s\"'/>;]+
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
 _CONTROL = re.compile(r"[\0-\x08\x0b\x0e-\x1f\x7f]")
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-
-
-def pages_of_container(
-    path: Path,
-    name: str,
-    collection: str,
-    languages: tuple[str, ...],
-    limit_bytes: int,
-    *,
-    on_finding: OnFinding,
-) -> Iterator[PageText]:
-    """The pages of a container in the order of its records."""
-    return (
-        page
-        for _, page in read_container(path, name, collection, languages, limit_bytes, on_finding=on_finding)
-        if page is not None
-    )
 
 
 def read_container(
@@ -331,7 +314,7 @@ def charset_of(head: HttpHead | None) -> str:
 
 
 def _codec(name: str | None) -> str:
-    """Python's name of an encoding by the web's rules (`latin1` means windows-1252); empty if there is none."""
+    """Python's name of an encoding by the web's rules (`latin1` means windows-1252); empty if unknown."""
     mapped = map_encoding_to_html5(name or "", fallback_utf8=False) or ""
     try:
         return codecs.lookup(mapped).name if mapped else ""
