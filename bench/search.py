@@ -106,10 +106,10 @@ def write_warc(path: Path, states: Sequence[State]) -> tuple[int, int]:
 
 
 def chain(path: Path, folder: Path) -> int:
-    found = content_text.pages_of_container(
+    read = content_text.read_container(
         path, path.name, "c", LANGUAGES, 8 << 20, on_finding=lambda finding: None
     )
-    return TantivyTextIndex(folder).add(path.name, found)
+    return TantivyTextIndex(folder).add(path.name, (page for _, page in read if page is not None))
 
 
 def directly(path: Path, folder: Path) -> int:

@@ -49,7 +49,7 @@ def test_a_home_of_a_newer_version_is_refused_and_left_alone(archive, home):
     assert (home / "webdepot.db").read_bytes() == before
 
 
-def test_a_folder_without_an_archive_is_told_with_the_remedy(tmp_path):
+def test_a_folder_without_an_archive_is_reported_with_the_remedy(tmp_path):
     with pytest.raises(NotFound, match="init"):
         Archive.open(tmp_path)
 

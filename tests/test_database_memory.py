@@ -1,4 +1,4 @@
-"""Facts remembered until somebody commits: never stale, whoever commits, and read once."""
+"""Facts cached until any process commits: never stale, and read once."""
 
 import os
 import shutil
@@ -32,7 +32,7 @@ def database(path: Path) -> Iterator[Database]:
 
 
 class Fact:
-    """What is remembered, and how often it was read."""
+    """The remembered value, and how often it was read."""
 
     def __init__(self) -> None:
         self.read = 0
@@ -85,7 +85,7 @@ def test_the_times_of_files_do_not_count(database: Database, path: Path):
     assert database.remembered("fact", Fact()) == 2
 
 
-def test_a_file_put_back_from_a_backup_is_read_anew(database: Database, path: Path, tmp_path: Path):
+def test_a_file_restored_from_a_backup_is_read_again(database: Database, path: Path, tmp_path: Path):
     copy = tmp_path / "backup.db"
     shutil.copy(path, copy)
     change(database, 2)

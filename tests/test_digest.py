@@ -56,7 +56,7 @@ def test_every_spelling_of_a_sha1_is_read(spelled):
         "sha1:ß" + "A" * 30,
     ],
 )
-def test_what_is_no_digest_is_none_and_equals_nothing(text):
+def test_a_text_that_is_not_a_digest_is_none_and_equals_nothing(text):
     assert digest.parse(text) is None
     assert not digest.is_same(text, text)
 

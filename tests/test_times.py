@@ -55,7 +55,7 @@ def test_digits_name_a_period(digits, start, end):
         " 2019",
     ],
 )
-def test_what_is_no_timestamp_is_refused(digits):
+def test_a_text_that_is_not_a_timestamp_is_refused(digits):
     with pytest.raises(ValueError):
         times.period_of(digits)
 
@@ -130,7 +130,7 @@ def test_iso_forms(text, moment):
         "x2007",
     ],
 )
-def test_what_is_no_iso_date_is_refused(text):
+def test_a_text_that_is_not_an_iso_date_is_refused(text):
     with pytest.raises(ValueError):
         times.from_iso(text)
 
@@ -158,7 +158,7 @@ def test_the_three_forms_of_an_http_date(text):
         "Sun, 06 Nov 1994 08:49:37 +9999999999",
     ],
 )
-def test_what_is_no_http_date_is_refused(text):
+def test_a_text_that_is_not_an_http_date_is_refused(text):
     with pytest.raises(ValueError):
         times.from_http(text)
 

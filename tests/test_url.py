@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from webdepot import url
 from webdepot.errors import InputError
-from webdepot.url import Match
+from webdepot.url import UrlMatch
 
 with warnings.catch_warnings():
     # The reference has invalid escapes in its patterns; that is its business.
@@ -435,9 +435,9 @@ RANGES = [
     ("example.org/news/*", None, {"/news/today?a=1"}),
     ("example.org/news*", None, {"/news", "/news/", "/news/today?a=1", "/newspaper"}),
     ("example.org/*", None, {"/", "/news", "/news/", "/news/today?a=1", "/newspaper"}),
-    ("www.example.org", Match.PREFIX, {"/", "/news", "/news/", "/news/today?a=1", "/newspaper"}),
-    ("https://example.org/news", Match.HOST, {"/", "/news", "/news/", "/news/today?a=1", "/newspaper"}),
-    ("example.org:8080", Match.HOST, {":8080/"}),
+    ("www.example.org", UrlMatch.PREFIX, {"/", "/news", "/news/", "/news/today?a=1", "/newspaper"}),
+    ("https://example.org/news", UrlMatch.HOST, {"/", "/news", "/news/", "/news/today?a=1", "/newspaper"}),
+    ("example.org:8080", UrlMatch.HOST, {":8080/"}),
     (
         "*.example.org",
         None,
@@ -450,12 +450,12 @@ RANGES = [
     ),
     (
         "www.example.org/x",
-        Match.DOMAIN,
+        UrlMatch.DOMAIN,
         {"/", "/news", "/news/", "/news/today?a=1", "/newspaper", "sub/", "deep.sub:8080/x"},
     ),
     ("*.sub.example.org", None, {"sub/", "deep.sub:8080/x"}),
     ("urn:isbn:*", None, {"urn:isbn:1"}),
-    ("urn:isbn:1", Match.EXACT, {"urn:isbn:1"}),
+    ("urn:isbn:1", UrlMatch.EXACT, {"urn:isbn:1"}),
 ]
 
 
@@ -479,8 +479,8 @@ def test_key_range(typed, match, expected):
 @given(addresses)
 def test_every_range_holds_its_own_address(address):
     own = url.key(address)
-    for match in Match:
-        if match is Match.PREFIX and url.split_wildcard(address)[0].endswith(("/", "?")):
+    for match in UrlMatch:
+        if match is UrlMatch.PREFIX and url.split_wildcard(address)[0].endswith(("/", "?")):
             continue
         start, stop = url.key_range(address, match)
         assert start <= own < stop
@@ -493,8 +493,8 @@ def test_key_range_refuses(typed):
 
 
 def test_what_names_no_host_has_no_range_of_hosts():
-    with pytest.raises(InputError, match="names no host"):
-        url.key_range("urn:isbn:1", Match.HOST)
+    with pytest.raises(InputError, match="has no host"):
+        url.key_range("urn:isbn:1", UrlMatch.HOST)
 
 
 _HOSTS = [

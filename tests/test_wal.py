@@ -1,4 +1,4 @@
-"""A new file that another process is just preparing: whoever comes second waits, and is not sent away."""
+"""A new file that another process is just preparing: the second process waits and is not refused."""
 
 import sqlite3
 import threading
@@ -35,7 +35,7 @@ def open_answers(path):
 
 @pytest.fixture
 def prepared(tmp_path):
-    """A new file that somebody writes, who is done in a moment: SQLite refuses to turn the log on meanwhile,
+    """A new file that another process writes for a moment: meanwhile SQLite refuses to turn the log on,
     without waiting.
     """
     path = tmp_path / "new.db"

@@ -1,16 +1,15 @@
-"""CDXJ: the captures index as lines of text, as pywb and cdxj-indexer write it
+"""CDXJ: the captures index as lines of text, in the form of pywb and cdxj-indexer
 (https://specs.webrecorder.net/cdxj/0.1.0/).
 
     org,example)/ 20200101000000 {"url": "http://example.org/", "mime": "text/html", "status": "200",
     "digest": "sha1:…", "length": "315",
                                   "offset": "0", "filename": "a.warc.gz"}
 
-The one place where such lines are written and read: for the index, for packages, for WACZ, for other
-programs.
+All such lines are written and read here: for the index, for packages, for WACZ, for other programs.
 
-Three things pywb does not know are added under names of their own, so that nothing is lost on the way back:
-the kind of a record that is neither response nor revisit, what a revisit refers to, and its page's type (pywb
-writes `warc/revisit` there).
+Three facts that pywb does not know have additional names, so that nothing is lost when a line is read back:
+the kind of a record that is neither response nor revisit, what a revisit refers to, and the type of its page
+(pywb writes `warc/revisit` instead).
 """
 
 import json
@@ -23,8 +22,7 @@ from webdepot.model import Capture, Location, RecordKind
 
 LONGEST_LINE = 1 << 20
 REVISIT_MIME = "warc/revisit"
-"""What the field's indexes write for a revisit; ours too where the record does not tell the type of the page.
-"""
+"""The type of a revisit in most indexes; in ours, if the record does not state the type of the page."""
 _KIND, _REDIRECT, _ORIGINAL_MIME = "record", "redirect", "original-mime"
 _SPACE = re.compile(r"[\x00-\x20]")
 _REFERS_URL, _REFERS_TIMESTAMP = "refers-to-url", "refers-to-timestamp"
@@ -47,16 +45,15 @@ def line(capture: Capture) -> str:
         _REFERS_URL: capture.refers_to_url,
         _REFERS_TIMESTAMP: capture.refers_to_timestamp,
     }
-    said = {name: value for name, value in fields.items() if value}
-    # Keys are percent-encoded by their rules; should one hold white space after all, the line must still have
-    # three parts.
+    present = {name: value for name, value in fields.items() if value}
+    # Keys are percent-encoded; if one contained white space after all, the line must still have three parts.
     key = _SPACE.sub(lambda found: f"%{ord(found[0]):02x}", capture.key)
-    return f"{key} {capture.timestamp} {json.dumps(said)}"
+    return f"{key} {capture.timestamp} {json.dumps(present)}"
 
 
 def read(lines: Iterable[str], *, name: str) -> Iterator[Capture]:
-    """Captures of CDXJ lines in their order; comments and headers (`!meta`) are passed over. InputError names
-    the line that is none.
+    """Captures of CDXJ lines in their order; comments and headers (`!meta`) are skipped. InputError names the
+    invalid line.
     """
     for number, text in enumerate(lines, start=1):
         if text.strip() and not text.startswith(("!", "#", " ")):
@@ -64,12 +61,13 @@ def read(lines: Iterable[str], *, name: str) -> Iterator[Capture]:
                 yield parse(text)
             except (ValueError, KeyError, TypeError) as error:
                 raise InputError(
-                    f"{name}, line {number} is no CDXJ: {text[:100].strip()!r}. Write: key timestamp {{json}}"
+                    f"{name}, line {number} is not CDXJ: {text[:100].strip()!r}. "
+                    "Write: key timestamp {json}"
                 ) from error
 
 
 def parse(text: str) -> Capture:
-    """One line; ValueError, KeyError or TypeError when it is none."""
+    """The capture of one line; ValueError, KeyError or TypeError if it is invalid."""
     if len(text) > LONGEST_LINE:
         raise ValueError("line too long")
     key, timestamp, fields_text = text.rstrip("\r\n").split(" ", 2)
@@ -101,5 +99,5 @@ def parse(text: str) -> Capture:
 
 
 def _text(value: object) -> str:
-    """Field values are texts; some tools write numbers, or `-` for nothing."""
+    """A field value as text; some tools write numbers, or `-` for nothing."""
     return "" if value is None or value == "-" else str(value)

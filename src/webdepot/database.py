@@ -1,12 +1,10 @@
-"""The database: SQLAlchemy Core on SQLite (WAL) by default; nothing in the schema that PostgreSQL could not
-do.
+"""The database: SQLAlchemy Core on SQLite (WAL) by default; the schema uses nothing that PostgreSQL lacks.
 
-Tables stand in the `tables.py` of the room that owns them and register with `metadata`. The schema is made
-and changed by the Alembic migrations in `migrations/` alone; `upgrade` runs them and refuses a home that a
-newer version has written.
+Tables are in the `tables.py` of the component that owns them and register with `metadata`. Only the Alembic
+migrations in `migrations/` create and change the schema; `upgrade` runs them and refuses a home written by a
+newer version.
 """
 
-import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -54,8 +52,8 @@ metadata = MetaData(
 
 
 class Moment(TypeDecorator[datetime]):
-    """An aware UTC datetime, kept as ISO 8601 text with microseconds: sorts as text, reads the same on every
-    engine.
+    """An aware UTC datetime, stored as ISO 8601 text with microseconds: sorts as text, the same in every
+    database.
     """
 
     impl = String(32)
@@ -69,7 +67,7 @@ class Moment(TypeDecorator[datetime]):
 
 
 class Said(TypeDecorator[str]):
-    """A text that may be a `Reason`: kept with its key and values, and a reason again when it is read."""
+    """A text that may be a `Reason`: stored with its key and values, and read as a reason again."""
 
     impl = Text
     cache_ok = True
@@ -86,8 +84,7 @@ class Database:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        # SQLite opens a file in microseconds; a pool would only keep handles of a home that may be moved or
-        # removed.
+        # SQLite opens a file in microseconds; a pool would only keep files open in a home that may be moved.
         self.engine = create_engine(url, poolclass=NullPool)
         if self.engine.dialect.name == "sqlite":
             event.listen(self.engine, "connect", _prepare_sqlite)
@@ -106,25 +103,25 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """All of it or nothing; durable when the block ends."""
-        with _in_words(self.url), self.engine.begin() as connection:
+        """A transaction, all or nothing; durable when the block ends."""
+        with _explained(self.url), self.engine.begin() as connection:
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A consistent view without a write lock."""
         with (
-            _in_words(self.url),
+            _explained(self.url),
             self.engine.connect().execution_options(webdepot_reading=True) as connection,
         ):
             yield connection
 
     def remembered(self, name: str, read: Callable[[Connection], Value]) -> Value:
-        """What `read` gives, kept under that name until anybody commits anything. For small facts asked for
-        on every request.
+        """The result of `read`, cached under that name until any process commits. For small facts that every
+        request needs.
         """
-        # Asked before the value is read: what is committed in between makes the value new and the state old,
-        # never the other way round.
+        # The state is read before the value: a commit in between makes the value new and the state old, never
+        # the other way round.
         state = getattr(self._threads, "moment", None) or (self._commits.state() if self._commits else None)
         known = self._remembered.get(name)
         if known is not None and state is not None and known[0] == state:
@@ -140,11 +137,10 @@ class Database:
 
     @contextmanager
     def at_one_moment(self) -> Iterator[None]:
-        """Whether anybody has committed is asked once for all that is `remembered` inside, by this thread.
-        Nothing may be written inside.
+        """Check for commits only once for everything that this thread has `remembered` in the block. Nothing
+        may be written in it.
 
-        For a request that is answered in less than a millisecond: what is committed meanwhile counts from the
-        next one on.
+        For requests that take less than a millisecond: a commit meanwhile counts from the next request on.
         """
         self._threads.moment = self._commits.state() if self._commits else None
         try:
@@ -153,22 +149,23 @@ class Database:
             self._threads.moment = None
 
     def upgrade(self) -> None:
-        """Bring the schema to this version; Conflict when a newer version has written it."""
+        """Bring the schema to this version; Conflict if a newer version has written it."""
         known = sorted(path.name[:4] for path in (_MIGRATIONS / "versions").glob("[0-9][0-9][0-9][0-9]_*.py"))
         current = self.revision()
         if current is not None and current not in known:
             raise Conflict(
-                f"The database {self.engine.url.render_as_string()} was written by a newer version of Webdepot (schema {current}). "
-                "Nothing was changed. Install that version or a later one: pip install --upgrade webdepot"
+                f"The database {self.engine.url.render_as_string()} was written by a newer version "
+                f"of Webdepot (schema {current}). Nothing was changed. "
+                "Install that version or a later one: pip install --upgrade webdepot"
             )
         if known and current != known[-1]:
-            # Alembic takes a third of a second to import: only where there is something to do.
+            # Alembic takes a third of a second to import: only if there is something to do.
             import alembic.command
 
             alembic.command.upgrade(_alembic(self.engine), "head")
 
     def revision(self) -> str | None:
-        """The number of the migration that the database stands at; None for an empty one."""
+        """The number of the last migration of the database; None for an empty one."""
         with self.reading() as connection:
             if not inspect(connection).has_table("alembic_version"):
                 return None
@@ -181,12 +178,11 @@ class Database:
 
 
 class _Commits:
-    """Tells whether anybody, in any process, has committed to a SQLite file since the last time: a connection
-    that asks nothing else.
+    """Detects commits to a SQLite file by any process, on a connection used for nothing else.
 
-    SQLite's own counter (https://sqlite.org/pragma.html#pragma_data_version), not the times of its files:
-    these change when a commit is written, which may be seconds before it can be seen, while the disk is busy,
-    and two commits may fall into one tick of the clock.
+    Uses SQLite's own counter (https://sqlite.org/pragma.html#pragma_data_version), not the times of its
+    files: these change when a commit is written, which may be seconds before it is visible if the disk is
+    busy, and two commits may have the same time.
     """
 
     def __init__(self, file: str) -> None:
@@ -195,18 +191,16 @@ class _Commits:
         self._connection: sqlite3.Connection | None = None
         self._opened: tuple[int, int] | None = None
         self._times_opened = 0
-        """The counter of one connection means nothing to the next one."""
+        """Counters of two connections cannot be compared."""
 
     def state(self) -> object | None:
-        """A value that every commit changes; None where it cannot be told, because there is no such file yet."""
+        """A value that every commit changes; None if it is unknown, because the file does not exist yet."""
         with self._lock:
             try:
-                stat = os.stat(self._file)  # noqa: PTH116 - asked for on every request; a Path costs more than the question
-                if self._opened != (
-                    stat.st_dev,
-                    stat.st_ino,
-                ):  # another file in its place: put back from a backup
-                    self._open((stat.st_dev, stat.st_ino))
+                stat = Path(self._file).stat()
+                identity = (stat.st_dev, stat.st_ino)
+                if self._opened != identity:  # replaced by another file, as from a backup
+                    self._open(identity)
                 assert self._connection is not None  # noqa: S101 - just opened
                 return self._times_opened, self._connection.execute("PRAGMA data_version").fetchone()[0]
             except (OSError, sqlite3.Error):
@@ -232,8 +226,8 @@ class _Commits:
 
 
 @contextmanager
-def _in_words(url: str) -> Iterator[None]:
-    """What SQLite says of the disk, as our own errors; anything else is a fault in the program and passes."""
+def _explained(url: str) -> Iterator[None]:
+    """SQLite's errors about the disk as our own errors; others are program errors and pass unchanged."""
     try:
         yield
     except OperationalError as error:
@@ -244,16 +238,17 @@ def _in_words(url: str) -> Iterator[None]:
 
 
 def explain(message: str, where: str) -> WebdepotError | None:
-    """The error for a person behind a message of SQLite; None when it is no matter of the disk."""
+    """Our error for a message of SQLite; None if it is not about the disk."""
     remedy = (
-        "What was acknowledged is safe. Make room or give write permission, then run the same command again."
+        "Everything acknowledged is safe. Make room or give write permission, then run the same command "
+        "again."
     )
     if "disk is full" in message:
         return NoSpace(f"The disk is full: {where}. {remedy}")
     if "readonly" in message or "unable to open database file" in message or "disk I/O error" in message:
         return NoSpace(f"The database cannot be written; the disk is full or read-only: {where}. {remedy}")
     if "database is locked" in message:
-        return Conflict(f"Another process keeps {where} locked. Wait for it, or stop it, and try again.")
+        return Conflict(f"Another process has locked {where}. Wait for it, or stop it, and try again.")
     return None
 
 
@@ -267,8 +262,8 @@ def _alembic(engine: Engine) -> "AlembicConfig":
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
-    # Python's own transaction handling commits behind our back before some statements; SQLAlchemy's recipe
-    # turns it off.
+    # Python's own transaction handling commits unasked before some statements; SQLAlchemy's recipe turns it
+    # off.
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {_PATIENCE_S * 1000}")
@@ -280,6 +275,6 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
 
 
 def _begin_immediate(connection: Connection) -> None:
-    # A deferred transaction that reads first and writes later fails at once when another writer came between.
+    # A deferred transaction that reads first and writes later fails at once if another process wrote between.
     reading = connection.get_execution_options().get("webdepot_reading", False)
     connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")

@@ -1,9 +1,10 @@
-"""Checksums: compute while streaming, parse, compare.
+"""Digests: compute from streams, parse, compare.
 
-Notation is WARC's labelled digest (ISO 28500, 5.8): `algorithm:value`. SHA-1 is written in base32 as every
-existing index has it, SHA-256 in hexadecimal as OCFL and BagIt have it; both spellings are read for both.
+The notation is WARC's labelled digest (ISO 28500, 5.8): `algorithm:value`. SHA-1 is written in base32 like
+all existing indexes, SHA-256 in hexadecimal like OCFL and BagIt; both notations are read for both.
 """
 
+import base64
 import hashlib
 import re
 import string
@@ -13,32 +14,19 @@ from typing import BinaryIO
 
 CHUNK_BYTES = 1 << 20
 _SIZES = {"md5": 16, "sha1": 20, "sha256": 32, "sha512": 64}
-_HEX = re.compile(r"[0-9a-fA-F]+")
-_USUAL = re.compile(r"sha1:[A-Z2-7]{32}")
-_BASE32 = re.compile(r"[a-zA-Z2-7]+")
-# From RFC 4648's digits (A-Z, 2-7) to those of Python's int (0-9, a-v).
-_TO_PYTHON = str.maketrans(
-    string.ascii_uppercase + string.ascii_lowercase + "234567",
-    (string.digits + string.ascii_lowercase[:16]) * 2 + "qrstuv",
+# Label, value, padding.
+_SPELLED = re.compile(r"\s*(?:([a-zA-Z0-9-]+):)?([a-zA-Z0-9]+)=*\s*")
+_NORMAL_SHA1 = re.compile(r"sha1:[A-Z2-7]{32}")
+# From RFC 4648's base32 digits (A-Z, 2-7) to those of Python's int (0-9, a-v); others become invalid.
+_TO_PYTHON = bytes.maketrans(
+    (string.ascii_uppercase + string.ascii_lowercase + "2345670189").encode(),
+    ((string.digits + string.ascii_lowercase[:16]) * 2 + "qrstuv!!!!").encode(),
 )
-_TO_PYTHON_BYTES = bytes(_TO_PYTHON.get(code, code) for code in range(256))
-_DIGITS = (string.ascii_uppercase + "234567").encode().ljust(256)
-
-
-def _halves(bits: int, lane_bits: int, lanes: int) -> tuple[int, int, int]:
-    """To move numbers of so many bits, one in each lane, apart into two halves: masks of the upper and lower
-    ones, and how far.
-    """
-    lower = sum(((1 << bits // 2) - 1) << (lane_bits * lane) for lane in range(lanes))
-    return lower << bits // 2, lower, lane_bits // 2 - bits // 2
-
-
-_SPREAD = tuple(_halves(160 >> step, 256 >> step, 1 << step) for step in range(5))
 
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """A checksum as bytes, so that two spellings of the same value are equal."""
+    """A digest as bytes, so that two spellings of the same value are equal."""
 
     algorithm: str
     value: bytes
@@ -50,77 +38,55 @@ class Digest:
 
 
 def sha1_label(value: bytes) -> str:
-    """`sha1:` and the 20 bytes in base32 (RFC 4648); base64.b32encode is a loop in Python over each digit.
-
-    The 160 bits are moved apart, in halves of halves, until each byte has five of them: a digit each."""
-    (
-        (upper, lower, by),
-        (upper2, lower2, by2),
-        (upper3, lower3, by3),
-        (upper4, lower4, by4),
-        (upper5, lower5, by5),
-    ) = _SPREAD
-    number = int.from_bytes(value, "big")
-    number = (number & upper) << by | number & lower
-    number = (number & upper2) << by2 | number & lower2
-    number = (number & upper3) << by3 | number & lower3
-    number = (number & upper4) << by4 | number & lower4
-    number = (number & upper5) << by5 | number & lower5
-    return f"sha1:{number.to_bytes(32, 'big').translate(_DIGITS).decode('ascii')}"
+    """`sha1:` and the 20 bytes in base32 (RFC 4648)."""
+    return f"sha1:{base64.b32encode(value).decode('ascii')}"
 
 
 def parse(text: str) -> Digest | None:
     """Read `sha1:…`, `sha-256:…` or a bare SHA-1, in base32 or hexadecimal of either case; None for anything
     else.
     """
-    usual = _find_usual(text)
-    if usual is not None:
-        return Digest("sha1", usual)
-    label, colon, spelled = text.strip().partition(":")
-    if not colon:
-        label, spelled = "sha1", label
-    algorithm = label.lower().replace("-", "")
-    size = _SIZES.get(algorithm)
-    if size is None:
-        return None
-    spelled = spelled.rstrip("=")
-    if _HEX.fullmatch(spelled) and len(spelled) == size * 2:
-        return Digest(algorithm, bytes.fromhex(spelled))
-    surplus_bits = len(spelled) * 5 - size * 8
-    if not 0 <= surplus_bits < 5 or not _BASE32.fullmatch(spelled):
-        return None
-    return Digest(algorithm, (int(spelled.translate(_TO_PYTHON), 32) >> surplus_bits).to_bytes(size, "big"))
+    decoded = _decode(text)
+    return Digest(*decoded) if decoded else None
 
 
 def find_value(text: str) -> bytes | None:
-    """The bytes alone of what `parse` reads."""
-    usual = _find_usual(text)
-    if usual is not None:
-        return usual
-    known = parse(text)
-    return known.value if known else None
+    """The bytes of a digest that `parse` reads."""
+    decoded = _decode(text)
+    return decoded[1] if decoded else None
 
 
-def is_usual(text: str) -> bool:
-    """Whether it is a SHA-1 in the spelling that nearly all have, which is also ours."""
-    return _USUAL.fullmatch(text) is not None
-
-
-def _find_usual(text: str) -> bytes | None:
-    """Nearly all are spelled so, and every capture of an index comes this way: without looking at every other
-    way to spell one.
-    """
-    if not _USUAL.fullmatch(text):
+def _decode(text: str) -> tuple[str, bytes] | None:
+    """Algorithm and value."""
+    found = _SPELLED.fullmatch(text)
+    if found is None:
         return None
-    # As bytes, since these are translated by a table; base64.b32decode is a loop in Python and takes ten
-    # times as long.
-    return int(text[5:].encode("ascii").translate(_TO_PYTHON_BYTES), 32).to_bytes(20, "big")
+    label, spelled = found.groups("sha1")
+    algorithm = label.lower().replace("-", "")
+    size = _SIZES.get(algorithm, 0)
+    surplus_bits = len(spelled) * 5 - size * 8
+    try:
+        if len(spelled) == size * 2:
+            return algorithm, bytes.fromhex(spelled)
+        if size and 0 <= surplus_bits < 5:
+            # base64.b32decode is a loop in Python and ten times slower; each indexed capture needs this.
+            number = int(spelled.encode("ascii").translate(_TO_PYTHON), 32)
+            return algorithm, (number >> surplus_bits).to_bytes(size, "big")
+    except ValueError:
+        pass
+    return None
+
+
+def normal(text: str) -> str:
+    """The digest in Webdepot's spelling; empty if it cannot be read."""
+    if _NORMAL_SHA1.fullmatch(text):
+        return text
+    digest = parse(text)
+    return str(digest) if digest else ""
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two labelled digests name the same bytes, however they are spelled; unknown or broken ones
-    never do.
-    """
+    """Whether two labelled digests are equal in any spelling; unknown or invalid ones never are."""
     first = parse(one)
     return first is not None and first == parse(other)
 
@@ -134,7 +100,7 @@ def sha256(data: bytes) -> Digest:
 
 
 def of_stream(stream: BinaryIO, algorithm: str = "sha256") -> tuple[Digest, int]:
-    """The digest of what is left in the stream, and how many bytes that was. Memory: one chunk."""
+    """The digest of the rest of the stream, and its size in bytes. Memory: one chunk."""
     hasher = hashlib.new(algorithm, usedforsecurity=False)
     size = 0
     while chunk := stream.read(CHUNK_BYTES):

@@ -1,10 +1,10 @@
 """Moments in an archive: aware UTC datetimes inside, 14-digit timestamps in indexes and addresses.
 
-A timestamp is `YYYYMMDDhhmmss` in UTC, as CDX, WARC tools and replay addresses have it. A shorter one names a
+A timestamp is `YYYYMMDDhhmmss` in UTC, as in CDX, WARC tools and replay addresses. A shorter one means a
 period: `2019` is the whole year. RFC 7089 (Memento) needs HTTP dates, WARC 1.1 needs ISO 8601 with Z.
 
-A leap second (`:60`) is read as the second before it: datetimes have none, and two captures may not change
-places.
+A leap second (`:60`) is read as the second before it: datetimes have none, and the order of captures must not
+change.
 """
 
 import re
@@ -17,7 +17,7 @@ Clock = Callable[[], datetime]
 
 _DIGITS = re.compile(r"[0-9]{1,14}\Z", re.ASCII)
 _ISO = re.compile(
-    r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?([Zz]|[+-]\d\d:?\d\d)?)?)?)?\Z",
+    r"\d{4}(?:-\d\d(?:-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:[Zz]|[+-]\d\d:?[0-5]\d)?)?)?)?",
     re.ASCII,
 )
 EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
@@ -26,7 +26,7 @@ LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """From `start` to `end`, both ends included, to the second."""
+    """From `start` to `end`, both included, to the second."""
 
     start: datetime = EARLIEST
     end: datetime = LATEST
@@ -36,19 +36,20 @@ class Period:
 
 
 def utc_now() -> datetime:
-    """The wall clock; everything that needs a time takes a `Clock` and this is its default at the edges."""
+    """The current time; code that needs it takes a `Clock`, which is this function by default."""
     return datetime.now(UTC)
 
 
 def to_timestamp(moment: datetime) -> str:
     """The 14 digits of an aware moment; fractions of a second are cut, never rounded up into the future."""
+    at = _utc(moment)
     # As one number: strftime takes ten times as long, and does not pad years before 1000 on every platform.
-    at = moment if moment.tzinfo is UTC else _utc(moment)
-    return f"{((((at.year * 100 + at.month) * 100 + at.day) * 100 + at.hour) * 100 + at.minute) * 100 + at.second:014d}"
+    date = (at.year * 100 + at.month) * 100 + at.day
+    return f"{((date * 100 + at.hour) * 100 + at.minute) * 100 + at.second:014d}"
 
 
 def from_timestamp(digits: str) -> datetime:
-    """The first moment of what 4 to 14 digits name; ValueError for anything that is no date."""
+    """The first moment of the period that 4 to 14 digits name; ValueError for anything that is not a date."""
     return period_of(digits).start
 
 
@@ -67,11 +68,11 @@ def http_date(timestamp: str) -> str:
 
 
 def period_of(digits: str) -> Period:
-    """What 4, 6, 8, 10, 12 or 14 digits name: a year, month, day, hour, minute or second. Odd lengths name
-    the shorter one.
+    """The period that 4, 6, 8, 10, 12 or 14 digits name: a year, month, day, hour, minute or second. Of an
+    odd number of digits the last is ignored.
     """
     if not _DIGITS.match(digits) or len(digits) < 4:
-        raise ValueError(f"{digits!r} is no timestamp: 4 to 14 digits YYYYMMDDhhmmss are needed")
+        raise ValueError(f"{digits!r} is not a timestamp: 4 to 14 digits YYYYMMDDhhmmss are needed")
     digits = digits[: len(digits) // 2 * 2]
     parts = [int(digits[:4]), *(int(digits[at : at + 2]) for at in range(4, len(digits), 2))]
     year, month, day, hour, minute, second = [*parts, *(1, 1, 0, 0, 0)[len(parts) - 1 :]]
@@ -98,65 +99,34 @@ def period_of(digits: str) -> Period:
 
 def to_iso(moment: datetime) -> str:
     """`2026-11-15T09:02:51Z`: WARC 1.0's form, valid in 1.1, ISO 8601 and RFC 3339."""
-    return f"{_to_the_second(_utc(moment))}Z"
+    return f"{_utc(moment).isoformat()[:19]}Z"
 
 
 def to_iso_milliseconds(moment: datetime) -> str:
-    """`2026-11-15T09:02:51.120Z`; what is finer is cut."""
+    """`2026-11-15T09:02:51.120Z`; smaller fractions are cut."""
     at = _utc(moment)
-    return f"{_to_the_second(at)}.{at.microsecond // 1000:03d}Z"
-
-
-def _to_the_second(utc: datetime) -> str:
-    """The last one is remembered: a harvest puts thousands of moments of one second into words, and
-    `isoformat` is slow.
-    """
-    global _last_second
-    known, fields = _last_second, (utc.second, utc.minute, utc.hour, utc.day, utc.month, utc.year)
-    if known[0] != fields:
-        known = _last_second = (fields, utc.isoformat()[:19])
-    return known[1]
-
-
-_last_second: tuple[tuple[int, ...], str] = ((), "")
+    return f"{at.isoformat()[:19]}.{at.microsecond // 1000:03d}Z"
 
 
 def from_iso(text: str) -> datetime:
     """Read W3C-DTF (a year alone up to nanoseconds and an offset); without an offset the text means UTC."""
-    found = _ISO.match(text.strip())
-    if not found:
-        raise ValueError(f"{text!r} is no ISO 8601 date")
-    year, month, day, hour, minute, second, fraction, zone = found.groups()
-    micros = int((fraction or "0")[:6].ljust(6, "0"))
-    moment = datetime(
-        int(year),
-        int(month or 1),
-        int(day or 1),
-        int(hour or 0),
-        int(minute or 0),
-        _no_leap(int(second or 0)),
-        micros,
-        UTC,
-    )
-    return moment if not zone or zone in "Zz" else _shifted(moment, zone, text)
-
-
-def _shifted(moment: datetime, zone: str, text: str) -> datetime:
-    hours, minutes = int(zone[1:3]), int(zone[-2:])
-    if hours > 23 or minutes > 59:
-        raise ValueError(f"{text!r} has no such offset from UTC")
-    offset = timedelta(hours=hours, minutes=minutes)
+    iso = text.strip().upper()
+    if not _ISO.fullmatch(iso):
+        raise ValueError(f"{text!r} is not an ISO 8601 date")
+    if len(iso) < 10:
+        iso += "-01-01"[len(iso) - 4 :]
+    elif iso[16:19] == ":60":
+        iso = f"{iso[:17]}59{iso[19:]}"
     try:
-        return moment - offset if zone[0] == "+" else moment + offset
+        moment = datetime.fromisoformat(iso)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:
-        raise ValueError(f"{text!r} lies outside the years 1 to 9999") from None
+        raise ValueError(f"{text!r} is outside the years 1 to 9999") from None
 
 
 def to_http(moment: datetime) -> str:
     """`Sun, 15 Nov 2026 09:02:51 GMT` (RFC 9110, 5.6.7)."""
-    from email.utils import (
-        format_datetime,
-    )  # the e-mail package takes a while to load, and few who need times need it
+    from email.utils import format_datetime  # slow to load, and rarely needed
 
     return format_datetime(_utc(moment), usegmt=True)
 
@@ -169,19 +139,17 @@ def from_http(text: str) -> datetime:
         moment = parsedate_to_datetime(text)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (TypeError, IndexError, OverflowError, ValueError) as error:
-        raise ValueError(f"{text!r} is no HTTP date") from error
+        raise ValueError(f"{text!r} is not an HTTP date") from error
 
 
 def gap_s(one: str, other: str) -> int:
-    """How far apart two 14-digit timestamps are, in seconds; what is no date in them counts as the first of
-    its kind.
-    """
+    """The distance of two 14-digit timestamps in seconds; invalid months and days count as 1."""
     return abs(_seconds(one) - _seconds(other))
 
 
 def _seconds(timestamp: str) -> int:
-    """Seconds on one line for comparing; old indexes hold months and days `00` and hours `24`, which must not
-    stop a look-up.
+    """Seconds on one scale, for comparison only: old indexes contain months and days `00` and hours `24`,
+    which must not stop a look-up.
     """
     digits = timestamp.ljust(14, "0")
     day = datetime(
@@ -193,7 +161,7 @@ def _seconds(timestamp: str) -> int:
 
 def _utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
-        raise ValueError(f"{moment!r} has no time zone; every moment here is aware")
+        raise ValueError(f"{moment!r} has no time zone; moments must be aware")
     return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
 
 

@@ -1,17 +1,17 @@
 """Addresses: the one canonical form that goes over the wire, and the one sort key that all indexes share.
 
-* `canonicalise` gives the WHATWG form (https://url.spec.whatwg.org, through ada) without fragment: what a
-  browser would request. It is stored untouched in containers.
-* `key` gives the SURT key (Sort-friendly URI Reordering Transform): host reversed, scheme, `www.`, default
-  port, case, session ids and order of query arguments taken out, so that spellings of one page meet:
+* `canonicalise` returns the WHATWG form (https://url.spec.whatwg.org, through ada) without fragment: what a
+  browser would request. Containers store it unchanged.
+* `key` returns the SURT key (Sort-friendly URI Reordering Transform): host reversed; scheme, `www.`, default
+  port, case, session ids and order of query arguments removed, so that spellings of one page have one key:
 
       https://www.Example.org/News/?b=2&a=1   ->   org,example)/news?a=1&b=2
 
-  It agrees with what pywb, OutbackCDX and the Internet Archive's CDX files use, so their indexes and ours can
-  be mixed; `tests/test_url.py` lists the few differences with their reasons. Its version number is stored in
+  It agrees with pywb, OutbackCDX and the Internet Archive's CDX files, so their indexes and ours can be
+  mixed; `tests/test_url.py` lists the few differences with their reasons. Its version number is stored in
   every index; a change of one key in a billion is a new version. A key is printable ASCII without spaces, so
   byte order is text order.
-* `key_range` gives the stretch of keys that an address, a path, a host or a domain covers.
+* `key_range` returns the range of keys that an address, a path, a host or a domain covers.
 
 Steps of a key: split (ada; by hand where a browser would refuse) -> host -> path -> query.
 """
@@ -36,8 +36,8 @@ LONGEST_URL = 65_536
 Url = NewType("Url", str)
 
 
-class Match(StrEnum):
-    """How much an address that somebody asks for takes in."""
+class UrlMatch(StrEnum):
+    """How many addresses a query covers."""
 
     EXACT = "exact"
     PREFIX = "prefix"
@@ -48,19 +48,19 @@ class Match(StrEnum):
 class _Parts(NamedTuple):
     scheme: str
     host: str
-    """With the port, where that is not the scheme's own; empty where the address names no host."""
+    """With the port, unless it is the scheme's default; empty if the address has no host."""
     path: str
     query: str
 
 
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
 _HOST_AND_PORT = re.compile(r"[^/?#:@]+:\d+(?:[/?#]|\Z)")
-# What needs no parser: nine of ten addresses in containers. The host ends in a word, so it is no IPv4 address
-# in disguise.
+# Addresses that need no parser: nine of ten in containers. The host ends in letters, so it is not an IPv4
+# address in another notation.
 _PLAIN = re.compile(r"https?://((?:[a-zA-Z0-9-]+\.)+[a-zA-Z]+)(/[!-\"$->@-\[\]-~]*)?(?:\?([!-\"$-~]*))?")
-# What is in its wire form already, and what lies below the root of such a host: a sixth of the time that ada
-# takes. The host ends in a word of letters (no `xn--`, whose spelling ada checks) or is an IPv4 address in
-# its one proper form; a port is none that its scheme has.
+# Addresses that are in their wire form already, and paths below such a host: a sixth of the time that ada
+# takes. The host ends in letters (without `xn--`, which ada must check) or is an IPv4 address in its normal
+# notation; a port is not a default port.
 _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _ORIGIN = (
     rf"https?://(?!(?:[^/]*\.)?xn--)(?:(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]+|{_BYTE}(?:\.{_BYTE}){{3}})"
@@ -92,16 +92,14 @@ _QUERY_SESSIONS = (
 
 
 def canonicalise(raw: str, base: str | None = None) -> Url:
-    """The wire form of an absolute address, or of a reference seen on the page `base`; InputError when it has
-    none.
-    """
-    found = find_canonical(raw, base)
-    if found is None:
-        raise _no_address(raw)
-    return found
+    """The wire form of an absolute address, or of a reference on the page `base`; InputError if none."""
+    url = find_canonical(raw, base)
+    if url is None:
+        raise _not_an_address(raw)
+    return url
 
 
-def _no_address(typed: str) -> InputError:
+def _not_an_address(typed: str) -> InputError:
     return InputError(
         said(
             "no_web_address",
@@ -112,8 +110,8 @@ def _no_address(typed: str) -> InputError:
 
 
 def find_canonical(raw: str, base: str | None = None) -> Url | None:
-    """As `canonicalise`, but None for what cannot be fetched (`javascript:`, `mailto:`, broken hosts,
-    over-long).
+    """As `canonicalise`, but None for addresses that cannot be fetched (`javascript:`, `mailto:`, invalid
+    hosts, too long).
     """
     if len(raw) > LONGEST_URL:
         return None
@@ -131,11 +129,11 @@ def find_canonical(raw: str, base: str | None = None) -> Url | None:
 
 
 def from_typed(raw: str) -> Url:
-    """What a person typed into a box or on a command line: the scheme may be missing."""
-    found = find_canonical(_with_scheme(raw))
-    if found is None:
-        raise _no_address(raw.strip())
-    return found
+    """The wire form of an address that a person typed: the scheme may be missing."""
+    url = find_canonical(_with_scheme(raw))
+    if url is None:
+        raise _not_an_address(raw.strip())
+    return url
 
 
 def _with_scheme(typed: str) -> str:
@@ -162,8 +160,8 @@ def _with_scheme(typed: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """Host and, unless it is the scheme's own, port of a canonical address: `www.example.org:8080`; empty
-    where it has none.
+    """Host and, unless it is the scheme's default, port of a canonical address: `www.example.org:8080`; empty
+    if it has none.
     """
     host = url.partition("://")[2].partition("/")[0]
     if "?" in host or "#" in host or "@" in host:
@@ -172,7 +170,7 @@ def host_of(url: str) -> str:
 
 
 def domain_of(url: str) -> str:
-    """The registrable domain by the public suffix list (`www.lib.ox.ac.uk` -> `ox.ac.uk`), or the bare host."""
+    """The registrable domain by the public suffix list (`www.lib.ox.ac.uk` -> `ox.ac.uk`), or the host."""
     host = host_of(url)
     name = host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0].rstrip(".")
     if name.startswith("[") or _IPV4.match(name):
@@ -181,9 +179,7 @@ def domain_of(url: str) -> str:
 
 
 def is_known_host(name: str) -> bool:
-    """Whether a bare host name lies below a top-level domain that exists: `kb.nl` does, `index.html` does
-    not.
-    """
+    """Whether a host name is below a top-level domain that exists: `kb.nl` is, `index.html` is not."""
     return bool(_suffixes().privatesuffix(name.lower().rstrip("."), accept_unknown=False))
 
 
@@ -191,8 +187,8 @@ def is_known_host(name: str) -> bool:
 
 
 def key(url: str) -> str:
-    """The SURT key of any text; `-` for none. Addresses without host (`urn:`, `dns:`) keep their scheme.
-    Never fails.
+    """The SURT key of any text; `-` for an empty one. Addresses without host (`urn:`, `dns:`) keep their
+    scheme. Never fails.
     """
     plain = _PLAIN.fullmatch(url)
     if plain is None:
@@ -222,8 +218,8 @@ def _key_of_parts(parts: _Parts) -> str:
 
 
 def _split(url: str) -> _Parts:
-    """The parts as a browser sees them; where it would refuse, much as RFC 3986 has them, so that no capture
-    is lost.
+    """The parts as a browser sees them; if it would refuse the address, roughly as in RFC 3986, so that no
+    capture is lost.
     """
     text = _SURROGATE.sub(_escaped_surrogate, url).strip(_CONTROLS)
     if not text:
@@ -245,8 +241,8 @@ def _split(url: str) -> _Parts:
 
 
 def _escaped_surrogate(found: re.Match[str]) -> str:
-    """A byte that was no UTF-8 (read with `surrogateescape`) as its own escape; any other lone surrogate as
-    U+FFFD.
+    """A byte that was not UTF-8 (read with `surrogateescape`) as its percent-encoding; any other lone
+    surrogate as U+FFFD.
     """
     code = ord(found[0])
     return f"%{code & 0xFF:02x}" if 0xDC80 <= code <= 0xDCFF else "%ef%bf%bd"
@@ -282,7 +278,7 @@ def _tidy_path(path: str, *, below_host: bool = True) -> str:
 
 
 def _without_dots(path: str) -> str:
-    """Resolve dot segments that were hidden in escapes (`%252e`, `a%2f..`); above the root there is nothing."""
+    """Resolve dot segments that were hidden in escapes (`%252e`, `a%2f..`); `..` stops at the root."""
     kept: list[str] = []
     segments = path.split("/")[1:]
     for segment in segments:
@@ -296,9 +292,7 @@ def _without_dots(path: str) -> str:
 
 
 def _without_asp_session(path: str, session: re.Pattern[str]) -> str:
-    """Take out the last `(session)/` that a `.aspx` page follows within the same stretch without `?`. Linear:
-    no `.*` twice.
-    """
+    """Remove the last `(session)/` before a `.aspx` page without a `?` in between. Linear: no `.*` twice."""
     stretches = path.split("?")
     for at in range(len(stretches) - 1, -1, -1):
         page = stretches[at].rfind(".aspx")
@@ -314,7 +308,7 @@ def _last(found: Iterable[re.Match[str]]) -> re.Match[str] | None:
 
 
 def _key_query(query: str) -> str:
-    """The query with its question mark; nothing where nothing is left of it."""
+    """The query with its question mark; empty if nothing is left of it."""
     query = query.lower()
     if "sid=" in query or "sessionid" in query or "cfid=" in query:
         query = _without_sessions(query)
@@ -324,14 +318,12 @@ def _key_query(query: str) -> str:
 
 
 def _name_then_value(argument: str) -> str:
-    # An argument without `=` stands before one with it; "\0" is below all that a query can hold.
+    # An argument without `=` sorts before one with it; "\0" sorts before every character of a query.
     return argument.replace("=", "\0", 1)
 
 
 def _without_sessions(query: str) -> str:
-    """Take the last session id of each kind out, as the field's indexes do (what is left of its `&` stays
-    too).
-    """
+    """Remove the last session id of each kind, as other indexes do (the `&` before it stays)."""
     for session in _QUERY_SESSIONS:
         last = _last(session.finditer(query))
         if last:
@@ -340,8 +332,8 @@ def _without_sessions(query: str) -> str:
 
 
 def _without_coldfusion_session(query: str) -> str:
-    """`cfid=…&cftoken=…`, found by its rare middle: a pattern would read `cfid=cfid=cfid=…` once for each of
-    them.
+    """Remove `cfid=…&cftoken=…`, found by its rare middle: a pattern would take quadratic time for
+    `cfid=cfid=cfid=…`.
     """
     middle = query.rfind("&cftoken=")
     while middle >= 0:
@@ -356,9 +348,7 @@ def _without_coldfusion_session(query: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Undo escapes until none is left (`%2541` -> `%41` -> `A`), then escape what must be: one spelling for
-    all.
-    """
+    """Remove escapes until none is left (`%2541` -> `%41` -> `A`), then escape what must be: one spelling."""
     data = text.encode("utf-8")
     for _ in range(3):
         if b"%" not in data:
@@ -373,9 +363,7 @@ def _unescaped(text: str) -> str:
 
 
 def _unescaped_deeply(data: bytes) -> bytes:
-    """The same end in one pass: two escapes never overlap, so the order in which they are undone does not
-    matter.
-    """
+    """The same result in one pass: two escapes never overlap, so their order does not matter."""
     done = bytearray()
     for byte in data:
         done.append(byte)
@@ -387,9 +375,9 @@ def _unescaped_deeply(data: bytes) -> bytes:
 # --- ranges of keys ---
 
 
-def split_wildcard(typed: str) -> tuple[str, Match]:
-    """`*.example.org` is a domain, `example.org/news/*` a prefix, anything else exact; the address without
-    its star.
+def split_wildcard(typed: str) -> tuple[str, UrlMatch]:
+    """The address without its star, and what it covers: `*.example.org` a domain, `example.org/news/*` a
+    prefix, anything else one address.
     """
     text = typed.strip()
     scheme = re.match(r"(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?", text)
@@ -398,38 +386,39 @@ def split_wildcard(typed: str) -> tuple[str, Match]:
         host, _, path = text[start + 2 :].partition("/")
         if path not in ("", "*"):
             raise InputError(
-                f"{text[:200]!r} asks for a domain and a path at once. Ask for *.{host[:100]} or for one host with its path."
+                f"{text[:200]!r} asks for a domain and a path at once. "
+                f"Ask for *.{host[:100]} or for one host with its path."
             )
-        return text[:start] + host, Match.DOMAIN
+        return text[:start] + host, UrlMatch.DOMAIN
     if text.endswith("*"):
-        return text[:-1], Match.PREFIX
-    return text, Match.EXACT
+        return text[:-1], UrlMatch.PREFIX
+    return text, UrlMatch.EXACT
 
 
-def key_range(typed: str, match: Match | None = None) -> tuple[str, str]:
-    """The keys that an address covers, as bounds: start <= key < stop. Without `match` a star in it says how
-    much.
+def key_range(typed: str, match: UrlMatch | None = None) -> tuple[str, str]:
+    """The keys that an address covers, as bounds: start <= key < stop. Without `match` a star in the address
+    decides.
 
-    * exact: that key alone. prefix: every key that begins so; `/news/` does not take in `/newspaper`, nor the
-      page `/news`.
-    * host: every page of that host and port, no sibling (`example-shop.org`, `example.org:8080`).
-    * domain: the host and all hosts below it, on the scheme's own port; below it on any port.
+    * exact: only that key. prefix: every key that begins with it; `/news/` covers neither `/newspaper` nor
+      the page `/news`.
+    * host: every page of that host and port, not of others (`example-shop.org`, `example.org:8080`).
+    * domain: the host on the scheme's default port, and all hosts below it on any port.
     """
     address, how = split_wildcard(typed) if match is None else (typed.strip(), match)
     if len(address) > LONGEST_URL:
         raise InputError(f"The address {address[:100]!r}… is longer than {LONGEST_URL} characters.")
     start = key(_with_scheme(address))
-    if how is Match.EXACT:
+    if how is UrlMatch.EXACT:
         return start, start + " "
-    if how is Match.PREFIX:
+    if how is UrlMatch.PREFIX:
         if address.endswith(("/", "?")) and not start.endswith(address[-1]):
             start += address[-1]
         return start, start[:-1] + chr(ord(start[-1]) + 1)
     host, bracket, _ = start.partition(")")
     if not bracket or not host:
-        raise InputError(f"{address[:200]!r} names no host. Write it like www.example.org")
-    # In ASCII: `)` ends a host, `,` goes on to one below it, `-` and all later signs make another name.
-    return f"{host})", f"{host}{'*' if how is Match.HOST else '-'}"
+        raise InputError(f"{address[:200]!r} has no host. Write it like www.example.org")
+    # In ASCII: `)` ends a host, `,` continues to one below it, `-` and later characters make another name.
+    return f"{host})", f"{host}{'*' if how is UrlMatch.HOST else '-'}"
 
 
 @lru_cache(maxsize=1)

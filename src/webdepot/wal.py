@@ -1,8 +1,7 @@
-"""SQLite's write-ahead log (https://sqlite.org/wal.html), turned on by whoever opens a file first.
+"""Turn on SQLite's write-ahead log (https://sqlite.org/wal.html) when a file is opened.
 
-A new file is not in that mode. When several processes open it at once, all but one are told that it is busy,
-and at once: SQLite does not wait for a lock where waiting could mean that two wait for each other. A moment
-later it is done.
+A new file is not in that mode. If several processes open it at the same time, all but one get "busy" at once:
+SQLite does not wait for a lock if that could end in a deadlock. A moment later the mode is on.
 """
 
 import sqlite3
@@ -13,16 +12,14 @@ _AGAIN_S = 0.01
 
 
 def turn_on(connection: Any, *, patience_s: float) -> None:
-    """For a connection or cursor; what SQLite says when it is still busy after that time."""
+    """Turn it on for a connection or cursor; SQLite's error if the file is still busy after that time."""
     until_s = time.monotonic() + patience_s
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            if (
-                getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY
-                or time.monotonic() >= until_s
-            ):
+            is_busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() >= until_s:
                 raise
             time.sleep(_AGAIN_S)
         else:

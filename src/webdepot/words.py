@@ -1,7 +1,4 @@
-"""Words as they are compared when somebody looks for something: without case and accents.
-
-`Café` and `CAFE` meet, so do `Straße` and `strasse`.
-"""
+"""Words for search, compared without case and accents: `Café` equals `CAFE`, `Straße` equals `strasse`."""
 
 import re
 import unicodedata
@@ -14,7 +11,7 @@ _LETTERS = str.maketrans(
 
 
 def fold(text: str) -> str:
-    """The text in small plain letters; everything that is no letter stays."""
+    """The text in lower case without accents; everything that is not a letter stays."""
     plain = unicodedata.normalize("NFKD", text.casefold().translate(_LETTERS))
     return "".join(char for char in plain if not unicodedata.combining(char))
 

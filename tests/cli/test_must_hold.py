@@ -155,7 +155,7 @@ def test_only_files_that_are_not_containers(tmp_path, home):
     (tmp_path / "text.txt").write_text("hello")
     done = run(home, "import", tmp_path / "text.txt")
     assert done.returncode == 1
-    assert "no WARC or ARC" in done.stderr
+    assert "not a WARC or ARC" in done.stderr
     assert json.loads(run(home, "status", "--json").stdout)["harvests"] == {}
 
 

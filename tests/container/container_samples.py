@@ -12,7 +12,10 @@ import pytest
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
-from webdepot.container.reader import Compression, Kind, Record, iter_records
+from webdepot.container.detect import Compression
+from webdepot.container.grammar import ContainerFormat
+from webdepot.container.reader import iter_records
+from webdepot.container.record import Record
 from webdepot.model import Finding
 
 HTTP_OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nServer: sample\r\n\r\n"
@@ -177,12 +180,12 @@ FORMS: dict[str, tuple[Callable[[Sample], bytes], Compression]] = {
     "cut": (Sample.cut_into_members, Compression.WHOLE),
 }
 SAMPLES = {
-    "warc 0.17": (lambda: warc_sample(version="0.17"), Kind.WARC),
-    "warc 0.18": (lambda: warc_sample(version="0.18"), Kind.WARC),
-    "warc 1.0": (lambda: warc_sample(version="1.0"), Kind.WARC),
-    "warc 1.1": (lambda: warc_sample(version="1.1"), Kind.WARC),
-    "arc 1": (lambda: arc_sample(1), Kind.ARC),
-    "arc 2": (lambda: arc_sample(2), Kind.ARC),
+    "warc 0.17": (lambda: warc_sample(version="0.17"), ContainerFormat.WARC),
+    "warc 0.18": (lambda: warc_sample(version="0.18"), ContainerFormat.WARC),
+    "warc 1.0": (lambda: warc_sample(version="1.0"), ContainerFormat.WARC),
+    "warc 1.1": (lambda: warc_sample(version="1.1"), ContainerFormat.WARC),
+    "arc 1": (lambda: arc_sample(1), ContainerFormat.ARC),
+    "arc 2": (lambda: arc_sample(2), ContainerFormat.ARC),
 }
 EVERY_FORM = pytest.mark.parametrize("form", FORMS)
 EVERY_SAMPLE = pytest.mark.parametrize("sample", SAMPLES)

@@ -86,7 +86,7 @@ def test_a_wrong_length_costs_its_record_alone(form: str, change: int):
     findings: list[Finding] = []
     found = read_all(FORMS[form][0](made), findings)
     if form in ("whole", "cut") and change > IN_MEMORY_BYTES:
-        # What is said to be so long is not held, so there is no way back behind it.
+        # A record of this stated length is not held in memory, so reading cannot go back.
         assert found[:3] == made.expected[:3]
     else:
         assert found == without(made, 3)
@@ -160,7 +160,7 @@ def test_empty_members_and_line_ends_between_records_are_harmless():
     assert read_all(b"\n".join(unended)) == made.expected
 
 
-def test_a_broken_container_compressed_as_a_whole_gives_what_stands_before():
+def test_a_broken_container_compressed_as_a_whole_gives_the_records_before():
     made = warc_sample(40)
     data = bytearray(made.whole())
     data[len(data) // 2 : len(data) // 2 + 40] = b"\xff" * 40
@@ -179,7 +179,7 @@ def test_cut_at_every_byte_all_records_before_are_read(sample: str, form: str):
     made = warc_sample(2) if sample.startswith("warc") else arc_sample(1, count=1)
     data = FORMS[form][0](made)
     ends = [record.location.offset + record.location.length for record in records_of(data)]
-    # A plain record is whole without the line ends behind it.
+    # An uncompressed record is whole without the line ends after it.
     slack = (4 if sample.startswith("warc") else 1) if form == "plain" else 0
     for size in range(ends[0], len(data)):
         findings: list[Finding] = []
@@ -241,7 +241,7 @@ def test_changed_bytes_are_read_without_a_crash(form: str, sample: str, data: st
 
 
 @given(st.integers(0, 6), st.data())
-def test_a_flipped_bit_costs_at_most_its_record_and_is_told(number: int, data: st.DataObject):
+def test_a_flipped_bit_costs_at_most_its_record_and_is_reported(number: int, data: st.DataObject):
     made = warc_sample()
     members = [packed(record) for record in made.records]
     torn = bytearray(members[number])
@@ -290,7 +290,7 @@ def test_a_wrong_place_is_corrupt_data(form: str):
     data = FORMS[form][0](warc_sample())
     place = list(records_of(data))[2].location
     for offset, length in [(1, 0), (0, -1), (0, 1), (-place.offset, 0), (10**9, 0)]:
-        if form == "plain" and length:  # line ends behind a record may be counted or not
+        if form == "plain" and length:  # line ends after a record may be counted or not
             continue
         wrong = Location(container="c.warc.gz", offset=place.offset + offset, length=place.length + length)
         with pytest.raises(CorruptData, match=r"c\.warc\.gz"):

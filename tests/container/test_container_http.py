@@ -219,7 +219,7 @@ def test_a_cut_body_gives_what_can_be_read(coding: str):
     assert len(found) > len(data) // 3
 
 
-def test_a_damaged_body_gives_what_stands_before_the_damage():
+def test_a_damaged_body_gives_the_bytes_before_the_damage():
     data = b"".join(b"%d, " % number for number in range(50_000))
     packed = bytearray(gzip.compress(data))
     packed[len(packed) // 2 : len(packed) // 2 + 200] = b"\xff" * 200

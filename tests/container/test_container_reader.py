@@ -23,7 +23,8 @@ from container_samples import (
     warc_sample,
 )
 
-from webdepot.container.reader import ContainerForm, detect, iter_records, read_record
+from webdepot.container.detect import ContainerForm, detect
+from webdepot.container.reader import iter_records, read_record
 from webdepot.errors import CorruptData, InputError
 from webdepot.model import RecordKind
 
@@ -275,7 +276,7 @@ def test_arc_is_read_as_warcio_reads_it(form: str):
 
 
 def test_blocks_of_arc_2_are_those_that_warcio_reads():
-    """warcio reads the ten words of a line as if they were five, but the length, last in both, is right."""
+    """warcio reads the ten columns of a line as if they were five, but the length, last in both, is right."""
     data = arc_sample(2).record_wise()
     theirs = [
         record.raw_stream.read() for record in warcio.ArchiveIterator(io.BytesIO(data), no_record_parse=True)
@@ -290,16 +291,16 @@ def test_blocks_of_arc_2_are_those_that_warcio_reads():
     ("data", "words"),
     [
         (b"", "empty"),
-        (b"hello world\n", "no WARC or ARC"),
-        (gzip.compress(b"hello world\n", mtime=0), "no WARC or ARC"),
-        (b"\x1f\x8b\x08", "no WARC or ARC"),
+        (b"hello world\n", "not a WARC or ARC"),
+        (gzip.compress(b"hello world\n", mtime=0), "not a WARC or ARC"),
+        (b"\x1f\x8b\x08", "not a WARC or ARC"),
         (b"PK\x03\x04" + bytes(100), "WACZ"),
         (b"\x28\xb5\x2f\xfd" + bytes(100), "zstd"),
-        (b"note: this is text that begins like an address\n" * 9, "no WARC or ARC"),
-        (bytes(200_000), "no WARC or ARC"),
+        (b"note: this is text that begins like an address\n" * 9, "not a WARC or ARC"),
+        (bytes(200_000), "not a WARC or ARC"),
     ],
 )
-def test_what_is_no_container_is_said_so(data: bytes, words: str):
+def test_a_file_that_is_not_a_container_is_refused_with_the_reason(data: bytes, words: str):
     with pytest.raises(InputError, match=words) as caught:
         iter_records(io.BytesIO(data), "given.bin", on_finding=print)
     assert "given.bin" in str(caught.value)

@@ -15,7 +15,8 @@ from container_samples import (
     warc_sample,
 )
 
-from webdepot.container.reader import Compression, detect, iter_records, read_record
+from webdepot.container.detect import Compression, detect
+from webdepot.container.reader import iter_records, read_record
 from webdepot.container.rewrite import record_wise
 from webdepot.errors import InputError
 from webdepot.model import Finding
@@ -72,7 +73,7 @@ def test_records_that_share_members_get_their_own(tmp_path: Path):
     assert all(record.location.length > 0 for record in records_of(data))
 
 
-def test_what_is_no_container_leaves_nothing(tmp_path: Path):
+def test_a_file_that_is_not_a_container_leaves_nothing(tmp_path: Path):
     with pytest.raises(InputError):
         record_wise(io.BytesIO(b"no container"), tmp_path / "x.warc.gz")
     assert list(tmp_path.iterdir()) == []

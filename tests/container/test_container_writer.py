@@ -21,8 +21,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from webdepot import digest
+from webdepot.container.detect import Compression, detect
 from webdepot.container.members import IN_MEMORY_BYTES
-from webdepot.container.reader import Compression, detect, iter_records, read_record
+from webdepot.container.reader import iter_records, read_record
 from webdepot.container.records import NewRecord, about_visit, from_visit, payload_digest
 from webdepot.container.records import resource as resource_record
 from webdepot.container.recovery import recover, whole_records
@@ -74,7 +75,7 @@ def read_blocks(path: Path) -> list[tuple[str, bytes]]:
 
 
 def warcio_blocks(path: Path) -> list[tuple[str, bytes]]:
-    """Read with digests compared; whoever fails is an error."""
+    """Read and compare digests; a failure is an error."""
     with path.open("rb") as stream:
         found = [
             (record.rec_type, record.raw_stream.read())
@@ -314,7 +315,7 @@ def test_a_full_file_is_sealed_only_when_an_earlier_sync_covered_it(tmp_path: Pa
     assert [container.name for container in sealed] == [f"H-0000{number}.warc.gz" for number in range(3)]
 
 
-def test_the_next_writer_goes_on_counting(tmp_path: Path):
+def test_the_next_writer_continues_the_numbers(tmp_path: Path):
     (tmp_path / "H-00007.warc.gz").touch()
     (tmp_path / "H-00009.warc.gz.open").touch()
     (tmp_path / "H-other-00012.warc.gz").touch()
@@ -362,7 +363,7 @@ print(*[f"{container.name} {container.records} {container.sha256}" for container
 
 
 def in_child(script: str, *arguments: object) -> list[str]:
-    """Lines of a script run in a process of its own, from which it can import this file."""
+    """Output lines of a script in a separate process, which can import this file."""
     done = subprocess.run(
         [sys.executable, "-c", script, *map(str, arguments)],
         capture_output=True,
@@ -382,8 +383,8 @@ def child_environment() -> dict[str, str]:
 
 
 def test_a_full_disk_cuts_back_to_whole_records(tmp_path: Path):
-    """No file may grow beyond 20,000 bytes: the kernel refuses as on a full disk. What is small enough still
-    fits.
+    """No file may grow beyond 20,000 bytes: the kernel refuses as on a full disk. Smaller records
+    still fit.
     """
     first, large, sealed = in_child(FILL_THE_DISK, tmp_path, 20_000)
     assert "H-00000.warc.gz.open" in first and "Make room" in first
@@ -468,7 +469,7 @@ def test_marks_decide_what_is_kept(tmp_path: Path):
     assert len(warcio_blocks(tmp_path / "H-00000.warc.gz")) == 10
 
 
-def test_a_disk_that_lost_acknowledged_bytes_is_told(tmp_path: Path):
+def test_a_disk_that_lost_acknowledged_bytes_is_reported(tmp_path: Path):
     path, ends = open_container(tmp_path, 5)
     with path.open("r+b") as stream:
         stream.truncate(ends[3] + 5)

@@ -1,4 +1,4 @@
-"""The contract of `CaptureIndex`, run on every implementation. A model in plain Python says what is right."""
+"""The contract of `CaptureIndex`, run on every implementation. A model in plain Python defines the right results."""
 
 import threading
 from datetime import UTC, datetime, timedelta
@@ -64,7 +64,7 @@ def test_captures_of_a_container_and_what_it_alone_has(index):
     assert (index.only_in("a.warc.gz"), index.only_in("b.warc.gz")) == ([str(sha1(b"alone"))], [])
 
 
-def test_what_was_replaced_is_no_version_but_still_there(index):
+def test_a_replaced_capture_is_not_a_version_but_still_there(index):
     error, other = capture(status=503, body=b"later"), capture(timestamp="20200102000000", offset=5)
     better = capture(timestamp="20200103000000", container="patch.warc.gz", body=b"whole")
     index.add("a.warc.gz", [error, other], collection="one")

@@ -1,4 +1,4 @@
-"""What is particular to the SQLite file: versions, damage, crashes, cost."""
+"""Properties of the SQLite file: versions, damage, crashes, cost."""
 
 import sqlite3
 import subprocess

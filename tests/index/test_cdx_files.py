@@ -88,12 +88,12 @@ def test_zipnum_members_begin_where_the_list_says(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize(
     "text", ["a b c\n", " CDX N b a\n", " CDX N b a m s k r V g\norg,x)/ 2019 http://x.org/ - - - - 1 f\n"]
 )
-def test_what_is_no_cdx_is_told_with_its_line(text: str):
+def test_a_line_that_is_not_cdx_is_reported_with_its_number(text: str):
     with pytest.raises(InputError, match=r"index\.cdx, line \d"):
         list(cdx.read(text.splitlines(keepends=True), name="index.cdx"))
 
 
-def test_a_file_that_was_cut_off_is_told(archive: Archive, tmp_path: Path):
+def test_a_file_that_was_cut_off_is_reported(archive: Archive, tmp_path: Path):
     path = tmp_path / "cut.cdxj.gz"
     zipnum.write(some(), path)
     path.write_bytes(path.read_bytes()[:-20])

@@ -1,4 +1,4 @@
-"""The words of captures: encodings, HTML good and hostile, PDF, revisits."""
+"""The text of captures: encodings, HTML good and hostile, PDF, revisits."""
 
 import gzip
 import io
@@ -25,17 +25,15 @@ PAGE = """<!DOCTYPE html><html><head><title>Het archief &amp; meer</title><style
 def pages(path, **changed):
     findings: list = []
     values = {"collection": "c", "languages": LANGUAGES, "limit_bytes": 1 << 20, **changed}
-    found = list(
-        text.pages_of_container(
-            path,
-            path.name,
-            values["collection"],
-            values["languages"],
-            values["limit_bytes"],
-            on_finding=findings.append,
-        )
+    read = text.read_container(
+        path,
+        path.name,
+        values["collection"],
+        values["languages"],
+        values["limit_bytes"],
+        on_finding=findings.append,
     )
-    return found, findings
+    return [page for _, page in read if page is not None], findings
 
 
 def one(made, body, **said):
@@ -190,15 +188,15 @@ def test_real_pages_with_many_tags_get_a_tree():
     st.sampled_from(["", "utf-8", "latin1", "utf-16", "x-nonsense", "shift_jis", "\u0130"]),
 )
 def test_any_bytes_become_text(data, charset):
-    assert isinstance(text.decoded(data, charset, is_html=True), str)
+    assert isinstance(text.decode(data, charset, is_html=True), str)
     found = html.words_of_html(
-        text.decoded(b"<html><title>x</title><p>" + data, charset, is_html=True), "http://example.org/"
+        text.decode(b"<html><title>x</title><p>" + data, charset, is_html=True), "http://example.org/"
     )
     for words in (found.title, found.headings, found.text, found.images):
         assert "\0" not in text.tidy(words)
 
 
-def test_languages_are_told_apart_among_those_given():
+def test_languages_are_distinguished_among_those_given():
     sentences = {
         "nl": "De bibliotheek is vandaag gesloten voor het publiek",
         "de": "Die Bibliothek bleibt heute geschlossen",
@@ -278,7 +276,7 @@ def test_words_of_a_pdf(made):
     assert findings == []
 
 
-def test_a_broken_pdf_is_told_and_stops_nothing(made):
+def test_a_broken_pdf_is_reported_and_stops_nothing(made):
     made.response("http://a.org/x.pdf", b"%PDF-1.4 nonsense", mime="application/pdf").response(
         "http://a.org/", b"<p>fine"
     )
@@ -297,7 +295,7 @@ def test_a_pdf_bomb_costs_its_own_process_alone():
         assert reader.read(pdf_of(b"(fine) Tj"), limit_chars=1000).text.strip() == "fine"
 
 
-def test_a_process_that_was_killed_is_made_anew():
+def test_a_process_that_was_killed_is_restarted():
     with PdfReader() as reader:
         assert reader.read(pdf_of(b"(one) Tj"), limit_chars=10).text.strip() == "one"
         reader._child.kill()
@@ -352,7 +350,7 @@ def test_words_of_office_documents(made, mime):
     assert found.title == ("A letter" if mime == WORD else "")
 
 
-def test_office_documents_that_are_bombs_or_broken_are_bounded_and_told(made):
+def test_office_documents_that_are_bombs_or_broken_are_bounded_and_reported(made):
     bomb = zipped(word__document_xml="<w:p xmlns:w='w'><w:t>" + "x" * 50_000_000 + "</w:t></w:p>")
     entities = (
         "<!DOCTYPE d [<!ENTITY a '"

@@ -27,7 +27,7 @@ from webdepot.errors import InputError
 from webdepot.model import Capture, RecordKind
 from webdepot.ports import Position, Span
 from webdepot.times import period_of, to_timestamp
-from webdepot.url import Match, split_wildcard
+from webdepot.url import UrlMatch, split_wildcard
 
 MOST_LINES = 150_000
 """Of one answer; the rest is fetched with the resume key."""
@@ -58,7 +58,7 @@ class CdxOutput(StrEnum):
     LINK = "link"
 
 
-_MATCHES = {match.value: match for match in Match}
+_MATCHES = {match.value: match for match in UrlMatch}
 _SORTS = {sort.value: sort for sort in CdxSort}
 _OUTPUTS = {output.value: output for output in CdxOutput}
 FIELDS: dict[str, Callable[[Capture], str]] = {
@@ -94,7 +94,7 @@ _USUAL = {
 class CdxQuery:
     dialect: Dialect
     url: str
-    match: Match
+    match: UrlMatch
     span: Span
     sort: CdxSort = CdxSort.DEFAULT
     closest: str = ""
@@ -127,7 +127,7 @@ class CdxQuery:
             or self.page is not None
             or self.resolves_revisits
         )
-        return self.match is Match.EXACT and not searches
+        return self.match is UrlMatch.EXACT and not searches
 
 
 def parse(parameters: Iterable[tuple[str, str]], dialect: Dialect) -> CdxQuery:
@@ -159,7 +159,7 @@ def parse(parameters: Iterable[tuple[str, str]], dialect: Dialect) -> CdxQuery:
         )
     sort, closest = _sort(arguments, match)
     limit = _number(arguments, "limit", MOST_LINES, lowest=-MOST_LINES)
-    if limit < 0 and match is not Match.EXACT:
+    if limit < 0 and match is not UrlMatch.EXACT:
         raise InputError("A negative limit (the last lines) works for one address only. Use matchType=exact.")
     fields = _fields(arguments.get("fl") or arguments.get("fields") or "", dialect)
     if "collapseTime" in arguments:
@@ -237,24 +237,24 @@ def _is_stamp(text: str) -> bool:
     return len(text) == 14 and text.isascii() and text.isdigit()
 
 
-def _url(arguments: dict[str, str]) -> tuple[str, Match]:
+def _url(arguments: dict[str, str]) -> tuple[str, UrlMatch]:
     url, wildcard = split_wildcard(arguments["url"])
     wanted = arguments.get("matchType", "")
     if not wanted:
         return url, wildcard
     if wanted not in _MATCHES:
-        raise InputError(f"Unknown matchType {wanted[:50]!r}. Use one of {', '.join(Match)}.")
+        raise InputError(f"Unknown matchType {wanted[:50]!r}. Use one of {', '.join(UrlMatch)}.")
     return url, _MATCHES[wanted]
 
 
-def _sort(arguments: dict[str, str], match: Match) -> tuple[CdxSort, str]:
+def _sort(arguments: dict[str, str], match: UrlMatch) -> tuple[CdxSort, str]:
     wanted = arguments.get("sort", "") or (CdxSort.CLOSEST.value if arguments.get("closest") else "")
     if not wanted:
         return CdxSort.DEFAULT, ""
     if wanted not in _SORTS:
         raise InputError(f"Unknown sort {wanted[:50]!r}. Use reverse or closest.")
     sort = _SORTS[wanted]
-    if sort is not CdxSort.DEFAULT and match is not Match.EXACT:
+    if sort is not CdxSort.DEFAULT and match is not UrlMatch.EXACT:
         raise InputError(f"sort={sort} works for one address only. Use matchType=exact.")
     closest = arguments.get("closest", "")
     if sort is CdxSort.CLOSEST:

@@ -1,48 +1,51 @@
 """ARC record headers, versions 1 and 2 (https://archive.org/web/researcher/ArcFileFormat.php).
 
     version 1    URL IP-address Archive-date Content-type Archive-length LF
-    version 2    URL IP-address Archive-date Content-type Result-code Checksum Location Offset Filename Archive-length LF
+    version 2    URL IP-address Archive-date Content-type Result-code Checksum Location Offset Filename
+                 Archive-length LF
     block of Archive-length bytes
     LF
 
-The first record of a file has the address `filedesc://NAME`; its block says which version the file has. We
-tell the version from each line itself, so that a record can be read without the first one. Lines are read
-from the right, from the date on: addresses and content types with blanks in them exist.
+The first record of a file has the address `filedesc://NAME`; its block says which version the file has. The
+version is read from each line, so that a record can be read without the first one. Lines are read from the
+right, starting at the date: some addresses and content types contain spaces.
 
 In terms of WARC: `filedesc:` is a warcinfo; an address of HTTP is a response with an HTTP message as its
-block; `dns:` is a response of `text/dns`; anything else a resource.
+block; `dns:` is a response of type `text/dns`; anything else is a resource.
 """
 
 import re
 from datetime import datetime
 
 from webdepot import times
-from webdepot.container.grammar import Grammar, Header, Kind
-from webdepot.container.record import Fields
+from webdepot.container.fields import Fields
+from webdepot.container.grammar import ContainerFormat, Grammar
+from webdepot.container.record import RecordHeader
 from webdepot.model import RecordKind
 
+_START = re.compile(rb"[a-zA-Z][a-zA-Z0-9+.-]{1,15}:[^\r\n]")
 _DATE = re.compile(r"[0-9]{8,14}\Z", re.ASCII)
 _MORE_OF_VERSION_2 = ("ARC-Result-Code", "ARC-Checksum", "ARC-Location", "ARC-Offset", "ARC-Filename")
-# How far from the right the date can stand: five more words in version 2, and blanks in a content type.
+# How far from the right the date can be: version 2 has five more columns, and content types contain spaces.
 _FARTHEST_DATE = 16
 
 
 def _header_end(data: bytes, at: int, limit: int) -> int:
-    return data.find(b"\n", at, limit) + 1 or -1
+    return data.find(b"\n", at, limit) + 1 or -1 if _START.match(data, at, limit) else -1
 
 
-def parse(data: bytes) -> Header:
+def parse(data: bytes) -> RecordHeader:
     """Read one header line, line end included."""
     words = data.rstrip(b"\r\n").decode("utf-8", "replace").split(" ")
     length = int(words[-1]) if words[-1].isascii() and words[-1].isdigit() and len(words[-1]) < 19 else -1
     if length < 0:
-        return Header(problem="its line does not end in a length")
+        return RecordHeader(data, problem="its line does not end in a length")
     date_at = _date_at(words)
     date = _date(words[date_at]) if date_at else None
     if date is None or date_at is None:
-        return Header(length=length, problem="its line has no valid date")
+        return RecordHeader(data, length=length, problem="its line has no valid date")
     url = " ".join(words[: date_at - 1])
-    kind, content_type, more = _described(url, words[date_at + 1 : -1])
+    kind, content_type, more = _describe(url, words[date_at + 1 : -1])
     pairs = [
         ("WARC-Type", kind.value),
         ("WARC-Target-URI", url),
@@ -52,12 +55,12 @@ def parse(data: bytes) -> Header:
         ("Content-Length", str(length)),
         *more,
     ]
-    return Header(kind, url, date, Fields(lambda _: pairs, b""), length)
+    return RecordHeader(data, kind, url, date, Fields(pairs), length)
 
 
 def _date_at(words: list[str]) -> int | None:
-    """Which word is the date: the third from the right in version 1, the eighth in version 2, or the first
-    that looks like one.
+    """The position of the date: third from the right in version 1, eighth in version 2, or else the first
+    column that looks like one.
     """
     last = len(words)
     places = [last - 8, last - 3, *range(last - 3, max(1, last - _FARTHEST_DATE), -1)]
@@ -71,8 +74,8 @@ def _date(digits: str) -> datetime | None:
         return None
 
 
-def _described(url: str, words: list[str]) -> tuple[RecordKind, str, list[tuple[str, str]]]:
-    """Kind, content type of the block, and the facts that WARC has no field for."""
+def _describe(url: str, words: list[str]) -> tuple[RecordKind, str, list[tuple[str, str]]]:
+    """Kind, content type of the block, and the columns that WARC has no field for."""
     more: list[tuple[str, str]] = []
     if len(words) >= 6:
         more = list(zip(_MORE_OF_VERSION_2, words[-5:]))
@@ -88,12 +91,12 @@ def _described(url: str, words: list[str]) -> tuple[RecordKind, str, list[tuple[
 
 
 GRAMMAR = Grammar(
-    kind=Kind.ARC,
-    start=re.compile(rb"[a-zA-Z][a-zA-Z0-9+.-]{1,15}:[^\r\n]"),
+    kind=ContainerFormat.ARC,
+    start=_START,
     search=re.compile(
-        rb"(?:^|\n)(?P<record>(?:filedesc|https?|ftp|dns):[^\n ]{1,65536} [0-9a-fA-F.:]{1,45} [0-9]{14} [^\n]{0,4096}? [0-9]+\r?\n)"
+        rb"(?:^|\n)(?P<record>(?:filedesc|https?|ftp|dns):[^\n ]{1,65536}"
+        rb" [0-9a-fA-F.:]{1,45} [0-9]{14} [^\n]{0,4096}? [0-9]+\r?\n)"
     ),
-    find_usual=lambda _: None,
     header_end=_header_end,
     parse=parse,
     terminator=b"\n",

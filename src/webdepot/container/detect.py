@@ -1,11 +1,12 @@
-"""What a file is, by its bytes: WARC or ARC, and how it is compressed. Names are not looked at.
+"""Detect the form of a container from its bytes: WARC or ARC, and how it is compressed. File names do not
+matter.
 
 1. The first bytes: gzip or not.
 2. The first record (unpacked): `WARC/` or a line of an ARC.
-3. Gzip: does the first member end with the first record? Then the others can be read at their place too; else
-   all records are in one member, or members are cut without regard to records.
+3. Gzip: if the first member ends with the first record, all records can be read by their location. Otherwise
+   all records are in one member, or members do not follow the records.
 
-Where the beginning is damaged, the first record that can be found decides.
+If the beginning is damaged, the first record that can be found decides.
 """
 
 from dataclasses import dataclass
@@ -13,14 +14,14 @@ from enum import StrEnum
 from typing import BinaryIO
 
 from webdepot.container import arc, warc
-from webdepot.container.flat import Window, file_pieces
-from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, Kind
+from webdepot.container.flat import ByteWindow, file_pieces
+from webdepot.container.grammar import LONGEST_HEADER_BYTES, ContainerFormat, Grammar
 from webdepot.container.members import MAGIC, MemberReader
 from webdepot.container.pieces import limited
 from webdepot.errors import CorruptData, InputError
 
 SEARCH_BYTES = 64 << 20
-"""How far a record is searched for in a file whose beginning is damaged."""
+"""How far to search for a record in a file whose beginning is damaged."""
 
 GRAMMARS = (warc.GRAMMAR, arc.GRAMMAR)
 _BEGIN_BYTES = 1 << 16
@@ -35,24 +36,24 @@ _OTHERS = {
 class Compression(StrEnum):
     NONE = "none"
     RECORD = "record"
-    """One gzip member for each record: records can be read at their place."""
+    """One gzip member for each record: records can be read by their location."""
     WHOLE = "whole"
-    """Gzip without regard to records."""
+    """Gzip members that do not follow the records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerForm:
-    kind: Kind
+    kind: ContainerFormat
     compression: Compression
 
 
 def detect(stream: BinaryIO, name: str = "The file") -> ContainerForm:
-    """The form of a seekable stream; InputError, with `name` in its words, when it is empty or no container."""
+    """The form of a seekable stream. InputError, which mentions `name`, if it is empty or not a container."""
     reader = MemberReader(stream)
     begin = reader.bytes_at(0, _BEGIN_BYTES)
     if not begin:
         raise InputError(
-            f"{name} is empty (0 bytes): there is nothing to read. Fetch it again from where it came."
+            f"{name} is empty (0 bytes): there is nothing to read. Get it again from its source."
         )
     if begin[:3] == MAGIC:
         form = _gzip_form(reader)
@@ -62,21 +63,20 @@ def detect(stream: BinaryIO, name: str = "The file") -> ContainerForm:
     form = form or _form_further_on(stream, reader)
     if form is None:
         hint = next(
-            (words for magic, words in _OTHERS.items() if begin.startswith(magic)),
+            (advice for magic, advice in _OTHERS.items() if begin.startswith(magic)),
             "Give a WARC or ARC file, compressed with gzip or not.",
         )
-        raise InputError(f"{name} is no WARC or ARC file: it begins with {begin[:12]!r}. {hint}")
+        raise InputError(f"{name} is not a WARC or ARC file: it begins with {begin[:12]!r}. {hint}")
     return form
 
 
 def grammar_of(begin: bytes) -> Grammar | None:
-    """The grammar of a record that begins with these bytes, at least its header among them."""
+    """The grammar of a record that begins with these bytes, which include its header."""
     for grammar in GRAMMARS:
         if grammar.start.match(begin):
             end = grammar.header_end(begin, 0, LONGEST_HEADER_BYTES)
-            # A long WARC header may not be here to its end; an ARC line has no other sign than to be
-            # readable.
-            if grammar.kind is Kind.WARC or (end > 0 and not grammar.parse(begin[:end]).problem):
+            # A long WARC header may be cut here. An ARC line has no mark: it must be readable.
+            if grammar.kind is ContainerFormat.WARC or (end > 0 and not grammar.parse(begin[:end]).problem):
                 return grammar
     return None
 
@@ -89,12 +89,14 @@ def _gzip_form(reader: MemberReader) -> ContainerForm | None:
         return None
     header_end = grammar.header_end(data, 0, LONGEST_HEADER_BYTES)
     length = grammar.parse(data[:header_end]).length if header_end > 0 else -1
-    is_whole = length >= 0 and _goes_on(reader, grammar, len(begin) - len(data) + header_end + length)
+    is_whole = length >= 0 and _has_more_or_less(
+        reader, grammar, len(begin) - len(data) + header_end + length
+    )
     return ContainerForm(kind=grammar.kind, compression=Compression.WHOLE if is_whole else Compression.RECORD)
 
 
-def _goes_on(reader: MemberReader, grammar: Grammar, block_end: int) -> bool:
-    """Whether the first member holds more than its first record, or less."""
+def _has_more_or_less(reader: MemberReader, grammar: Grammar, block_end: int) -> bool:
+    """Whether the first member contains more than its first record, or less."""
     seen, tail = 0, b""
     end: list[int] = []
     try:
@@ -119,7 +121,7 @@ def _form_further_on(stream: BinaryIO, reader: MemberReader) -> ContainerForm | 
     for grammar in GRAMMARS:
         if reader.find_member(0, grammar.start, until=SEARCH_BYTES) is not None:
             return ContainerForm(kind=grammar.kind, compression=Compression.RECORD)
-        window = Window(lambda at: limited(file_pieces(stream, at), SEARCH_BYTES), can_seek=False)
+        window = ByteWindow(lambda at: limited(file_pieces(stream, at), SEARCH_BYTES), can_seek=False)
         if window.find(grammar.search, 0) is not None:
             return ContainerForm(kind=grammar.kind, compression=Compression.NONE)
     return None

@@ -1,10 +1,11 @@
-"""Records that follow each other without gzip borders: a plain file, or what one gzip member unpacks to.
+"""Records that follow each other without gzip borders: an uncompressed file, or the content of one gzip
+member.
 
-1. Pass over line ends; a record header must follow, else the next one is searched for.
-2. The block must end where its length says: behind it stand line ends, then a record or the end. Else the
-   length is wrong, or the file was cut; the record is skipped and the next one is searched for behind its
+1. Skip line ends. A record header must follow; otherwise search for the next one.
+2. The block must end where its length says: line ends follow it, then a record or the end of the data.
+   Otherwise the length is wrong or the file was cut: skip the record and search for the next one after its
    header.
-3. A block up to `IN_MEMORY_BYTES` is held; a larger one is read from the file when somebody asks for it.
+3. Hold a block of up to `IN_MEMORY_BYTES` in memory; read a larger one from the file when it is used.
 """
 
 import re
@@ -13,34 +14,34 @@ from functools import partial
 from typing import BinaryIO
 
 from webdepot.container.damage import BAD_HEADER, BAD_LENGTH, Reporter
-from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, Header, behind_line_ends
+from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, after_line_ends
 from webdepot.container.members import IN_MEMORY_BYTES
 from webdepot.container.pieces import limited, stream_of
-from webdepot.container.record import Record
+from webdepot.container.record import Record, RecordHeader
 from webdepot.errors import CorruptData
 from webdepot.model import Location
 
 _READ_BYTES = 1 << 20
 _HEADER_BYTES = 1 << 13
 _BETWEEN_BYTES = 1 << 12
-"""Line ends between two records that we look across to see whether a length is right."""
+"""Longest run of line ends between two records when a length is checked."""
 _SHORTEST_START_BYTES = 20
-# A found record start may be cut by the end of the window; this much is kept and searched again.
+# A record start may be cut by the end of the window; this much is kept and searched again.
 _OVERLAP_BYTES = 1 << 17
 
 PiecesFrom = Callable[[int], Iterator[bytes]]
 
 
 def iter_flat(
-    window: "Window",
+    window: "ByteWindow",
     grammar: Grammar,
     reporter: Reporter,
     located: Callable[[int, int], Location],
     *,
     place: Callable[[int], int],
 ) -> Iterator[Record]:
-    """Records of the window in their order. `located` makes a location and `place` an offset for findings of
-    window positions.
+    """Records of the window in their order. `located` turns window positions into a location, `place` turns
+    one into an offset for findings.
     """
     at: int | None = 0
     garbage_at: int | None = None
@@ -59,9 +60,9 @@ def iter_flat(
             garbage_at = None
         problem = _problem_of(window, grammar, header, header_end)
         if problem is not None:
-            found = window.find(grammar.search, header_end)
-            reporter.skipped(BAD_LENGTH, place(at), problem, None if found is None else place(found))
-            at = found
+            next_at = window.find(grammar.search, header_end)
+            reporter.skipped(BAD_LENGTH, place(at), problem, None if next_at is None else place(next_at))
+            at = next_at
             continue
         block_end = header_end + header.length
         if header.problem:
@@ -72,7 +73,7 @@ def iter_flat(
                 if header.length <= IN_MEMORY_BYTES
                 else block_end + len(grammar.terminator)
             )
-            yield _record(window, header, at, header_end, located(at, end - at))
+            yield _record(window, header, header_end, located(at, end - at))
         window.drop(block_end)
         if window.end < block_end:
             reporter.skipped(BAD_LENGTH, place(at), "the data ends inside it", None)
@@ -83,8 +84,8 @@ def iter_flat(
         reporter.skipped(BAD_LENGTH, place(window.end), window.broken, None)
 
 
-def _header_at(window: "Window", grammar: Grammar, at: int) -> tuple[Header | None, int]:
-    """The header that begins there and the position behind it; None where there is no header."""
+def _header_at(window: "ByteWindow", grammar: Grammar, at: int) -> tuple[RecordHeader | None, int]:
+    """The header that begins there and the position after it; None if there is no header."""
     wanted = _HEADER_BYTES
     while True:
         is_more = window.need(at + wanted)
@@ -94,8 +95,8 @@ def _header_at(window: "Window", grammar: Grammar, at: int) -> tuple[Header | No
         end = grammar.header_end(window.data, begin, begin + wanted)
         if end >= 0:
             return grammar.parse(window.data[begin:end]), end + window.start
-        # Where another record begins before it ends, it has no end. Without this, many such would take
-        # quadratic time.
+        # If another record begins first, this header has no end. Without this check many such headers would
+        # take quadratic time.
         if (
             not is_more
             or wanted >= LONGEST_HEADER_BYTES
@@ -105,7 +106,7 @@ def _header_at(window: "Window", grammar: Grammar, at: int) -> tuple[Header | No
         wanted *= 4
 
 
-def _problem_of(window: "Window", grammar: Grammar, header: Header, header_end: int) -> str | None:
+def _problem_of(window: "ByteWindow", grammar: Grammar, header: RecordHeader, header_end: int) -> str | None:
     """Why the record cannot end where its header says."""
     if header.length < 0:
         return header.problem
@@ -114,30 +115,28 @@ def _problem_of(window: "Window", grammar: Grammar, header: Header, header_end: 
         if not window.need(end):
             return "the file ends inside it, or its length is wrong"
         window.need(end + _BETWEEN_BYTES)
-        behind = window.data[end - window.start : end - window.start + _BETWEEN_BYTES]
+        following = window.data[end - window.start : end - window.start + _BETWEEN_BYTES]
     elif window.can_seek:
         if not window.reaches(end):
             return "the file ends inside it, or its length is wrong"
-        behind = window.peek(end, _BETWEEN_BYTES)
+        following = window.peek(end, _BETWEEN_BYTES)
     else:
         return "its length is wrong" if window.size_bytes is not None and end > window.size_bytes else None
-    following = behind_line_ends(behind)
-    is_right = following is not None and (_is_cut_start(following) or grammar.start.match(following))
-    return None if is_right else "its length is wrong: no record begins behind it"
+    rest = after_line_ends(following)
+    is_right = rest is not None and (_is_cut_start(rest) or grammar.start.match(rest))
+    return None if is_right else "its length is wrong: no record begins after it"
 
 
 def _is_cut_start(following: bytes) -> bool:
-    """Whether the data ends here, or so soon that the beginning of a next record cannot be told from anything
-    else.
-    """
+    """Whether the data ends here, or too soon to recognise the beginning of a next record."""
     return len(following) < _SHORTEST_START_BYTES and b"\n" not in following
 
 
-def _record(window: "Window", header: Header, at: int, header_end: int, location: Location) -> Record:
+def _record(window: "ByteWindow", header: RecordHeader, header_end: int, location: Location) -> Record:
     end = header_end + header.length
     is_held = header.length <= IN_MEMORY_BYTES
-    return header.record(
-        window.data[at - window.start : header_end - window.start],
+    return Record(
+        header,
         location,
         window.data if is_held else None,
         header_end - window.start if is_held else 0,
@@ -146,7 +145,7 @@ def _record(window: "Window", header: Header, at: int, header_end: int, location
 
 
 def file_pieces(stream: BinaryIO, offset: int) -> Iterator[bytes]:
-    """The bytes of a seekable stream from an offset on; others may move it between two pieces."""
+    """The bytes of a seekable stream from an offset on; its position may be moved between two pieces."""
     while True:
         stream.seek(offset)
         piece = stream.read(_READ_BYTES)
@@ -156,21 +155,22 @@ def file_pieces(stream: BinaryIO, offset: int) -> Iterator[bytes]:
         offset += len(piece)
 
 
-class Window:
-    """The part of a long row of bytes that is held now. Positions count from the beginning of the row.
+class ByteWindow:
+    """The part of a long sequence of bytes that is in memory. Positions count from the beginning of the
+    sequence.
 
-    `pieces_from(position)` gives the bytes from there on; only with `can_seek` is it asked for another
-    position than 0.
+    `pieces_from(position)` returns the bytes from there on; positions other than 0 are used only with
+    `can_seek`.
     """
 
     def __init__(self, pieces_from: PiecesFrom, *, can_seek: bool, size_bytes: int | None = None) -> None:
         self.data = b""
         self.start = 0
         self.broken = ""
-        """Why the pieces ended before their time."""
+        """Why the pieces ended too soon."""
         self.can_seek = can_seek
         self.size_bytes = size_bytes
-        """Of the whole row, where it is known."""
+        """Of the whole sequence, if known."""
         self._pieces_from = pieces_from
         self._pieces = pieces_from(0)
 
@@ -179,7 +179,7 @@ class Window:
         return self.start + len(self.data)
 
     def need(self, end: int) -> bool:
-        """Read on until the window covers the bytes up to that position; whether there are so many."""
+        """Read until the window covers the bytes up to that position. Returns whether they exist."""
         if self.end >= end:
             return True
         parts, size = [self.data], len(self.data)
@@ -190,17 +190,17 @@ class Window:
         return self.end >= end
 
     def drop(self, before: int) -> None:
-        """What stands before that position is not needed any more."""
+        """Release the bytes before that position."""
         if before > self.end and self.can_seek:
             self.data, self.start, self._pieces = b"", before, self._pieces_from(before)
         while before > self.end and (piece := self._next_piece()):
             self.data, self.start = piece, self.end
-        # Cutting copies what is left, so it is done only when it pays.
+        # Cutting copies the rest, so it is done only when it pays.
         if before - self.start > min(_READ_BYTES, len(self.data) // 2):
             self.data, self.start = self.data[before - self.start :], min(before, self.end)
 
     def after_line_ends(self, at: int) -> int:
-        """The position of the first byte from there on that is no line end."""
+        """The position of the first byte from there on that is not a line end."""
         while self.need(at + 1):
             rest = self.data[at - self.start : at - self.start + _BETWEEN_BYTES]
             stripped = rest.lstrip(b"\r\n")
@@ -210,15 +210,15 @@ class Window:
         return at
 
     def find(self, pattern: re.Pattern[bytes], at: int) -> int | None:
-        """Where the pattern's group `record` is next found; what is before is dropped."""
+        """The next position of the pattern's group `record`; bytes before it are released."""
         while True:
             self.need(at + _READ_BYTES)
-            # One byte earlier, for the line end that the pattern wants before a record.
+            # One byte earlier, for the line end that the pattern requires before a record.
             found = pattern.search(self.data, max(0, at - 1 - self.start))
             if found and self.start + found.start("record") < at:
                 found = pattern.search(self.data, found.end() - 1)
             if found:
-                # A match at the very end may be longer once more is read, or none.
+                # A match at the very end may be longer, or not a match, once more is read.
                 if found.end() == len(self.data) and self.need(self.end + 1):
                     continue
                 return self.start + found.start("record")
@@ -231,11 +231,11 @@ class Window:
         return bool(self.peek(end - 1, 1)) if end > self.end else True
 
     def peek(self, at: int, size_bytes: int) -> bytes:
-        """Bytes ahead, without moving the window; only where it can seek."""
+        """Bytes ahead, without moving the window; only with `can_seek`."""
         return b"".join(limited(self._pieces_from(at), size_bytes))
 
     def open(self, start: int, end: int) -> BinaryIO:
-        """The bytes between two positions as a stream; without seeking, the window moves along."""
+        """The bytes between two positions as a stream; without `can_seek` the window moves with it."""
         if self.can_seek:
             return stream_of(limited(self._pieces_from(start), end - start))
         return stream_of(self._taken(start, end))

@@ -1,15 +1,15 @@
-"""HTTP messages as they stand in records: the head, and the body with its codings undone.
+"""HTTP messages in records: the head, and the body with its codings removed.
 
 Follows RFC 9112 (message syntax, chunked) and RFC 9110, 8.4 (content coding), leniently: an archive holds
 what servers really sent and what older tools made of it, so nothing here raises. Order of use:
 
 1. `parse_head` reads status line and headers;
-2. `transfer_decoded` takes the chunks away (and a transfer coding below them);
-3. `content_decoded` unpacks gzip, deflate, br and zstd up to a limit, so that a bomb costs no more than the
-   limit.
+2. `transfer_decoded` removes the chunks (and a transfer coding below them);
+3. `content_decoded` unpacks gzip, deflate, br and zstd up to a limit, so that a decompression bomb costs no
+   more than the limit.
 
-A head often lies: tools decode a body and keep the header. A body that does not begin like its coding is
-passed on as it is.
+Heads are often wrong: some tools decode a body and keep the header. A body that does not begin like its
+coding is returned unchanged.
 """
 
 import re
@@ -22,6 +22,7 @@ from typing import BinaryIO
 import brotli
 from isal import isal_zlib
 
+from webdepot.container.fields import read_pairs
 from webdepot.container.pieces import PIECE_BYTES, iter_pieces, limited, stream_of
 
 if sys.version_info >= (3, 14):
@@ -32,15 +33,19 @@ else:
 Pieces = Iterator[bytes]
 
 MOST_CODINGS = 5
-"""Codings on top of each other that we undo; real servers use one, curl accepts five."""
+"""Codings on top of each other that are removed; real servers use one, curl accepts five."""
 MOST_HEADERS = 10_000
-# Small input pieces: where a coding breaks, the output of the piece with the break is lost.
+# Small input pieces: if a coding is damaged, the output of the piece with the damage is lost.
 _INPUT_BYTES = 4096
 _LONGEST_HEADER_BYTES = 1 << 16
 _ZSTD_WINDOW_LOG = 23  # RFC 9659: 8 MB for content coding
 
-_STATUS_LINE = re.compile(r"\s*([Hh][Tt][Tt][Pp]/?[0-9.]*|ICY)[ \t]+([0-9]{3})(?:[ \t]+(.*))?\s*\Z")
-_REQUEST_LINE = re.compile(r"\S+[ \t]+.*[ \t]+(HTTP/[0-9.]+)\s*\Z", re.IGNORECASE)
+# First lines, up to their line end.
+_STATUS_LINE = re.compile(
+    r"[^\S\n]*([Hh][Tt][Tt][Pp]/?[0-9.]*|ICY)[ \t]+([0-9]{3})(?:[ \t]+(.*))?[^\S\n]*(?=\n|\Z)"
+)
+_VERSION = re.compile(r"HTTP/[0-9.]+", re.IGNORECASE)
+_EMPTY_LINE = re.compile(r"\n\r?\n")
 _CHUNK_LINE = re.compile(rb"[ \t]*([0-9a-fA-F]{1,16})[ \t]*(?:;[^\n]*)?\r?\n")
 _LONGEST_CHUNK_LINE = 4096
 
@@ -50,7 +55,7 @@ class HttpHead:
     """Status line and headers, as text in Latin-1, in their order."""
 
     version: str
-    """As written: `HTTP/1.1`. Of a request too; empty where there is no such line."""
+    """As written: `HTTP/1.1`, of a request too; empty if there is no status or request line."""
     status: int
     """0 without a status line."""
     reason: str
@@ -59,8 +64,8 @@ class HttpHead:
 
     @property
     def first(self) -> Mapping[str, str]:
-        """The first header of each name, by the name in small letters."""
-        if not self._first:  # made when it is asked for: of most heads nobody wants to know anything
+        """The first header of each name, by the name in lower case."""
+        if not self._first:
             self._first.update([(name.lower(), value) for name, value in reversed(self.headers)])
         return self._first
 
@@ -74,67 +79,35 @@ class HttpHead:
 
 
 def parse_head(data: bytes) -> HttpHead:
-    """Read a head, up to its empty line or the end. Lines may end in a bare LF, values may be folded. Never
-    raises.
-    """
+    """Read a head, up to its empty line or the end of the data. Never raises."""
     text = data.decode("latin-1")
-    first, _, rest = text.partition("\n")
-    version, status, reason = "", 0, ""
-    if found := _STATUS_LINE.match(first):
+    status, reason = 0, ""
+    if found := _STATUS_LINE.match(text):
         version, status, reason = found[1], int(found[2]), (found[3] or "").strip()
-    elif found := _REQUEST_LINE.match(first):
-        version = found[1]
+        rest = text[found.end() :]
+    elif version := _version_of_request(text):
+        rest = text[text.find("\n") :] if "\n" in text else ""
     else:
-        rest = text
-    return HttpHead(
-        version=version, status=status, reason=reason, headers=_plain_headers(rest) or _headers(rest)
-    )
+        rest = f"\n{text}"
+    end = _EMPTY_LINE.search(rest)
+    pairs = read_pairs(rest[: end.start()] if end else rest)[:MOST_HEADERS]
+    headers = tuple([(name, value.strip()) for name, value in pairs])
+    return HttpHead(version=version, status=status, reason=reason, headers=headers)
 
 
-def _plain_headers(text: str) -> tuple[tuple[str, str], ...]:
-    """The headers of a head that is written as nearly all are, in half the time; nothing where it is not."""
-    if "\n " in text or "\n\t" in text:
-        return ()
-    lines = text.split("\r\n")
-    if (
-        len(lines) < 3
-        or len(lines) > MOST_HEADERS
-        or lines[-1]
-        or lines[-2]
-        or text.count("\n") >= len(lines)
-    ):
-        return ()
-    try:
-        return tuple([(name, value.strip()) for name, value in [line.split(": ", 1) for line in lines[:-2]]])
-    except ValueError:
-        return ()
-
-
-def _headers(text: str) -> tuple[tuple[str, str], ...]:
-    headers: list[tuple[str, str]] = []
-    is_header = False
-    for line in text.split("\n", MOST_HEADERS)[:MOST_HEADERS]:
-        name, colon, value = line.partition(":")
-        if line[:1] in " \t" and line.strip():
-            if is_header:  # what goes on with a line that is no header belongs to none
-                name, value = headers[-1]
-                headers[-1] = (name, f"{value} {line.strip()}".strip())
-        elif colon and (name := name.strip()):
-            headers.append((name, value.strip()))
-            is_header = True
-        elif line in ("", "\r"):
-            break
-        else:
-            is_header = False
-    return tuple(headers)
+def _version_of_request(text: str) -> str:
+    """The last word of a request line; empty if the first line is not one."""
+    words = text.partition("\n")[0].split()
+    is_request = len(words) >= 3 and not text[0].isspace() and _VERSION.fullmatch(words[-1])
+    return words[-1] if is_request else ""
 
 
 # --- transfer coding ---
 
 
 def transfer_decoded(body: BinaryIO, head: HttpHead) -> BinaryIO:
-    """The body without its transfer coding; `body` itself where it has none. A body that is not chunked is
-    passed on.
+    """The body without its transfer coding; `body` itself if it has none. A body that is not really chunked
+    is returned unchanged.
     """
     codings = _codings(head, "transfer-encoding")
     if "chunked" not in codings:
@@ -146,8 +119,8 @@ def transfer_decoded(body: BinaryIO, head: HttpHead) -> BinaryIO:
 
 
 def _dechunked(body: BinaryIO) -> Pieces:
-    """Chunk data piece by piece. Where a chunk line is expected and something else stands, the rest is passed
-    on raw.
+    """Chunk data piece by piece. If a chunk line is expected and something else follows, the rest is returned
+    unchanged.
     """
     buffer = body.read(PIECE_BYTES)
     at = 0
@@ -179,7 +152,7 @@ def _dechunked(body: BinaryIO) -> Pieces:
 
 
 def _looks_chunked(buffer: bytes, line: re.Match[bytes]) -> bool:
-    """Whether the first chunk ends in a line end, as far as it is in the buffer: text may begin with a line
+    """Whether the first chunk ends in a line end, if its end is in the buffer: a text may begin with a line
     `cafe`.
     """
     end = line.end() + int(line[1], 16)
@@ -190,11 +163,10 @@ def _looks_chunked(buffer: bytes, line: re.Match[bytes]) -> bool:
 
 
 def content_decoded(body: BinaryIO, head: HttpHead, *, limit_bytes: int) -> BinaryIO:
-    """A transfer-decoded body without its content coding: at most `limit_bytes`, and no more than is
-    undamaged.
+    """A transfer-decoded body without its content coding: at most `limit_bytes`, up to the first damage.
 
-    A coding we do not know is passed over. With several codings each one's output is limited, so that time is
-    bounded too.
+    Unknown codings are skipped. With several codings the output of each is limited, so that time is bounded
+    too.
     """
     codings = [coding for coding in _codings(head, "content-encoding") if coding in _DECODERS]
     if not codings or len(codings) > MOST_CODINGS:
@@ -206,7 +178,7 @@ def content_decoded(body: BinaryIO, head: HttpHead, *, limit_bytes: int) -> Bina
 
 
 def _codings(head: HttpHead, name: str) -> list[str]:
-    """In the order in which they were put on."""
+    """In the order in which they were applied."""
     return [
         coding.strip().lower()
         for value in head.get_all(name)
@@ -224,16 +196,14 @@ def _gunzipped(pieces: Pieces) -> Pieces:
 
 
 def _deflated(pieces: Pieces) -> Pieces:
-    """`deflate` is zlib's form by the standard and the raw form by custom."""
+    """`deflate` means zlib's form by the standard; some servers send the raw form."""
     return _inflated(pieces, _after_zlib_header, trailer_bytes=None)
 
 
 def _inflated(
     pieces: Pieces, after_header: Callable[[bytes], int | None], *, trailer_bytes: int | None
 ) -> Pieces:
-    """Raw inflate, because checksums at the end are no reason to throw a page away; browsers do not look at
-    them either.
-    """
+    """Raw inflate: a page is not discarded for a wrong checksum at its end; browsers ignore it, too."""
     data, start = b"", None
     for piece in pieces:
         data += piece
@@ -269,7 +239,7 @@ def _inflated(
 
 
 def _next_member(rest: bytes, pieces: Pieces, trailer_bytes: int) -> bytes | None:
-    """What follows the header of the next gzip member; None where no member follows."""
+    """The data after the header of the next gzip member; None if no member follows."""
     while (start := _after_gzip_header(rest[trailer_bytes:])) is None and len(rest) < _LONGEST_HEADER_BYTES:
         piece = next(pieces, b"")
         if not piece:
@@ -279,8 +249,8 @@ def _next_member(rest: bytes, pieces: Pieces, trailer_bytes: int) -> bytes | Non
 
 
 def _until_damage(whole: bytes, start: int, pieces: Pieces, *, is_sure: bool) -> Pieces:
-    """The first piece broke: byte by byte as far as it goes, or, if it gives nothing and has no magic, the
-    body as it is.
+    """For damage in the first piece: the output up to the damaged byte, or, if the coding has no magic
+    number, the body unchanged.
     """
     inflater = zlib.decompressobj(wbits=-15)
     out = bytearray()
@@ -297,7 +267,7 @@ def _until_damage(whole: bytes, start: int, pieces: Pieces, *, is_sure: bool) ->
 
 
 def _after_gzip_header(data: bytes) -> int | None:
-    """Where the deflate stream begins (RFC 1952, 2.3): None when more bytes are needed, -1 when this is no
+    """Where the deflate stream begins (RFC 1952, 2.3): None if more bytes are needed, -1 if this is not
     gzip.
     """
     if not b"\x1f\x8b\x08".startswith(data[:3]):
@@ -320,7 +290,7 @@ def _after_gzip_header(data: bytes) -> int | None:
 
 
 def _after_zlib_header(data: bytes) -> int | None:
-    """2 behind a zlib header (RFC 1950, 2.2), 0 where there is none: then it is raw, or no deflate at all."""
+    """2 after a zlib header (RFC 1950, 2.2), 0 without one: then it is raw deflate, or not deflate at all."""
     if len(data) < 2:
         return None
     return 2 if data[0] & 0x0F == 8 and data[0] >> 4 <= 7 and int.from_bytes(data[:2], "big") % 31 == 0 else 0
@@ -335,7 +305,7 @@ def _unbrotlied(pieces: Pieces) -> Pieces:
             try:
                 out = decoder.process(data, output_buffer_limit=PIECE_BYTES)
             except brotli.error:
-                if untouched:  # brotli has no magic: a body that breaks before it gives anything is none
+                if untouched:  # brotli has no magic number: a body without any output is not brotli
                     yield held
                     yield from pieces
                 return
@@ -377,7 +347,7 @@ def _unzstded(pieces: Pieces) -> Pieces:
 
 
 def _is_zstd(data: bytes) -> bool:
-    """A frame, or a skippable one (RFC 8878, 3.1)."""
+    """Whether this begins a frame, or a skippable one (RFC 8878, 3.1)."""
     return data[:4] == b"\x28\xb5\x2f\xfd" or (data[1:4] == b"\x2a\x4d\x18" and 0x50 <= data[0] <= 0x5F)
 
 

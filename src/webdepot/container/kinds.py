@@ -1,6 +1,4 @@
-"""Which kind and version of container a file is, as registries of formats name it: by the first bytes of its
-first record.
-"""
+"""Kind and version of a container as format registries name them, from the bytes of its first record."""
 
 import zlib
 from pathlib import Path
@@ -16,7 +14,7 @@ class ContainerKind(NamedTuple):
     mime: str
 
 
-# The keys of PRONOM are not in the order of the versions.
+# The identifiers of PRONOM are not in the order of the versions.
 _KINDS = {
     b"WARC/1.1": ContainerKind("WARC 1.1", "fmt/1281", "application/warc"),
     b"WARC/1.0": ContainerKind("WARC 1.0", "fmt/1355", "application/warc"),
@@ -31,7 +29,7 @@ def of_file(path: Path) -> ContainerKind:
 
 
 def of_stream(stream: BinaryIO, name: str) -> ContainerKind:
-    """By the bytes; where they say nothing, by the name."""
+    """The kind by the bytes; if they do not show it, by the name."""
     begin = stream.read(_BEGIN_BYTES)
     if begin[:2] == b"\x1f\x8b":
         try:

@@ -6,7 +6,6 @@ as the file itself when the object is handed on.
 """
 
 import hashlib
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +14,7 @@ from pathlib import Path
 from webdepot.container import records
 from webdepot.container.records import NewRecord
 from webdepot.digest import CHUNK_BYTES, Digest
+from webdepot.durable import sync_file
 
 _END = b"\r\n\r\n"
 
@@ -23,7 +23,7 @@ _END = b"\r\n\r\n"
 class LooseFile:
     path: Path
     urls: tuple[str, ...]
-    """Addresses under which it is found; each gets a record of its own."""
+    """Addresses under which it is found; each gets its own record."""
     mime: str
     date: datetime
 
@@ -31,7 +31,7 @@ class LooseFile:
 def write(
     target: Path, files: Iterable[LooseFile], *, info: Mapping[str, str], now: datetime
 ) -> dict[Path, int]:
-    """Write the container, durable on return; where the bytes of each file begin in it."""
+    """Write the container, durable on return. Returns where the bytes of each file begin in it."""
     places: dict[Path, int] = {}
     with target.open("wb") as sink:
         first = records.warcinfo(target.name, info, now)
@@ -39,20 +39,19 @@ def write(
         for file in files:
             for url in file.urls:
                 with file.path.open("rb") as body:
-                    made = records.resource(url, file.date, file.mime, body, file.path.stat().st_size)
-                    sink.write(records.header(made, _stated(made)))
+                    record = records.resource(url, file.date, file.mime, body, file.path.stat().st_size)
+                    sink.write(records.header(record, _payload_digest(record)))
                     places.setdefault(file.path, sink.tell())
                     body.seek(0)
                     while chunk := body.read(CHUNK_BYTES):
                         sink.write(chunk)
                     sink.write(_END)
-        sink.flush()
-        os.fsync(sink.fileno())
+        sync_file(sink)
     return places
 
 
-def _stated(record: NewRecord) -> str:
-    """The block of a resource is its payload."""
+def _payload_digest(record: NewRecord) -> str:
+    """The digest of the block as well: the block of a resource is its payload."""
     return dict(record.fields)["WARC-Payload-Digest"]
 
 

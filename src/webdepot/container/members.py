@@ -1,8 +1,7 @@
-"""Gzip members (RFC 1952): a container that is compressed record by record is a row of them, one for each
-record.
+"""Gzip members (RFC 1952): a container compressed by records is a sequence of them, one for each record.
 
-Reading knows where each member begins and ends on disk and whether it is whole (its checksum is compared);
-writing gives one member from any number of pieces. Both go through ISA-L, about three times as fast as zlib.
+The reader knows where each member begins and ends on disk and whether it is whole (its checksum is compared);
+the writer makes one member from any number of pieces. Both use ISA-L, about three times as fast as zlib.
 """
 
 import contextlib
@@ -16,44 +15,41 @@ from isal import isal_zlib
 from webdepot.errors import CorruptData
 
 LEVEL = 2
-"""Of ISA-L: ten times the speed of zlib 9 for 6 % more bytes. Level 3 takes twice the time of this one and
-saves 2 % of them.
-"""
+"""Of ISA-L: ten times the speed of zlib 9 for 6 % more bytes. Level 3 takes twice as long and saves 2 %."""
 LEVEL_FOR_SMALL = 0
-"""Requests and notes of a page: a third of the time, and 150 bytes more of each."""
+"""For requests and metadata: a third of the time, and 150 bytes more for each."""
 SMALL_BYTES = 2048
 IN_MEMORY_BYTES = 4 << 20
-"""A member that unpacks to more is not held but read in pieces."""
+"""A member that unpacks to more is not held in memory but read in pieces."""
 
 MAGIC = b"\x1f\x8b\x08"
 _START = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
 _GZIP = 31
 BLOCK_BYTES = 1 << 18
-"""Fetched at a time; a block that stays in the processor's cache while its members are unpacked."""
-# ISA-L copies what it does not need of the input at the end of a member, so the first pieces are small.
+"""Read at a time; a block of this size stays in the processor's cache while its members are unpacked."""
+# At the end of a member ISA-L copies the rest of the input, so the first pieces are small.
 _INPUT_BYTES = 1 << 14
 _TRIAL_BYTES = 512
 
 
-class Member(NamedTuple):
-    """What one member unpacks to, or its beginning, and where it ends."""
+class GzipMember(NamedTuple):
+    """The unpacked content of one member, or its beginning, and where it ends."""
 
     data: bytes
     end: int
-    """First byte behind it on disk; -1 when it is larger than what is held in memory, so that its end was not
-    seen.
+    """First byte after it on disk; -1 if it is too large to be held in memory, so that its end was not seen.
     """
     torn: str = ""
-    """Why it cannot be unpacked to its end; empty when it can."""
+    """Why it cannot be unpacked to its end; empty if it can."""
 
 
 def packed(data: bytes) -> bytes:
-    """One member that holds the data."""
+    """One member that contains the data."""
     return isal_zlib.compress(data, LEVEL if len(data) > SMALL_BYTES else LEVEL_FOR_SMALL, _GZIP)
 
 
 def gzip_member(pieces: Iterable[bytes], level: int = LEVEL) -> Iterator[bytes]:
-    """One member that holds the pieces, in pieces."""
+    """One member that contains the pieces, in pieces."""
     packer = isal_zlib.compressobj(level, wbits=_GZIP)
     for piece in pieces:
         if packed := packer.compress(piece):
@@ -72,9 +68,9 @@ def _until_damage(unpacker: "zlib._Decompress", piece: bytes) -> bytes:
 
 
 class MemberReader:
-    """Reads members of a seekable stream at given places. Moves the stream's position.
+    """Reads members of a seekable stream at given offsets. Moves the stream's position.
 
-    So many bytes are fetched at a time; who wants one record knows how few it needs.
+    `block_bytes` are read at a time; fewer are enough for a single record of known length.
     """
 
     def __init__(self, stream: BinaryIO, block_bytes: int = BLOCK_BYTES) -> None:
@@ -82,8 +78,7 @@ class MemberReader:
         self._block_bytes = block_bytes
         self._block = memoryview(b"")
         self._block_at = 0
-        # One buffer for all blocks of a long reading: a new one for each would be taken from the system and
-        # given back every time.
+        # One buffer for all blocks: a new one for each would be allocated and freed every time.
         self._buffer = (
             memoryview(bytearray(block_bytes))
             if block_bytes == BLOCK_BYTES and hasattr(stream, "readinto")
@@ -101,23 +96,23 @@ class MemberReader:
         return self.bytes_at(offset, 3) == MAGIC
 
     def reaches(self, end: int) -> bool:
-        """Whether the stream has so many bytes."""
+        """Whether the stream has bytes up to that offset."""
         return end <= 0 or bool(self.bytes_at(end - 1, 1))
 
-    def read(self, offset: int) -> Member:
-        """The member that begins there, whole, if it is not larger than `IN_MEMORY_BYTES`."""
+    def read(self, offset: int) -> GzipMember:
+        """The member that begins there, complete unless it is larger than `IN_MEMORY_BYTES`."""
         unpacker = isal_zlib.decompressobj(wbits=_GZIP)
         piece = self._input(offset, _INPUT_BYTES)
         try:
-            # No limit here: so little input cannot become more than 17 MB, and a limit costs time.
+            # No limit: this little input cannot become more than 17 MB, and a limit costs time.
             data = unpacker.decompress(piece)
             if unpacker.eof:  # most members
-                return Member(data, offset + len(piece) - len(unpacker.unused_data))
+                return GzipMember(data, offset + len(piece) - len(unpacker.unused_data))
             return self._read_on(offset + len(piece), data, unpacker)
         except isal_zlib.error as error:  # type: ignore[misc]  # its stub takes the class for an instance
-            return Member(b"", -1, f"its gzip data is damaged ({error})")
+            return GzipMember(b"", -1, f"its gzip data is damaged ({error})")
 
-    def _read_on(self, at: int, data: bytes, unpacker: isal_zlib.Decompress) -> Member:
+    def _read_on(self, at: int, data: bytes, unpacker: isal_zlib.Decompress) -> GzipMember:
         parts, size, input_bytes = [data], len(data), _INPUT_BYTES
         while size < IN_MEMORY_BYTES:
             piece = self._input(at, input_bytes)
@@ -127,13 +122,13 @@ class MemberReader:
             size += len(data)
             input_bytes = min(input_bytes * 2, BLOCK_BYTES // 2)
             if unpacker.eof:
-                return Member(b"".join(parts), at - len(unpacker.unused_data))
+                return GzipMember(b"".join(parts), at - len(unpacker.unused_data))
             if not piece and not data:
-                return Member(b"".join(parts), -1, "the file ends inside it")
-        return Member(b"".join(parts), -1)
+                return GzipMember(b"".join(parts), -1, "the file ends inside it")
+        return GzipMember(b"".join(parts), -1)
 
     def iter_unpacked(self, offset: int, end: list[int] | None = None) -> Iterator[bytes]:
-        """What the member holds, in pieces; CorruptData where it breaks. Its end on disk is appended to
+        """The content of the member, in pieces; CorruptData if it is damaged. Its end on disk is appended to
         `end`.
         """
         unpacker = isal_zlib.decompressobj(wbits=_GZIP)
@@ -144,7 +139,7 @@ class MemberReader:
                 data = unpacker.decompress(piece, BLOCK_BYTES)
             except isal_zlib.error as error:  # type: ignore[misc]
                 raise CorruptData(
-                    f"The gzip data behind byte {offset} is damaged: {error}.", where=f"byte {offset}"
+                    f"The gzip data after byte {offset} is damaged: {error}.", where=f"byte {offset}"
                 ) from error
             if not piece and not data:
                 raise CorruptData(
@@ -158,7 +153,7 @@ class MemberReader:
             end.append(at - len(unpacker.unused_data))
 
     def iter_salvaged(self, offset: int, end: list[int]) -> Iterator[bytes]:
-        """As `iter_unpacked`, but up to the very byte where it breaks: zlib is slower, but its state can be
+        """As `iter_unpacked`, but up to the damaged byte: zlib is slower than ISA-L, but its state can be
         copied.
         """
         unpacker = zlib.decompressobj(wbits=_GZIP)
@@ -171,7 +166,7 @@ class MemberReader:
             except zlib.error as error:
                 yield _until_damage(before, piece)
                 raise CorruptData(
-                    f"The gzip data behind byte {offset} is damaged: {error}.", where=f"byte {offset}"
+                    f"The gzip data after byte {offset} is damaged: {error}.", where=f"byte {offset}"
                 ) from error
             if not piece and not data:
                 raise CorruptData(
@@ -184,7 +179,7 @@ class MemberReader:
         end.append(at - len(unpacker.unused_data))
 
     def salvaged(self, offset: int, size_bytes: int) -> bytes:
-        """The first bytes of what a member holds, fewer where it ends or breaks before."""
+        """The first bytes of a member's content; fewer if it ends or is damaged before."""
         data = b""
         with contextlib.suppress(CorruptData):
             for piece in self.iter_salvaged(offset, []):
@@ -220,7 +215,7 @@ class MemberReader:
         return self._block[at : at + size_bytes]
 
     def _read_block(self) -> memoryview:
-        """The next bytes of the stream. Pieces of the block before are not valid any more."""
+        """The next bytes of the stream. Pieces of the previous block become invalid."""
         if self._buffer is None:
             return memoryview(self._stream.read(self._block_bytes))
-        return self._buffer[: self._stream.readinto(self._buffer)]  # type: ignore[attr-defined]  # where it has that
+        return self._buffer[: self._stream.readinto(self._buffer)]  # type: ignore[attr-defined]  # checked above

@@ -1,7 +1,6 @@
 """Streams made of pieces: a generator of byte strings that can be read like a file.
 
-Decoders are easiest to write, and cheapest to run, as generators; whoever reads a record wants a file. Memory
-is one piece.
+Decoders are simplest and fastest as generators; readers of a record need a file. One piece is in memory.
 """
 
 import io
@@ -12,20 +11,18 @@ PIECE_BYTES = 1 << 16
 
 
 def stream_of(pieces: Iterable[bytes]) -> BinaryIO:
-    """A stream that reads what the pieces hold. `read(n)` gives n bytes unless the end comes first. Not
-    seekable.
-    """
+    """A stream of the pieces. `read(n)` returns n bytes unless the end comes first. Not seekable."""
     return cast(BinaryIO, PieceStream(pieces))
 
 
 def iter_pieces(stream: BinaryIO, size_bytes: int = PIECE_BYTES) -> Iterator[bytes]:
-    """What is left in the stream, in pieces of at most that size."""
+    """The rest of the stream, in pieces of at most that size."""
     while piece := stream.read(size_bytes):
         yield piece
 
 
 def limited(pieces: Iterable[bytes], limit_bytes: int) -> Iterator[bytes]:
-    """The first `limit_bytes` bytes of the pieces; the piece after the limit is not asked for."""
+    """The first `limit_bytes` bytes of the pieces; no piece after the limit is taken."""
     left = limit_bytes
     if left <= 0:
         return

@@ -1,99 +1,65 @@
 """Reading containers: WARC 0.17 to 1.1 and ARC 1 and 2, compressed record by record, as one gzip member, or
 not at all.
 
-1. `detect` tells the form from the bytes.
-2. `iter_records` gives every record that is whole, in order, with its exact place on disk. What is damaged
-   becomes a `Finding` with its place, and reading goes on at the next record that can be found. A record is
-   whole when its gzip member unpacks to its end with the right checksum, and its block ends where its header
-   says; digests are not compared here.
-3. `read_record` gives the one record at a place, by one seek.
+1. `detect` finds the form from the bytes.
+2. `iter_records` returns every whole record, in order, with its exact location on disk. Damage becomes a
+   `Finding` with its place, and reading continues at the next record that can be found. A record is whole if
+   its gzip member unpacks to its end with the right checksum, and its block ends where its header says;
+   digests are not compared here.
+3. `read_record` returns the record at a location, by one seek.
 
-Memory stays flat: a record larger than a few megabytes is passed over once, to see that it is whole, and
-unpacked again when its payload is asked for.
+Memory use is constant: a record larger than a few megabytes is unpacked once to see that it is whole, and
+again when its payload is read.
 
 Our own reader, twice as fast as warcio (bench/containers.py). FastWARC's loop is faster still, but it stops
-at the first damaged byte, takes a record that is cut or runs into the next one for a whole one, and does not
-tell where a record ends.
+at the first damaged byte, accepts a record that is cut or runs into the next one as whole, and does not
+report where a record ends.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from functools import partial
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from webdepot.container.damage import BAD_HEADER, TORN, OnFinding, Reporter
-from webdepot.container.detect import GRAMMARS, Compression, ContainerForm, detect, grammar_of
-from webdepot.container.flat import Window, file_pieces, iter_flat
-from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, Header, Kind, behind_line_ends
-from webdepot.container.members import BLOCK_BYTES, IN_MEMORY_BYTES, Member, MemberReader
+from webdepot.container.detect import GRAMMARS, Compression, detect, grammar_of
+from webdepot.container.flat import ByteWindow, file_pieces, iter_flat
+from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, after_line_ends
+from webdepot.container.members import BLOCK_BYTES, IN_MEMORY_BYTES, GzipMember, MemberReader
 from webdepot.container.pieces import limited, skipped, stream_of
-from webdepot.container.plain import PlainAnswer, find_plain_answer
-from webdepot.container.record import Fields, Record
+from webdepot.container.record import Record, RecordHeader
 from webdepot.errors import CorruptData
 from webdepot.model import Location
-
-__all__ = [
-    "Compression",
-    "ContainerForm",
-    "Fields",
-    "Kind",
-    "PlainAnswer",
-    "Record",
-    "detect",
-    "iter_briefly",
-    "iter_records",
-    "read_record",
-]
 
 _BETWEEN_BYTES = 1 << 12
 _SEEKABLE_BYTES = 256 << 20
 _GRAMMAR_OF = {grammar.kind: grammar for grammar in GRAMMARS}
-_FindPlain = Callable[[bytes, str, int, int], PlainAnswer | None]
 
 
 def iter_records(stream: BinaryIO, name: str, *, on_finding: OnFinding) -> Iterator[Record]:
-    """Every whole record of a seekable stream, in order; InputError, at once, when it is empty or no
+    """Every whole record of a seekable stream, in order. InputError, at once, if it is empty or not a
     container.
 
-    Locations are byte ranges of the file; of a container compressed as a whole, byte ranges of what it
-    unpacks to. A record that shares its gzip member with others in a container compressed by records has a
+    Locations are byte ranges of the file; for a container compressed as a whole, byte ranges of its unpacked
+    content. A record that shares its gzip member with others in a container compressed by records has a
     location of length 0 (and a finding).
     """
-    return cast(Iterator[Record], _iter_form(stream, name, on_finding, find_plain=_never))
-
-
-def iter_briefly(stream: BinaryIO, name: str, *, on_finding: OnFinding) -> Iterator[Record | PlainAnswer]:
-    """As `iter_records`, for who does not want the payloads: plain answers come as such where they can, in
-    half the time.
-    """
-    return _iter_form(stream, name, on_finding, find_plain=find_plain_answer)
-
-
-def _iter_form(
-    stream: BinaryIO, name: str, on_finding: OnFinding, *, find_plain: _FindPlain
-) -> Iterator[Record | PlainAnswer]:
     form = detect(stream, name)
     grammar = _GRAMMAR_OF[form.kind]
     if form.compression is Compression.RECORD:
-        return _iter_members(
-            stream,
-            grammar,
-            name,
-            Reporter(name, on_finding),
-            find_plain if form.kind is Kind.WARC else _never,
-        )
+        return _iter_members(stream, grammar, name, Reporter(name, on_finding))
     if form.compression is Compression.WHOLE:
         return _iter_whole(stream, grammar, name, Reporter(name, on_finding, "unpacked byte"))
-    window = Window(partial(file_pieces, stream), can_seek=True)
+    window = ByteWindow(partial(file_pieces, stream), can_seek=True)
     return iter_flat(window, grammar, Reporter(name, on_finding), partial(_location, name), place=_same)
 
 
 def read_record(stream: BinaryIO, location: Location) -> Record:
-    """The record at a place; CorruptData when no whole record is there."""
+    """The record at a location; CorruptData if no whole record is there."""
     if location.length <= 0:
-        raise _not_there(
-            location,
-            "it shares a gzip member with others and cannot be read alone; rewrite the container record by record",
+        reason = (
+            "it shares a gzip member with others and cannot be read alone; rewrite the container by records"
         )
+        raise _not_there(location, reason)
     reader = MemberReader(stream, block_bytes=min(location.length, BLOCK_BYTES))
     if reader.is_member(location.offset):
         return _read_member(reader, location)
@@ -103,75 +69,69 @@ def read_record(stream: BinaryIO, location: Location) -> Record:
 # --- one gzip member for each record ---
 
 
-def _never(*_: object) -> None:
-    """Everything is read as a record."""
-
-
-def _iter_members(
-    stream: BinaryIO, grammar: Grammar, name: str, reporter: Reporter, find_plain: _FindPlain
-) -> Iterator[Record | PlainAnswer]:
+def _iter_members(stream: BinaryIO, grammar: Grammar, name: str, reporter: Reporter) -> Iterator[Record]:
     reader = MemberReader(stream)
-    find_usual, terminator = grammar.find_usual, grammar.terminator
     at: int | None = 0
     while at is not None:
         member = reader.read(at)
-        data, end, torn = member
-        if end > 0 and (plain := find_plain(data, name, at, end - at)):
-            yield plain
-            at = end
-            continue
-        if end > 0 and (usual := find_usual(data)):
-            header, text = usual
-            start = len(text)
-            if start + header.length + len(terminator) == len(data) and data.endswith(terminator):
-                yield header.record(text, Location(container=name, offset=at, length=end - at), data, start)
-                at = end
-                continue
-        if torn:
+        if member.torn:
             at = _next_after_damage(reader, grammar, member, at, reporter)
+            continue
+        header = _header_of(grammar, member.data)
+        start = len(header.data)
+        block_end = start + header.length
+        if member.end < 0 or header.problem or member.data[block_end:] != grammar.terminator:
+            at = yield from _iter_odd_member(reader, grammar, member, header, at, name, reporter)
         else:
-            at = yield from _iter_odd_member(reader, grammar, member, at, name, reporter)
+            location = Location(container=name, offset=at, length=member.end - at)
+            yield Record(header, location, member.data, start)
+            at = member.end
 
 
 def _next_after_damage(
-    reader: MemberReader, grammar: Grammar, member: Member, at: int, reporter: Reporter
+    reader: MemberReader, grammar: Grammar, member: GzipMember, at: int, reporter: Reporter
 ) -> int | None:
     is_member = reader.is_member(at)
     if not is_member and not reader.bytes_at(at, 1):
         return None
-    found = reader.find_member(at + 1, grammar.start)
+    next_at = reader.find_member(at + 1, grammar.start)
     if is_member:
-        reporter.skipped(TORN, at, member.torn, found)
+        reporter.skipped(TORN, at, member.torn, next_at)
     else:
-        reporter.garbage(at, found)
-    return found
+        reporter.garbage(at, next_at)
+    return next_at
 
 
 def _iter_odd_member(
-    reader: MemberReader, grammar: Grammar, member: Member, at: int, name: str, reporter: Reporter
+    reader: MemberReader,
+    grammar: Grammar,
+    member: GzipMember,
+    header: RecordHeader,
+    at: int,
+    name: str,
+    reporter: Reporter,
 ) -> Generator[Record, None, int | None]:
-    """A member that is large, or that holds something else than one record with the right end. Returns where
-    the next one begins.
+    """Records of a member that is large, or that is not one record with its usual end. Returns where the next
+    member begins.
     """
-    header, header_end = _header_of(grammar, member.data)
     total, tail, end = len(member.data), b"", member.end
-    block_end = header_end + max(0, header.length)
+    block_end = len(header.data) + max(0, header.length)
     if end < 0:
         try:
-            total, tail, end = _passed_over(reader, at, block_end)
+            total, tail, end = _measure_large(reader, at, block_end)
         except CorruptData as error:
-            return _next_after_damage(reader, grammar, Member(b"", -1, str(error).rstrip(".")), at, reporter)
+            return _next_after_damage(
+                reader, grammar, GzipMember(b"", -1, str(error).rstrip(".")), at, reporter
+            )
     else:
         tail = member.data[block_end:]
-    if header.length >= 0 and block_end <= total and behind_line_ends(tail) == b"":
+    if header.length >= 0 and block_end <= total and after_line_ends(tail) == b"":
         if header.problem:
             reporter.skipped(BAD_HEADER, at, header.problem, end)
         elif member.end >= 0:
-            yield header.record(
-                member.data[:header_end], _location(name, at, end - at), member.data, header_end
-            )
+            yield Record(header, _location(name, at, end - at), member.data, len(header.data))
         else:
-            yield _large_record(reader, member.data, header, header_end, _location(name, at, end - at))
+            yield _large_record(reader, header, _location(name, at, end - at))
         return end
     count = 0
     window = _window_of_member(reader, member, at, total)
@@ -183,19 +143,19 @@ def _iter_odd_member(
     return end
 
 
-def _window_of_member(reader: MemberReader, member: Member, at: int, total: int) -> Window:
+def _window_of_member(reader: MemberReader, member: GzipMember, at: int, total: int) -> ByteWindow:
     if member.end >= 0:
-        return Window(lambda position: iter((member.data[position:],)), can_seek=True)
-    # To go back means to unpack again from the beginning, so that is done in members of bounded size only.
-    return Window(
+        return ByteWindow(lambda position: iter((member.data[position:],)), can_seek=True)
+    # Going back means unpacking again from the beginning: only for members of bounded size.
+    return ByteWindow(
         lambda position: skipped(reader.iter_unpacked(at), position),
         can_seek=total <= _SEEKABLE_BYTES,
         size_bytes=total,
     )
 
 
-def _passed_over(reader: MemberReader, at: int, block_end: int) -> tuple[int, bytes, int]:
-    """Size of what a large member unpacks to, the first bytes behind the block, and where the member ends."""
+def _measure_large(reader: MemberReader, at: int, block_end: int) -> tuple[int, bytes, int]:
+    """Unpacked size of a large member, the first bytes after the block, and where the member ends."""
     total, tail = 0, b""
     end: list[int] = []
     for piece in reader.iter_unpacked(at, end):
@@ -205,25 +165,23 @@ def _passed_over(reader: MemberReader, at: int, block_end: int) -> tuple[int, by
     return total, tail[:64], end[0]
 
 
-def _header_of(grammar: Grammar, data: bytes) -> tuple[Header, int]:
-    if usual := grammar.find_usual(data):
-        return usual[0], len(usual[1])
-    end = grammar.header_end(data, 0, LONGEST_HEADER_BYTES) if grammar.start.match(data) else -1
-    return (grammar.parse(data[:end]), end) if end > 0 else (Header(problem="it has no header"), 0)
+def _header_of(grammar: Grammar, data: bytes) -> RecordHeader:
+    """The header that the data begins with."""
+    end = grammar.header_end(data, 0, LONGEST_HEADER_BYTES)
+    return grammar.parse(data[:end]) if end > 0 else RecordHeader(problem="it has no header")
 
 
-def _large_record(
-    reader: MemberReader, data: bytes, header: Header, header_end: int, location: Location
-) -> Record:
-    """A record whose member is unpacked again when its block is asked for."""
+def _large_record(reader: MemberReader, header: RecordHeader, location: Location) -> Record:
+    """A record whose member is unpacked again when its block is read."""
 
     def open_block() -> BinaryIO:
-        return stream_of(limited(skipped(reader.iter_unpacked(location.offset), header_end), header.length))
+        unpacked = reader.iter_unpacked(location.offset)
+        return stream_of(limited(skipped(unpacked, len(header.data)), header.length))
 
-    return header.record(data[:header_end], location, None, open_block=open_block)
+    return Record(header, location, None, open_block=open_block)
 
 
-# --- gzip without regard to records ---
+# --- gzip members that do not follow the records ---
 
 
 def _iter_whole(stream: BinaryIO, grammar: Grammar, name: str, reporter: Reporter) -> Iterator[Record]:
@@ -231,75 +189,70 @@ def _iter_whole(stream: BinaryIO, grammar: Grammar, name: str, reporter: Reporte
     at: int | None = 0
     while at is not None:
         reached = [at]
-        window = Window(partial(_unpacked_members, reader, reached), can_seek=False)
+        window = ByteWindow(partial(_unpacked_members, reader, reached), can_seek=False)
         yield from iter_flat(window, grammar, reporter, partial(_location, name), place=_same)
         at = reader.find_member(reached[-1] + 1, grammar.start) if window.broken else None
 
 
 def _unpacked_members(reader: MemberReader, reached: list[int], _: int) -> Iterator[bytes]:
-    """What all members from `reached` on unpack to."""
+    """The unpacked content of all members from `reached` on."""
     while reader.is_member(reached[-1]):
         end: list[int] = []
         yield from reader.iter_salvaged(reached[-1], end)
         reached[:] = end
 
 
-# --- by place ---
+# --- by location ---
 
 
 def _read_member(reader: MemberReader, location: Location) -> Record:
     member = reader.read(location.offset)
     if member.torn:
         raise _not_there(location, member.torn)
-    grammar = grammar_of(member.data)
-    header, header_end = (
-        _header_of(grammar, member.data) if grammar else (Header(problem="no record begins there"), 0)
-    )
-    if header.problem:
-        raise _not_there(location, header.problem)
+    header = _header_at(member.data, location)
     if member.end < 0:
-        return _large_record(reader, member.data, header, header_end, location)
-    if member.end - location.offset != location.length or behind_line_ends(
-        member.data[header_end + header.length :]
-    ):
+        return _large_record(reader, header, location)
+    block_end = len(header.data) + header.length
+    if member.end - location.offset != location.length or after_line_ends(member.data[block_end:]):
         raise _not_there(location, "the gzip member there is not this one record")
-    if header_end + header.length > len(member.data):
+    if block_end > len(member.data):
         raise _not_there(location, "it is shorter than its header says")
-    return header.record(member.data[:header_end], location, member.data, header_end)
+    return Record(header, location, member.data, len(header.data))
 
 
 def _read_plain(stream: BinaryIO, reader: MemberReader, location: Location) -> Record:
     begin = reader.bytes_at(location.offset, min(location.length, LONGEST_HEADER_BYTES))
-    grammar = grammar_of(begin)
-    header, header_end = (
-        _header_of(grammar, begin) if grammar else (Header(problem="no record begins there"), 0)
-    )
-    if header.problem:
-        raise _not_there(location, header.problem)
-    start = location.offset + header_end
+    header = _header_at(begin, location)
+    start = location.offset + len(header.data)
     end = start + header.length
-    if end > location.offset + location.length or not reader.reaches(end):
+    left = location.offset + location.length - end
+    if left < 0 or not reader.reaches(end):
         raise _not_there(location, "it is shorter than its header says")
-    if (
-        behind_line_ends(reader.bytes_at(end, min(location.offset + location.length - end, _BETWEEN_BYTES)))
-        != b""
-    ):
+    if after_line_ends(reader.bytes_at(end, min(left, _BETWEEN_BYTES))) != b"":
         raise _not_there(location, "it is longer than its header says")
     if header.length <= IN_MEMORY_BYTES:
-        return header.record(begin[:header_end], location, reader.bytes_at(start, header.length))
-    return header.record(
-        begin[:header_end],
+        return Record(header, location, reader.bytes_at(start, header.length))
+    return Record(
+        header,
         location,
         None,
         open_block=lambda: stream_of(limited(file_pieces(stream, start), header.length)),
     )
 
 
+def _header_at(data: bytes, location: Location) -> RecordHeader:
+    grammar = grammar_of(data)
+    header = _header_of(grammar, data) if grammar else RecordHeader(problem="no record begins there")
+    if header.problem:
+        raise _not_there(location, header.problem)
+    return header
+
+
 def _not_there(location: Location, reason: str) -> CorruptData:
     where = f"{location.container} byte {location.offset}"
     return CorruptData(
-        f"Container {location.container} has no readable record of {location.length} bytes at byte {location.offset}: {reason}. "
-        "Run: webdepot doctor",
+        f"Container {location.container} has no readable record of {location.length} bytes "
+        f"at byte {location.offset}: {reason}. Run: webdepot doctor",
         where=where,
     )
 

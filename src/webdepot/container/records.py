@@ -1,20 +1,19 @@
-"""What is written: records made from a visit, as WARC 1.1 has them
-(https://iipc.github.io/warc-specifications/).
+"""Records to be written, made from a visit by WARC 1.1 (https://iipc.github.io/warc-specifications/).
 
-    from_visit     request, then response (or revisit, where the same payload is kept already)
-    about_visit    metadata: where we came from, how long it took, what was linked
-    warcinfo       first in every file: who made it, how
+    from_visit     request, then response (or revisit, if the same payload is stored already)
+    about_visit    metadata: referring page, duration, outlinks
+    warcinfo       first in every file: who made it, and how
 
 The block is exactly what came over the wire, chunks included. `WARC-Payload-Digest` is over the body without
-transfer coding, as the standard says (6.3.2) and as deduplication needs: chunk borders differ from answer to
-answer. (`warcio check` compares it with the chunked bytes and so complains about chunked answers:
+transfer coding, as the standard says (6.3.2) and as deduplication needs: chunk borders differ between
+responses. (`warcio check` compares it with the chunked bytes and so reports chunked responses as wrong:
 https://github.com/webrecorder/warcio/issues/75.)
 """
 
 import hashlib
 import ipaddress
-import os
 import re
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,39 +23,26 @@ from typing import BinaryIO
 
 from webdepot import digest, times
 from webdepot.container.http import parse_head, transfer_decoded
-from webdepot.model import Capture, Hop, RecordKind, Visit
+from webdepot.model import Capture, RecordKind, Visit
 
-Fields = tuple[tuple[str, str], ...]
+FieldPairs = tuple[tuple[str, str], ...]
 
 SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 FIELDS_TYPE = "application/warc-fields"
 _REQUEST_TYPE = "application/http; msgtype=request"
 _RESPONSE_TYPE = "application/http; msgtype=response"
-_HOP_ENDS = {hop.value: f" {hop.value}\r\n" for hop in Hop}
-"""Formatting a member of an enumeration takes as long as the rest of a line, and a page has dozens of them.
-"""
 _LINE_BREAKS = re.compile(r"[\r\n\0]+")
-_random: list[str] = []
-"""Drawn ahead: one call of the system for 256 records."""
-os.register_at_fork(after_in_child=_random.clear)  # or parent and child would give the same names
-_VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 
 def new_id() -> str:
-    """A random UUID (RFC 9562, version 4); `uuid.uuid4` takes five times as long, and there are three records
-    a page.
-    """
-    if not _random:
-        pool = os.urandom(4096).hex()
-        _random.extend([pool[at : at + 32] for at in range(0, len(pool), 32)])
-    digits = _random.pop()
-    return f"<urn:uuid:{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{_VARIANT[digits[16]]}{digits[17:20]}-{digits[20:]}>"
+    """A random record identifier (RFC 9562, version 4)."""
+    return f"<urn:uuid:{uuid.uuid4()}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRecord:
-    """A record to be written. Its block is `head` followed by `body_bytes` bytes of the seekable `body`, from
-    its beginning.
+    """A record to be written. Its block is `head` followed by the first `body_bytes` bytes of the seekable
+    `body`.
     """
 
     kind: RecordKind
@@ -77,7 +63,7 @@ class NewRecord:
 
 
 def payload_digest(visit: Visit) -> str:
-    """The labelled SHA-1 of the body without transfer coding; streams."""
+    """The labelled SHA-1 of the body without transfer coding, computed piece by piece."""
     payload = _payload(visit)
     chunk = payload.read(digest.CHUNK_BYTES)
     hasher = hashlib.sha1(chunk, usedforsecurity=False)
@@ -88,7 +74,7 @@ def payload_digest(visit: Visit) -> str:
 
 
 def from_visit(visit: Visit, *, payload_digest: str, revisit_of: Capture | None = None) -> list[NewRecord]:
-    """Request and answer of a visit, to be written together; nothing for a visit without an answer."""
+    """Request and response of a visit, to be written together; nothing for a visit without a response."""
     if not visit.head:
         return []
     server = _address(visit)
@@ -111,15 +97,15 @@ def from_visit(visit: Visit, *, payload_digest: str, revisit_of: Capture | None 
 
 
 def about_visit(visit: Visit, outlinks: Sequence[tuple[str, str]], *, concurrent_to: str = "") -> NewRecord:
-    """What the harvester knows about a visit: outlinks are canonical addresses with their hop,
-    `concurrent_to` is the answer's id.
+    """Metadata of a visit. Outlinks are canonical addresses with their hop, `concurrent_to` is the id of the
+    response.
     """
     candidate = visit.candidate
     lines = [f"via: {_one_line(candidate.via)}\r\n"] if candidate.via else []
     if candidate.path:
         lines.append(f"hopsFromSeed: {candidate.path}\r\n")
     lines.append(f"fetchTimeMs: {round(visit.duration_s * 1000)}\r\n")
-    lines += [f"outlink: {url}{_HOP_ENDS[hop]}" for url, hop in outlinks]
+    lines += [f"outlink: {url} {hop}\r\n" for url, hop in outlinks]
     return NewRecord(
         kind=RecordKind.METADATA,
         url=candidate.url,
@@ -142,15 +128,15 @@ def warcinfo(name: str, info: Mapping[str, str], date: datetime) -> NewRecord:
 
 
 def resource(url: str, date: datetime, content_type: str, body: BinaryIO, body_bytes: int) -> NewRecord:
-    """A file that came without HTTP: made by us, or taken from a partner's folder."""
+    """A file that did not come over HTTP: made by Webdepot, or from a partner's folder."""
     body.seek(0)
-    stated = str(digest.of_stream(body, "sha1")[0])
+    payload_digest = str(digest.of_stream(body, "sha1")[0])
     return NewRecord(
         kind=RecordKind.RESOURCE,
         url=url,
         date=date,
         content_type=content_type,
-        fields=(("WARC-Payload-Digest", stated),),
+        fields=(("WARC-Payload-Digest", payload_digest),),
         body=body,
         body_bytes=body_bytes,
     )
@@ -163,13 +149,14 @@ def header(record: NewRecord, block_digest: str) -> bytes:
         [f"{name}: {value if value.isprintable() else _one_line(value)}\r\n" for name, value in record.fields]
     )
     return (
-        f"WARC/1.1\r\nWARC-Type: {record.kind._value_}\r\nWARC-Record-ID: {record.id}\r\nWARC-Date: {_iso(record.date)}\r\n{url}{more}"
+        f"WARC/1.1\r\nWARC-Type: {record.kind.value}\r\nWARC-Record-ID: {record.id}\r\n"
+        f"WARC-Date: {times.to_iso(record.date)}\r\n{url}{more}"
         f"WARC-Block-Digest: {block_digest}\r\nContent-Type: {record.content_type}\r\n"
         f"Content-Length: {len(record.head) + record.body_bytes}\r\n\r\n"
     ).encode("utf-8", "replace")
 
 
-def _response(visit: Visit, payload_digest: str, server: Fields) -> NewRecord:
+def _response(visit: Visit, payload_digest: str, server: FieldPairs) -> NewRecord:
     truncated = (("WARC-Truncated", visit.truncated),) if visit.truncated else ()
     return NewRecord(
         kind=RecordKind.RESPONSE,
@@ -183,8 +170,8 @@ def _response(visit: Visit, payload_digest: str, server: Fields) -> NewRecord:
     )
 
 
-def _revisit(visit: Visit, payload_digest: str, server: Fields, earlier: Capture) -> NewRecord:
-    """The same payload is kept already: head only (6.7.2)."""
+def _revisit(visit: Visit, payload_digest: str, server: FieldPairs, earlier: Capture) -> NewRecord:
+    """The same payload is stored already: head only (6.7.2)."""
     referred = (
         ("WARC-Profile", SAME_PAYLOAD),
         ("WARC-Refers-To-Target-URI", earlier.url),
@@ -200,41 +187,26 @@ def _revisit(visit: Visit, payload_digest: str, server: Fields, earlier: Capture
     )
 
 
-def _address(visit: Visit) -> Fields:
+def _address(visit: Visit) -> FieldPairs:
     return _server_fields(visit.server_address, visit.protocol)
 
 
-# A harvest asks few servers many times, and request and answer have one date.
+# A harvest asks few servers many times.
 @lru_cache(maxsize=1024)
-def _server_fields(stated: str, protocol: str) -> Fields:
-    """Nothing but an address may stand in the field; a proxy may have left us a name."""
+def _server_fields(stated: str, protocol: str) -> FieldPairs:
+    """Address and protocol. The field allows only an IP address; a proxy may have left a name instead."""
     try:
-        address: Fields = (("WARC-IP-Address", str(ipaddress.ip_address(stated))),)
+        address: FieldPairs = (("WARC-IP-Address", str(ipaddress.ip_address(stated))),)
     except ValueError:
         address = ()
     return (*address, ("WARC-Protocol", protocol)) if protocol else address
-
-
-def _iso(moment: datetime) -> str:
-    global _last_iso
-    if _last_iso[0] is not moment:
-        _last_iso = (moment, times.to_iso(moment))
-    return _last_iso[1]
-
-
-_last_iso: tuple[datetime, str] = (times.EARLIEST, times.to_iso(times.EARLIEST))
 
 
 def _payload(visit: Visit) -> BinaryIO:
     if not visit.body_bytes:
         return BytesIO()
     visit.body.seek(0)
-    # Nearly no head has a transfer coding, so the head is not parsed for it.
-    return (
-        transfer_decoded(visit.body, parse_head(visit.head))
-        if b"transfer-" in visit.head.lower()
-        else visit.body
-    )
+    return transfer_decoded(visit.body, parse_head(visit.head))
 
 
 def _named_fields(pairs: Iterable[tuple[str, str]]) -> bytes:

@@ -1,9 +1,9 @@
-"""After a crash: every `.open` file is cut back to what was acknowledged, and sealed.
+"""Recovery after a crash: every `.open` file is cut back to its acknowledged records, and sealed.
 
-With marks (from the last checkpoint, see `writer.sync`) a file is cut to its mark; one that has no mark was
-begun after the checkpoint and goes. Without marks it is cut behind its last whole record. Sealed files are
-not touched: they never hold more than a checkpoint covers. Repeating it is harmless: cut, sync, rename; a
-crash in between leaves the file `.open`.
+With marks (from the last checkpoint, see `writer.sync`) a file is cut to its mark; a file without a mark was
+begun after the checkpoint and is removed. Without marks it is cut after its last whole record. Sealed files
+are not touched: they never contain more than a checkpoint covers. Repeating it is harmless: cut, sync,
+rename; a crash in between leaves the file `.open`.
 """
 
 import os
@@ -13,39 +13,42 @@ from pathlib import Path
 
 from webdepot import digest
 from webdepot.container.members import MemberReader
-from webdepot.container.writer import OPEN_SUFFIX, Sealed, fsync_folder, seal
+from webdepot.container.writer import OPEN_SUFFIX, Sealed, seal
+from webdepot.durable import sync_folder
 from webdepot.errors import CorruptData
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """What became of one `.open` file."""
+    """The result for one `.open` file."""
 
     name: str
     """Without `.open`."""
     kept_bytes: int
     cut_bytes: int
     records: int
-    """Kept, its warcinfo included."""
+    """Kept, including its warcinfo."""
     message: str
     sealed: Sealed | None
-    """None when nothing was worth keeping and the file was removed."""
+    """None if the file had nothing to keep and was removed."""
 
 
 def recover(folder: Path, marks: Mapping[str, int] | None) -> list[Recovered]:
-    """Cut and seal every open container of the folder, by name. Nobody may be writing there."""
-    return [_recovered(path, marks) for path in sorted(folder.glob(f"*.warc.gz{OPEN_SUFFIX}"))]
+    """Cut and seal every open container of the folder, in the order of names. No other process may be writing
+    there.
+    """
+    return [_recover(path, marks) for path in sorted(folder.glob(f"*.warc.gz{OPEN_SUFFIX}"))]
 
 
-def _recovered(path: Path, marks: Mapping[str, int] | None) -> Recovered:
+def _recover(path: Path, marks: Mapping[str, int] | None) -> Recovered:
     size = path.stat().st_size
     mark = size if marks is None else marks.get(path.name, 0)
     kept, count = whole_records(path, mark)
     name = path.name.removesuffix(OPEN_SUFFIX)
     if count <= 1:
         path.unlink()
-        fsync_folder(path.parent)
-        message = f"{name} held no acknowledged record; its {size} bytes were removed."
+        sync_folder(path.parent)
+        message = f"{name} had no acknowledged record; its {size} bytes were removed."
         return Recovered(name=name, kept_bytes=0, cut_bytes=size, records=0, message=message, sealed=None)
     with path.open("r+b") as stream:
         stream.truncate(kept)
@@ -88,9 +91,13 @@ def _member_end(reader: MemberReader, at: int) -> int | None:
 def _message(name: str, size: int, mark: int | None, kept: int, count: int) -> str:
     if mark is not None and kept < mark:
         return (
-            f"{name} was cut to its last whole record, byte {kept} of {size}, although {mark} bytes had been acknowledged: "
-            f"the disk lost {mark - kept} bytes. {count} records are kept. Harvest the site again, and check the disk."
+            f"{name} was cut to its last whole record, byte {kept} of {size}, although {mark} bytes had been "
+            f"acknowledged: the disk lost {mark - kept} bytes. {count} records are kept. Harvest the site "
+            "again, and check the disk."
         )
     if size == kept:
         return f"{name} was whole; it is sealed with {count} records."
-    return f"{name} was cut by {size - kept} bytes that had not been acknowledged; it is sealed with {count} records."
+    return (
+        f"{name} was cut by {size - kept} bytes that had not been acknowledged; "
+        f"it is sealed with {count} records."
+    )

@@ -1,8 +1,8 @@
-"""Identical bytes are stored once: a visit whose payload is kept already becomes a revisit record.
+"""Deduplication: a visit whose payload is stored already becomes a revisit record.
 
-The look-up comes in through the `CaptureIndex` port for earlier harvests, and through two callables for the
-one that runs: its captures are not indexed yet. A revisit never refers to another revisit, and never stands
-for a body that is empty (nothing to save) or not whole (not the same thing).
+Earlier harvests are looked up through the `CaptureIndex` port, the running one through two callables: its
+captures are not indexed yet. A revisit never refers to another revisit, and never replaces a body that is
+empty (nothing to save) or incomplete (not the same).
 """
 
 from collections.abc import Callable
@@ -20,12 +20,12 @@ def find(visit: Visit, digest: str, captures: CaptureIndex) -> Capture | None:
     """The earlier response with the same payload, of the same URL if there is one."""
     if not _may_repeat(visit, digest):
         return None
-    found = captures.find_digest(digest, url=visit.candidate.url)
-    return found if found is not None and found.kind is RecordKind.RESPONSE else None
+    capture = captures.find_digest(digest, url=visit.candidate.url)
+    return capture if capture is not None and capture.kind is RecordKind.RESPONSE else None
 
 
 def find_in_harvest(visit: Visit, digest: str, recall: Callable[[str], bytes | None]) -> Capture | None:
-    """The response of this very harvest with the same payload; its place is not known yet."""
+    """The response of this harvest with the same payload; its location is not known yet."""
     stored = recall(f"payload:{digest}") if _may_repeat(visit, digest) else None
     if stored is None:
         return None
@@ -43,7 +43,7 @@ def find_in_harvest(visit: Visit, digest: str, recall: Callable[[str], bytes | N
 
 
 def remember_in_harvest(visit: Visit, digest: str, remember: Callable[[str, bytes], None]) -> None:
-    """To be called for a visit that is stored as a response."""
+    """Remember the payload of a visit that is stored as a response."""
     if _may_repeat(visit, digest):
         remember(f"payload:{digest}", f"{to_timestamp(visit.at)} {visit.candidate.url}".encode())
 

@@ -1,27 +1,27 @@
-"""Rewriting a container so that each record can be read at its place: one gzip member for each record.
+"""Rewrite a container so that each record can be read by its location: one gzip member for each record.
 
-For gzip files that hold all records in one member, or that are cut into members without regard to records.
-Headers and blocks stay as they are, byte for byte; only line ends between records are made regular. Written
-beside the target, synced, renamed.
+For gzip files with all records in one member, or whose members do not follow the records. Headers and blocks
+stay the same byte for byte; only line ends between records are made regular.
 """
 
-import contextlib
 import hashlib
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from webdepot.container import arc, warc
-from webdepot.container.grammar import Kind
+from webdepot.container.detect import detect
+from webdepot.container.grammar import ContainerFormat
 from webdepot.container.members import IN_MEMORY_BYTES, gzip_member, packed
 from webdepot.container.pieces import iter_pieces
-from webdepot.container.reader import Record, detect, iter_records
-from webdepot.container.writer import fsync_folder, no_space
+from webdepot.container.reader import iter_records
+from webdepot.container.record import Record
+from webdepot.container.writer import no_space
+from webdepot.durable import whole_file
 from webdepot.model import Finding
 
-PART_SUFFIX = ".part"
+_MOST_FINDINGS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,45 +31,41 @@ class Rewritten:
     sha256: str
     """Hexadecimal, of the new file."""
     findings: tuple[Finding, ...]
-    """What was damaged in the source and is not in the target; the first thousand."""
+    """Damage in the source that is left out of the target; the first thousand findings."""
 
 
 def record_wise(source: BinaryIO, target: Path, *, name: str = "") -> Rewritten:
-    """Write the whole records of `source` to `target`; InputError when the source is no container, NoSpace
-    when the disk is full.
+    """Write the whole records of `source` to `target`, all or nothing. InputError if the source is not a
+    container, NoSpace if the disk is full.
     """
     name = name or target.name
-    terminator = (warc.GRAMMAR if detect(source, name).kind is Kind.WARC else arc.GRAMMAR).terminator
+    terminator = (
+        warc.GRAMMAR if detect(source, name).kind is ContainerFormat.WARC else arc.GRAMMAR
+    ).terminator
     findings: list[Finding] = []
-    part = target.with_name(target.name + PART_SUFFIX)
+
+    def note(finding: Finding) -> None:
+        if len(findings) < _MOST_FINDINGS:
+            findings.append(finding)
+
     count, size, hasher = 0, 0, hashlib.sha256()
     try:
-        with part.open("wb") as stream:
-            for record in iter_records(
-                source,
-                name,
-                on_finding=lambda finding: findings.append(finding) if len(findings) < 1000 else None,
-            ):
+        with whole_file(target) as stream:
+            for record in iter_records(source, name, on_finding=note):
                 for piece in _iter_member(record, terminator):
                     stream.write(piece)
                     hasher.update(piece)
                     size += len(piece)
                 count += 1
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.rename(target)
-        fsync_folder(target.parent)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            part.unlink()
-        if isinstance(error, OSError) and (explained := no_space(error, target)):
+    except OSError as error:
+        if explained := no_space(error, target):
             raise explained from error
         raise
     return Rewritten(records=count, size_bytes=size, sha256=hasher.hexdigest(), findings=tuple(findings))
 
 
 def member_of(record: Record) -> Iterator[bytes]:
-    """A WARC record as it stands, as one gzip member, piece by piece."""
+    """A WARC record, unchanged, as one gzip member, piece by piece."""
     return _iter_member(record, warc.GRAMMAR.terminator)
 
 

@@ -1,4 +1,4 @@
-"""The shelf: which containers there are, whose they are and where they stand now."""
+"""The shelf: which containers exist, which harvest they belong to, and where they are stored."""
 
 from collections.abc import Iterator
 
@@ -9,9 +9,9 @@ from webdepot.model import Container, ContainerState, HarvestId
 
 
 def add(connection: Connection, container: Container, *, original_sha256: str = "") -> None:
-    """A container that is sealed and durable on disk; the same one again changes nothing but its facts.
+    """Add a container that is sealed and durable on disk, or update it if its name is known.
 
-    `original_sha256` is the checksum of the file it was imported from, where that was rewritten.
+    `original_sha256` is the checksum of the file it was imported from, if that was rewritten.
     """
     connection.execute(delete(containers).where(containers.c.name == container.name))
     connection.execute(
@@ -35,7 +35,7 @@ def move(connection: Connection, name: str, state: ContainerState, place: str) -
 
 
 def remove_of_harvest(connection: Connection, harvest: HarvestId) -> None:
-    """Containers whose bytes have left the archive."""
+    """Remove containers whose bytes have left the archive."""
     connection.execute(delete(containers).where(containers.c.harvest == harvest))
 
 
@@ -56,7 +56,7 @@ def find(connection: Connection, name: str) -> Container | None:
 
 
 def find_bytes(connection: Connection, sha256: str) -> Container | None:
-    """The container with exactly these bytes, or made from a file with them, under whatever name."""
+    """The container with exactly these bytes, or made from a file with them, under any name."""
     chosen = (
         select(containers)
         .where((containers.c.sha256 == sha256) | (containers.c.original_sha256 == sha256))
@@ -67,7 +67,7 @@ def find_bytes(connection: Connection, sha256: str) -> Container | None:
 
 
 def totals(connection: Connection) -> tuple[int, int]:
-    """How many containers, and their bytes."""
+    """The number of containers and their bytes."""
     row = connection.execute(
         select(func.count(), func.coalesce(func.sum(containers.c.size_bytes), 0)).select_from(containers)
     ).one()

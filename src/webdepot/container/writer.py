@@ -1,16 +1,16 @@
-"""Writing containers: WARC 1.1, one gzip member a record, safe against a crash at any moment.
+"""Write containers: WARC 1.1, one gzip member for each record, safe against a crash at any moment.
 
     PREFIX-00000.warc.gz.open     being written: a warcinfo, then groups of records
     PREFIX-00000.warc.gz          sealed: never changed again
 
-1. `write` puts a group of records behind each other into one file, whole or not at all: when the disk is full
-   the file is cut back to where the group began.
-2. When the file has reached its size the next group begins a new one. The full file stays `.open` for now.
-3. `sync` makes all of it durable and returns how large each open file is. The caller keeps these marks with
+1. `write` adds a group of records to one file, all or nothing: if the disk is full, the file is cut back to
+   where the group began.
+2. When the file has reached its size, the next group begins a new one. The full file stays `.open` for now.
+3. `sync` makes everything durable and returns the size of each open file. The caller stores these marks with
    its own state (the frontier). A full file that an earlier `sync` had covered is sealed: renamed, announced.
-   So a sealed file never holds a record that its harvest could forget, and after a crash `recovery.recover`
-   cuts open files back to their marks.
-4. `close` seals what is left.
+   So a sealed file never contains a record that its harvest could forget, and after a crash
+   `recovery.recover` cuts open files back to their marks.
+4. `close` seals the remaining files.
 """
 
 import errno
@@ -26,6 +26,7 @@ from webdepot.container.members import IN_MEMORY_BYTES, gzip_member, packed
 from webdepot.container.pieces import PIECE_BYTES
 from webdepot.container.records import NewRecord
 from webdepot.digest import sha1_label
+from webdepot.durable import sync_folder
 from webdepot.errors import NoSpace
 from webdepot.model import Location
 from webdepot.times import Clock
@@ -38,7 +39,7 @@ _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sealed:
-    """A container that is whole, durable and closed for ever."""
+    """A container that is complete, durable and never changed again."""
 
     path: Path
     name: str
@@ -46,15 +47,15 @@ class Sealed:
     sha256: str
     """Hexadecimal."""
     records: int
-    """Its warcinfo included."""
+    """Including its warcinfo."""
 
 
 def iter_member(record: NewRecord) -> Iterator[bytes]:
-    """The gzip member of a record, in pieces; the body is read from its beginning, twice where it is large."""
+    """The gzip member of a record, in pieces; the body is read from its beginning, twice if it is large."""
     if not is_large(record):
         yield packed(_plain_record(record))
     else:
-        assert record.body is not None  # noqa: S101 - it is what is large
+        assert record.body is not None  # noqa: S101 - a large record has a body
         hasher = hashlib.sha1(usedforsecurity=False)
         for piece in _iter_block(record):
             hasher.update(piece)
@@ -63,12 +64,12 @@ def iter_member(record: NewRecord) -> Iterator[bytes]:
 
 
 def is_large(record: NewRecord) -> bool:
-    """Whether a record is written in pieces, because it is not held in memory."""
+    """Whether a record is too large for memory and is written in pieces."""
     return record.body_bytes > 0 and len(record.head) + record.body_bytes > IN_MEMORY_BYTES
 
 
 def _plain_record(record: NewRecord) -> bytes:
-    """A small record as it is before it is packed."""
+    """A small record before compression."""
     head = record.head
     if record.body is None or record.body_bytes == 0:
         header = records.header(record, sha1_label(hashlib.sha1(head, usedforsecurity=False).digest()))
@@ -101,24 +102,15 @@ def _iter_block(record: NewRecord) -> Iterator[bytes]:
         left -= len(piece)
 
 
-def _short(record: NewRecord, found_bytes: int) -> ValueError:
-    return ValueError(f"The body of {record.url} ends after {found_bytes} of {record.body_bytes} bytes")
-
-
-def fsync_folder(folder: Path) -> None:
-    """Make names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _short(record: NewRecord, read_bytes: int) -> ValueError:
+    return ValueError(f"The body of {record.url} ends after {read_bytes} of {record.body_bytes} bytes")
 
 
 def seal(path: Path, *, sha256: str, size_bytes: int, count: int) -> Sealed:
-    """Give a whole, synced `.open` file its name."""
+    """Give a complete, synced `.open` file its final name."""
     sealed = path.with_name(path.name.removesuffix(OPEN_SUFFIX))
     path.rename(sealed)
-    fsync_folder(path.parent)
+    sync_folder(path.parent)
     return Sealed(path=sealed, name=sealed.name, size_bytes=size_bytes, sha256=sha256, records=count)
 
 
@@ -145,8 +137,8 @@ class ContainerWriter:
         self._full: list[_OpenFile] = []
 
     def write(self, group: Sequence[NewRecord]) -> list[Location]:
-        """Write records behind each other into one file; NoSpace when the disk is full, and then nothing of
-        them is there.
+        """Write records after each other into one file; if the disk is full, NoSpace and none of them is
+        written.
         """
         if not group:
             return []
@@ -159,8 +151,8 @@ class ContainerWriter:
         return self._current.write(group)
 
     def append(self, group: Sequence[NewRecord]) -> None:
-        """As `write`, for whoever does not ask where they stand; they are packed with the next ones, at the
-        latest by `sync`.
+        """As `write`, if the locations are not needed: small records are compressed together with later ones,
+        at the latest by `sync`.
         """
         if (
             self._current is None
@@ -172,8 +164,8 @@ class ContainerWriter:
             self._current.append(group)
 
     def sync(self) -> Mapping[str, int]:
-        """Make all that is written durable; name and size of each open file. Files covered by an earlier sync
-        are sealed first.
+        """Make all written records durable. Returns name and size of each open file. Files covered by an
+        earlier sync are sealed first.
         """
         waiting, self._full = self._full, []
         for file in waiting:
@@ -186,11 +178,11 @@ class ContainerWriter:
         for file in files:
             file.sync()
         if is_new:
-            fsync_folder(self._folder)
+            sync_folder(self._folder)
         return {file.path.name: file.size_bytes for file in files}
 
     def close(self) -> None:
-        """Seal everything; a file with nothing but its warcinfo is removed."""
+        """Seal all files; a file with only its warcinfo is removed."""
         files = [*self._full, *([self._current] if self._current else [])]
         self._full, self._current = [], None
         for file in files:
@@ -225,7 +217,7 @@ def _next_number(folder: Path, prefix: str) -> int:
 
 
 class _OpenFile:
-    """One `.open` file. Not buffered: a location that was given out is a location that the disk had room for."""
+    """One `.open` file. `write` is not buffered: it returns a location only after the disk took the bytes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -279,8 +271,8 @@ class _OpenFile:
             self.flush()
 
     def flush(self) -> None:
-        """Pack what is held and write it in one go. Many at a time, because packing one takes from the
-        processor's cache what the making of the next one needs: that is a tenth of a harvest's time.
+        """Compress the held records and write them together. Compressing each at once would displace from the
+        processor's cache what the next record needs: a tenth of the time of a harvest.
         """
         if not self._held:
             return
@@ -312,7 +304,7 @@ class _OpenFile:
             self.synced_bytes = self.size_bytes
 
     def seal(self) -> Sealed:
-        """Close and rename; all of it is synced."""
+        """Close and rename; everything is synced already."""
         os.close(self._descriptor)
         return seal(self.path, sha256=self._hasher.hexdigest(), size_bytes=self.size_bytes, count=self.count)
 
@@ -330,10 +322,10 @@ class _OpenFile:
 
 
 def no_space(error: OSError, path: Path) -> NoSpace | None:
-    """The words for a full or read-only disk; None when the error is another one."""
+    """The error for a full or read-only disk; None if the error is another one."""
     if error.errno not in _NO_SPACE:
         return None
     return NoSpace(
         f"Cannot write {path}: {os.strerror(error.errno or 0)}. "
-        "What was written before is whole. Make room or choose another place, then start it again."
+        "Everything written before is complete. Make room or choose another folder, then start it again."
     )

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from webdepot import digest
 from webdepot.container.http import content_decoded
-from webdepot.container.reader import Record
+from webdepot.container.record import Record
 from webdepot.formats import guard
 
 _CHUNK_BYTES = 1 << 18
@@ -61,7 +61,7 @@ class Payload:
 
     def content(self) -> tuple[bytes | Path, bool]:
         """The payload without content coding, and whether it was cut at the limit."""
-        head = self._record.head if self._record.may_have_header(b"content-encoding") else None
+        head = self._record.head
         if head is None or not (head.get("content-encoding") or "").strip():
             return self._raw, False
         with self._opened() as raw:

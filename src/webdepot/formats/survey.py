@@ -32,7 +32,8 @@ from typing import Any, cast
 
 from webdepot import digest
 from webdepot.container.members import gzip_member
-from webdepot.container.reader import Record, iter_records
+from webdepot.container.reader import iter_records
+from webdepot.container.record import Record
 from webdepot.formats import guard, media
 from webdepot.formats.examine import Begun, Examined, Examiner, Exhibit
 from webdepot.formats.payload import Payload, SurveyLimits, remove

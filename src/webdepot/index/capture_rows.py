@@ -1,7 +1,7 @@
-"""Captures as rows of the index of addresses: its tables, and the way of a capture into a row and back.
+"""Captures as rows of the captures index: its tables, and conversion of a capture to a row and back.
 
-Keys, containers, collections, media types and kinds of records stand in the rows as numbers, timestamps as
-numbers of 14 digits, digests as their bytes.
+Rows contain keys, containers, collections, media types and record kinds as numbers, timestamps as numbers of
+14 digits, digests as their bytes.
 """
 
 import json
@@ -17,13 +17,16 @@ from webdepot.url import key as key_of
 SCHEMA = 2
 TABLES = """
 CREATE TABLE keys (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, url TEXT NOT NULL);
-CREATE TABLE containers (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, collection INTEGER NOT NULL, captures INTEGER NOT NULL);
+CREATE TABLE containers (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, collection INTEGER NOT NULL, captures INTEGER NOT NULL
+);
 CREATE TABLE collections (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE mimes (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE captures (
     key INTEGER NOT NULL, timestamp INTEGER NOT NULL, container INTEGER NOT NULL, offset INTEGER NOT NULL,
-    length INTEGER NOT NULL, collection INTEGER NOT NULL, kind INTEGER NOT NULL, status INTEGER NOT NULL, mime INTEGER NOT NULL,
-    digest BLOB, url TEXT, redirect TEXT, refers_to_url TEXT, refers_to_timestamp TEXT, loops INTEGER NOT NULL,
+    length INTEGER NOT NULL, collection INTEGER NOT NULL, kind INTEGER NOT NULL, status INTEGER NOT NULL,
+    mime INTEGER NOT NULL, digest BLOB, url TEXT, redirect TEXT, refers_to_url TEXT, refers_to_timestamp TEXT,
+    loops INTEGER NOT NULL,
     PRIMARY KEY (key, timestamp, container, offset)
 ) WITHOUT ROWID;
 CREATE INDEX by_collection ON captures (key, collection, timestamp);
@@ -37,7 +40,7 @@ _KNOWN_KEYS = (
     "SELECT keys.key, keys.id, keys.url FROM json_each(?) AS asked CROSS JOIN keys ON keys.key = asked.value"
 )
 INSERT = "INSERT OR REPLACE INTO captures VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-# The numbers are in the file: add to the end, never renumber.
+# These numbers are stored: add to the end, never renumber.
 _KINDS = (
     RecordKind.RESPONSE,
     RecordKind.REVISIT,
@@ -50,29 +53,28 @@ _KINDS = (
     RecordKind.UNKNOWN,
 )
 _KIND_NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
-_RESPONSE_NUMBER = _KIND_NUMBERS[RecordKind.RESPONSE]
 _ALGORITHMS = {16: "md5", 20: "sha1", 32: "sha256", 64: "sha512"}
 
 
 order = attrgetter("key", "timestamp")
-"""Of captures in the index."""
+"""The order of captures in the index."""
 
 
 def number_of(timestamp: str) -> int:
-    """Timestamps are kept as numbers: 6 bytes instead of 15. A short one names its first moment."""
+    """A timestamp as a number: 6 bytes instead of 15. A short one means its first moment."""
     return int(timestamp.ljust(14, "0")) if timestamp.isascii() and timestamp.isdigit() else 0
 
 
 _Numbers = dict[str, tuple[int, str]]
-"""Of keys: their number, and the URL that stands with them."""
+"""The number of each key, and the URL stored with it."""
 
 
 def numbers_of_keys(connection: sqlite3.Connection, captures: Sequence[Capture]) -> _Numbers:
-    """Keys that are new get the next numbers: inside a transaction nobody else gives any. One question for
-    all instead of one for each.
+    """The numbers of the keys; new keys get the next numbers, which is safe inside a transaction. One query
+    for all keys.
     """
-    # The first of a key counts. Numbers follow the keys, as the captures do: rows added in the order of the
-    # tree find their place sooner.
+    # The first URL of a key counts. Numbers follow the keys, like the captures: rows in the order of the tree
+    # are inserted faster.
     urls: dict[str, str] = {}
     for capture in captures:
         urls.setdefault(capture.key, capture.url)
@@ -113,11 +115,10 @@ def row_of(
         place.offset,
         place.length,
         collection,
-        # Nearly all are responses, and an enum is slow to look up.
-        _RESPONSE_NUMBER if capture.kind is RecordKind.RESPONSE else _KIND_NUMBERS[capture.kind],
+        _KIND_NUMBERS[capture.kind],
         capture.status,
         mimes[capture.mime],
-        # Bytes where we know the algorithm (their length tells which), the text itself where we do not.
+        # Bytes if the algorithm is known (their length identifies it), otherwise the text itself.
         digest if digest is not None else capture.digest or None,
         None if capture.url == url else capture.url,
         redirect or None,

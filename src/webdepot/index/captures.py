@@ -1,33 +1,54 @@
-"""`SqliteCaptureIndex`: which versions exist, in one SQLite file that is rebuilt from the containers at any
-time.
+"""`SqliteCaptureIndex`: which versions exist, in one SQLite file that can be rebuilt from the containers at
+any time.
 
     meta         name -> value                       versions, see `sqlite_file.py`
     keys         id, key, url                        each key once; the URL as first seen
     containers   id, name, collection, captures
     mimes        id, name                            1 and 2 are HTML
-    captures     (key, timestamp, container, offset) -> everything else; numbers stand for keys, containers and media types
-    by_collection  key, collection, timestamp        so that a collection costs no more than everything
-    by_loop      key, timestamp                      redirects to their own key and what a patch replaced: no versions to a reader
+    captures     (key, timestamp, container, offset) -> everything else; keys, containers and media types as
+                                                     numbers
+    by_collection  key, collection, timestamp        so that one collection costs no more than all
+    by_loop      key, timestamp                      redirects to their own key and captures that a patch
+                                                     replaced: hidden from version lists
     by_digest    first 8 bytes of the digest         responses only: for finding duplicates
-    by_time      timestamp                           HTML with status 200 only: for what is new
+    by_time      timestamp                           HTML with status 200 only: for the newest pages
     by_container container                           for replacing a container
 
 Everything is found by seeks and read in pages (keyset), never by offset, and no read transaction outlives a
-page: iterators may be left half-read and passed between threads. Of several captures of one key in one second
-the methods that return one give the one written last: a redirect from http to https comes before its page.
+page: iterators may be left unfinished and passed between threads. If a key has several captures in one
+second, methods that return one capture return the last written: a redirect from http to https comes before
+its page.
 
-Any number of threads read; one writes at a time. https://sqlite.org/withoutrowid.html
+Any number of threads may read; one writes at a time. https://sqlite.org/withoutrowid.html
 """
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from webdepot import digest as digests
 from webdepot import times
+from webdepot.index.capture_queries import (
+    ALWAYS,
+    COUNT_KEYS,
+    IN_COLLECTION,
+    LATEST,
+    OF_CONTAINER,
+    OF_DIGEST,
+    OF_KEY,
+    OF_KEY_IN_COLLECTION,
+    ONLY_IN,
+    REPLACE,
+    TALLY,
+    TALLY_CHANGES,
+    Stretch,
+    nearest_query,
+    page_query,
+    time_condition,
+)
 from webdepot.index.capture_rows import (
     INSERT,
     SCHEMA,
@@ -41,7 +62,6 @@ from webdepot.index.capture_rows import (
     position_of,
     row_of,
 )
-from webdepot.index.garbage import collected_rarely
 from webdepot.index.sqlite_file import SqliteFile
 from webdepot.model import EVERYTHING, Capture
 from webdepot.ports import ANY_TIME, Position, Span, Tally, place_of
@@ -51,64 +71,15 @@ from webdepot.url import key as key_of
 
 PAGE_ROWS = 500
 FIRST_ROWS = 16
-"""Of the first page of a walk through the versions of one key: most walks end there."""
+"""Rows of the first page of the versions of one key: most readers need no more."""
 _BATCH = 8000
-"""Captures that are put in order and added at once: some 15 MB. Rows in the order of the tree find their
-place sooner.
+"""Captures that are sorted and added at once: some 15 MB. Rows in the order of the tree are inserted faster.
 """
-
-# The order of the joins and the index are said, not left to SQLite's guess: it has no statistics of a growing
-# file.
-_SELECT = """
-SELECT keys.key, captures.timestamp, coalesce(captures.url, keys.url), captures.kind, captures.status, mimes.name, captures.digest,
-       containers.name, captures.offset, captures.length, captures.redirect, captures.refers_to_url, captures.refers_to_timestamp,
-       captures.loops, captures.container, captures.key
-FROM {order}
-     CROSS JOIN containers ON containers.id = captures.container CROSS JOIN mimes ON mimes.id = captures.mime
-"""
-_OF_KEY = _SELECT.format(order="keys CROSS JOIN captures ON captures.key = keys.id")
-_OF_KEY_IN_COLLECTION = _SELECT.format(
-    order="keys CROSS JOIN captures INDEXED BY by_collection ON captures.key = keys.id"
-)
-_IN_COLLECTION = "AND captures.collection = (SELECT id FROM collections WHERE name = :collection)"
-_OF_DIGEST = _SELECT.format(order="captures INDEXED BY by_digest CROSS JOIN keys ON keys.id = captures.key")
-_HAS_DIGEST = "SELECT 1 FROM captures INDEXED BY by_digest WHERE kind = 0 AND substr(digest, 1, 8) = ? AND digest = ? LIMIT 1"
-_OF_CONTAINER = _SELECT.format(
-    order="captures INDEXED BY by_container CROSS JOIN keys ON keys.id = captures.key"
-)
-_ONLY_IN = """
-SELECT DISTINCT one.digest FROM captures AS one INDEXED BY by_container
-WHERE one.container = (SELECT id FROM containers WHERE name = :name) AND one.kind IN (0, 2) AND one.digest IS NOT NULL AND NOT EXISTS (
-    SELECT 1 FROM captures AS other INDEXED BY by_digest
-    WHERE other.kind = 0 AND substr(other.digest, 1, 8) = substr(one.digest, 1, 8) AND other.digest = one.digest
-    AND other.container <> one.container)
-"""
-_LATEST = _SELECT.format(order="captures INDEXED BY by_time CROSS JOIN keys ON keys.id = captures.key")
-_REPLACE = """
-UPDATE captures SET loops = 1 WHERE key = (SELECT id FROM keys WHERE key = ?) AND timestamp = ?
-AND container = (SELECT id FROM containers WHERE name = ?) AND offset = ?
-"""
-_COUNT_KEYS = (
-    "SELECT count(*) FROM keys CROSS JOIN captures INDEXED BY by_collection ON captures.key = keys.id"
-)
-_TALLY = """
-SELECT captures.timestamp / :width, count(*), min(captures.timestamp), max(captures.timestamp), 0
-FROM captures INDEXED BY {index} WHERE {where} GROUP BY 1 ORDER BY 1
-"""
-_TALLY_CHANGES = """
-SELECT timestamp / :width, count(*), min(timestamp), max(timestamp), max(changed) FROM (
-    SELECT captures.timestamp, captures.digest IS NOT lag(captures.digest) OVER (
-        ORDER BY captures.timestamp, captures.container, captures.offset) AS changed
-    FROM captures WHERE {where}
-) GROUP BY 1 ORDER BY 1
-"""
-_ALWAYS = 10**14 - 1
-_Stretch = tuple[int, int]
 
 
 class SqliteCaptureIndex:
-    """The `CaptureIndex` of one machine. Conflict when the file was made by another version, CorruptData when
-    it is damaged.
+    """The `CaptureIndex` of one machine. Conflict if another version made the file, CorruptData if it is
+    damaged.
     """
 
     def __init__(self, path: Path) -> None:
@@ -126,7 +97,7 @@ class SqliteCaptureIndex:
     # --- writing ---
 
     def add(self, container: str, captures: Iterable[Capture], *, collection: str) -> int:
-        with self._file.transaction() as connection, collected_rarely():
+        with self._file.transaction() as connection:
             number = self._clear(connection, container, collection)
             collection_number = connection.execute(
                 "SELECT collection FROM containers WHERE id = ?", (number,)
@@ -149,18 +120,19 @@ class SqliteCaptureIndex:
             connection.execute("DELETE FROM containers WHERE id = ?", (number,))
 
     def replace(self, captures: Iterable[Capture]) -> None:
-        found = (
-            (one.key, number_of(one.timestamp), one.location.container, one.location.offset)
-            for one in captures
+        rows = (
+            (capture.key, number_of(capture.timestamp), capture.location.container, capture.location.offset)
+            for capture in captures
         )
         with self._file.transaction() as connection:
-            connection.executemany(_REPLACE, found)
+            connection.executemany(REPLACE, rows)
 
     def _clear(self, connection: sqlite3.Connection, container: str, collection: str) -> int:
-        """The number of a container that has no captures (any more) and belongs to that collection."""
+        """The number of a container, which has no captures afterwards and belongs to that collection."""
         connection.execute("INSERT INTO collections (name) VALUES (?) ON CONFLICT DO NOTHING", (collection,))
         connection.execute(
-            "INSERT INTO containers (name, collection, captures) SELECT ?, id, 0 FROM collections WHERE name = ? "
+            "INSERT INTO containers (name, collection, captures) "
+            "SELECT ?, id, 0 FROM collections WHERE name = ? "
             "ON CONFLICT (name) DO UPDATE SET collection = excluded.collection",
             (container, collection),
         )
@@ -173,7 +145,8 @@ class SqliteCaptureIndex:
         )
         connection.execute("DELETE FROM captures WHERE container = ?", (number,))
         connection.execute(
-            "DELETE FROM keys WHERE id IN touched AND NOT EXISTS (SELECT 1 FROM captures WHERE captures.key = keys.id)"
+            "DELETE FROM keys WHERE id IN touched "
+            "AND NOT EXISTS (SELECT 1 FROM captures WHERE captures.key = keys.id)"
         )
         connection.execute("DELETE FROM touched")
         return number
@@ -206,7 +179,7 @@ class SqliteCaptureIndex:
     def last(
         self, key: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME
     ) -> Capture | None:
-        return self._last_of(key, _before(spans, _ALWAYS), collection)
+        return self._last_of(key, _before(spans, ALWAYS), collection)
 
     def before(
         self, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME
@@ -219,9 +192,9 @@ class SqliteCaptureIndex:
         return self._first_of(key, _from(spans, number_of(timestamp) + 1), collection)
 
     def _nearest(self, key: str, wanted: int, timestamp: str, collection: str) -> Capture | None:
-        """The same where all time is open, as nearly always: both seeks in one question."""
+        """As `closest` if all times are allowed, which is usual: both seeks in one query."""
         rows = self._rows(
-            _nearest_query(collection != EVERYTHING), {"key": key, "wanted": wanted, "collection": collection}
+            nearest_query(collection != EVERYTHING), {"key": key, "wanted": wanted, "collection": collection}
         )
         if not rows:
             return None
@@ -231,44 +204,55 @@ class SqliteCaptureIndex:
         is_near = times.gap_s(timestamp, f"{earliest:014d}") <= times.gap_s(timestamp, f"{latest:014d}")
         return capture_of(next(row for row in reversed(rows) if row[1] == earliest) if is_near else rows[-1])
 
-    def _first_of(self, key: str, stretches: Iterable[_Stretch], collection: str) -> Capture | None:
+    def _first_of(self, key: str, stretches: Iterable[Stretch], collection: str) -> Capture | None:
         return next(
-            (found for start, end in stretches if (found := self._one("min", key, start, end, collection))),
+            (
+                capture
+                for start, end in stretches
+                if (capture := self._one("min", key, start, end, collection))
+            ),
             None,
         )
 
-    def _last_of(self, key: str, stretches: Iterable[_Stretch], collection: str) -> Capture | None:
+    def _last_of(self, key: str, stretches: Iterable[Stretch], collection: str) -> Capture | None:
         return next(
-            (found for start, end in stretches if (found := self._one("max", key, start, end, collection))),
+            (
+                capture
+                for start, end in stretches
+                if (capture := self._one("max", key, start, end, collection))
+            ),
             None,
         )
 
     def _one(self, end: str, key: str, start: int, stop: int, collection: str) -> Capture | None:
-        """A seek to the nearest second on that side, and one to the last capture of that second."""
+        """The capture by two seeks: to the nearest second on that side, and to its last capture."""
         select, narrowed, values = self._narrowed(collection)
         index = "INDEXED BY by_collection" if narrowed else ""
-        found = f"""{select} WHERE keys.key = :key {narrowed} AND captures.timestamp = (
-            SELECT {end}(captures.timestamp) FROM captures {index} WHERE captures.key = (SELECT id FROM keys WHERE key = :key) {narrowed}
-            AND captures.timestamp BETWEEN :start AND :stop) ORDER BY captures.container DESC, captures.offset DESC LIMIT 1"""  # noqa: S608
-        rows = self._rows(found, {"key": key, "start": start, "stop": stop, **values})
+        query = f"""{select} WHERE keys.key = :key {narrowed} AND captures.timestamp = (
+            SELECT {end}(captures.timestamp) FROM captures {index}
+            WHERE captures.key = (SELECT id FROM keys WHERE key = :key) {narrowed}
+            AND captures.timestamp BETWEEN :start AND :stop)
+            ORDER BY captures.container DESC, captures.offset DESC LIMIT 1"""  # noqa: S608
+        rows = self._rows(query, {"key": key, "start": start, "stop": stop, **values})
         return capture_of(rows[0]) if rows else None
 
     def find_digest(self, digest: str, *, url: str) -> Capture | None:
         wanted = digests.parse(digest)
         if wanted is None:
             return None
-        same = f"{_OF_DIGEST} WHERE captures.kind = 0 AND substr(captures.digest, 1, 8) = :start AND captures.digest = :whole"
-        if not self._file.has_rows(
-            _HAS_DIGEST, (wanted.value[:8], wanted.value)
-        ):  # so for most pages of a harvest, hence first
-            return None
+        same = (
+            f"{OF_DIGEST} WHERE captures.kind = 0 AND substr(captures.digest, 1, 8) = :start "
+            "AND captures.digest = :whole"
+        )
         values = {"start": wanted.value[:8], "whole": wanted.value, "key": key_of(url)}
         rows = self._rows(f"{same} LIMIT 1", values)
-        # The index is ordered by digest, then key: the URL's own captures are one seek away, however many
-        # others share the bytes.
-        own = f"{same} AND captures.key = (SELECT id FROM keys WHERE key = :key) ORDER BY captures.timestamp LIMIT 1"  # noqa: S608
-        found = self._rows(own, values) or rows
-        return capture_of(found[0]) if found else None
+        if not rows:
+            return None
+        # The index is ordered by digest, then key: the captures of the URL itself are one seek away, however
+        # many others have the same bytes.
+        of_url = f"{same} AND captures.key = (SELECT id FROM keys WHERE key = :key)"  # noqa: S608
+        rows = self._rows(f"{of_url} ORDER BY captures.timestamp LIMIT 1", values) or rows
+        return capture_of(rows[0])
 
     # --- many captures ---
 
@@ -294,20 +278,19 @@ class SqliteCaptureIndex:
     def _pages_of_key(
         self,
         key: str,
-        stretches: Sequence[_Stretch],
+        stretches: Sequence[Stretch],
         collection: str,
         after: Position | None,
         newest_first: bool = False,
     ) -> Iterator[Capture]:
-        page, in_collection = _page_query(collection != EVERYTHING, newest_first), {"collection": collection}
-        behind = self._numbered(after) if after else (_ALWAYS, _ALWAYS, 0) if newest_first else (-1, -1, -1)
+        page, in_collection = page_query(collection != EVERYTHING, newest_first), {"collection": collection}
+        last = self._numbered(after) if after else (ALWAYS, ALWAYS, 0) if newest_first else (-1, -1, -1)
         rows_wanted = FIRST_ROWS
         for start, end in reversed(stretches) if newest_first else stretches:
-            # The walk begins where it left off: without this SQLite would read a stretch from its start to
-            # find the place.
-            start, end = (start, min(end, behind[0])) if newest_first else (max(start, behind[0]), end)
+            # Begin at the last position: otherwise SQLite would read the stretch from its start.
+            start, end = (start, min(end, last[0])) if newest_first else (max(start, last[0]), end)
             while start <= end:
-                place = {"timestamp": behind[0], "container": behind[1], "offset": behind[2]}
+                place = {"timestamp": last[0], "container": last[1], "offset": last[2]}
                 rows = self._rows(
                     page,
                     {"key": key, "start": start, "end": end, "rows": rows_wanted, **place, **in_collection},
@@ -315,8 +298,8 @@ class SqliteCaptureIndex:
                 yield from map(capture_of, rows)
                 if len(rows) < rows_wanted:
                     break
-                behind, rows_wanted = position_of(rows[-1]), PAGE_ROWS
-                start, end = (start, behind[0]) if newest_first else (behind[0], end)
+                last, rows_wanted = position_of(rows[-1]), PAGE_ROWS
+                start, end = (start, last[0]) if newest_first else (last[0], end)
 
     def scan(
         self,
@@ -336,15 +319,15 @@ class SqliteCaptureIndex:
         start: str,
         stop: str,
         collection: str,
-        stretches: Sequence[_Stretch],
+        stretches: Sequence[Stretch],
         after: Position | None,
         rows_wanted: int,
     ) -> Iterator[Capture]:
-        """Pages over many keys; a key that a page's end cuts in two is finished by itself, so that none is
-        walked twice.
+        """Captures of many keys, page by page; a key that a page cuts in two is finished separately, so that
+        none is read twice.
         """
         select, narrowed, values = self._narrowed(collection)
-        timed, bounds = _timed(stretches)
+        timed, bounds = time_condition(stretches)
         comparison = ">="
         if after and after.key >= start:
             yield from self._pages_of_key(after.key, stretches, collection, after) if after.key < stop else ()
@@ -372,8 +355,8 @@ class SqliteCaptureIndex:
         self, start: str, stop: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME
     ) -> int:
         _, narrowed, values = self._narrowed(collection)
-        timed, bounds = _timed(list(_from(spans, 0)))
-        counted = f"{_COUNT_KEYS} WHERE keys.key >= :start AND keys.key < :stop {narrowed} {timed}"
+        timed, bounds = time_condition(list(_from(spans, 0)))
+        counted = f"{COUNT_KEYS} WHERE keys.key >= :start AND keys.key < :stop {narrowed} {timed}"
         return int(self._rows(counted, {"start": start, "stop": stop, **values, **bounds})[0][0])
 
     def tally(
@@ -392,21 +375,21 @@ class SqliteCaptureIndex:
         if not stretches:
             return ()
         _, narrowed, values = self._narrowed(collection)
-        timed, bounds = _timed(stretches)
+        timed, bounds = time_condition(stretches)
         where = f"captures.key = (SELECT id FROM keys WHERE key = :key) {narrowed} {timed}"  # noqa: S608
         values |= {"key": key, "width": 10 ** (14 - digits), **bounds}
         if changes:
-            counted = _TALLY_CHANGES.format(where=where if loops else f"{where} AND loops = 0")
+            counted = TALLY_CHANGES.format(where=where if loops else f"{where} AND loops = 0")
         else:
-            # The smallest index that has the key: the captures themselves are not read.
-            counted = _TALLY.format(index="by_collection", where=where)
-        made = {row[0]: row for row in self._rows(counted, values)}
+            # The smallest index with the key: the captures themselves are not read.
+            counted = TALLY.format(index="by_collection", where=where)
+        tallies = {row[0]: row for row in self._rows(counted, values)}
         if not loops and not changes:
             for label, fewer, *_ in self._rows(
-                _TALLY.format(index="by_loop", where=f"loops = 1 AND {where}"), values
+                TALLY.format(index="by_loop", where=f"loops = 1 AND {where}"), values
             ):
-                _, count, first, last, changed = made[label]
-                made[label] = (label, count - fewer, first, last, changed)
+                _, count, first, last, changed = tallies[label]
+                tallies[label] = (label, count - fewer, first, last, changed)
         return [
             Tally(
                 label=f"{label:0{digits}d}" if digits else "",
@@ -415,24 +398,24 @@ class SqliteCaptureIndex:
                 last=f"{last:014d}",
                 changed=bool(changed),
             )
-            for label, count, first, last, changed in made.values()
+            for label, count, first, last, changed in tallies.values()
             if count
         ]
 
     def newest(self, limit: int) -> Sequence[Capture]:
-        """As the port says; a page that was captured very often of late may hide others: so many captures are
-        passed over at most.
+        """As the port says, but a limited number of captures is read: a page that was captured very often
+        lately may hide others.
         """
-        found: dict[int, Capture] = {}
+        newest: dict[int, Capture] = {}
         latest = (
-            f"{_LATEST} WHERE captures.kind = 0 AND captures.status = 200 AND captures.mime <= 2 "
+            f"{LATEST} WHERE captures.kind = 0 AND captures.status = 200 AND captures.mime <= 2 "
             "ORDER BY captures.timestamp DESC LIMIT :rows"
         )
         for row in self._rows(latest, {"rows": limit * 20 + 200}):
-            if len(found) >= limit:
+            if len(newest) >= limit:
                 break
-            found.setdefault(row[-1], capture_of(row))
-        return list(found.values())
+            newest.setdefault(row[-1], capture_of(row))
+        return list(newest.values())
 
     # --- the whole ---
 
@@ -441,91 +424,53 @@ class SqliteCaptureIndex:
 
     def of_container(self, container: str) -> Iterator[tuple[str, Capture]]:
         known = self._rows(
-            "SELECT containers.id, collections.name FROM containers JOIN collections ON collections.id = containers.collection "
-            "WHERE containers.name = :name",
+            "SELECT containers.id, collections.name FROM containers "
+            "JOIN collections ON collections.id = containers.collection WHERE containers.name = :name",
             {"name": container},
         )
         for number, collection in known:
             rows = self._rows(
-                f"{_OF_CONTAINER} WHERE captures.container = :number ORDER BY captures.offset",
+                f"{OF_CONTAINER} WHERE captures.container = :number ORDER BY captures.offset",
                 {"number": number},
             )
             yield from ((collection, capture_of(row)) for row in rows)
 
     def only_in(self, container: str) -> Sequence[str]:
-        return [digest_of(digest) for (digest,) in self._rows(_ONLY_IN, {"name": container})]
+        return [digest_of(digest) for (digest,) in self._rows(ONLY_IN, {"name": container})]
 
     def total(self) -> int:
         return int(self._rows("SELECT coalesce(sum(captures), 0) FROM containers", {})[0][0])
 
-    # --- below ---
+    # --- private ---
 
     def _numbered(self, place: Position) -> tuple[int, int, int]:
-        """A position in the numbers of this file; behind everything of its second where its container is not
-        known any more.
-        """
+        """A position in numbers of this file; after all of its second if its container is unknown."""
         known = self._rows("SELECT id FROM containers WHERE name = :name", {"name": place.container})
-        return number_of(place.timestamp), known[0][0] if known else _ALWAYS, place.offset
+        return number_of(place.timestamp), known[0][0] if known else ALWAYS, place.offset
 
     def _narrowed(self, collection: str) -> tuple[str, str, dict[str, Any]]:
-        """How captures of a key are read, the condition and its value: for one collection or for everything."""
+        """The query for captures of a key, its condition and value: for one collection or for everything."""
         if collection == EVERYTHING:
-            return _OF_KEY, "", {}
-        return _OF_KEY_IN_COLLECTION, _IN_COLLECTION, {"collection": collection}
-
-
-@cache
-def _nearest_query(in_collection: bool) -> str:
-    """The captures of the last second up to a moment, and of the first one behind it, in order."""
-    select, narrowed = (_OF_KEY_IN_COLLECTION, _IN_COLLECTION) if in_collection else (_OF_KEY, "")
-    index = "INDEXED BY by_collection" if in_collection else ""
-    seek = f"FROM captures {index} WHERE captures.key = keys.id {narrowed} AND captures.timestamp"
-    return f"""{select} WHERE keys.key = :key {narrowed} AND captures.timestamp IN (
-        (SELECT max(captures.timestamp) {seek} <= :wanted), (SELECT min(captures.timestamp) {seek} > :wanted))
-        ORDER BY captures.timestamp, captures.container, captures.offset"""
-
-
-@cache
-def _page_query(in_collection: bool, newest_first: bool) -> str:
-    """A page of the captures of one key, behind a place."""
-    select, narrowed = (_OF_KEY_IN_COLLECTION, _IN_COLLECTION) if in_collection else (_OF_KEY, "")
-    way, comparison = (" DESC", "<") if newest_first else ("", ">")
-    return (
-        f"{select} WHERE keys.key = :key {narrowed} AND captures.timestamp BETWEEN :start AND :end "
-        f"AND (captures.timestamp, captures.container, captures.offset) {comparison} (:timestamp, :container, :offset) "
-        f"ORDER BY captures.timestamp{way}, captures.container{way}, captures.offset{way} LIMIT :rows"
-    )
+            return OF_KEY, "", {}
+        return OF_KEY_IN_COLLECTION, IN_COLLECTION, {"collection": collection}
 
 
 @lru_cache(maxsize=64)
-def _edges(period: Period) -> _Stretch:
+def _edges(period: Period) -> Stretch:
     return number_of(times.to_timestamp(period.start)), number_of(times.to_timestamp(period.end))
 
 
-def _from(spans: Sequence[Span], start: int) -> Iterator[_Stretch]:
+def _from(spans: Sequence[Span], start: int) -> Iterator[Stretch]:
     """The spans that reach to `start` or beyond, cut there, in order."""
     return (
         (max(number_of(first), start), number_of(last)) for first, last in spans if number_of(last) >= start
     )
 
 
-def _before(spans: Sequence[Span], end: int) -> Iterator[_Stretch]:
+def _before(spans: Sequence[Span], end: int) -> Iterator[Stretch]:
     """The spans that begin at `end` or earlier, cut there, the latest first."""
     return (
         (number_of(first), min(number_of(last), end))
         for first, last in reversed(spans)
         if number_of(first) <= end
     )
-
-
-def _timed(stretches: Sequence[_Stretch]) -> tuple[str, dict[str, int]]:
-    """The condition that a capture lies in one of the stretches, and its values."""
-    if len(stretches) == 1 and stretches[0] == (0, _ALWAYS):
-        return "", {}
-    either = " OR ".join(f"captures.timestamp BETWEEN :from{at} AND :to{at}" for at in range(len(stretches)))
-    bounds = {
-        f"{name}{at}": edge
-        for at, stretch in enumerate(stretches)
-        for name, edge in zip(("from", "to"), stretch, strict=True)
-    }
-    return f"AND ({either})", bounds

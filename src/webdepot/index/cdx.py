@@ -1,11 +1,11 @@
 """CDX: the captures index as columns of text, in its two usual forms
 (https://iipc.github.io/warc-specifications/specifications/cdx-format/).
 
-     CDX N b a m s k r M S V g        11 columns: key, date, address, type, status, digest, redirect, meta tags, length, offset, file
+     CDX N b a m s k r M S V g        11 columns: key, date, address, type, status, digest, redirect,
+                                      meta tags, length, offset, file
      CDX N b a m s k r V g             9 columns: without meta tags and length
 
-The first line says which columns follow. Digests are SHA-1 in base 32 without a label where they are that;
-`-` stands for nothing.
+The first line says which columns follow. SHA-1 digests in base 32 have no label; `-` means nothing.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,21 +26,21 @@ def line(capture: Capture, columns: int) -> str:
     values = [
         capture.key,
         capture.timestamp,
-        _word(capture.url),
-        REVISIT_MIME if is_revisit else _word(capture.mime),
+        _column(capture.url),
+        REVISIT_MIME if is_revisit else _column(capture.mime),
         str(capture.status) if capture.status else "-",
-        _word(capture.digest.removeprefix("sha1:")),
-        _word(capture.redirect),
+        _column(capture.digest.removeprefix("sha1:")),
+        _column(capture.redirect),
         *(("-", str(place.length)) if columns == 11 else ()),
         str(place.offset),
-        _word(place.container),
+        _column(place.container),
     ]
     return " ".join(values)
 
 
 def read(lines: Iterable[str], *, name: str) -> Iterator[Capture]:
-    """Captures of CDX lines in their order; InputError names the line that is none. Length 0 where the
-    columns have none.
+    """Captures of CDX lines in their order; InputError names the invalid line. Length 0 if there is no such
+    column.
     """
     letters: list[str] = []
     for number, text in enumerate(lines, start=1):
@@ -51,15 +51,16 @@ def read(lines: Iterable[str], *, name: str) -> Iterator[Capture]:
                     f"{name}, line {number}: the columns {' '.join(letters)[:100]!r} lack one of a, b, V, g."
                 )
         elif text.strip():
-            letters = letters or _guessed(text, name, number)
+            letters = letters or _guess_columns(text, name, number)
             yield _parse(text, letters, name, number)
 
 
-def _guessed(text: str, name: str, number: int) -> list[str]:
+def _guess_columns(text: str, name: str, number: int) -> list[str]:
     count = len(text.split())
     if count not in HEADS:
         raise InputError(
-            f"{name}, line {number} has {count} columns and no line before it says which. Begin the file with{HEADS[11]!r}."
+            f"{name}, line {number} has {count} columns, and no line before it names them. "
+            f"Begin the file with {HEADS[11]!r}."
         )
     return HEADS[count].split()[1:]
 
@@ -72,10 +73,10 @@ def _parse(text: str, letters: list[str], name: str, number: int) -> Capture:
             raise ValueError("no timestamp")
         place = Location(container=fields["g"], offset=int(fields["V"]), length=int(fields.get("S") or 0))
     except (KeyError, ValueError) as error:
-        raise InputError(f"{name}, line {number} is no CDX: {text[:100].strip()!r}") from error
+        raise InputError(f"{name}, line {number} is not CDX: {text[:100].strip()!r}") from error
     mime, digest, status = fields.get("m", ""), fields.get("k", ""), fields.get("s", "")
     return Capture(
-        # The key is our own: other tools' keys differ in small ways, and look-up must find it.
+        # Our own key: keys of other tools differ slightly, and look-up must find it.
         key=key_of(url),
         timestamp=timestamp,
         url=url,
@@ -88,6 +89,6 @@ def _parse(text: str, letters: list[str], name: str, number: int) -> Capture:
     )
 
 
-def _word(text: str) -> str:
-    """A column has no spaces."""
+def _column(text: str) -> str:
+    """The text of a column, without spaces."""
     return "".join(char if char > " " else f"%{ord(char):02X}" for char in text) or "-"

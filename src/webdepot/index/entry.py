@@ -1,9 +1,9 @@
-"""From a record to a line of the captures index.
+"""The capture of a record: one line of the captures index.
 
-Indexed are responses, revisits, resources and conversions; requests, metadata, warcinfo, look-ups of names
-(`dns:`) and what was made of a page when it was harvested (`ABOUT_PAGES`) are not versions of anything. The
-answer to a request with a body gets a key of its own (`post.py`). The payload digest is the record's own
-where it states one that can be read, else it is computed.
+Responses, revisits, resources and conversions are indexed. Requests, metadata, warcinfo, DNS look-ups
+(`dns:`) and what was made from a page when it was harvested (`ABOUT_PAGES`) are not versions of anything. The
+response to a request with a body has its own key (`post.py`). The payload digest is taken from the record if
+it states a readable one; otherwise it is computed.
 """
 
 import contextlib
@@ -17,8 +17,10 @@ from urllib.parse import urljoin
 from webdepot import digest, times
 from webdepot.cdxj import REVISIT_MIME
 from webdepot.container.damage import OnFinding
+from webdepot.container.fields import Fields
 from webdepot.container.http import parse_head
-from webdepot.container.reader import Fields, PlainAnswer, Record, iter_briefly
+from webdepot.container.reader import iter_records
+from webdepot.container.record import Record
 from webdepot.index import post
 from webdepot.model import Capture, Finding, RecordKind, Severity
 from webdepot.url import find_canonical
@@ -34,111 +36,87 @@ ABOUT_PAGES = (
     "urn:screenshot:",
     "screenshot:",
 )
-"""Resources that show a page as a browser saw it, before its address."""
+"""Prefixes, before the address of a page, of resources that show it as a browser saw it."""
 UNKNOWN_MIME = "unk"
 _LONGEST_MIME = 100
 _NO_VERSIONS = ("dns:", *ABOUT_PAGES)
-Source = TypeVar("Source", bound=Record | PlainAnswer)
 Thing = TypeVar("Thing")
 
 
 def of_container(path: Path, name: str, *, on_finding: OnFinding) -> Iterator[Capture]:
-    """The captures of a container in the order of its records; what is damaged is told to `on_finding` and
-    passed over.
+    """The captures of a container in the order of its records; damage is reported to `on_finding` and
+    skipped.
     """
     with path.open("rb") as stream:
-        records = iter_briefly(stream, name, on_finding=on_finding)
-        for capture, _ in paired(records, read_briefly, on_finding=on_finding):
+        records = iter_records(stream, name, on_finding=on_finding)
+        for capture, _ in paired(records, _capture_alone, on_finding=on_finding):
             yield capture
 
 
-def read_briefly(record: Record | PlainAnswer) -> tuple[Capture, None]:
-    """For `paired`: the capture alone."""
-    return _of_plain(record) if isinstance(record, PlainAnswer) else of_record(record), None
-
-
-def _of_plain(answer: PlainAnswer) -> Capture:
-    """What `of_record` makes of the same record."""
-    return Capture(
-        key=key_of(answer.url),
-        timestamp=times.to_timestamp(answer.date),
-        url=answer.url,
-        kind=RecordKind.RESPONSE,
-        status=answer.status,
-        mime=_mime(answer.content_type),
-        digest=answer.payload_digest,
-        location=answer.location,
-    )
+def _capture_alone(record: Record) -> tuple[Capture, None]:
+    return of_record(record), None
 
 
 def paired(
-    records: Iterable[Source],
-    read: Callable[[Source], tuple[Capture, Thing | None]],
+    records: Iterable[Record],
+    read: Callable[[Record], tuple[Capture, Thing | None]],
     *,
     on_finding: OnFinding,
 ) -> Iterator[tuple[Capture, Thing | None]]:
-    """What `read` makes of each indexed record; the answer to a request with a body gets that request's key
-    and no thing.
+    """The capture of each indexed record, and what else `read` makes of it; the response to a request with a
+    body gets the key of that request, and nothing else.
 
-    Some tools write the request before its answer, some behind it: an item is held back until the next record
-    is seen.
+    Some tools write the request before its response, some after it: a capture is held back until the next
+    record is seen.
     """
-    asked: _Asked | None = None
+    request: _BodyRequest | None = None
     waiting: tuple[Capture, Thing | None] | None = None
-    answered: Fields | PlainAnswer | None = None
+    fields: Fields | None = None  # of the waiting capture; not its record, which holds the block
     for record in records:
-        if isinstance(record, Record) and record.kind is RecordKind.REQUEST:
-            request = _asked(record)
-            if (
-                request is not None
-                and waiting is not None
-                and request.is_for(_id_of(answered), waiting[0].url)
-            ):
-                waiting = (replace(waiting[0], key=request.key), None)
-            elif request is not None:
-                asked = request
-        elif isinstance(record, PlainAnswer) or is_indexed(record, on_finding):
+        if record.kind is RecordKind.REQUEST:
+            new_request = _find_body_request(record)
+            if new_request is None:
+                continue
+            if waiting is not None and new_request.is_for(fields, waiting[0].url):
+                waiting = (replace(waiting[0], key=new_request.key), None)
+            else:
+                request = new_request
+        elif is_indexed(record, on_finding):
             if waiting is not None:
                 yield waiting
-            # Not the record itself, which holds its block.
-            waiting, answered = read(record), record if isinstance(record, PlainAnswer) else record.fields
-            if asked is not None:
-                if asked.is_for(_id_of(answered), record.url) or asked.id in record.fields.get_all(
-                    "WARC-Concurrent-To"
-                ):
-                    waiting = (replace(waiting[0], key=asked.key), None)
-                asked = None
+            waiting, fields = read(record), record.fields
+            if request is not None:
+                if request.is_for(fields, record.url) or request.id in fields.get_all("WARC-Concurrent-To"):
+                    waiting = (replace(waiting[0], key=request.key), None)
+                request = None
     if waiting is not None:
         yield waiting
 
 
-def _id_of(answered: Fields | PlainAnswer | None) -> str:
-    fields = answered.fields if isinstance(answered, PlainAnswer) else answered
-    return (fields.get("WARC-Record-ID") or "") if fields is not None else ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """A request with a body."""
+class _BodyRequest:
+    """A request with another method than GET and HEAD."""
 
     id: str
     concurrent: tuple[str, ...]
     url: str
     key: str
 
-    def is_for(self, record_id: str, url: str) -> bool:
-        return record_id in self.concurrent if self.concurrent else self.url == url
+    def is_for(self, fields: Fields | None, url: str) -> bool:
+        """Whether the record with these fields and this address is its response."""
+        if not self.concurrent:
+            return self.url == url
+        return ((fields.get("WARC-Record-ID") if fields else None) or "") in self.concurrent
 
 
-def _asked(record: Record) -> _Asked | None:
-    """The request where it is another than GET and HEAD."""
+def _find_body_request(record: Record) -> _BodyRequest | None:
     block = record.block().read(post.MOST_BODY_BYTES)
     method = block[:10].partition(b" ")[0].decode("latin-1")
     if method in ("GET", "HEAD", "") or not method.isalpha():
         return None
     head_bytes, _, body = block.partition(b"\r\n\r\n")
     content_type = parse_head(head_bytes + b"\r\n\r\n").get("Content-Type") or ""
-    return _Asked(
+    return _BodyRequest(
         id=record.fields.get("WARC-Record-ID") or "",
         concurrent=tuple(record.fields.get_all("WARC-Concurrent-To")),
         url=record.url,
@@ -147,62 +125,53 @@ def _asked(record: Record) -> _Asked | None:
 
 
 def is_indexed(record: Record, on_finding: OnFinding) -> bool:
-    """Whether the record is a version of an address that can be opened again."""
+    """Whether the record is a version of an address that can be opened later."""
     if record.kind not in INDEXED or record.url.startswith(_NO_VERSIONS):
         return False
     if record.kind is RecordKind.CONVERSION and record.fields.get("WARC-Refers-To"):
-        # a migrated form of a record that is indexed itself; replay finds it by the original's payload digest
+        # A migrated form of an indexed record; replay finds it by the payload digest of the original.
         return False
     if not record.url:
         on_finding(_without_address(record))
         return False
-    # Length 0: the record shares a gzip member with others, which the reader has told already; nobody could
-    # open it.
+    # Length 0: the record shares a gzip member with others and cannot be opened; the reader has reported it.
     return record.location.length > 0
 
 
 def of_record(record: Record, *, payload_digest: str | None = None) -> Capture:
-    """The capture of an indexed record. Reads the payload where its digest is neither stated nor given."""
-    kind, url = record.kind, record.url
-    plain = record.find_plain_answer() if kind is RecordKind.RESPONSE else None
-    if plain is not None and not 300 <= plain[0] < 400:
-        (status, said), location = plain, ""
-        mime = _mime(said)
+    """The capture of an indexed record. Reads the payload if its digest is neither stated nor given."""
+    is_revisit = record.kind is RecordKind.REVISIT
+    usual = record.find_status_and_type() if record.kind is RecordKind.RESPONSE else None
+    if usual is not None and not 300 <= usual[0] < 400:
+        status, mime, redirect = usual[0], _mime(usual[1]), ""
     else:
         head = record.head
         status, mime = head.status if head else 0, mime_of(record)
-        location = (head.get("location") or "") if head and 300 <= status < 400 else ""
-    capture = Capture(
-        key=key_of(url),
+        redirect = _target(record.url, head.get("Location") or "") if head and 300 <= status < 400 else ""
+    return Capture(
+        key=key_of(record.url),
         timestamp=times.to_timestamp(record.date),
-        url=url,
-        kind=kind,
+        url=record.url,
+        kind=record.kind,
         status=status,
         mime=mime,
         digest=payload_digest if payload_digest is not None else digest_of(record),
         location=record.location,
+        redirect=redirect,
+        refers_to_url=(record.fields.get("WARC-Refers-To-Target-URI") or "").strip("<> ")
+        if is_revisit
+        else "",
+        refers_to_timestamp=_refers_to_timestamp(record) if is_revisit else "",
     )
-    if kind is RecordKind.REVISIT:
-        refers_to_url = (record.fields.get("WARC-Refers-To-Target-URI") or "").strip("<> ")
-        capture = replace(
-            capture, refers_to_url=refers_to_url, refers_to_timestamp=_refers_to_timestamp(record)
-        )
-    return replace(capture, redirect=_target(url, location)) if location else capture
 
 
 def stated_digest(record: Record) -> str:
-    """The payload digest in its normal spelling as the record states it; empty where it states none that can
-    be read.
-    """
-    stated = record.payload_digest
-    if not stated or digest.is_usual(stated):
-        return stated
-    known = digest.parse(stated)
-    return str(known) if known else ""
+    """The payload digest that the record states, in the normal spelling; empty if missing or invalid."""
+    return digest.normal(record.payload_digest)
 
 
 def digest_of(record: Record) -> str:
-    """The stated digest, else the one of the payload; a revisit has no payload to compute one from."""
+    """The stated digest, or else that of the payload; a revisit has no payload."""
     stated = stated_digest(record)
     if stated or record.kind is RecordKind.REVISIT:
         return stated
@@ -210,28 +179,32 @@ def digest_of(record: Record) -> str:
 
 
 def mime_of(record: Record) -> str:
-    """As the server said, lower case, without parameters."""
-    said = record.content_type
-    if record.kind is RecordKind.REVISIT and (record.head is None or not said.partition(";")[0].strip()):
+    """The media type that the server stated, in lower case, without parameters."""
+    content_type = record.content_type
+    if record.kind is RecordKind.REVISIT and (
+        record.head is None or not content_type.partition(";")[0].strip()
+    ):
         return REVISIT_MIME
-    return _mime(said)
+    return _mime(content_type)
 
 
 @lru_cache(maxsize=1024)
-def _mime(said: str) -> str:
-    said = said.partition(";")[0].strip().lower()
-    is_plain = (
-        len(said) <= _LONGEST_MIME
-        and said.count("/") == 1
-        and said.isascii()
-        and said.isprintable()
-        and " " not in said
+def _mime(content_type: str) -> str:
+    mime = content_type.partition(";")[0].strip().lower()
+    is_valid = (
+        len(mime) <= _LONGEST_MIME
+        and mime.count("/") == 1
+        and mime.isascii()
+        and mime.isprintable()
+        and " " not in mime
     )
-    return said if is_plain else UNKNOWN_MIME
+    return mime if is_valid else UNKNOWN_MIME
 
 
 def _target(url: str, location: str) -> str:
-    # Header bytes are read as Latin-1; browsers take them as UTF-8 where they are.
+    if not location:
+        return ""
+    # Header bytes are read as Latin-1; browsers take them as UTF-8 if they are valid UTF-8.
     with contextlib.suppress(UnicodeError):
         location = location.encode("latin-1").decode("utf-8")
     target = find_canonical(location, url)

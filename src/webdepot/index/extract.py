@@ -1,7 +1,7 @@
-"""One container read for both indexes, in a worker process: its captures and its words into two files.
+"""Read one container for both indexes, in a worker process: its captures and its text into two files.
 
-Here and not in the service, since a worker loads the module of its function: this one needs neither the
-database nor any other service, and is ready in a quarter of the time.
+A worker loads the module of its function; this one loads neither the database nor any service, and is ready
+in a quarter of the time.
 """
 
 import gzip
@@ -16,7 +16,7 @@ from webdepot.model import Capture, Finding
 from webdepot.ports import PageText
 
 MOST_FINDINGS = 200
-"""So many findings of one container are told."""
+"""Of one container; further ones are not reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extract:
-    """What a worker made of a container: two files."""
+    """The result of a worker for one container: two files."""
 
     captures: Path
     pages: Path
@@ -41,22 +41,22 @@ class Extract:
 
 
 def run(job: Job) -> Extract:
-    """In a worker: read a container once and write what both indexes need."""
+    """In a worker: read a container once and write the data of both indexes."""
     findings: list[Finding] = []
 
-    def noted(finding: Finding) -> None:
+    def note(finding: Finding) -> None:
         if len(findings) < MOST_FINDINGS:
             findings.append(finding)
 
     captures, pages = job.folder / f"{job.name}.cdxj", job.folder / f"{job.name}.pages"
     read = text.read_container(
-        job.path, job.name, job.collection, job.languages, job.limit_bytes, on_finding=noted
+        job.path, job.name, job.collection, job.languages, job.limit_bytes, on_finding=note
     )
-    with captures.open("w", encoding="ascii") as lines, gzip.open(pages, "wb", compresslevel=1) as words:
+    with captures.open("w", encoding="ascii") as lines, gzip.open(pages, "wb", compresslevel=1) as texts:
         for capture, page in read:
             lines.write(cdxj.line(capture) + "\n")
             if page is not None:
-                pickle.dump(page, words, protocol=pickle.HIGHEST_PROTOCOL)
+                pickle.dump(page, texts, protocol=pickle.HIGHEST_PROTOCOL)
     return Extract(captures=captures, pages=pages, findings=tuple(findings))
 
 

@@ -1,12 +1,12 @@
-"""Requests that carry a body, folded into an address, so that two answers of one address to two questions get
-two keys.
+"""Requests with a body, folded into an address, so that responses to different requests of one address have
+different keys.
 
     POST http://example.org/api  {"q": "clock"}   ->   http://example.org/api?__wb_method=POST&q=clock
 
 This is the convention that cdxj-indexer, pywb and the replay worker share
 (https://specs.webrecorder.net/request-body-canonicalization/latest/): forms and JSON become arguments,
-everything else base 64. Where the tools differ (`null`, `1.0`) we write what a browser's script would, since
-that is who asks.
+everything else base 64. If the tools differ (`null`, `1.0`), we write what a script in a browser would,
+because scripts send these requests.
 """
 
 import base64
@@ -20,7 +20,7 @@ _DEEPEST = 100
 
 
 def folded(url: str, method: str, content_type: str, body: bytes) -> str:
-    """The address under which the answer is found again; the address itself for GET."""
+    """The address under which the response is found; the address itself for GET."""
     method = method.upper()
     if method in ("GET", "HEAD"):
         return url
@@ -29,9 +29,7 @@ def folded(url: str, method: str, content_type: str, body: bytes) -> str:
 
 
 def _query(content_type: str, body: bytes) -> str:
-    from python_multipart.multipart import (
-        parse_options_header,
-    )  # takes longer to load than most containers have need of it
+    from python_multipart.multipart import parse_options_header  # slow to load, and few containers need it
 
     mime, options = parse_options_header(content_type)
     match mime.decode("latin-1"):
@@ -55,7 +53,7 @@ def _binary(body: bytes) -> str:
 
 
 def _multipart(body: bytes, boundary: bytes) -> str:
-    """Names and values of the parts; empty where it cannot be read."""
+    """Names and values of the parts; empty if it cannot be read."""
     from python_multipart.multipart import parse_options_header
 
     values: list[tuple[str, bytes]] = []
@@ -71,8 +69,8 @@ def _multipart(body: bytes, boundary: bytes) -> str:
 
 
 def _json(body: bytes) -> str | None:
-    """Every value under its own name, whatever it stands in; the second of a name is `name.2_`. None where it
-    is no JSON.
+    """Every value under its own name, however deep; the second of a name is `name.2_`. None if it is not
+    JSON.
     """
     try:
         documents = [json.loads(body)]
@@ -85,13 +83,13 @@ def _json(body: bytes) -> str | None:
             return None
     if not documents:
         return None
-    found: dict[str, str] = {}
-    times: dict[str, int] = {}
+    arguments: dict[str, str] = {}
+    counts: dict[str, int] = {}
     for document in documents:
         for name, value in _values(document, "", 0):
-            times[name] = times.get(name, 0) + 1
-            found[name if times[name] == 1 else f"{name}.{times[name]}_"] = value
-    return urlencode(found)
+            counts[name] = counts.get(name, 0) + 1
+            arguments[name if counts[name] == 1 else f"{name}.{counts[name]}_"] = value
+    return urlencode(arguments)
 
 
 def _values(node: Any, name: str, depth: int) -> list[tuple[str, str]]:

@@ -1,13 +1,13 @@
-"""A SQLite file that holds an index: connections by thread, transactions, versions, and errors in words.
+"""A SQLite file that contains an index: connections by thread, transactions, versions, and errors.
 
-Any number of threads read, each on its own connection; one writes at a time. The file says which version made
-it; one of another version is refused, since an index is rebuilt and never migrated.
+Any number of threads may read, each on its own connection; one writes at a time. The file records which
+version made it; another version is refused, since an index is rebuilt and never migrated.
 https://sqlite.org/wal.html
 """
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,24 +16,22 @@ from webdepot import wal
 from webdepot.errors import Conflict, CorruptData, NoSpace
 
 PATIENCE_S = 60
-"""So long one waits for others who write."""
+"""How long to wait for another writer."""
 WRITING_CACHE_KB = 16_384
 READING_CACHE_KB = 1024
-"""Each thread of a server has a connection: what one keeps is kept as often as there are threads. The
-system's page cache is behind it.
-"""
-REBUILD = "The containers are not touched. Make the index anew: webdepot index rebuild"
+"""Small, because each thread of a server has a connection. The system's page cache serves all of them."""
+REBUILD = "The containers are not affected. Rebuild the index: webdepot index rebuild"
 
 
 def discard(path: Path) -> None:
-    """Remove a file with what SQLite keeps beside it; what another process has open stays readable to it."""
+    """Remove a file with the files of SQLite beside it; a process that has them open can still read them."""
     for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
         path.with_name(name).unlink(missing_ok=True)
 
 
 class SqliteFile:
-    """One file. Conflict when another version made it, CorruptData when it is damaged, NoSpace when it cannot
-    be written.
+    """One file. Conflict if another version made it, CorruptData if it is damaged, NoSpace if it cannot be
+    written.
     """
 
     def __init__(self, path: Path, *, what: str, tables: str, made_with: Mapping[str, int]) -> None:
@@ -59,17 +57,9 @@ class SqliteFile:
             with self.errors():
                 raise
 
-    def has_rows(self, query: str, values: Sequence[Any]) -> bool:
-        """Whether a query has any row at all; a third of the time of `rows`."""
-        try:
-            return self.connection().execute(query, values).fetchone() is not None
-        except sqlite3.DatabaseError:
-            with self.errors():
-                raise
-
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All of it or nothing; others wait."""
+        """A transaction, all or nothing; other writers wait."""
         with self._writing, self.errors():
             connection = self.connection()
             connection.execute(f"PRAGMA cache_size = -{WRITING_CACHE_KB}")
@@ -97,18 +87,18 @@ class SqliteFile:
                     connection.execute("ROLLBACK")
 
     def connection(self) -> sqlite3.Connection:
-        """This thread's own."""
+        """The connection of this thread."""
         connection: sqlite3.Connection | None = getattr(self._threads, "connection", None)
         if connection is None:
-            # Closed by `close` from whatever thread; used by its own thread alone.
+            # `close` may close it from any thread; only its own thread uses it.
             connection = sqlite3.connect(
                 self._path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
             )
             with self._lock:
                 self._open.append(connection)
             wal.turn_on(connection, patience_s=PATIENCE_S)
-            # A power cut may lose the last containers, which `index update` then adds again; it never damages
-            # the file.
+            # A power cut may lose the last containers, which `index update` adds again; it never damages the
+            # file.
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA cache_size = -{READING_CACHE_KB}")
             connection.execute("PRAGMA temp_store = MEMORY")
@@ -116,7 +106,7 @@ class SqliteFile:
         return connection
 
     def close(self) -> None:
-        """Closes every connection; the next use opens new ones."""
+        """Close every connection; the next use opens new ones."""
         with self._lock:
             while self._open:
                 self._open.pop().close()
@@ -131,19 +121,20 @@ class SqliteFile:
                 for statement in tables.split(";\n"):
                     connection.execute(statement)
                 connection.executemany("INSERT INTO meta VALUES (?, ?)", made_with.items())
-            found = dict(connection.execute("SELECT name, value FROM meta"))
-        if found != made_with:
-            said, wanted = (
+            stored = dict(connection.execute("SELECT name, value FROM meta"))
+        if stored != made_with:
+            old, new = (
                 ", ".join(f"{name} {value}" for name, value in versions.items())
-                for versions in (found, made_with)
+                for versions in (stored, made_with)
             )
             raise Conflict(
-                f"The {self._what} {self._path} was made by another version of Webdepot ({said}; this one has {wanted}). {REBUILD}"
+                f"The {self._what} {self._path} was made by another version of Webdepot "
+                f"({old}; this one has {new}). {REBUILD}"
             )
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """SQLite's errors in words for a person."""
+        """SQLite's errors as our own, with advice."""
         try:
             yield
         except sqlite3.DatabaseError as error:
@@ -154,10 +145,12 @@ class SqliteFile:
                 ) from error
             if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
                 raise NoSpace(
-                    f"The {self._what} {self._path} cannot be written: {error}. Make room or give write permission."
+                    f"The {self._what} {self._path} cannot be written: {error}. "
+                    "Make room or give write permission."
                 ) from error
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise Conflict(
-                    f"The {self._what} {self._path} is being written by another process. Try again when it is done."
+                    f"Another process is writing the {self._what} {self._path}. "
+                    "Try again when it has finished."
                 ) from error
             raise

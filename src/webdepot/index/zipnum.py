@@ -1,5 +1,5 @@
-"""ZipNum: a sorted CDXJ in gzip members of some thousand lines, and a small list of where each begins, as
-pywb and WACZ have it.
+"""ZipNum: a sorted CDXJ in gzip members of some thousand lines, and a small list of where each begins, for
+pywb and WACZ.
 
     NAME.cdxj.gz    members of LINES lines each
     NAME.idx        first key and timestamp of a member TAB part TAB offset TAB length TAB number
@@ -9,12 +9,12 @@ https://pywb.readthedocs.io/en/latest/manual/indexing.html#zipnum-sharded-index
 """
 
 import gzip
-import os
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
 from webdepot import cdxj
+from webdepot.durable import whole_file
 from webdepot.model import Capture
 
 LINES = 3000
@@ -22,37 +22,31 @@ PART = "part-00000"
 
 
 def write(captures: Iterable[Capture], path: Path) -> int:
-    """Write captures, given in the order of keys, as `path` (which ends in .cdxj.gz) with its .idx and .loc;
-    returns how many.
+    """Write captures, sorted by key, as `path` (which ends in .cdxj.gz) with its .idx and .loc. Returns their
+    number.
     """
     stem = path.name.removesuffix(".gz").removesuffix(".cdxj")
     lines = iter(captures)
     total = offset = number = 0
-    temporary = {name: path.with_name(f"{name}.part") for name in (path.name, f"{stem}.idx", f"{stem}.loc")}
     with (
-        temporary[path.name].open("wb") as data,
-        temporary[f"{stem}.idx"].open("w", encoding="ascii") as index,
+        whole_file(path.with_name(f"{stem}.loc")) as places,
+        whole_file(path.with_name(f"{stem}.idx")) as index,
+        whole_file(path) as data,
     ):
+        places.write(f"{PART}\t{path.name}\n".encode())
         while batch := [cdxj.line(capture) for capture in islice(lines, LINES)]:
             member = gzip.compress(("\n".join(batch) + "\n").encode("ascii"), mtime=0)
             data.write(member)
             number += 1
-            index.write(
-                f"{' '.join(batch[0].split(' ', 2)[:2])}\t{PART}\t{offset}\t{len(member)}\t{number}\n"
-            )
+            first = " ".join(batch[0].split(" ", 2)[:2])
+            index.write(f"{first}\t{PART}\t{offset}\t{len(member)}\t{number}\n".encode("ascii"))
             offset += len(member)
             total += len(batch)
-        for file in (data, index):
-            file.flush()
-            os.fsync(file.fileno())
-    temporary[f"{stem}.loc"].write_text(f"{PART}\t{path.name}\n", encoding="utf-8")
-    for name, made in temporary.items():
-        made.replace(path.with_name(name))
     return total
 
 
 def lines_of(path: Path) -> Iterator[str]:
-    """The lines of a text file, whether it is compressed or not."""
+    """The lines of a text file, compressed or not."""
     with path.open("rb") as file:
         is_gzip = file.read(2) == b"\x1f\x8b"
     with (

@@ -26,7 +26,7 @@ from typing import Any
 
 from webdepot import digest
 from webdepot.container.http import HttpHead, content_decoded
-from webdepot.container.reader import Record
+from webdepot.container.record import Record
 from webdepot.model import Capture, RecordKind
 from webdepot.quality import pages
 from webdepot.url import find_canonical, key

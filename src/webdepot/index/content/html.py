@@ -1,12 +1,13 @@
-"""The words of an HTML page: title, headings, main text, pictures, and the words of links that lead away.
+"""The searchable text of an HTML page: title, headings, main text, pictures, and the texts of links to other
+sites.
 
-Resiliparse's main content without menus and footers; where that leaves nothing, the whole text. Mark-up made
-to be slow (nested a thousand deep, a tag of a hundred thousand attributes) is read without a tree, by
-patterns, and gives text only: Resiliparse is quadratic there.
+The main text is Resiliparse's main content without menus and footers or, if that is empty, the whole text.
+Mark-up made to be slow (nested a thousand deep, a tag of a hundred thousand attributes) is read by patterns,
+without a tree, for its text only: Resiliparse takes quadratic time there.
 
-Of links only those to other sites count, and those of the own site to documents (PDF, office): the words of a
-site's own menus stand on every page and say little, and working out the key of every link would take longer
-than all the rest.
+Only links to other sites count, and links to documents (PDF, office) of the same site: the texts of a site's
+own menus are on every page and say little, and computing the key of every link would take longer than all
+the rest.
 """
 
 import html
@@ -25,11 +26,12 @@ _MOST_TAGS, _DEEPEST = 150_000, 800
 _LONG_TAG_CHARS = 20_000
 _LONG_TAG = re.compile(rf"<[^<>]{{{_LONG_TAG_CHARS},}}")
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^<>]*?(/?)>")
-# Elements that have no end tag, or need none: they do not nest.
+# Elements without or with optional end tag: they do not nest.
 _SHALLOW = frozenset(
     re.split(
         r"\s+",
-        "area base br col embed hr img input link meta param source track wbr p li dt dd option tr td th thead tbody tfoot",
+        "area base br col embed hr img input link meta param source track wbr p li dt dd option "
+        "tr td th thead tbody tfoot",
     )
 )
 _UNSEEN = re.compile(r"<(script|style|template|noframes)\b|<!--", re.IGNORECASE)
@@ -38,10 +40,10 @@ _ANY_TAG = re.compile(r"<[^<>]*>")
 _TITLE = re.compile(r"<title[^<>]*>([^<]*)", re.IGNORECASE)
 _DOCUMENTS = ("pdf", "doc", "docx", "odt", "ppt", "pptx", "odp", "xls", "xlsx", "ods")
 _DOCUMENT = re.compile(r"\.(?:" + "|".join(_DOCUMENTS) + r")\Z", re.IGNORECASE)
-# Whether a page may have a link to a document at all: a tenth of the time of looking for each ending.
+# Whether a page may have a link to a document: a tenth of the time of searching for each ending.
 _ANY_DOCUMENT = re.compile(r"\.(?:pdf|doc|od|ppt|xls)", re.IGNORECASE)
 _ABSOLUTE = re.compile(r"\s*(?:https?:)?//(.+)", re.IGNORECASE)
-# Chosen by the parser: a line of Python for each link of a page took longer than its text.
+# Selected by the parser: selecting links in Python took longer than extracting the text.
 _AWAY = 'a[href^="http" i], a[href^="//"]'
 _AWAY_OR_DOCUMENT = ", ".join([_AWAY, *(f'a[href$=".{ending}" i]' for ending in _DOCUMENTS)])
 _MOST_LINKS, _MOST_PICTURES = 100, 100
@@ -49,9 +51,9 @@ _LONGEST_LINK, _LONGEST_PICTURE, _LONGEST_TARGET = 200, 300, 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class PagePicture:
     source: str
-    """As the page says it: relative to the page, mostly."""
+    """As in the page: mostly relative to it."""
     words: str
     """Description, title and file name."""
 
@@ -66,19 +68,21 @@ class HtmlWords:
 
 
 def words_of_html(text: str, url: str = "") -> HtmlWords:
-    """Everything that is searched in a page. `url` is its own address, to tell links to other sites."""
+    """The searchable text of a page. `url` is its own address, to recognise links to other sites."""
     if is_slow(text):
-        said = _TITLE.search(text)
-        return HtmlWords(title=html.unescape(said[1]) if said else "", headings="", text=_without_tags(text))
+        title = _TITLE.search(text)
+        return HtmlWords(
+            title=html.unescape(title[1]) if title else "", headings="", text=_without_tags(text)
+        )
     tree = HTMLTree.parse(text)
     main: str = extract_plain_text(tree, main_content=True, links=False, list_bullets=False)
     if not main.strip():
         main = extract_plain_text(tree, main_content=False, links=False, list_bullets=False, noscript=True)
-    title, body = html.unescape(tree.title or ""), tree.body
+    page_title, body = html.unescape(tree.title or ""), tree.body
     if body is None:
-        return HtmlWords(title=title, headings="", text=main)
+        return HtmlWords(title=page_title, headings="", text=main)
     return HtmlWords(
-        title=title,
+        title=page_title,
         headings="\n".join([node.text for node in body.query_selector_all("h1, h2, h3")]),
         text=main,
         images="\n".join(picture.words for picture in _pictures(body)),
@@ -87,21 +91,19 @@ def words_of_html(text: str, url: str = "") -> HtmlWords:
 
 
 def shown_by_scripts(text: str, shown: str) -> str:
-    """The lines of what was to be seen in a browser that have a word which does not stand in the page:
-    scripts have put them there.
-    """
+    """The lines shown in a browser that have a word which is not in the page: scripts have added them."""
     own = set(_WORD.findall(_without_tags(text).lower()))
     return "\n".join(line for line in shown.splitlines() if not own.issuperset(_WORD.findall(line.lower())))
 
 
-def pictures_of_html(text: str) -> list[Picture]:
-    """The pictures of a page, each once, with the words that are said about it."""
+def pictures_of_html(text: str) -> list[PagePicture]:
+    """The pictures of a page, each once, with their descriptions."""
     body = None if is_slow(text) else HTMLTree.parse(text).body
     return list(_pictures(body)) if body is not None else []
 
 
 def is_slow(text: str) -> bool:
-    """Whether a tree of this mark-up would take time out of proportion to its size."""
+    """Whether parsing this mark-up would take too long for its size."""
     tags = text.count("<")
     if tags > _MOST_TAGS or (_has_stretch_without_tag(text) and _LONG_TAG.search(text)):
         return True
@@ -119,31 +121,31 @@ def is_slow(text: str) -> bool:
 
 
 def _has_stretch_without_tag(text: str) -> bool:
-    """Whether there may be a stretch of `_LONG_TAG_CHARS` without a tag: it would cover one of these, each
-    half as long.
+    """Whether there may be `_LONG_TAG_CHARS` without a tag: they would cover one of these parts of half the
+    length.
     """
     half = _LONG_TAG_CHARS // 2
     return any(text.find("<", at, at + half) < 0 for at in range(0, len(text) - half + 1, half))
 
 
 def _most_open(text: str) -> int:
-    """How deep the tags nest at most if every one of them did: quickly, since most pages are far from it."""
-    import numpy  # brings half a second of start-up that only indexing needs
+    """An upper bound of the nesting depth, as if every tag nested: fast, and enough for most pages."""
+    import numpy  # takes half a second to load; only indexing needs it
 
     data = numpy.frombuffer(text.encode("latin-1", "replace") + b" ", dtype=numpy.uint8)
     after = data[numpy.flatnonzero(data == ord("<")) + 1]
     steps = numpy.where(after == ord("/"), -1, (after | 0x20) - ord("a") < 26).astype(numpy.int32)
     depths = numpy.cumsum(steps)
-    # From the lowest point before: what is closed too often does not make room for more.
+    # Counted from the lowest point before: surplus end tags do not allow more depth later.
     return int((depths - numpy.minimum(numpy.minimum.accumulate(depths), 0)).max(initial=0))
 
 
 def _without_tags(text: str) -> str:
-    return html.unescape(_ANY_TAG.sub(" ", " ".join(_seen(text))))
+    return html.unescape(_ANY_TAG.sub(" ", " ".join(_visible(text))))
 
 
-def _seen(text: str) -> Iterator[str]:
-    """The stretches between scripts, styles and comments; what is never closed runs to the end, as in a
+def _visible(text: str) -> Iterator[str]:
+    """The text between scripts, styles and comments; one that is never closed runs to the end, as in a
     browser.
     """
     at, lower = 0, text.lower()
@@ -157,28 +159,28 @@ def _seen(text: str) -> Iterator[str]:
     yield text[at:]
 
 
-def _pictures(body: DOMNode) -> Iterator[Picture]:
-    """For each picture its description and the words of its file name."""
+def _pictures(body: DOMNode) -> Iterator[PagePicture]:
+    """Each picture with its description, title and file name."""
     seen: set[str] = set()
     for node in body.get_elements_by_tag_name("img"):
         source = node.getattr("src") or ""
         name = "" if source.startswith("data:") else source.partition("?")[0].rpartition("/")[2]
         name = unquote(name) if "%" in name else name
-        said = " ".join(
+        description = " ".join(
             f"{node.getattr('alt') or ''} {node.getattr('title') or ''} {name}"[
                 : 4 * _LONGEST_PICTURE
             ].split()
         )
-        words = said[:_LONGEST_PICTURE]
+        words = description[:_LONGEST_PICTURE]
         if words and words not in seen:
             seen.add(words)
-            yield Picture(source=source, words=words)
+            yield PagePicture(source=source, words=words)
         if len(seen) >= _MOST_PICTURES:
             return
 
 
 def _links(body: DOMNode, text: str, url: str) -> Iterator[tuple[str, str]]:
-    """(key of the target, words) of links to other sites, and to documents of the own."""
+    """Key of the target and text of links to other sites, and to documents of the same site."""
     own, seen = host_of(url).lower().removeprefix("www."), set()
     for node in body.query_selector_all(_AWAY_OR_DOCUMENT if _ANY_DOCUMENT.search(text) else _AWAY):
         href = (node.getattr("href") or "")[:_LONGEST_TARGET]
@@ -198,7 +200,7 @@ def _links(body: DOMNode, text: str, url: str) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=10_000)
 def _elsewhere(href: str) -> str:
-    """The key of a link that says its host: many pages of a site link to the same places."""
+    """The key of a link with a host, cached: many pages of a site have the same links."""
     return _key_of(href, "http://x/")
 
 

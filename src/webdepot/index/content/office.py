@@ -1,9 +1,9 @@
-"""Words of office documents: Word, PowerPoint and Excel (ECMA-376), and OpenDocument text, sheets and slides
-(ISO 26300).
+"""The text of office documents: Word, PowerPoint and Excel (ECMA-376), and OpenDocument text, sheets and
+slides (ISO 26300).
 
-Both are ZIP files with XML inside. Only the parts that hold text are opened; what they unpack to is bounded
-together, so that a bomb costs no more than a large document; XML is read as a stream, without entities and
-without the network.
+Both are ZIP files with XML inside. Only parts with text are opened; their unpacked size is bounded in total,
+so that a decompression bomb costs no more than a large document; XML is read as a stream, without entities
+and without the network.
 """
 
 import zipfile
@@ -27,7 +27,7 @@ _PARTS = ("word/document.xml", "word/footnotes.xml", "xl/sharedStrings.xml", "co
 _SLIDES, _MOST_PARTS = "ppt/slides/slide", 500
 _TITLES = ("docProps/core.xml", "meta.xml")
 _LINES = frozenset({"p", "h", "si"})
-"""Local names of what is a line by itself."""
+"""Local names of elements that are a line each."""
 _DAMAGE = (
     zipfile.BadZipFile,
     etree.XMLSyntaxError,
@@ -41,13 +41,11 @@ _DAMAGE = (
 
 
 class Unread(Exception):
-    """Why a document has no words, in words."""
+    """The reason why a document has no text."""
 
 
 def words_of_office(data: bytes, *, limit_chars: int) -> tuple[str, str]:
-    """Title and text, at most so many characters; Unread where the file is damaged, encrypted or no such
-    document.
-    """
+    """Title and text, at most `limit_chars`; Unread if the file is damaged, encrypted or of another kind."""
     try:
         with zipfile.ZipFile(BytesIO(data)) as document:
             names = document.namelist()
@@ -56,7 +54,7 @@ def words_of_office(data: bytes, *, limit_chars: int) -> tuple[str, str]:
                 :_MOST_PARTS
             ]
             if not parts:
-                raise Unread("there is no text of a known kind in it")
+                raise Unread("it contains no text of a known kind")
             text, left = [], limit_chars
             for name in parts:
                 with document.open(name) as stream:
@@ -70,14 +68,14 @@ def words_of_office(data: bytes, *, limit_chars: int) -> tuple[str, str]:
 
 
 def _text(stream: IO[bytes], limit_chars: int) -> str:
-    found: list[str] = []
+    lines: list[str] = []
     length = 0
     for piece in _pieces(_Bounded(stream, 4 * limit_chars)):
-        found.append(piece)
+        lines.append(piece)
         length += len(piece)
         if length >= limit_chars:
             break
-    return "".join(found)[:limit_chars]
+    return "".join(lines)[:limit_chars]
 
 
 def _pieces(stream: "_Bounded") -> Iterator[str]:
@@ -88,7 +86,7 @@ def _pieces(stream: "_Bounded") -> Iterator[str]:
         if isinstance(element.tag, str) and etree.QName(element).localname in _LINES:
             yield "".join(element.itertext()) + "\n"
             element.clear(keep_tail=False)
-            # Elements that were read are let go of, or a long document would be held whole.
+            # Release elements that were read; otherwise a long document would be in memory as a whole.
             while element.getprevious() is not None:
                 del element.getparent()[0]
 
@@ -101,14 +99,14 @@ def _title(document: zipfile.ZipFile, names: list[str]) -> str:
                     stream.read(100_000),
                     etree.XMLParser(resolve_entities=False, no_network=True, recover=True),
                 )
-            found = tree.find(".//{http://purl.org/dc/elements/1.1/}title") if tree is not None else None
-            if found is not None and found.text:
-                return str(found.text)
+            title = tree.find(".//{http://purl.org/dc/elements/1.1/}title") if tree is not None else None
+            if title is not None and title.text:
+                return str(title.text)
     return ""
 
 
 class _Bounded:
-    """A stream that ends after so many bytes, whatever it unpacks to."""
+    """A stream that ends after `limit_bytes`, however much it unpacks to."""
 
     def __init__(self, source: IO[bytes], limit_bytes: int) -> None:
         self._source, self._left = source, limit_bytes

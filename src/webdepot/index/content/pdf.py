@@ -1,11 +1,11 @@
-"""Words of PDF files by PDFium, in a process of its own with limits on memory and time.
+"""The text of PDF files by PDFium, in a separate process with limits on memory and time.
 
-A PDF can be a bomb (a page of a few kilobytes that unpacks to gigabytes) and PDFium is C++: whatever it does
-there, it does to its own process, which is made anew for the next file. The process is kept from file to
-file, since starting one takes longer than most files.
+A PDF can be a decompression bomb (a page of a few kilobytes that unpacks to gigabytes) and PDFium is C++: a
+crash affects only its own process, which is restarted for the next file. The process serves many files, since
+starting it takes longer than most files.
 
-    question   size of the file (8 bytes), most characters wanted (8 bytes), the file
-    answer     its size (8 bytes), JSON {title, text} or {error}
+    request    size of the file (8 bytes), most characters wanted (8 bytes), the file
+    response   its size (8 bytes), JSON {title, text} or {error}
 """
 
 import contextlib
@@ -32,31 +32,31 @@ class PdfText:
     title: str
     text: str
     error: str = ""
-    """Why there is no text, in words."""
+    """Why there is no text."""
 
 
 class PdfReader:
-    """Gives the words of one PDF after another. Not for threads."""
+    """Reads one PDF after another. Not thread-safe."""
 
     def __init__(self, *, time_s: float = TIME_S) -> None:
         self._time_s = time_s
         self._child: subprocess.Popen[bytes] | None = None
 
     def read(self, data: bytes, *, limit_chars: int) -> PdfText:
-        """Title and text, at most so many characters; an error in words for what PDFium cannot read within
-        its limits.
-        """
+        """Title and text, at most `limit_chars`, or an error if PDFium cannot read it within its limits."""
         try:
             child = self._started()
-            answer = _asked(child, _HEAD.pack(len(data), limit_chars) + data, time.monotonic() + self._time_s)
+            response = _exchange(
+                child, _HEAD.pack(len(data), limit_chars) + data, time.monotonic() + self._time_s
+            )
         except (OSError, EOFError):
             self.close()
             return PdfText("", "", "the file needs more memory than is allowed, or breaks the reader")
         except TimeoutError:
             self.close()
             return PdfText("", "", f"the file needs more than {self._time_s:g} seconds")
-        found = json.loads(answer)
-        return PdfText(found.get("title", ""), found.get("text", ""), found.get("error", ""))
+        facts = json.loads(response)
+        return PdfText(facts.get("title", ""), facts.get("text", ""), facts.get("error", ""))
 
     def close(self) -> None:
         child, self._child = self._child, None
@@ -82,14 +82,12 @@ class PdfReader:
         return self._child
 
 
-def _asked(child: "subprocess.Popen[bytes]", question: bytes, deadline_s: float) -> bytes:
-    """Write the question and read the answer, both by the deadline; a child that died is an OSError or
-    EOFError.
-    """
+def _exchange(child: "subprocess.Popen[bytes]", request: bytes, deadline_s: float) -> bytes:
+    """Write the request, read the response, both by the deadline; OSError or EOFError if the child died."""
     if child.stdin is None or child.stdout is None:
         raise EOFError
     os.set_blocking(child.stdin.fileno(), False)
-    view = memoryview(question)
+    view = memoryview(request)
     while view:
         _wait([], [child.stdin], deadline_s)
         view = view[os.write(child.stdin.fileno(), view[: 1 << 16]) :]
@@ -117,13 +115,13 @@ def _wait(readable: list[IO[bytes]], writable: list[IO[bytes]], deadline_s: floa
 # --- in the child ---
 
 
-def serve(questions: BinaryIO, answers: BinaryIO) -> None:
-    """Answer until the questions end."""
-    while len(head := questions.read(_HEAD.size)) == _HEAD.size:
+def serve(requests: BinaryIO, responses: BinaryIO) -> None:
+    """Respond until the requests end."""
+    while len(head := requests.read(_HEAD.size)) == _HEAD.size:
         size, limit_chars = _HEAD.unpack(head)
-        answer = json.dumps(_words(questions.read(size), limit_chars)).encode("ascii")
-        answers.write(_SIZE.pack(len(answer)) + answer)
-        answers.flush()
+        response = json.dumps(_words(requests.read(size), limit_chars)).encode("ascii")
+        responses.write(_SIZE.pack(len(response)) + response)
+        responses.flush()
 
 
 def _words(data: bytes, limit_chars: int) -> dict[str, str]:

@@ -1,18 +1,18 @@
-"""The words of a capture: title, headings, main text, language.
+"""The searchable text of a capture: title, headings, main text, language.
 
-1. Which: responses with status 200 and resources whose bytes are HTML, plain text, PDF or an office document.
-   The server's type counts where it says one of these; where it says nothing useful, the first bytes do. An
-   answer 404 or 410 has no words, but it ends what stood.
-2. Decode (WHATWG order): byte-order mark, HTTP header, meta tag, UTF-8 if it is valid, then what Resiliparse
-   detects.
-3. Words: `html.py`, `pdf.py`, `office.py`. A page that was opened in a browser has, before it in its
-   container, a record `urn:text:ADDRESS` of the words that were to be seen: those that scripts have put there
-   are taken, too.
+1. Select: responses with status 200 and resources that are HTML, plain text, PDF or an office document. The
+   server's type counts if it is one of these; if it is vague, the first bytes decide. A response 404 or 410
+   has no text, but ends the validity of the page before it.
+2. Decode (WHATWG order): byte-order mark, HTTP header, meta tag, UTF-8 if it is valid, then the encoding that
+   Resiliparse detects.
+3. Extract: `html.py`, `pdf.py`, `office.py`. A page that was opened in a browser has, before it in its
+   container, a record `urn:text:ADDRESS` with the text that was shown: lines that scripts have added are
+   included.
 4. Language: `language.py`. Likeness: `folding.py`.
 
-A revisit has no words of its own. Where its original stands earlier in the same container its words are read
-there; else the page `repeats`, and the text index takes the words of the capture with that digest. Reading is
-bounded by `limit_bytes` of a document.
+A revisit has no text. If its original is earlier in the same container, the text is read there; otherwise the
+page `repeats`, and the text index takes the text of the capture with that digest. At most `limit_bytes` of a
+document are read.
 """
 
 import codecs
@@ -29,14 +29,14 @@ from webdepot import digest
 from webdepot.cdxj import REVISIT_MIME
 from webdepot.container.damage import OnFinding
 from webdepot.container.http import HttpHead, content_decoded
-from webdepot.container.reader import Record, iter_records, read_record
+from webdepot.container.reader import iter_records, read_record
+from webdepot.container.record import Record
 from webdepot.errors import CorruptData
 from webdepot.index import entry
 from webdepot.index.content.html import HtmlWords, shown_by_scripts, words_of_html
 from webdepot.index.content.language import SAMPLE_CHARS, language_of
 from webdepot.index.content.office import OFFICE_MIMES, Unread, words_of_office
 from webdepot.index.content.pdf import PdfReader
-from webdepot.index.garbage import collected_rarely
 from webdepot.index.text.folding import likeness
 from webdepot.model import Capture, Finding, Location, RecordKind, Severity
 from webdepot.ports import PageText
@@ -46,10 +46,10 @@ PLAIN_MIMES = frozenset({"text/plain", "text/markdown"})
 PDF_MIMES = frozenset({"application/pdf", "application/x-pdf"})
 _DOCUMENT_MIMES = PDF_MIMES | OFFICE_MIMES
 _WORDY_MIMES = HTML_MIMES | PLAIN_MIMES | _DOCUMENT_MIMES
-_UNTOLD_MIMES = frozenset(
+_VAGUE_MIMES = frozenset(
     {entry.UNKNOWN_MIME, "application/octet-stream", "application/x-unknown", "binary/octet-stream"}
 )
-# A document cut in two is mostly none, so more of it is read than of a page.
+# A document that is cut can mostly not be read at all, so more of it is read than of a page.
 _DOCUMENT_FACTOR = 8
 SHOWN = "urn:text:"
 _GONE = (404, 410)
@@ -62,23 +62,6 @@ _CONTROL = re.compile(r"[\0-\x08\x0b\x0e-\x1f\x7f]")
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
 
-def pages_of_container(
-    path: Path,
-    name: str,
-    collection: str,
-    languages: tuple[str, ...],
-    limit_bytes: int,
-    *,
-    on_finding: OnFinding,
-) -> Iterator[PageText]:
-    """The pages of a container in the order of its records."""
-    return (
-        page
-        for _, page in read_container(path, name, collection, languages, limit_bytes, on_finding=on_finding)
-        if page is not None
-    )
-
-
 def read_container(
     path: Path,
     name: str,
@@ -88,8 +71,8 @@ def read_container(
     *,
     on_finding: OnFinding,
 ) -> Iterator[tuple[Capture, PageText | None]]:
-    """Every capture of a container, and its words where it has some: one pass for both indexes."""
-    with path.open("rb") as stream, path.open("rb") as again, PdfReader() as pdf, collected_rarely():
+    """Every capture of a container, and its text if it has one: one pass for both indexes."""
+    with path.open("rb") as stream, path.open("rb") as again, PdfReader() as pdf:
         reader = _Reader(
             collection=collection,
             languages=languages,
@@ -98,12 +81,12 @@ def read_container(
             on_finding=on_finding,
             container=again,
         )
-        records = reader.noticing(iter_records(stream, name, on_finding=on_finding))
+        records = reader.watch_shown_texts(iter_records(stream, name, on_finding=on_finding))
         yield from entry.paired(records, reader.read, on_finding=on_finding)
 
 
 class _Reader:
-    """What one pass over a container needs: limits, the PDF process, and where payloads with words stood."""
+    """State of one pass over a container: limits, the PDF process, and locations of payloads with text."""
 
     def __init__(
         self,
@@ -123,10 +106,10 @@ class _Reader:
         self._container = container
         self._seen: dict[str, Location] = {}
         self._shown = ("", "")
-        """Address of the page that was opened in a browser last, and the words to be seen there."""
+        """Address of the page that was last opened in a browser, and the text shown there."""
 
-    def noticing(self, records: Iterable[Record]) -> Iterator[Record]:
-        """All records; words of opened pages are taken on the way."""
+    def watch_shown_texts(self, records: Iterable[Record]) -> Iterator[Record]:
+        """All records; remembers the text that a browser showed."""
         for record in records:
             if record.kind is RecordKind.RESOURCE and record.url.startswith(SHOWN):
                 text = record.payload().read(self._limit_bytes).decode("utf-8", "replace")
@@ -139,7 +122,7 @@ class _Reader:
             return capture, self._of_revisit(capture)
         if not _may_have_words(record):
             capture = entry.of_record(record)
-            return capture, self._made(
+            return capture, self._make_page(
                 capture, _NOTHING, size_bytes=0, gone=True
             ) if capture.status in _GONE and not capture.url.endswith("/robots.txt") else None
         data, payload_digest = self._content(record)
@@ -150,8 +133,8 @@ class _Reader:
         return capture, page
 
     def _content(self, record: Record) -> tuple[bytes, str]:
-        """The payload up to the limit, its content coding undone, and its digest: stated, or computed over
-        all of it.
+        """The payload up to the limit, without content coding, and its digest: stated, or computed over all
+        of it.
         """
         limit = self._limit_bytes * (_DOCUMENT_FACTOR if entry.mime_of(record) in _DOCUMENT_MIMES else 1)
         stated = entry.stated_digest(record)
@@ -169,20 +152,20 @@ class _Reader:
         original = self._seen.get(capture.digest)
         url, shown = self._shown
         if original is None and shown and url == capture.url:
-            # The same HTML, but scripts may have shown something else. Its title is not at hand; its first
+            # The same HTML, but scripts may have shown something else. Its title is not available; its first
             # line is.
-            return self._made(
+            return self._make_page(
                 capture,
                 HtmlWords(title=shown.strip().partition("\n")[0], headings="", text=shown),
                 size_bytes=len(shown),
             )
         if original is None:
             is_other = capture.mime not in _WORDY_MIMES and capture.mime != REVISIT_MIME
-            return None if is_other else self._made(capture, _NOTHING, size_bytes=0, repeats=True)
+            return None if is_other else self._make_page(capture, _NOTHING, size_bytes=0, repeats=True)
         try:
             record = read_record(self._container, original)
         except CorruptData:
-            return self._made(capture, _NOTHING, size_bytes=0, repeats=True)
+            return self._make_page(capture, _NOTHING, size_bytes=0, repeats=True)
         data, _ = self._content(record)
         return self._page(capture, record.head, data, mime=entry.mime_of(record))
 
@@ -195,10 +178,10 @@ class _Reader:
             return None
         url, shown = self._shown
         if words is not None and url == capture.url and mime in HTML_MIMES:
-            made = shown_by_scripts(decoded(data, charset_of(head), is_html=True), shown)
-            words = replace(words, text=f"{words.text}\n{made}") if made else words
+            added = shown_by_scripts(decode(data, charset_of(head), is_html=True), shown)
+            words = replace(words, text=f"{words.text}\n{added}") if added else words
         return (
-            self._made(
+            self._make_page(
                 capture, words, mime="application/pdf" if mime in PDF_MIMES else mime, size_bytes=len(data)
             )
             if words
@@ -207,23 +190,23 @@ class _Reader:
 
     def _words(self, capture: Capture, head: HttpHead | None, data: bytes, mime: str) -> HtmlWords | None:
         if mime in PDF_MIMES:
-            found = self._pdf.read(data, limit_chars=self._limit_bytes)
-            if found.error:
-                raise Unread(found.error)
-            return HtmlWords(title=found.title, headings="", text=found.text)
+            pdf = self._pdf.read(data, limit_chars=self._limit_bytes)
+            if pdf.error:
+                raise Unread(pdf.error)
+            return HtmlWords(title=pdf.title, headings="", text=pdf.text)
         if mime in OFFICE_MIMES:
             title, text = words_of_office(data, limit_chars=self._limit_bytes)
             return HtmlWords(title=title, headings="", text=text)
         if mime not in HTML_MIMES and mime not in PLAIN_MIMES:
             return None
-        text = decoded(data, charset_of(head), is_html=mime in HTML_MIMES)
+        text = decode(data, charset_of(head), is_html=mime in HTML_MIMES)
         return (
             words_of_html(text, capture.url)
             if mime in HTML_MIMES
             else HtmlWords(title="", headings="", text=text)
         )
 
-    def _made(
+    def _make_page(
         self,
         capture: Capture,
         words: HtmlWords,
@@ -270,8 +253,10 @@ class _Copying:
         return data
 
 
-def decoded(data: bytes, charset: str = "", *, is_html: bool) -> str:
-    """Text of bytes whose encoding is stated by the header, the bytes themselves, or nobody. Never fails."""
+def decode(data: bytes, charset: str = "", *, is_html: bool) -> str:
+    """Text of bytes whose encoding is stated by the header, by the bytes themselves, or not at all. Never
+    fails.
+    """
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding, "replace")
@@ -284,16 +269,16 @@ def decoded(data: bytes, charset: str = "", *, is_html: bool) -> str:
 
 
 def tidy(text: str) -> str:
-    """Spaces single, lines without blank ones between, no control characters: what is stored and shown."""
+    """The text with single spaces, without blank lines and control characters: as stored and shown."""
     text = text.strip().replace("\n\n", "\n")
     flat = text.replace("\n", " ")
     if flat.isprintable():
-        # Only spaces and line ends are left to be untidy, and extracted text has mostly none too many.
+        # Only spaces and line ends could be surplus, and extracted text mostly has none.
         if "  " not in flat:
             return text
     else:
         text = _CONTROL.sub(" ", text)
-    # Without a line of Python for each line of text: this is done to everything that is indexed.
+    # Without Python code for each line: all indexed text passes here.
     return "\n".join(filter(None, map(" ".join, map(str.split, text.split("\n")))))
 
 
@@ -305,17 +290,17 @@ def _may_have_words(record: Record) -> bool:
     if record.kind is RecordKind.CONVERSION or (head is not None and head.status != 200):
         return False
     mime = entry.mime_of(record)
-    # A file for robots is plain text, and nobody's page.
-    return (mime in _WORDY_MIMES or mime in _UNTOLD_MIMES) and not record.url.endswith("/robots.txt")
+    # robots.txt is plain text, but not a page.
+    return (mime in _WORDY_MIMES or mime in _VAGUE_MIMES) and not record.url.endswith("/robots.txt")
 
 
 def _kind_of(mime: str, data: bytes) -> str:
-    """The server's type, unless the bytes say plainly that it cannot be."""
+    """The server's type, unless the bytes clearly contradict it."""
     begin = data[:1024].lstrip()
     if begin.startswith(b"%PDF-"):
         return "application/pdf"
     is_binary = b"\0" in begin and not begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    if mime in _UNTOLD_MIMES and not is_binary:
+    if mime in _VAGUE_MIMES and not is_binary:
         return (
             "text/html" if re.match(rb"<(?:!doctype html|html|head|body)\b", begin, re.IGNORECASE) else mime
         )
@@ -323,15 +308,13 @@ def _kind_of(mime: str, data: bytes) -> str:
 
 
 def charset_of(head: HttpHead | None) -> str:
-    """As the header says it; empty where it says none."""
+    """The charset that the header states; empty if none."""
     found = _CHARSET.search(head.get("content-type") or "") if head else None
     return found[1] if found else ""
 
 
 def _codec(name: str | None) -> str:
-    """Python's name of an encoding by the web's rules (`latin1` means windows-1252); empty where there is
-    none.
-    """
+    """Python's name of an encoding by the web's rules (`latin1` means windows-1252); empty if unknown."""
     mapped = map_encoding_to_html5(name or "", fallback_utf8=False) or ""
     try:
         return codecs.lookup(mapped).name if mapped else ""
@@ -340,7 +323,7 @@ def _codec(name: str | None) -> str:
 
 
 def _strictly(data: bytes, name: str) -> str | None:
-    """Decoded if all of it is valid, but for a character cut at the limit."""
+    """The text if all of it is valid, except for a character cut at the limit; otherwise None."""
     codec = _codec(name)
     if not codec:
         return None
@@ -355,6 +338,6 @@ def _unread(capture: Capture, reason: str) -> Finding:
         code="text-unread",
         severity=Severity.NOTE,
         subject=capture.url,
-        message=f"Its words could not be read: {reason}.",
+        message=f"Its text could not be read: {reason}.",
         place=f"{capture.location.container} byte {capture.location.offset}",
     )

@@ -28,7 +28,6 @@ from tantivy import Occur, Query
 
 from webdepot import durable
 from webdepot.errors import Conflict
-from webdepot.index.garbage import collected_rarely
 from webdepot.index.sqlite_file import REBUILD
 from webdepot.index.text import tantivy_schema
 from webdepot.index.text.tantivy_add import Adding, addresses_of, count, fields_again, in_order
@@ -89,7 +88,7 @@ class TantivyTextIndex:
     # --- writing ---
 
     def add(self, container: str, pages: Iterable[PageText]) -> int:
-        with self._writer() as writer, collected_rarely():
+        with self._writer() as writer:
             searcher = self._searcher()
             if count(searcher, self._of_kind("container", container)):
                 return 0

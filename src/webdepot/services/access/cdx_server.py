@@ -28,7 +28,7 @@ from webdepot.model import EVERYTHING, Capture
 from webdepot.ports import Position, place_of
 from webdepot.services.access import gate
 from webdepot.services.access import lookup as lookup_service
-from webdepot.url import Match, key_range
+from webdepot.url import UrlMatch, key_range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ def _current(archive: Archive, query: CdxQuery, reader: Reader, collection: str)
 
 def _lines(archive: Archive, query: CdxQuery, reader: Reader, collection: str) -> Iterator[Capture]:
     start, stop = key_range(query.url, query.match)
-    if query.match is not Match.EXACT:
+    if query.match is not UrlMatch.EXACT:
         for first, after, spans in gate.segments(archive, start, stop, reader):
             yield from archive.captures.scan(
                 first, after, collection=collection, spans=cdx.within(spans, query.span), after=query.after

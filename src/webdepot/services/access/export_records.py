@@ -30,7 +30,8 @@ from webdepot.archive import Archive
 from webdepot.container import records
 from webdepot.container.members import gzip_member
 from webdepot.container.pieces import iter_pieces
-from webdepot.container.reader import Record, read_record
+from webdepot.container.reader import read_record
+from webdepot.container.record import Record
 from webdepot.container.records import NewRecord
 from webdepot.container.rewrite import member_of
 from webdepot.depot.bundle import zipped

@@ -18,8 +18,8 @@ from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.errors import NotFound, WebdepotError
 from webdepot.formats.thumbnail import LARGEST_INPUT_BYTES, Thumbnailer
-from webdepot.index.content.html import Picture, pictures_of_html
-from webdepot.index.content.text import charset_of, decoded
+from webdepot.index.content.html import PagePicture, pictures_of_html
+from webdepot.index.content.text import charset_of, decode
 from webdepot.index.text.words import tokens
 from webdepot.model import EVERYTHING, Capture
 from webdepot.ports import Hit, PagePart, TextQuery
@@ -123,7 +123,7 @@ def _of_page(
             return
 
 
-def _read_pictures(archive: Archive, hit: Hit, *, reader: Reader, collection: str) -> list[Picture]:
+def _read_pictures(archive: Archive, hit: Hit, *, reader: Reader, collection: str) -> list[PagePicture]:
     try:
         opened = replay.open_capture(archive, hit.url, hit.timestamp, collection=collection, reader=reader)
     except WebdepotError:
@@ -134,7 +134,7 @@ def _read_pictures(archive: Archive, hit: Hit, *, reader: Reader, collection: st
         return []
     finally:
         opened.close()
-    return pictures_of_html(decoded(data, charset_of(opened.head), is_html=True))
+    return pictures_of_html(decode(data, charset_of(opened.head), is_html=True))
 
 
 def _find_image(

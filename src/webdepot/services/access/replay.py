@@ -24,7 +24,8 @@ from webdepot.access.timeline import Bar
 from webdepot.archive import Archive
 from webdepot.cdxj import REVISIT_MIME
 from webdepot.container.http import HttpHead
-from webdepot.container.reader import Record, read_record
+from webdepot.container.reader import read_record
+from webdepot.container.record import Record
 from webdepot.depot import migration
 from webdepot.depot.migration import Conversion
 from webdepot.errors import CorruptData, NotFound, NotPermitted, RemoteError, WebdepotError

@@ -18,7 +18,7 @@ from webdepot.harvest.politeness import robots
 from webdepot.model import RecordKind
 from webdepot.services.access import replay
 from webdepot.services.access import rules as rules_service
-from webdepot.url import Match, from_typed, host_of, key_range
+from webdepot.url import UrlMatch, from_typed, host_of, key_range
 from webdepot.url import key as key_of
 
 REASON = "robots"
@@ -46,7 +46,7 @@ def heed(archive: Archive, site: str, *, text: str = "", dry_run: bool = False) 
     patterns = [(answer, pattern) for answer, value in lines if (pattern := _pattern(host, value))]
     made: list[Rule] = []
     if not dry_run:
-        start, stop = key_range(host, Match.HOST)
+        start, stop = key_range(host, UrlMatch.HOST)
         with archive.database.transaction() as connection:
             for rule in rules.every(connection):
                 if rule.reason == REASON and start <= rule.prefix < stop:

@@ -20,7 +20,7 @@ from webdepot.archive import Archive
 from webdepot.errors import InputError
 from webdepot.provenance import Event, append, difference
 from webdepot.times import period_of, to_timestamp
-from webdepot.url import Match, from_typed, host_of, key_range, split_wildcard
+from webdepot.url import UrlMatch, from_typed, host_of, key_range, split_wildcard
 
 
 def add(
@@ -99,10 +99,10 @@ def every(archive: Archive) -> Sequence[Rule]:
 def _prefixes(pattern: str) -> list[tuple[str, bool]]:
     """The key prefixes of a pattern, and whether each is a whole key."""
     address, how = split_wildcard(pattern)
-    start, _ = key_range(address, Match.DOMAIN if how is Match.DOMAIN else how)
-    if how is Match.DOMAIN:
+    start, _ = key_range(address, UrlMatch.DOMAIN if how is UrlMatch.DOMAIN else how)
+    if how is UrlMatch.DOMAIN:
         return [(start, False), (start[:-1] + ",", False)]
-    if how is Match.PREFIX:
+    if how is UrlMatch.PREFIX:
         return [(start, False)]
     url = from_typed(address)
     rest = address.partition("://")[2] if "://" in address else address

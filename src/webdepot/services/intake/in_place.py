@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from webdepot.archive import Archive
 from webdepot.container import shelf
-from webdepot.container.reader import Compression, detect
+from webdepot.container.detect import Compression, detect
 from webdepot.depot.store.elsewhere import Elsewhere, is_remote
 from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import InputError, NotFound, WebdepotError

@@ -22,8 +22,8 @@ from typing import Any
 from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.container import kinds, loose, shelf
+from webdepot.container.detect import Compression, detect
 from webdepot.container.loose import LooseFile
-from webdepot.container.reader import Compression, detect
 from webdepot.errors import CorruptData, InputError
 from webdepot.exchange import catalogue, incoming, transfer
 from webdepot.exchange.catalogue import EDITABLE, Record, Source

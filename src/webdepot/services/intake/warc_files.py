@@ -19,7 +19,8 @@ from pathlib import Path
 from webdepot import digest, durable
 from webdepot.archive import Archive
 from webdepot.container import rewrite, shelf
-from webdepot.container.reader import Compression, detect, iter_records
+from webdepot.container.detect import Compression, detect
+from webdepot.container.reader import iter_records
 from webdepot.errors import InputError
 from webdepot.harvest import runs
 from webdepot.model import Container, ContainerState, Finding, Harvest, HarvestKind, HarvestState, Severity

@@ -19,7 +19,7 @@ from webdepot.access.cdx import CdxOutput, CdxQuery, CdxSort, Dialect
 from webdepot.errors import InputError
 from webdepot.model import EVERYTHING, Capture
 from webdepot.services.access import cdx_answer
-from webdepot.url import Match
+from webdepot.url import UrlMatch
 from webdepot.web.api.openapi_parts import COLLECTION, NOT_KEPT, parameter
 from webdepot.web.replay import address
 from webdepot.web.site import Site, reader_of, site_of
@@ -163,7 +163,7 @@ def describe_api(_: Site) -> dict[str, Any]:
 def _parameters() -> list[dict[str, Any]]:
     return [
         parameter("url", "Address; `*` at its end or `*.` before it matches more.", required=True),
-        parameter("matchType", "How much the address matches.", enum=list(Match)),
+        parameter("matchType", "How much the address matches.", enum=list(UrlMatch)),
         parameter("from", "First moment, 4 to 14 digits."),
         parameter("to", "Last moment, 4 to 14 digits."),
         parameter("limit", "Maximum number of lines; a negative number returns the last ones.", "integer"),

@@ -15,7 +15,7 @@ from webdepot.services.access import citation, gate, lending, lookup, replay, re
 from webdepot.services.access.lending import InUse
 from webdepot.services.access.lookup import VersionFilter
 from webdepot.services.access.replay import VersionPlace
-from webdepot.url import Match, split_wildcard
+from webdepot.url import UrlMatch, split_wildcard
 from webdepot.web import charts
 from webdepot.web.charts import DrawnBar
 from webdepot.web.language import CODES
@@ -55,7 +55,7 @@ def look_up(request: Request) -> Response:
     if url is None or not address.COLLECTION.match(collection):
         return RedirectResponse("/", status_code=303)
     asked = ReplayAddress(collection=collection.lower(), timestamp="", modifier="*", url=url)
-    if split_wildcard(typed)[1] is not Match.EXACT:
+    if split_wildcard(typed)[1] is not UrlMatch.EXACT:
         return _addresses(request, collection.lower(), typed.strip())
     if any(request.query_params.get(name) for name in ("status", "type", "changed")):
         return _versions(request, asked)
@@ -165,7 +165,7 @@ def _year(request: Request) -> str:
 
 def _versions(request: Request, asked: ReplayAddress) -> Response:
     archive = site_of(request).archive
-    if split_wildcard(asked.url)[1] is not Match.EXACT:
+    if split_wildcard(asked.url)[1] is not UrlMatch.EXACT:
         return RedirectResponse(
             "/versions?" + urlencode({"url": asked.url, "collection": asked.collection}), status_code=302
         )
