@@ -75,7 +75,7 @@ def _choose(format: Format) -> tuple[str, str, dict[str, str]] | None:
     if format.mime == "application/xhtml+xml" or media.is_xml(mime):
         return "markup", "check_xml", {}
     if mime.startswith(_DOCUMENTS):
-        return "packed", "check_document", {}
+        return "zip_archive", "check_document", {}
     return (*_CHECKS[mime], {}) if mime in _CHECKS else None
 
 
@@ -95,20 +95,20 @@ _CHECKS = {
     "text/markdown": ("text", "check"),
     "application/javascript": ("text", "check"),
     "text/html": ("markup", "check_html"),
-    "application/json": ("structured", "check_json"),
-    "application/geo+json": ("structured", "check_json"),
-    "application/ld+json": ("structured", "check_json"),
-    "application/pdf": ("document", "check_pdf"),
-    "application/zip": ("packed", "check_zip"),
-    "application/java-archive": ("packed", "check_zip"),
-    "application/gzip": ("packed", "check_gzip"),
-    "audio/x-wav": ("sound", "check_wave"),
-    "audio/x-aiff": ("sound", "check_aiff"),
+    "application/json": ("json_text", "check_json"),
+    "application/geo+json": ("json_text", "check_json"),
+    "application/ld+json": ("json_text", "check_json"),
+    "application/pdf": ("pdf", "check_pdf"),
+    "application/zip": ("zip_archive", "check_zip"),
+    "application/java-archive": ("zip_archive", "check_zip"),
+    "application/gzip": ("zip_archive", "check_gzip"),
+    "audio/x-wav": ("wave_aiff", "check_wave"),
+    "audio/x-aiff": ("wave_aiff", "check_aiff"),
     "audio/mpeg": ("mpeg_audio", "check"),
-    "video/mp4": ("boxes", "check"),
-    "video/quicktime": ("boxes", "check"),
-    "video/3gpp": ("boxes", "check"),
-    "video/webm": ("ebml", "check"),
+    "video/mp4": ("mp4", "check"),
+    "video/quicktime": ("mp4", "check"),
+    "video/3gpp": ("mp4", "check"),
+    "video/webm": ("matroska", "check"),
     "application/ogg": ("ogg", "check"),
     "font/woff": ("fonts", "check"),
     "font/woff2": ("fonts", "check"),
@@ -117,13 +117,13 @@ _CHECKS = {
     "application/vnd.ms-fontobject": ("fonts", "check"),
 }
 _BY_PUID = {
-    "fmt/414": ("sound", "check_aiff"),
-    "fmt/569": ("ebml", "check"),
-    "fmt/573": ("ebml", "check"),
+    "fmt/414": ("wave_aiff", "check_aiff"),
+    "fmt/569": ("matroska", "check"),
+    "fmt/573": ("matroska", "check"),
     "fmt/520": ("fonts", "check"),
     "x-fmt/453": ("fonts", "check"),
-    "x-fmt/384": ("boxes", "check"),
-    "x-fmt/135": ("sound", "check_aiff"),
-    "x-fmt/136": ("sound", "check_aiff"),
+    "x-fmt/384": ("mp4", "check"),
+    "x-fmt/135": ("wave_aiff", "check_aiff"),
+    "x-fmt/136": ("wave_aiff", "check_aiff"),
 }
 """Formats whose media type PRONOM does not say, or says otherwise in other releases."""

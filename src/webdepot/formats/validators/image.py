@@ -14,7 +14,7 @@ from typing import BinaryIO
 from PIL import Image, UnidentifiedImageError
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validators import gif, jp2, jpeg, png, tiff
+from webdepot.formats.validators import gif, jpeg, jpeg2000, png, tiff
 from webdepot.formats.validity import Checked, Property, Validity, judged
 from webdepot.model import Finding, Severity
 
@@ -171,7 +171,7 @@ _STRUCTURES: dict[str, Structure] = {
     "GIF": gif.structure,
     "JPEG": jpeg.structure,
     "TIFF": tiff.structure,
-    "JPEG2000": jp2.structure,
+    "JPEG2000": jpeg2000.structure,
     "WEBP": _webp,
     "ICO": _icon,
     "BMP": _bitmap,

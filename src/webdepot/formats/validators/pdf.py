@@ -3,14 +3,14 @@ by own rules.
 
 1. Its first and last bytes: header, end mark, what stands before and behind them.
 2. qpdf reads cross-references and objects, unpacks every stream and tells what it had to mend.
-3. The tree of pages, outlines, destinations, dates and so on (`pdf_meaning`), which qpdf does not judge.
+3. The tree of pages, outlines, destinations, dates and so on (`pdf_objects`), which qpdf does not judge.
 """
 
 import re
 from typing import Any, BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validators import pdf_meaning
+from webdepot.formats.validators import pdf_objects
 from webdepot.formats.validity import Checked, Property, Validity
 
 MOST_FINDINGS = 10
@@ -28,7 +28,7 @@ def check_pdf(stream: BinaryIO) -> Checked:
     try:
         with pikepdf.open(stream, suppress_warnings=True) as pdf:
             properties |= {"version": str(pdf.pdf_version), "encrypted": bool(pdf.is_encrypted)}
-            meaning = list(pdf_meaning.iter_problems(pdf, properties))
+            meaning = list(pdf_objects.iter_problems(pdf, properties))
             mended = [*pdf.get_warnings(), *pdf.check_pdf_syntax()]
             meaning += _contents(pdf)
     except pikepdf.PasswordError:
