@@ -158,9 +158,9 @@ class Archive:
 
     @cached_property
     def identifier(self) -> FormatIdentifier:
-        from webdepot.formats.examine import Examiner
+        from webdepot.formats.examine import FileExaminer
 
-        return Examiner(self.signatures())
+        return FileExaminer(self.signatures())
 
     def signatures(self) -> Path | None:
         """The set of signatures that was put in last; None while the one that came with the program is in

@@ -169,4 +169,4 @@ def test_a_partner_cannot_send_us_into_the_intranet(archive, partner):
 
     put(partner, [website(2)], change=local_file)
     oai_harvest.harvest(archive, "p", from_the_beginning=True)
-    assert "no address on the web" in takeover.ingest(archive, "p").refused["oai:p.example:WD1-2"]
+    assert "is not a web address" in takeover.ingest(archive, "p").refused["oai:p.example:WD1-2"]

@@ -18,7 +18,7 @@ from webdepot.archive import Archive
 from webdepot.cli.main import build_app
 from webdepot.errors import InputError, NotFound
 from webdepot.formats import registry, results
-from webdepot.formats.registry import Entry, Risk, Software
+from webdepot.formats.registry import RegistryEntry, Risk, Software
 from webdepot.model import HarvestState
 from webdepot.services import pipeline
 from webdepot.services.admin import setup
@@ -258,7 +258,7 @@ def test_the_registry_is_edited_and_given_out(tmp_path):
         assert supplied.flag("fmt/9999", "x/y").risk is Risk.WATCH
         viewer = Software(id="x", name="X viewer", kind="viewer", versions="1", is_current=False)
         format_watch.change_software(archive, viewer, by="anna")
-        entry = Entry(puid="x/y", name="X", risk=Risk.NONE, reason="", note="", software=("x",))
+        entry = RegistryEntry(puid="x/y", name="X", risk=Risk.NONE, reason="", note="", software=("x",))
         format_watch.change_entry(archive, entry, by="anna")
         known = format_watch.load_registry(archive)
         assert known.flag("", "x/y").risk is Risk.AT_RISK  # nothing that is kept up shows it
@@ -266,7 +266,7 @@ def test_the_registry_is_edited_and_given_out(tmp_path):
         with pytest.raises(NotFound, match="nobody"):
             format_watch.change_entry(
                 archive,
-                Entry(puid="q", name="Q", risk=Risk.NONE, reason="", note="", software=("nobody",)),
+                RegistryEntry(puid="q", name="Q", risk=Risk.NONE, reason="", note="", software=("nobody",)),
                 by="",
             )
         with pytest.raises(InputError):

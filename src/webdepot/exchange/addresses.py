@@ -4,7 +4,7 @@ with the same ones.
 
 from dataclasses import dataclass
 
-from webdepot.exchange.transfer import Form
+from webdepot.exchange.transfer import TransferForm
 
 TREE = ".tree"
 """Behind the key of an object in the address of its unpacked form."""
@@ -22,9 +22,9 @@ class Addresses:
     def front_page(self, key: str) -> str:
         return f"{self.portal_url}/title/{key}"
 
-    def transfer(self, key: str, form: Form) -> str:
+    def transfer(self, key: str, form: TransferForm) -> str:
         """An object may be there in two forms, each with an address and a checksum of its own."""
-        return f"{self.portal_url}/transfer/{key}{TREE if form is Form.TREE else ''}.zip"
+        return f"{self.portal_url}/transfer/{key}{TREE if form is TransferForm.TREE else ''}.zip"
 
     def resolver(self, urn: str) -> str:
         return f"{self.portal_url}/urn/{urn}"

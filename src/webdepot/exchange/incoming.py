@@ -16,7 +16,7 @@ from webdepot.digest import CHUNK_BYTES
 from webdepot.exchange import urn
 from webdepot.exchange.catalogue import Level
 from webdepot.exchange.metadata.lmer import LmerFile
-from webdepot.exchange.metadata.regbib import Delivered
+from webdepot.exchange.metadata.regbib import DeliveredObject
 
 _ALGORITHMS = {
     "MD5": "md5",
@@ -33,7 +33,7 @@ ZIP_HEADER_BYTES = 1200
 """More than the headers of one member take."""
 
 
-class Refused(Exception):
+class RefusedObject(Exception):
     """An object that is not taken, with every reason."""
 
     def __init__(self, *reasons: str) -> None:
@@ -61,7 +61,7 @@ def member_of(file: LmerFile) -> str:
     return f"{folder}{file.name}".lstrip("/")
 
 
-def wrong_digits(delivered: Delivered) -> list[str]:
+def wrong_digits(delivered: DeliveredObject) -> list[str]:
     """URNs whose last digit is not their check digit."""
     named = [level.fields.get("urn", "").lower() for level in delivered.levels]
     return [
@@ -71,13 +71,13 @@ def wrong_digits(delivered: Delivered) -> list[str]:
     ]
 
 
-def largest_bytes(delivered: Delivered) -> int:
+def largest_bytes(delivered: DeliveredObject) -> int:
     """No honest ZIP of these files is larger."""
     sizes = sum(int(file.size) for file in delivered.files)
     return sizes + sizes // 100 + OVERHEAD_BYTES + ZIP_HEADER_BYTES * len(delivered.files)
 
 
-def check_zip(path: Path, delivered: Delivered) -> Iterator[str]:
+def check_zip(path: Path, delivered: DeliveredObject) -> Iterator[str]:
     """Whether the whole is what its checksum says."""
     facts = delivered.object
     if not facts.transfer_checksum:
@@ -91,7 +91,7 @@ def check_zip(path: Path, delivered: Delivered) -> Iterator[str]:
         yield f"the ZIP is damaged: expected {facts.transfer_checksum_type} {facts.transfer_checksum[:130]}, found {found}"
 
 
-def check_members(packed: zipfile.ZipFile, delivered: Delivered) -> Iterator[str]:
+def check_members(packed: zipfile.ZipFile, delivered: DeliveredObject) -> Iterator[str]:
     """Whether the members are the files of the record: none missing, none more, each of its size."""
     expected = {member_of(file): int(file.size) for file in delivered.files}
     found = {member.filename: member.file_size for member in packed.infolist() if not member.is_dir()}
@@ -110,7 +110,7 @@ def check_members(packed: zipfile.ZipFile, delivered: Delivered) -> Iterator[str
             yield f"{name[:200]} has {found[name]} bytes in the ZIP, the record says {expected[name]}"
 
 
-def check_files(folder: Path, delivered: Delivered, checked: list[CheckedFile]) -> Iterator[str]:
+def check_files(folder: Path, delivered: DeliveredObject, checked: list[CheckedFile]) -> Iterator[str]:
     """Each unpacked file against its own checksum; those that are right are put into `checked`."""
     for file in delivered.files:
         path = folder / member_of(file)
@@ -124,7 +124,7 @@ def check_files(folder: Path, delivered: Delivered, checked: list[CheckedFile]) 
             checked.append(CheckedFile(facts=file, path=path, sha256=sha256, size_bytes=path.stat().st_size))
 
 
-def urls_of(file: CheckedFile, delivered: Delivered, files: Sequence[CheckedFile]) -> tuple[str, ...]:
+def urls_of(file: CheckedFile, delivered: DeliveredObject, files: Sequence[CheckedFile]) -> tuple[str, ...]:
     """The addresses of a loose file: where it stood on the web, as the sender says or its place shows, or
     below the URN of its object.
 
@@ -161,7 +161,7 @@ def address_without_site(urn: str, member: str, addresses: Sequence[str], *, cou
     return addresses[0] if count == 1 and addresses else f"{urn}/{quote(member)}"
 
 
-def seeds_of(delivered: Delivered) -> tuple[str, ...]:
+def seeds_of(delivered: DeliveredObject) -> tuple[str, ...]:
     """Where the work stood on the web, by its highest level that says so; else its URN."""
     for level in delivered.levels:
         found = tuple(

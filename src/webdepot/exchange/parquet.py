@@ -27,7 +27,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-class Kind(IntEnum):
+class ColumnKind(IntEnum):
     """Types of columns, with Parquet's number of what they are stored as."""
 
     NUMBER = 2
@@ -39,7 +39,7 @@ class Kind(IntEnum):
         return abs(self)
 
 
-Column = tuple[str, Kind]
+Column = tuple[str, ColumnKind]
 Value = str | int | datetime
 
 
@@ -83,7 +83,7 @@ def _groups(columns: Sequence[Column], rows: Iterable[Sequence[Value]]) -> Itera
         yield group
 
 
-def _encoded(kind: Kind, value: Value) -> bytes:
+def _encoded(kind: ColumnKind, value: Value) -> bytes:
     if isinstance(value, str):
         text = value.encode("utf-8", "replace")
         return struct.pack("<I", len(text)) + text
@@ -94,7 +94,7 @@ def _sizes(columns: Sequence[Column], group: Sequence[Sequence[bytes]]) -> Itera
     return (sum(map(len, values)) for values in group)
 
 
-def _page(kind: Kind, values: Sequence[bytes]) -> tuple[bytes, int]:
+def _page(kind: ColumnKind, values: Sequence[bytes]) -> tuple[bytes, int]:
     """A page with its header, and how long both would be without compression."""
     plain = b"".join(values)
     packed = zstd.compress(plain)
@@ -105,7 +105,7 @@ def _page(kind: Kind, values: Sequence[bytes]) -> tuple[bytes, int]:
     return header + packed, len(header) + len(plain)
 
 
-def _chunk(name: str, kind: Kind, count: int, at: int, plain_bytes: int, packed_bytes: int) -> bytes:
+def _chunk(name: str, kind: ColumnKind, count: int, at: int, plain_bytes: int, packed_bytes: int) -> bytes:
     described = _struct(
         (1, _i32(kind.physical)),
         (2, _list(5, [_varint(_PLAIN << 1), _varint(_RLE << 1)])),
@@ -119,15 +119,15 @@ def _chunk(name: str, kind: Kind, count: int, at: int, plain_bytes: int, packed_
     return _struct((2, _i64(at)), (3, (12, described)))
 
 
-def _element(name: str, kind: Kind) -> bytes:
+def _element(name: str, kind: ColumnKind) -> bytes:
     """A column of the schema: required, with its meaning in the old form (ConvertedType) and the new
     (LogicalType).
     """
     fields = [(1, _i32(kind.physical)), (3, _i32(0)), (4, _binary(name))]
     empty = _struct()
-    if kind is Kind.TEXT:
+    if kind is ColumnKind.TEXT:
         fields += [(6, _i32(0)), (10, (12, _struct((1, (12, empty)))))]
-    if kind is Kind.MOMENT:
+    if kind is ColumnKind.MOMENT:
         millis = _struct((1, (12, empty)))
         stamp = _struct((1, (1, b"")), (2, (12, millis)))
         fields += [(6, _i32(9)), (10, (12, _struct((8, (12, stamp)))))]

@@ -75,7 +75,7 @@ class RunState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class ListRun:
     id: int
     partner: str
     state: RunState
@@ -191,7 +191,7 @@ def find_by_token(connection: Connection, token: str) -> Partner | None:
     return _partner(row) if row else None
 
 
-def begin_run(connection: Connection, partner: str, *, since: str, now: datetime) -> Run:
+def begin_run(connection: Connection, partner: str, *, since: str, now: datetime) -> ListRun:
     values = {"partner": partner, "state": RunState.RUNNING.value, "started_at": now, "since": since}
     values |= {
         "first_response": "",
@@ -208,12 +208,12 @@ def begin_run(connection: Connection, partner: str, *, since: str, now: datetime
     return _run(row)
 
 
-def keep_run(connection: Connection, run: Run) -> None:
+def keep_run(connection: Connection, run: ListRun) -> None:
     values = asdict(run) | {"state": run.state.value}
     connection.execute(update(partner_runs).where(partner_runs.c.id == run.id).values(**values))
 
 
-def last_run(connection: Connection, partner: str, *states: RunState) -> Run | None:
+def last_run(connection: Connection, partner: str, *states: RunState) -> ListRun | None:
     chosen = (
         select(partner_runs)
         .where(partner_runs.c.partner == partner)
@@ -328,8 +328,8 @@ def _partner(row: RowMapping) -> Partner:
     )
 
 
-def _run(row: RowMapping) -> Run:
-    return Run(**dict(row) | {"state": RunState(row["state"])})
+def _run(row: RowMapping) -> ListRun:
+    return ListRun(**dict(row) | {"state": RunState(row["state"])})
 
 
 def _record(row: RowMapping) -> PartnerRecord:

@@ -52,7 +52,7 @@ _END_64 = struct.Struct("<4sQHHIIQQQQ")
 _LOCATOR_64 = struct.Struct("<4sIQI")
 
 
-class Form(StrEnum):
+class TransferForm(StrEnum):
     CONTAINERS = "containers"
     """The WARC and ARC files of a slice."""
     FILES = "files"
@@ -96,7 +96,7 @@ class TransferFile:
 class Transfer:
     """All files of an object, and the ZIP that they make."""
 
-    form: Form
+    form: TransferForm
     files: tuple[TransferFile, ...]
     start: str
     """Member where a reader begins."""
@@ -104,7 +104,7 @@ class Transfer:
     sha256: str
 
 
-def measure(form: Form, files: Sequence[TransferFile], start: str, opened: OpenContainer) -> Transfer:
+def measure(form: TransferForm, files: Sequence[TransferFile], start: str, opened: OpenContainer) -> Transfer:
     """The transfer object of these files. Their CRC-32 is found here; CorruptData when one of them is not
     what it should be.
     """
@@ -278,7 +278,7 @@ def to_document(transfer: Transfer) -> dict[str, object]:
 def from_document(facts: Mapping[str, Any]) -> Transfer:
     files = tuple(TransferFile(**each) for each in facts["files"])
     values = {name: facts[name] for name in ("start", "size_bytes", "sha256")}
-    return Transfer(form=Form(facts["form"]), files=files, **values)
+    return Transfer(form=TransferForm(facts["form"]), files=files, **values)
 
 
 def record(connection: Connection, key: str, transfer: Transfer, *, now: datetime) -> None:
@@ -317,7 +317,7 @@ def many_trees(connection: Connection, keys: Sequence[str]) -> dict[str, Transfe
     rows = connection.execute(
         select(trees).where(trees.c.key.in_(sorted(set(keys))), trees.c.size_bytes > 0)
     ).mappings()
-    return {row["key"]: from_row({**row, "form": Form.TREE.value}) for row in rows}
+    return {row["key"]: from_row({**row, "form": TransferForm.TREE.value}) for row in rows}
 
 
 def without_tree(connection: Connection, *, limit: int, after: str = "") -> list[str]:
@@ -332,7 +332,7 @@ def is_without_tree(connection: Connection, key: str) -> bool:
 
 def _without_tree() -> Select[Any]:
     joined = select(transfers.c.key).outerjoin(trees, trees.c.key == transfers.c.key)
-    return joined.where(transfers.c.form == Form.CONTAINERS.value, trees.c.key.is_(None))
+    return joined.where(transfers.c.form == TransferForm.CONTAINERS.value, trees.c.key.is_(None))
 
 
 def find(connection: Connection, key: str) -> Transfer | None:

@@ -26,7 +26,7 @@ from webdepot.exchange.catalogue import Level, Record
 from webdepot.exchange.metadata import dublin_core, lmer, mab, marc, markup, regbib
 from webdepot.exchange.metadata.lmer import LmerFile, LmerObject
 from webdepot.exchange.metadata.markup import XSI, add
-from webdepot.exchange.metadata.regbib import METS, SCHEMA, XLINK, Delivered, DeliveredLevel
+from webdepot.exchange.metadata.regbib import METS, SCHEMA, XLINK, DeliveredLevel, DeliveredObject
 from webdepot.exchange.transfer import Transfer
 from webdepot.times import from_iso, to_iso
 
@@ -123,7 +123,7 @@ def _files(root: etree._Element, transfer: Transfer) -> None:
         )
 
 
-def read(data: bytes) -> Delivered:
+def read(data: bytes) -> DeliveredObject:
     """Everything that a `mets.xml` tells of an object; InputError, with the reason, when it is no UOF.
 
     Files are those of METS; what LMER alone knows (format) is taken from the file's own section. Levels may
@@ -149,7 +149,7 @@ def read(data: bytes) -> Delivered:
         raise InputError(f"LMER says {told[:20]} files, {NAME} lists {len(files)}.")
     facts = replace(objects[0], master_creation_date=_created(root, objects[0], files))
     levels = _read_levels(root, facts)
-    return Delivered(
+    return DeliveredObject(
         levels=levels, object=facts, files=files, foreign=(), is_web=levels[0].level is Level.SITE
     )
 

@@ -49,7 +49,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class PayloadSlice:
     """One payload of a batch, in the child."""
 
     descriptor: int

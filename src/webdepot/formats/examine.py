@@ -20,8 +20,8 @@ from types import TracebackType
 from typing import Any
 
 from webdepot.formats import guard, media, validate
-from webdepot.formats.batch import Batch, Piece
-from webdepot.formats.guard import Asked, Guard, Limits, Message
+from webdepot.formats.batch import Batch, PayloadSlice
+from webdepot.formats.guard import Guard, Limits, Message, PendingQuestions
 from webdepot.formats.identify import (
     MOST_TOGETHER,
     RESOLVER_VERSION,
@@ -31,7 +31,7 @@ from webdepot.formats.identify import (
     quick_look,
 )
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Checked, Property, Validity
+from webdepot.formats.validity import CheckResult, Property, Validity
 from webdepot.model import Basis, Finding, Format, FormatVerdict, Severity
 
 MOST_FINDINGS = 20
@@ -63,15 +63,15 @@ class Exhibit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class PendingExamination:
     """Files that the child with the signatures is looking at."""
 
     exhibits: Sequence[Exhibit]
     batch: Batch
-    asked: Asked
+    asked: PendingQuestions
 
 
-class Examiner:
+class FileExaminer:
     """A guarded `FormatIdentifier` and checker. One thread at a time; close it, or use it in a `with`."""
 
     def __init__(self, signatures: Path | None = None, *, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen value
@@ -100,7 +100,7 @@ class Examiner:
         """Each of them, in order. All are held in memory at once, unless it is a single one on disk."""
         return self.end(self.begin(exhibits), checked=checked)
 
-    def begin(self, exhibits: Sequence[Exhibit]) -> Begun:
+    def begin(self, exhibits: Sequence[Exhibit]) -> PendingExamination:
         """Show files to the child with the signatures. Whoever does so must `end` it, in the same order; the
         next ones may be shown before that, so that the child does not wait for them.
         """
@@ -110,14 +110,14 @@ class Examiner:
                 {"place": place, "extension": extension_of(each.name), "mime": media.essence(each.mime)}
                 for each, place in zip(exhibits, batch.places, strict=True)
             ]
-            return Begun(
+            return PendingExamination(
                 exhibits=exhibits, batch=batch, asked=self._identifying.begin(questions, batch.descriptor)
             )
         except BaseException:
             batch.close()
             raise
 
-    def end(self, begun: Begun, *, checked: bool = True) -> list[Examined]:
+    def end(self, begun: PendingExamination, *, checked: bool = True) -> list[Examined]:
         """What the files are, and how sound."""
         with begun.batch as batch:
             answers = self._identifying.end(begun.asked)
@@ -139,7 +139,7 @@ class Examiner:
             for exhibit, (format, findings), one in zip(begun.exhibits, identified, done, strict=True)
         ]
 
-    def check(self, payload: bytes | Path, format: Format, *, subject: str = "") -> Checked:
+    def check(self, payload: bytes | Path, format: Format, *, subject: str = "") -> CheckResult:
         """Only the check of a format that is known already."""
         with Batch([payload]) as batch:
             done = self._checked([format], batch)[0]
@@ -155,7 +155,7 @@ class Examiner:
         self._identifying.close()
         self._checking.close()
 
-    def __enter__(self) -> "Examiner":
+    def __enter__(self) -> "FileExaminer":
         self.start()
         return self
 
@@ -164,7 +164,7 @@ class Examiner:
     ) -> None:
         self.close()
 
-    def _checked(self, formats: Sequence[Format], batch: Batch) -> list[Checked]:
+    def _checked(self, formats: Sequence[Format], batch: Batch) -> list[CheckResult]:
         asked = [number for number, format in enumerate(formats) if validate.has_check(format)]
         questions = [{"place": batch.places[number], "format": _facts(formats[number])} for number in asked]
         # Meanwhile the other child looks at what was shown to it next.
@@ -179,7 +179,7 @@ class Examiner:
         return [_check(done[number]) if number in done else _NOT_CHECKED for number in range(len(formats))]
 
 
-_NOT_CHECKED = Checked(validity=Validity.NOT_CHECKED)
+_NOT_CHECKED = CheckResult(validity=Validity.NOT_CHECKED)
 
 
 def _identity(exhibit: Exhibit, answer: Message | Finding) -> tuple[Format, list[Finding]]:
@@ -189,11 +189,13 @@ def _identity(exhibit: Exhibit, answer: Message | Finding) -> tuple[Format, list
     return _format(answer["format"]), []
 
 
-def _check(answer: Message | Finding) -> Checked:
+def _check(answer: Message | Finding) -> CheckResult:
     if isinstance(answer, Finding):
-        return Checked(validity=Validity.NOT_CHECKED, findings=[answer])
+        return CheckResult(validity=Validity.NOT_CHECKED, findings=[answer])
     findings = [Finding(**each | {"severity": Severity(each["severity"])}) for each in answer["findings"]]
-    return Checked(validity=Validity(answer["validity"]), findings=findings, properties=answer["properties"])
+    return CheckResult(
+        validity=Validity(answer["validity"]), findings=findings, properties=answer["properties"]
+    )
 
 
 def _facts(format: Format) -> Message:
@@ -249,12 +251,12 @@ def _begin_checking(arguments: list[str]) -> tuple[guard.Work, Message]:
     return work, {}
 
 
-def _piece(question: Message, descriptor: int) -> Piece:
+def _piece(question: Message, descriptor: int) -> PayloadSlice:
     offset, size_bytes = question["place"]
-    return Piece(descriptor=descriptor, offset=offset, size_bytes=size_bytes)
+    return PayloadSlice(descriptor=descriptor, offset=offset, size_bytes=size_bytes)
 
 
-def _checked_within(piece: Piece, format: Format) -> Checked:
+def _checked_within(piece: PayloadSlice, format: Format) -> CheckResult:
     try:
         with piece.opened() as stream:
             return validate.check(stream, format)
@@ -265,7 +267,7 @@ def _checked_within(piece: Piece, format: Format) -> Checked:
     except Exception as error:
         # Whatever a library throws at hostile bytes is an observation about the file, not about us.
         found = finding("checker-died", detail=f"{type(error).__name__}: {error}")
-    return Checked(validity=Validity.NOT_CHECKED, findings=[found])
+    return CheckResult(validity=Validity.NOT_CHECKED, findings=[found])
 
 
 def main(arguments: list[str]) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from webdepot.formats import sniff
-from webdepot.formats.batch import Piece
+from webdepot.formats.batch import PayloadSlice
 
 WHOLE_UP_TO_BYTES = 64 << 20
 _LOOKED_INSIDE = (b"PK", b"\xd0\xcf\x11\xe0", b"%PDF", b"II*\0", b"MM\0*", b"ID3")
@@ -52,7 +52,7 @@ class _Chunks(NamedTuple):
     shown_bytes: int
 
 
-def excerpt_of(piece: Piece, head: bytes) -> bytes | None:
+def excerpt_of(piece: PayloadSlice, head: bytes) -> bytes | None:
     """What the engine gets; None for all of a large file, which it reads itself. `head` has at least the
     first 64 kB.
     """
@@ -88,7 +88,7 @@ def _first_bytes(head: bytes) -> int:
     return max(len(head), sniff.HEAD_BYTES) if is_deep or head.startswith(_DEEP_STARTS) else first_bytes
 
 
-def _landmarks(piece: Piece, chunks: _Chunks, start: int, end: int) -> Iterator[bytes]:
+def _landmarks(piece: PayloadSlice, chunks: _Chunks, start: int, end: int) -> Iterator[bytes]:
     """Pieces of the chunks between these places that say what the file is."""
     at, found = chunks.start, 0
     for _ in range(_MOST_CHUNKS):

@@ -39,7 +39,8 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any
 
-from webdepot.formats.scratch import Scratch, forget
+from webdepot.formats import scratch
+from webdepot.formats.scratch import Scratch
 from webdepot.formats.texts import finding
 from webdepot.model import Finding
 
@@ -79,7 +80,7 @@ class Limits:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Asked:
+class PendingQuestions:
     """Questions about an open descriptor."""
 
     questions: list[Message]
@@ -117,7 +118,7 @@ class Guard:
         self._base_bytes = 0
         self._gone = 0
         """Children before this one."""
-        self._begun: list[Asked] = []
+        self._begun: list[PendingQuestions] = []
         """Whose answers nobody has fetched yet, in their order."""
 
     @property
@@ -171,11 +172,11 @@ class Guard:
         if self._is_ready and self._takes_too_much():
             self.close()
 
-    def begin(self, questions: Sequence[Message], descriptor: int) -> Asked:
+    def begin(self, questions: Sequence[Message], descriptor: int) -> PendingQuestions:
         """Send the questions. Whoever does so must `end` it, in the order in which they were sent, while the
         descriptor is open.
         """
-        asked = Asked(
+        asked = PendingQuestions(
             questions=list(questions), descriptor=descriptor, several=self._several and len(questions) > 1
         )
         for each in (
@@ -187,7 +188,9 @@ class Guard:
         self._begun.append(asked)
         return asked
 
-    def end(self, asked: Asked, *, meanwhile: Callable[[], None] = lambda: None) -> list[Message | Finding]:
+    def end(
+        self, asked: PendingQuestions, *, meanwhile: Callable[[], None] = lambda: None
+    ) -> list[Message | Finding]:
         """Fetch the answers; `meanwhile` is called now and then if it takes long."""
         self._begun.remove(asked)
         answers: list[Message | Finding | None] = [None] * len(asked.questions)
@@ -204,7 +207,7 @@ class Guard:
             waiting = left
             # If it was one of several: asked about each alone it will show which.
             several = sent.several and failed is None
-            sent = Asked(
+            sent = PendingQuestions(
                 questions=[asked.questions[number] for number in left],
                 descriptor=asked.descriptor,
                 several=several,
@@ -238,7 +241,7 @@ class Guard:
     ) -> None:
         self.close()
 
-    def _send(self, asked: Asked) -> None:
+    def _send(self, asked: PendingQuestions) -> None:
         connection = self._connection()
         message = json.dumps({"questions": asked.questions, "several": asked.several}).encode()
         with suppress(OSError):  # it is dead, as will be seen when its answers are fetched
@@ -246,7 +249,7 @@ class Guard:
         asked.sent_to = self._gone
 
     def _fetch(
-        self, asked: Asked, meanwhile: Callable[[], None]
+        self, asked: PendingQuestions, meanwhile: Callable[[], None]
     ) -> tuple[list[Message], tuple[int, Finding] | None]:
         """The answers that came, and if not all did, which question it ended at and why."""
         if asked.sent_to != self._gone:
@@ -356,7 +359,7 @@ def serve(arguments: list[str], begin: Callable[[list[str]], tuple[Work, Message
                 finally:
                     os.close(descriptors[0])
     finally:
-        forget(os.environ.get("TMPDIR", ""))
+        scratch.remove(os.environ.get("TMPDIR", ""))
 
 
 def _answer(connection: socket.socket, answers: Iterator[Message], page: mmap.mmap, longest_s: float) -> None:

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from webdepot.formats import media, sniff
-from webdepot.formats.batch import Batch, Piece
+from webdepot.formats.batch import Batch, PayloadSlice
 from webdepot.formats.excerpt import excerpt_of
-from webdepot.formats.resolve import DYNAMIC, Evidence, Match, resolve
+from webdepot.formats.resolve import DYNAMIC, Evidence, SignatureMatch, resolve
 from webdepot.model import Basis, Format
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _BASES = (
 class Question:
     """A payload in a batch, and what is known of its name and its server."""
 
-    piece: Piece
+    piece: PayloadSlice
     extension: str
     mime: str
 
@@ -79,7 +79,7 @@ class SiegfriedIdentifier:
     def identify(self, payload: bytes | Path, *, name: str, mime: str) -> Format:
         with Batch([payload]) as batch:
             offset, size_bytes = batch.places[0]
-            piece = Piece(descriptor=batch.descriptor, offset=offset, size_bytes=size_bytes)
+            piece = PayloadSlice(descriptor=batch.descriptor, offset=offset, size_bytes=size_bytes)
             return self.identify_pieces(
                 [Question(piece=piece, extension=extension_of(name), mime=media.essence(mime))]
             )[0]
@@ -140,7 +140,7 @@ class _Slot:
         self._folder: Path | None = None
         self._links: dict[str, str] = {}
 
-    def show(self, piece: Piece, head: bytes, extension: str) -> str:
+    def show(self, piece: PayloadSlice, head: bytes, extension: str) -> str:
         """The name under which the payload, or what the engine needs of it, can be read until the next one is
         shown.
         """
@@ -199,7 +199,7 @@ def _evidence(size_bytes: int, head: bytes, *, extension: str, mime: str) -> Evi
     )
 
 
-def _head(piece: Piece) -> bytes:
+def _head(piece: PayloadSlice) -> bytes:
     """The first bytes; of what may be JSON, all of it if it is not too long."""
     head = piece.read(sniff.HEAD_BYTES)
     may_be_json = (
@@ -220,7 +220,7 @@ def extension_of(name: str) -> str:
     return found[1].lower() if found else ""
 
 
-def _match(found: "pygfried.Match") -> Match | None:
+def _match(found: "pygfried.Match") -> SignatureMatch | None:
     if found["id"] in ("", "UNKNOWN"):
         return None
     words = found["basis"].lower()
@@ -229,7 +229,7 @@ def _match(found: "pygfried.Match") -> Match | None:
         Basis.TEXT if "text match" in words else Basis.EXTENSION,
     )
     # PRONOM lists several media types for some formats; the first is the usual one.
-    return Match(
+    return SignatureMatch(
         puid=found["id"],
         name=found["format"],
         version=found["version"],

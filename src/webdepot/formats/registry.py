@@ -41,7 +41,7 @@ class Software:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class RegistryEntry:
     puid: str
     """PRONOM identifier or media type."""
     name: str
@@ -61,10 +61,10 @@ class Flag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registry:
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, RegistryEntry]
     software: Mapping[str, Software]
 
-    def find(self, puid: str, mime: str) -> Entry | None:
+    def find(self, puid: str, mime: str) -> RegistryEntry | None:
         return self.entries.get(puid) or self.entries.get(media.canonical(mime)) or self.entries.get(mime)
 
     def flag(self, puid: str, mime: str) -> Flag:
@@ -97,7 +97,7 @@ def load(connection: Connection) -> Registry:
     for row in connection.execute(select(registry_renderings).order_by(registry_renderings.c.software)):
         renderings.setdefault(row.puid, []).append(row.software)
     entries = {
-        row.puid: Entry(
+        row.puid: RegistryEntry(
             puid=row.puid,
             name=row.name,
             risk=Risk(row.risk),
@@ -133,7 +133,9 @@ def from_document(document: Any) -> Registry:
     try:
         software = {each["id"]: Software(**each) for each in document["software"]}
         entries = {
-            each["puid"]: Entry(**each | {"risk": Risk(each["risk"]), "software": tuple(each["software"])})
+            each["puid"]: RegistryEntry(
+                **each | {"risk": Risk(each["risk"]), "software": tuple(each["software"])}
+            )
             for each in document["formats"]
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -184,7 +186,7 @@ def save(connection: Connection, registry: Registry, *, by: str, at: datetime) -
         connection.execute(insert(registry_renderings), pairs)
 
 
-def _check(entries: Mapping[str, Entry], software: Mapping[str, Software]) -> None:
+def _check(entries: Mapping[str, RegistryEntry], software: Mapping[str, Software]) -> None:
     for entry in entries.values():
         unknown = [each for each in entry.software if each not in software]
         if unknown:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, select
 
-from webdepot.formats.survey import Row, SurveyCounts
+from webdepot.formats.survey_rows import Row, SurveyCounts
 from webdepot.formats.tables import format_counts, surveys
 from webdepot.model import FormatVerdict, HarvestId
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from webdepot.formats import media, sniff
-from webdepot.formats.sniff import Looks
+from webdepot.formats.sniff import FormatGuess
 from webdepot.model import Basis, Format, FormatVerdict
 
 XML_PUID = "fmt/101"
@@ -52,7 +52,7 @@ _JS = ("x-fmt/423", "JavaScript file", "application/javascript")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
+class SignatureMatch:
     """One answer of the signature engine."""
 
     puid: str
@@ -66,7 +66,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    matches: Sequence[Match]
+    matches: Sequence[SignatureMatch]
     head: bytes
     """The first `sniff.HEAD_BYTES` bytes, or more."""
     size_bytes: int
@@ -102,7 +102,7 @@ def _resolve(evidence: Evidence) -> Format:
     ):
         # Its head is damaged, or the name lies. An error page that a server sends under the name of a picture
         # is no such case.
-        looks = Looks(
+        looks = FormatGuess(
             puid="",
             name=named[0],
             mime=named[1],
@@ -119,7 +119,7 @@ def _resolve(evidence: Evidence) -> Format:
     return _of_server(evidence) or _nothing("no signature, name or server tells what it is")
 
 
-def _of_signatures(strong: list[Match], evidence: Evidence) -> Format:
+def _of_signatures(strong: list[SignatureMatch], evidence: Evidence) -> Format:
     first = strong[0]
     if len(strong) > 1:
         others = ", ".join(match.puid for match in strong[1:6])
@@ -139,7 +139,7 @@ def _of_signatures(strong: list[Match], evidence: Evidence) -> Format:
     return _of_match(first, FormatVerdict.RECOGNISED, _of_name(first, evidence))
 
 
-def _of_name(match: Match, evidence: Evidence) -> str:
+def _of_name(match: SignatureMatch, evidence: Evidence) -> str:
     """A warning where the name is that of another format and no server has said what it is. Names that nobody
     knows say nothing.
     """
@@ -158,7 +158,7 @@ def _of_text(text: str, evidence: Evidence) -> Format:
         return _of_looks(seen, Basis.TEXT, FormatVerdict.RECOGNISED)
     for (puid, name, mime), looks in ((_CSS, sniff.is_css), (_JS, sniff.is_javascript)):
         if _extension_agrees(evidence, mime) or _server_says(evidence, mime):
-            code = Looks(
+            code = FormatGuess(
                 puid=puid,
                 name=name,
                 mime=mime,
@@ -174,7 +174,9 @@ def _of_text(text: str, evidence: Evidence) -> Format:
     if named:
         # The extension names a kind of text, and the bytes are text.
         return _of_match(named, FormatVerdict.UNCERTAIN, "known by its extension only")
-    plain = Looks(puid=TEXT_PUID, name="Plain Text File", mime="text/plain", because="all of it is text")
+    plain = FormatGuess(
+        puid=TEXT_PUID, name="Plain Text File", mime="text/plain", because="all of it is text"
+    )
     sure = evidence.extension in ("txt", "text", "log", "asc") or evidence.mime.startswith("text/plain")
     return replace(
         _of_looks(plain, Basis.TEXT, FormatVerdict.RECOGNISED if sure else FormatVerdict.UNCERTAIN),
@@ -263,7 +265,7 @@ _NAMED = {
 """Binary formats that begin in a way of their own."""
 
 
-def _of_match(match: Match, verdict: FormatVerdict, warning: str) -> Format:
+def _of_match(match: SignatureMatch, verdict: FormatVerdict, warning: str) -> Format:
     return Format(
         puid=match.puid,
         name=match.name,
@@ -275,7 +277,7 @@ def _of_match(match: Match, verdict: FormatVerdict, warning: str) -> Format:
     )
 
 
-def _of_looks(seen: Looks, basis: Basis, verdict: FormatVerdict) -> Format:
+def _of_looks(seen: FormatGuess, basis: Basis, verdict: FormatVerdict) -> Format:
     warning = seen.because if verdict is FormatVerdict.UNCERTAIN else ""
     return Format(
         puid=seen.puid,

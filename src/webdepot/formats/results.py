@@ -14,7 +14,8 @@ from sqlalchemy import Connection, delete, insert, select, tuple_
 
 from webdepot.database import Database
 from webdepot.formats import survey
-from webdepot.formats.survey import Row, SurveyResult
+from webdepot.formats.survey import SurveyResult
+from webdepot.formats.survey_rows import Row
 from webdepot.formats.tables import format_counts, identifications, surveys
 from webdepot.model import HarvestId
 from webdepot.times import from_iso, to_iso
@@ -39,7 +40,7 @@ _FACTS = (
 )
 
 
-class Known:
+class KnownResults:
     """`survey.Already` over the database: what an earlier survey with the same engine said. Pickles; opens
     its own connection.
     """

@@ -19,7 +19,7 @@ CONTROL_CHARACTERS = 1445
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looks:
+class FormatGuess:
     """What bytes look like: PRONOM identifier, name, version, media type, and the reason in words."""
 
     puid: str
@@ -142,7 +142,7 @@ _JS = re.compile(
 )
 
 
-def binary(head: bytes) -> Looks | None:
+def binary(head: bytes) -> FormatGuess | None:
     """A binary format by its first bytes, for files that PRONOM's signatures did not take."""
     at = head.find(b"%PDF-", 0, 1032)
     if at >= 0 and (number := head[at + 5 : at + 8].decode("latin-1")) in _PDF:
@@ -156,12 +156,12 @@ def binary(head: bytes) -> Looks | None:
         if whole
         else f"it begins like {name}, but its end is missing or not as it should be"
     )
-    return Looks(puid=puid, name=name, version=version, mime=mime, because=because, whole=whole)
+    return FormatGuess(puid=puid, name=name, version=version, mime=mime, because=because, whole=whole)
 
 
-def _pdf(number: str) -> Looks:
+def _pdf(number: str) -> FormatGuess:
     because = "it begins like Acrobat PDF, but its end is missing or not as it should be"
-    return Looks(
+    return FormatGuess(
         puid=_PDF[number],
         name="Acrobat PDF",
         version=number,
@@ -190,7 +190,7 @@ def text_of(head: bytes) -> str | None:
     return text if not stray else head.decode("windows-1252", "replace")
 
 
-def markup(text: str, *, expects_xml: bool = False) -> Looks | None:
+def markup(text: str, *, expects_xml: bool = False) -> FormatGuess | None:
     """HTML, SVG or other XML by document type or first element, whatever comments stand before it.
 
     `expects_xml` says that name or server call it XML, so that elements which HTML knows too (`a`, `link`,
@@ -238,7 +238,7 @@ def markup(text: str, *, expects_xml: bool = False) -> Looks | None:
     return None
 
 
-def json_text(text: str, *, is_all: bool) -> Looks | None:
+def json_text(text: str, *, is_all: bool) -> FormatGuess | None:
     """JSON that parses as a whole, or the beginning of a longer one that looks like it."""
     start = text.lstrip()[:1]
     if start not in ("{", "["):
@@ -276,7 +276,7 @@ def is_javascript(text: str) -> bool:
     return (start[:1] != "<" or start == "<!--") and bool(_JS.search(text))
 
 
-def _html(public: str, declared: bool) -> Looks:
+def _html(public: str, declared: bool) -> FormatGuess:
     for mark, puid, version in (("XHTML 1.1", "fmt/103", "1.1"), ("XHTML 1.0", "fmt/102", "1.0")):
         if mark in public:
             mime = "application/xhtml+xml" if declared else "text/html"
@@ -300,7 +300,7 @@ def _html(public: str, declared: bool) -> Looks:
     )
 
 
-def _svg(attributes: str) -> Looks:
+def _svg(attributes: str) -> FormatGuess:
     version = re.search(r"\bversion\s*=\s*[\"']([\d.]+)", attributes)
     # SVG 1.1 fixes the attribute's default in its document type, so that a file without it counts as 1.1.
     number = version.group(1) if version else "1.1"
@@ -308,7 +308,7 @@ def _svg(attributes: str) -> Looks:
     return _looks(puid, "Scalable Vector Graphics", number, "image/svg+xml", "its first element is svg")
 
 
-def _xml(local: str) -> Looks:
+def _xml(local: str) -> FormatGuess:
     mime = {"rss": "application/rss+xml", "feed": "application/atom+xml", "RDF": "application/rdf+xml"}.get(
         local, "application/xml"
     )
@@ -321,5 +321,5 @@ def _xml(local: str) -> Looks:
     )
 
 
-def _looks(puid: str, name: str, version: str, mime: str, because: str) -> Looks:
-    return Looks(puid=puid, name=name, version=version, mime=mime, because=because)
+def _looks(puid: str, name: str, version: str, mime: str, because: str) -> FormatGuess:
+    return FormatGuess(puid=puid, name=name, version=version, mime=mime, because=because)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 
 from webdepot.formats import guard
-from webdepot.formats.batch import Batch, Piece
+from webdepot.formats.batch import Batch, PayloadSlice
 from webdepot.formats.guard import Guard, Limits, Message
 from webdepot.model import Finding
 
@@ -54,14 +54,16 @@ def _begin(arguments: list[str]) -> tuple[guard.Work, Message]:
         try:
             for each in questions:
                 offset, size_bytes = each["place"]
-                yield {"jpeg": _made(Piece(descriptor=descriptor, offset=offset, size_bytes=size_bytes))}
+                yield {
+                    "jpeg": _made(PayloadSlice(descriptor=descriptor, offset=offset, size_bytes=size_bytes))
+                }
         finally:
             guard.limit_memory(None)
 
     return work, {}
 
 
-def _made(piece: Piece) -> str:
+def _made(piece: PayloadSlice) -> str:
     from PIL import Image
 
     try:

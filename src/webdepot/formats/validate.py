@@ -18,22 +18,22 @@ from typing import BinaryIO
 
 from webdepot.formats import media
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Checked, Validity
+from webdepot.formats.validity import CheckResult, Validity
 from webdepot.model import Format, FormatVerdict
 
-Check = Callable[[BinaryIO], Checked]
+Check = Callable[[BinaryIO], CheckResult]
 
 
-def check(payload: bytes | Path | BinaryIO, format: Format, *, subject: str = "") -> Checked:
+def check(payload: bytes | Path | BinaryIO, format: Format, *, subject: str = "") -> CheckResult:
     """Whether the payload is what its format demands, with findings about `subject`; not checked where no
     check exists.
     """
     chosen = find_check(format)
     if chosen is None:
-        return Checked(validity=Validity.NOT_CHECKED)
+        return CheckResult(validity=Validity.NOT_CHECKED)
     with _opened(payload) as stream:
         if not stream.read(1):
-            return Checked(validity=Validity.NOT_CHECKED, findings=[finding("empty", subject=subject)])
+            return CheckResult(validity=Validity.NOT_CHECKED, findings=[finding("empty", subject=subject)])
         stream.seek(0)
         done = chosen(stream)
     return replace(done, findings=[replace(each, subject=subject) for each in done.findings])

@@ -20,7 +20,7 @@ class Validity(StrEnum):
     NOT_CHECKED = "not checked"
 
 
-class Wrong(Exception):
+class DamagedFile(Exception):
     """A check cannot go on: what is wrong, and at which byte. Caught by the check itself, which makes a
     finding of it.
     """
@@ -31,7 +31,7 @@ class Wrong(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckResult:
     """What a check says about one file."""
 
     validity: Validity
@@ -42,15 +42,15 @@ class Checked:
     """
 
 
-def judged(
+def judge(
     findings: Sequence[Finding],
     properties: Mapping[str, Property] | None = None,
     *,
     best: Validity = Validity.VALID,
-) -> Checked:
+) -> CheckResult:
     """Not valid if one of the findings is an error, else the best that the check can say."""
     wrong = any(each.severity is Severity.ERROR for each in findings)
-    return Checked(
+    return CheckResult(
         validity=Validity.NOT_VALID if wrong else best,
         findings=list(findings),
         properties=dict(properties or {}),

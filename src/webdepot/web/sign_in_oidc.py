@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot import accounts
 from webdepot.errors import NotFound, WebdepotError
-from webdepot.services.admin.oidc import Begun, Provider
+from webdepot.services.admin.oidc import IdentityProvider, StartedSignIn
 from webdepot.web.sign_in import page, signed_in
 from webdepot.web.site import language_of, local_path, of_app, session_token, site_of
 
@@ -26,26 +26,26 @@ class Pending:
     """
 
     def __init__(self) -> None:
-        self._away: OrderedDict[str, tuple[float, str, Begun, str]] = OrderedDict()
+        self._away: OrderedDict[str, tuple[float, str, StartedSignIn, str]] = OrderedDict()
         self._lock = Lock()
-        self._provider: Provider | None = None
+        self._provider: IdentityProvider | None = None
 
-    def provider(self, request: Request) -> Provider:
+    def provider(self, request: Request) -> IdentityProvider:
         config = site_of(request).archive.config.oidc
         if not config.issuer:
             raise NotFound("Signing in with another account is not set up here: [oidc] issuer is empty.")
         with self._lock:
             if self._provider is None:
-                self._provider = Provider(config)
+                self._provider = IdentityProvider(config)
             return self._provider
 
-    def leave(self, begun: Begun, cookie: str, to: str) -> None:
+    def leave(self, begun: StartedSignIn, cookie: str, to: str) -> None:
         with self._lock:
             self._away[begun.state] = (time.monotonic(), cookie, begun, to)
             while len(self._away) > _MOST_AWAY:
                 self._away.popitem(last=False)
 
-    def come_back(self, state: str, cookie: str) -> tuple[Begun, str] | None:
+    def come_back(self, state: str, cookie: str) -> tuple[StartedSignIn, str] | None:
         """Once: a state that came back is spent."""
         with self._lock:
             at, owner, begun, to = self._away.pop(state, (0.0, "", None, ""))

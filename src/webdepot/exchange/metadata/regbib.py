@@ -184,7 +184,7 @@ class DeliveredLevel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivered:
+class DeliveredObject:
     """An object as a partner describes it."""
 
     levels: tuple[DeliveredLevel, ...]
@@ -202,7 +202,7 @@ class Delivered:
         return self.object.persistent_identifier.lower()
 
 
-def read(root: etree._Element) -> Delivered:
+def read(root: etree._Element) -> DeliveredObject:
     """Everything that a METS document tells; InputError when it is no METS or cannot be understood at all."""
     if root.tag != f"{{{METS}}}mets":
         raise InputError(f"The record is no METS: its root element is {str(root.tag)[:200]}.")
@@ -219,7 +219,7 @@ def read(root: etree._Element) -> Delivered:
         raise InputError(f"P8: there are {len(objects)} object sections of LMER, and not one")
     levels = levels_of(root)
     is_web = levels[0].level is Level.SITE if levels else False
-    return Delivered(
+    return DeliveredObject(
         levels=levels,
         object=objects[0],
         files=tuple(files),
@@ -276,7 +276,7 @@ def _breaches(root: etree._Element) -> Iterator[str]:
     yield from _breaches_of_files(delivered)
 
 
-def _breaches_of_object(root: etree._Element, delivered: Delivered) -> Iterator[str]:
+def _breaches_of_object(root: etree._Element, delivered: DeliveredObject) -> Iterator[str]:
     facts = delivered.object
     if not facts.persistent_identifier.lower().startswith("urn:"):
         yield "P9: the persistent identifier is no URN"
@@ -299,7 +299,7 @@ def _breaches_of_object(root: etree._Element, delivered: Delivered) -> Iterator[
         yield "P13: the URN of LMER is not the 552b of exactly one level"
 
 
-def _breaches_of_files(delivered: Delivered) -> Iterator[str]:
+def _breaches_of_files(delivered: DeliveredObject) -> Iterator[str]:
     if not delivered.files:
         yield "P10: no file is described"
     if len(delivered.files) > MOST_FILES:

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from lxml import etree
 
 from webdepot.errors import InputError, RemoteError
-from webdepot.exchange.client import Client, Got
+from webdepot.exchange.client import PartnerClient, PartnerResponse
 from webdepot.exchange.metadata import markup
 from webdepot.exchange.oai.protocol import OAI
 from webdepot.times import from_http
@@ -59,11 +59,11 @@ class ListPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
+class RemoteRepository:
     """Another depot. `wait` sleeps; `clock` tells the time for dates in Retry-After."""
 
     base_url: str
-    client: Client
+    client: PartnerClient
     wait: Callable[[float], None]
     clock: Callable[[], datetime]
 
@@ -88,7 +88,7 @@ class Provider:
                     f"{self.base_url} answers {got.status}.", retry=got.status in (429, 502, 503, 504)
                 )
             except RemoteError as error:
-                got, trouble = Got(), error
+                got, trouble = PartnerResponse(), error
             except InputError as error:
                 raise RemoteError(f"{self.base_url}: {error}", retry=False) from error
             failures += 1
@@ -96,7 +96,7 @@ class Provider:
                 raise trouble
             self.wait(self._pause(got, failures))
 
-    def _pause(self, got: Got, failures: int) -> float:
+    def _pause(self, got: PartnerResponse, failures: int) -> float:
         """What Retry-After says, as seconds or as a date; our own pauses otherwise."""
         said = (got.headers.get("Retry-After") or "").strip()
         usual = PAUSES_S[min(failures, len(PAUSES_S)) - 1]
@@ -123,7 +123,7 @@ class Circles:
         self._seen.add(mark)
 
 
-def _into(pieces: list[bytes]) -> Callable[[Got, bytes], None]:
+def _into(pieces: list[bytes]) -> Callable[[PartnerResponse, bytes], None]:
     return lambda _, piece: pieces.append(piece)
 
 

@@ -33,7 +33,7 @@ _SPEC = re.compile(r"[A-Za-z0-9\-_.!~*'()]+(?::[A-Za-z0-9\-_.!~*'()]+)*\Z", re.A
 _PREFIX = re.compile(r"[A-Za-z0-9\-_.!~*'()]+\Z", re.ASCII)
 
 
-class Verb(StrEnum):
+class OaiVerb(StrEnum):
     IDENTIFY = "Identify"
     LIST_METADATA_FORMATS = "ListMetadataFormats"
     LIST_SETS = "ListSets"
@@ -53,7 +53,7 @@ class Code(StrEnum):
     NO_SET_HIERARCHY = "noSetHierarchy"
 
 
-class Refused(Exception):
+class OaiError(Exception):
     """A protocol error: codes with words. An answer like any other, so no error of this program."""
 
     def __init__(self, *errors: tuple[Code, str]) -> None:
@@ -62,13 +62,13 @@ class Refused(Exception):
 
 
 # Verb: required arguments, optional ones, whether a resumption token may stand instead of all.
-_ARGUMENTS: dict[Verb, tuple[frozenset[str], frozenset[str], bool]] = {
-    Verb.IDENTIFY: (frozenset(), frozenset(), False),
-    Verb.LIST_METADATA_FORMATS: (frozenset(), frozenset({"identifier"}), False),
-    Verb.LIST_SETS: (frozenset(), frozenset(), True),
-    Verb.GET_RECORD: (frozenset({"identifier", "metadataPrefix"}), frozenset(), False),
-    Verb.LIST_IDENTIFIERS: (frozenset({"metadataPrefix"}), frozenset({"from", "until", "set"}), True),
-    Verb.LIST_RECORDS: (frozenset({"metadataPrefix"}), frozenset({"from", "until", "set"}), True),
+_ARGUMENTS: dict[OaiVerb, tuple[frozenset[str], frozenset[str], bool]] = {
+    OaiVerb.IDENTIFY: (frozenset(), frozenset(), False),
+    OaiVerb.LIST_METADATA_FORMATS: (frozenset(), frozenset({"identifier"}), False),
+    OaiVerb.LIST_SETS: (frozenset(), frozenset(), True),
+    OaiVerb.GET_RECORD: (frozenset({"identifier", "metadataPrefix"}), frozenset(), False),
+    OaiVerb.LIST_IDENTIFIERS: (frozenset({"metadataPrefix"}), frozenset({"from", "until", "set"}), True),
+    OaiVerb.LIST_RECORDS: (frozenset({"metadataPrefix"}), frozenset({"from", "until", "set"}), True),
 }
 
 
@@ -76,7 +76,7 @@ _ARGUMENTS: dict[Verb, tuple[frozenset[str], frozenset[str], bool]] = {
 class Arguments:
     """A request that keeps to the rules."""
 
-    verb: Verb
+    verb: OaiVerb
     given: Sequence[tuple[str, str]]
     """As sent, for the `request` element."""
     identifier: str = ""
@@ -91,7 +91,7 @@ class Arguments:
 def parse(pairs: Sequence[tuple[str, str]]) -> Arguments:
     """Check a request; Refused with every error in it."""
     verbs = [value for name, value in pairs if name == "verb"]
-    if len(verbs) != 1 or verbs[0] not in tuple(Verb):
+    if len(verbs) != 1 or verbs[0] not in tuple(OaiVerb):
         words = (
             "The verb is missing."
             if not verbs
@@ -99,8 +99,8 @@ def parse(pairs: Sequence[tuple[str, str]]) -> Arguments:
             if len(verbs) > 1
             else "There is no such verb."
         )
-        raise Refused((Code.BAD_VERB, words))
-    verb = Verb(verbs[0])
+        raise OaiError((Code.BAD_VERB, words))
+    verb = OaiVerb(verbs[0])
     required, optional, is_list = _ARGUMENTS[verb]
     given = [pair for pair in pairs if pair[0] != "verb"]
     names = [name for name, _ in given]
@@ -120,11 +120,11 @@ def parse(pairs: Sequence[tuple[str, str]]) -> Arguments:
     elif "resumptionToken" not in names:
         errors += [(Code.BAD_ARGUMENT, f"{name} is missing.") for name in sorted(required - set(names))]
     if errors:
-        raise Refused(*errors)
+        raise OaiError(*errors)
     return _checked(verb, pairs, dict(given))
 
 
-def _checked(verb: Verb, pairs: Sequence[tuple[str, str]], given: dict[str, str]) -> Arguments:
+def _checked(verb: OaiVerb, pairs: Sequence[tuple[str, str]], given: dict[str, str]) -> Arguments:
     errors: list[tuple[Code, str]] = []
     since, until = given.get("from", ""), given.get("until", "")
     for name, text in (("from", since), ("until", until)):
@@ -140,7 +140,7 @@ def _checked(verb: Verb, pairs: Sequence[tuple[str, str]], given: dict[str, str]
     if "metadataPrefix" in given and not _PREFIX.match(given["metadataPrefix"]):
         errors.append((Code.BAD_ARGUMENT, "metadataPrefix has characters that none can have."))
     if errors:
-        raise Refused(*errors)
+        raise OaiError(*errors)
     return Arguments(
         verb=verb,
         given=tuple(pairs),
@@ -164,10 +164,10 @@ def _moment(text: str, *, end: bool) -> datetime | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class ListPosition:
     """Where a list stands."""
 
-    verb: Verb
+    verb: OaiVerb
     prefix: str
     set_spec: str
     since: datetime | None
@@ -180,7 +180,7 @@ class Position:
     expires: datetime
 
 
-def to_token(position: Position, secret: bytes) -> str:
+def to_token(position: ListPosition, secret: bytes) -> str:
     facts = [
         position.verb.value,
         position.prefix,
@@ -197,7 +197,7 @@ def to_token(position: Position, secret: bytes) -> str:
     return base64.urlsafe_b64encode(_signed(body, secret) + body).decode().rstrip("=")
 
 
-def from_token(token: str, verb: Verb, secret: bytes, now: datetime) -> Position:
+def from_token(token: str, verb: OaiVerb, secret: bytes, now: datetime) -> ListPosition:
     """The position; Refused when the token is none of ours, of another verb, or has ended."""
     try:
         data = base64.urlsafe_b64decode(token[:LONGEST_TOKEN].encode("ascii") + b"=" * (-len(token) % 4))
@@ -206,9 +206,9 @@ def from_token(token: str, verb: Verb, secret: bytes, now: datetime) -> Position
             raise ValueError("it is not ours")
         facts = json.loads(body)
     except (ValueError, binascii.Error, UnicodeError) as error:
-        raise Refused((Code.BAD_RESUMPTION_TOKEN, "The token cannot be read.")) from error
-    position = Position(
-        verb=Verb(facts[0]),
+        raise OaiError((Code.BAD_RESUMPTION_TOKEN, "The token cannot be read.")) from error
+    position = ListPosition(
+        verb=OaiVerb(facts[0]),
         prefix=facts[1],
         set_spec=facts[2],
         since=_at(facts[3]),
@@ -220,9 +220,9 @@ def from_token(token: str, verb: Verb, secret: bytes, now: datetime) -> Position
         expires=_at(facts[9]) or now,
     )
     if position.verb is not verb:
-        raise Refused((Code.BAD_RESUMPTION_TOKEN, f"The token belongs to {position.verb.value}."))
+        raise OaiError((Code.BAD_RESUMPTION_TOKEN, f"The token belongs to {position.verb.value}."))
     if position.expires < now:
-        raise Refused((Code.BAD_RESUMPTION_TOKEN, "The token has expired."))
+        raise OaiError((Code.BAD_RESUMPTION_TOKEN, "The token has expired."))
     return position
 
 

@@ -20,8 +20,8 @@ from webdepot.exchange.metadata import dublin_core, epicur, marc, markup, mets_p
 from webdepot.exchange.metadata.lmer import Version
 from webdepot.exchange.metadata.markup import XSI, add
 from webdepot.exchange.oai import protocol, window
-from webdepot.exchange.oai.protocol import OAI, Arguments, Code, Position, Refused, Verb
-from webdepot.exchange.oai.window import Window
+from webdepot.exchange.oai.protocol import OAI, Arguments, Code, ListPosition, OaiError, OaiVerb
+from webdepot.exchange.oai.window import RecordWindow
 from webdepot.exchange.transfer import Transfer
 from webdepot.times import to_iso
 
@@ -64,7 +64,7 @@ class Repository:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
+class MetadataFormat:
     prefix: str
     schema: str
     namespace: str
@@ -98,34 +98,36 @@ def _epicur(levels: Sequence[Record], made: Transfer | None, repository: Reposit
 
 def _required(made: Transfer | None, levels: Sequence[Record]) -> Transfer:
     if made is None:
-        raise Refused(
+        raise OaiError(
             (Code.CANNOT_DISSEMINATE_FORMAT, f"{levels[-1].key} has no files that can be handed over.")
         )
     return made
 
 
-FORMATS: Mapping[str, Format] = {
+FORMATS: Mapping[str, MetadataFormat] = {
     each.prefix: each
     for each in (
-        Format(
+        MetadataFormat(
             prefix="oai_dc",
             schema="http://www.openarchives.org/OAI/2.0/oai_dc.xsd",
             namespace=dublin_core.OAI_DC,
             objects_only=False,
             write=_oai_dc,
         ),
-        Format(
+        MetadataFormat(
             prefix="oai_mets_lmer",
             schema=regbib.SCHEMA,
             namespace=regbib.METS,
             objects_only=True,
             write=_oai_mets_lmer,
         ),
-        Format(prefix="marc21", schema=marc.SCHEMA, namespace=marc.MARC, objects_only=False, write=_marc21),
-        Format(
+        MetadataFormat(
+            prefix="marc21", schema=marc.SCHEMA, namespace=marc.MARC, objects_only=False, write=_marc21
+        ),
+        MetadataFormat(
             prefix="epicur", schema=epicur.SCHEMA, namespace=epicur.EPICUR, objects_only=False, write=_epicur
         ),
-        Format(
+        MetadataFormat(
             prefix="mets_premis",
             schema=regbib.SCHEMA,
             namespace=regbib.METS,
@@ -147,7 +149,7 @@ def respond(
     try:
         arguments = protocol.parse(pairs)
         answer = _VERBS[arguments.verb](arguments, repository, connection, now)
-    except Refused as refused:
+    except OaiError as refused:
         if not {code for code, _ in refused.errors} & {Code.BAD_VERB, Code.BAD_ARGUMENT}:
             _repeat(request, pairs)
         for code, words in refused.errors:
@@ -217,7 +219,7 @@ def _list_sets(
     arguments: Arguments, repository: Repository, connection: Connection, now: datetime
 ) -> etree._Element:
     if arguments.token is not None:
-        raise Refused((Code.BAD_RESUMPTION_TOKEN, "Sets are listed in one answer."))
+        raise OaiError((Code.BAD_RESUMPTION_TOKEN, "Sets are listed in one answer."))
     made = etree.Element(f"{{{OAI}}}ListSets")
     for spec in window.specs(connection) or ["open_access"]:
         entry = add(made, f"{{{OAI}}}set")
@@ -246,7 +248,9 @@ def _get_record(
     kind = _format(arguments.prefix)
     record = _get(arguments, repository, connection)
     if kind.objects_only and not record.is_object:
-        raise Refused((Code.CANNOT_DISSEMINATE_FORMAT, f"{record.key} has no files and so no {kind.prefix}."))
+        raise OaiError(
+            (Code.CANNOT_DISSEMINATE_FORMAT, f"{record.key} has no files and so no {kind.prefix}.")
+        )
     made = etree.Element(f"{{{OAI}}}GetRecord")
     _write_records(made, [record], kind, repository, connection)
     return made
@@ -262,7 +266,7 @@ def _list(
     else:
         position, after, sent = _first(arguments, repository, now), None, 0
     kind = _format(position.prefix)
-    wanted = Window(
+    wanted = RecordWindow(
         set_spec=position.set_spec,
         since=position.since,
         until=position.until,
@@ -272,11 +276,11 @@ def _list(
     found = window.page(connection, wanted, after=after, limit=repository.page_size + 1)
     shown = found[: repository.page_size]
     if not shown:
-        raise Refused((Code.NO_RECORDS_MATCH, "No record lies in what was asked for."))
-    if arguments.verb is Verb.LIST_RECORDS and kind.objects_only:
+        raise OaiError((Code.NO_RECORDS_MATCH, "No record lies in what was asked for."))
+    if arguments.verb is OaiVerb.LIST_RECORDS and kind.objects_only:
         shown = _bounded(shown, _handed_over(shown, repository, connection))
     made = etree.Element(f"{{{OAI}}}{arguments.verb.value}")
-    if arguments.verb is Verb.LIST_RECORDS:
+    if arguments.verb is OaiVerb.LIST_RECORDS:
         _write_records(made, shown, kind, repository, connection)
     else:
         for record in shown:
@@ -295,10 +299,10 @@ def _list(
     return made
 
 
-def _first(arguments: Arguments, repository: Repository, now: datetime) -> Position:
+def _first(arguments: Arguments, repository: Repository, now: datetime) -> ListPosition:
     # What changes from now on leaves the window and is there for the next harvest.
     horizon = now + catalogue.MARGIN
-    return Position(
+    return ListPosition(
         verb=arguments.verb,
         prefix=arguments.prefix,
         set_spec=arguments.set_spec,
@@ -314,7 +318,7 @@ def _first(arguments: Arguments, repository: Repository, now: datetime) -> Posit
 
 def _write_token(
     made: etree._Element,
-    position: Position,
+    position: ListPosition,
     last: Record,
     cursor: int,
     sent: int,
@@ -323,7 +327,7 @@ def _write_token(
     now: datetime,
 ) -> None:
     expires = (now + repository.token_life).replace(microsecond=0)
-    following = Position(
+    following = ListPosition(
         verb=position.verb,
         prefix=position.prefix,
         set_spec=position.set_spec,
@@ -339,10 +343,10 @@ def _write_token(
     add(made, f"{{{OAI}}}resumptionToken", protocol.to_token(following, repository.secret), **facts)
 
 
-def _format(prefix: str) -> Format:
+def _format(prefix: str) -> MetadataFormat:
     found = FORMATS.get(prefix)
     if found is None:
-        raise Refused(
+        raise OaiError(
             (
                 Code.CANNOT_DISSEMINATE_FORMAT,
                 f"There is no format {prefix[:60]} here. See ListMetadataFormats.",
@@ -355,14 +359,14 @@ def _get(arguments: Arguments, repository: Repository, connection: Connection) -
     key = repository.find_key(arguments.identifier)
     record = catalogue.find(connection, key) if key else None
     if record is None:
-        raise Refused((Code.ID_DOES_NOT_EXIST, "There is no record of that identifier."))
+        raise OaiError((Code.ID_DOES_NOT_EXIST, "There is no record of that identifier."))
     return record
 
 
 def _write_records(
     made: etree._Element,
     records: Sequence[Record],
-    kind: Format,
+    kind: MetadataFormat,
     repository: Repository,
     connection: Connection,
 ) -> None:
@@ -452,11 +456,11 @@ def _about(record: Record) -> etree._Element:
     return about
 
 
-_VERBS: Mapping[Verb, Callable[[Arguments, Repository, Connection, datetime], etree._Element]] = {
-    Verb.IDENTIFY: _identify,
-    Verb.LIST_METADATA_FORMATS: _list_metadata_formats,
-    Verb.LIST_SETS: _list_sets,
-    Verb.GET_RECORD: _get_record,
-    Verb.LIST_IDENTIFIERS: _list,
-    Verb.LIST_RECORDS: _list,
+_VERBS: Mapping[OaiVerb, Callable[[Arguments, Repository, Connection, datetime], etree._Element]] = {
+    OaiVerb.IDENTIFY: _identify,
+    OaiVerb.LIST_METADATA_FORMATS: _list_metadata_formats,
+    OaiVerb.LIST_SETS: _list_sets,
+    OaiVerb.GET_RECORD: _get_record,
+    OaiVerb.LIST_IDENTIFIERS: _list,
+    OaiVerb.LIST_RECORDS: _list,
 }

@@ -12,11 +12,11 @@ from sqlalchemy import ColumnElement, Connection, Select, func, literal, or_, se
 from webdepot.database import Moment
 from webdepot.exchange.catalogue import Record, from_row
 from webdepot.exchange.tables import catalogue, catalogue_sets, transfers, trees
-from webdepot.exchange.transfer import Form
+from webdepot.exchange.transfer import TransferForm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class RecordWindow:
     """Which records: from and until are seconds, both included."""
 
     set_spec: str = ""
@@ -29,7 +29,7 @@ class Window:
 
 
 def page(
-    connection: Connection, window: Window, *, after: tuple[datetime, str] | None, limit: int
+    connection: Connection, window: RecordWindow, *, after: tuple[datetime, str] | None, limit: int
 ) -> list[Record]:
     """The next records in the order of datestamp and key."""
     at, key, conditions = _place(window)
@@ -43,7 +43,7 @@ def page(
     return [from_row(row) for row in rows]
 
 
-def count(connection: Connection, window: Window) -> int:
+def count(connection: Connection, window: RecordWindow) -> int:
     at, _, conditions = _place(window)
     chosen = select(func.count()).select_from(catalogue)
     if window.set_spec:
@@ -65,7 +65,7 @@ def specs(connection: Connection) -> list[str]:
 
 
 def _place(
-    window: Window,
+    window: RecordWindow,
 ) -> tuple[ColumnElement[datetime], ColumnElement[str], Sequence[ColumnElement[bool]]]:
     """The columns that order the list: of the sets where one is asked for, so that its own index serves."""
     if window.set_spec:
@@ -75,7 +75,7 @@ def _place(
 
 def _within(
     chosen: Select[Any],
-    window: Window,
+    window: RecordWindow,
     at: ColumnElement[datetime],
     conditions: Sequence[ColumnElement[bool]],
 ) -> Select[Any]:
@@ -90,7 +90,7 @@ def _within(
         ready = select(trees.c.key).where(trees.c.key == catalogue.c.key).exists()
         loose = (
             select(transfers.c.key)
-            .where(transfers.c.key == catalogue.c.key, transfers.c.form == Form.FILES.value)
+            .where(transfers.c.key == catalogue.c.key, transfers.c.form == TransferForm.FILES.value)
             .exists()
         )
         chosen = chosen.where(or_(catalogue.c.withdrawn_at.is_not(None), ready, loose))

@@ -2,7 +2,7 @@
 (https://www.w3.org/TR/css-syntax-3/).
 
 Browsers mend everything, so that only what certainly lost something is told: a comment, string or block that
-never ends, or a bracket too many. Names and values are not judged: no list of them is ever complete.
+never ends, or a bracket too many. Names and values are not judge: no list of them is ever complete.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from webdepot.formats.texts import finding
 from webdepot.formats.validators import text
-from webdepot.formats.validity import Checked, Validity
+from webdepot.formats.validity import CheckResult, Validity
 from webdepot.model import Finding
 
 LONGEST_BYTES = 16 << 20
@@ -23,7 +23,7 @@ _TOKEN = re.compile(
 _PAIRS = {"}": "{", ")": "(", "]": "["}
 
 
-def check(stream: BinaryIO) -> Checked:
+def check(stream: BinaryIO) -> CheckResult:
     done = text.check(stream)
     if done.validity is Validity.NOT_VALID:
         return done
@@ -35,8 +35,8 @@ def check(stream: BinaryIO) -> Checked:
     rules = data.count(b"{")
     properties = {**done.properties, "rules": rules}
     if found is None:
-        return Checked(validity=done.validity, findings=done.findings, properties=properties)
-    return Checked(validity=Validity.NOT_VALID, findings=[*done.findings, found], properties=properties)
+        return CheckResult(validity=done.validity, findings=done.findings, properties=properties)
+    return CheckResult(validity=Validity.NOT_VALID, findings=[*done.findings, found], properties=properties)
 
 
 def _problem(sheet: str) -> Finding | None:

@@ -15,7 +15,7 @@ from PIL import Image, UnidentifiedImageError
 
 from webdepot.formats.texts import finding
 from webdepot.formats.validators import gif, jpeg, jpeg2000, png, tiff
-from webdepot.formats.validity import Checked, Property, Validity, judged
+from webdepot.formats.validity import CheckResult, Property, Validity, judge
 from webdepot.model import Finding, Severity
 
 MOST_PIXELS = 20_000_000
@@ -23,14 +23,14 @@ MOST_FRAMES = 300
 Structure = Callable[[BinaryIO, dict[str, Property]], list[Finding]]
 
 
-def check(stream: BinaryIO, kind: str) -> Checked:
+def check(stream: BinaryIO, kind: str) -> CheckResult:
     """`kind` is Pillow's name of the format that the signature promised."""
     if kind == "PNG":
         return png.check(stream)
     properties: dict[str, Property] = {}
     findings = _STRUCTURES[kind](stream, properties) if kind in _STRUCTURES else []
     if any(each.severity is Severity.ERROR for each in findings):
-        return judged(findings, properties)
+        return judge(findings, properties)
     decoded = (
         []
         if any(each.code == "formats.too-large" for each in findings)
@@ -39,7 +39,7 @@ def check(stream: BinaryIO, kind: str) -> Checked:
     undecoded = any(
         each.code in ("formats.too-large", "formats.not-supported") for each in (*findings, *decoded)
     )
-    return judged(
+    return judge(
         [*findings, *decoded], properties, best=Validity.WELL_FORMED if undecoded else Validity.VALID
     )
 

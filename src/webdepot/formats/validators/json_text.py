@@ -4,15 +4,15 @@ import json
 from typing import Any, BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Checked, Validity, judged
+from webdepot.formats.validity import CheckResult, Validity, judge
 
 LONGEST_JSON_BYTES = 8 << 20
 
 
-def check_json(stream: BinaryIO) -> Checked:
+def check_json(stream: BinaryIO) -> CheckResult:
     data = stream.read(LONGEST_JSON_BYTES + 1)
     if len(data) > LONGEST_JSON_BYTES:
-        return Checked(
+        return CheckResult(
             validity=Validity.NOT_CHECKED,
             findings=[finding("too-large", detail=f"more than {LONGEST_JSON_BYTES} bytes")],
         )
@@ -25,20 +25,20 @@ def check_json(stream: BinaryIO) -> Checked:
             parse_int=str,
         )
     except RecursionError:
-        return Checked(
+        return CheckResult(
             validity=Validity.NOT_CHECKED,
             findings=[finding("nested-too-deep", detail="more levels than can be read")],
         )
     except UnicodeDecodeError as error:
-        return judged([finding("json-not-valid", place=f"byte {error.start}", detail=error.reason)])
+        return judge([finding("json-not-valid", place=f"byte {error.start}", detail=error.reason)])
     except json.JSONDecodeError as error:
-        return judged(
+        return judge(
             [finding("json-not-valid", place=f"line {error.lineno}, column {error.colno}", detail=error.msg)]
         )
     except ValueError as error:
-        return judged([finding("json-not-valid", detail=error)])
+        return judge([finding("json-not-valid", detail=error)])
     kind = "object" if isinstance(found, dict) else "array" if isinstance(found, list) else "value"
-    return judged(
+    return judge(
         [finding("json-names-repeated", detail=name) for name in repeated[:3]],
         {"root": kind, "encoding": "US-ASCII" if data.isascii() else json.detect_encoding(data).upper()},
     )

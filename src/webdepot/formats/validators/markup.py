@@ -18,7 +18,7 @@ from lxml import etree
 
 from webdepot.formats.texts import finding
 from webdepot.formats.validators import html_tags
-from webdepot.formats.validity import Checked, Property, Validity
+from webdepot.formats.validity import CheckResult, Property, Validity
 from webdepot.model import Finding
 
 LONGEST_HTML_BYTES = 8 << 20
@@ -42,7 +42,7 @@ _CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w:.-]{2,40})", re.I
 _DOCTYPE = re.compile(r"<!doctype\s+html", re.I)
 
 
-def check_xml(stream: BinaryIO) -> Checked:
+def check_xml(stream: BinaryIO) -> CheckResult:
     """Well-formed, and valid where the document says itself what it must be like."""
     properties: dict[str, Property] = {}
     error = _read(stream, properties)
@@ -52,10 +52,10 @@ def check_xml(stream: BinaryIO) -> Checked:
     data = stream.read(LONGEST_TREE_BYTES + 1)
     if len(data) <= LONGEST_TREE_BYTES and _OWN_TYPE.search(data[:_CHUNK_BYTES]):
         return _against_own_type(data, properties)
-    return Checked(validity=Validity.WELL_FORMED, properties=properties)
+    return CheckResult(validity=Validity.WELL_FORMED, properties=properties)
 
 
-def check_svg(stream: BinaryIO) -> Checked:
+def check_svg(stream: BinaryIO) -> CheckResult:
     done = check_xml(stream)
     if done.validity is Validity.NOT_VALID or done.properties.get("namespace") == SVG_NAMESPACE:
         return done
@@ -68,7 +68,7 @@ def check_svg(stream: BinaryIO) -> Checked:
     if root == "svg":
         return replace(done, findings=[*done.findings, finding("svg-without-namespace")])
     wrong = finding("svg-not-shown", detail="its first element is not svg")
-    return Checked(validity=Validity.NOT_VALID, findings=[wrong], properties=done.properties)
+    return CheckResult(validity=Validity.NOT_VALID, findings=[wrong], properties=done.properties)
 
 
 def check_xml_part(stream: BinaryIO) -> str:
@@ -107,44 +107,44 @@ def _read(stream: BinaryIO, properties: dict[str, Property]) -> etree.XMLSyntaxE
     return etree.XMLSyntaxError(wrong.message, wrong.type, wrong.line, wrong.column, None) if wrong else None
 
 
-def _not_well_formed(error: etree.XMLSyntaxError, properties: dict[str, Property]) -> Checked:
+def _not_well_formed(error: etree.XMLSyntaxError, properties: dict[str, Property]) -> CheckResult:
     words, place = str(error.msg or error), f"line {error.lineno}" if error.lineno else ""
     if "entity" in words.lower() and ("amplification" in words or "loop" in words):
         words = f"its entities expand without end ({words})"
     elif any(limit in words for limit in _LIMITS):
         found = finding("nested-too-deep", place=place, detail=words)
-        return Checked(validity=Validity.NOT_CHECKED, findings=[found], properties=properties)
+        return CheckResult(validity=Validity.NOT_CHECKED, findings=[found], properties=properties)
     if words.startswith("Unsupported encoding"):
-        return Checked(
+        return CheckResult(
             validity=Validity.NOT_CHECKED,
             findings=[finding("encoding-unknown", detail=words)],
             properties=properties,
         )
     found = finding("xml-not-well-formed", place=place, detail=words)
-    return Checked(validity=Validity.NOT_VALID, findings=[found], properties=properties)
+    return CheckResult(validity=Validity.NOT_VALID, findings=[found], properties=properties)
 
 
-def _against_own_type(data: bytes, properties: dict[str, Property]) -> Checked:
+def _against_own_type(data: bytes, properties: dict[str, Property]) -> CheckResult:
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     document = etree.fromstring(data, parser).getroottree()
     own = document.docinfo.internalDTD
     if own is None or document.docinfo.system_url:
-        return Checked(validity=Validity.WELL_FORMED, properties=properties)
+        return CheckResult(validity=Validity.WELL_FORMED, properties=properties)
     if own.validate(document):
-        return Checked(validity=Validity.VALID, properties=properties)
+        return CheckResult(validity=Validity.VALID, properties=properties)
     errors = [
         finding("xml-not-valid", place=f"line {each.line}", detail=each.message) for each in own.error_log
     ][:MOST_FINDINGS]
-    return Checked(validity=Validity.NOT_VALID, findings=errors, properties=properties)
+    return CheckResult(validity=Validity.NOT_VALID, findings=errors, properties=properties)
 
 
-def check_html(stream: BinaryIO) -> Checked:
+def check_html(stream: BinaryIO) -> CheckResult:
     import turbohtml
     from turbohtml import conformance
 
     data = stream.read(LONGEST_HTML_BYTES + 1)
     if len(data) > LONGEST_HTML_BYTES:
-        return Checked(
+        return CheckResult(
             validity=Validity.NOT_CHECKED,
             findings=[finding("too-large", detail=f"more than {LONGEST_HTML_BYTES} bytes")],
         )
@@ -160,7 +160,7 @@ def check_html(stream: BinaryIO) -> Checked:
         findings = [
             finding("html-cut-off", place=f"line {line}", detail=code) for code, line in cut[:MOST_FINDINGS]
         ]
-        return Checked(validity=Validity.NOT_VALID, findings=findings, properties=properties)
+        return CheckResult(validity=Validity.NOT_VALID, findings=findings, properties=properties)
     page = data.decode("latin-1")
     errors += [(words, page.count("\n", 0, at) + 1) for words, at in html_tags.errors_of(page)]
     findings = _told("html-error", errors)
@@ -173,7 +173,7 @@ def check_html(stream: BinaryIO) -> Checked:
         findings += _told("html-unfit", [("it has no document type", 1)])
     unfit = any(each.code == "formats.html-unfit" for each in findings)
     validity = Validity.NOT_VALID if errors else Validity.WELL_FORMED if unfit else Validity.VALID
-    return Checked(validity=validity, findings=findings[: 2 * MOST_FINDINGS], properties=properties)
+    return CheckResult(validity=validity, findings=findings[: 2 * MOST_FINDINGS], properties=properties)
 
 
 def _told(code: str, errors: list[tuple[str, int]]) -> list[Finding]:

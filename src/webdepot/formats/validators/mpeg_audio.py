@@ -9,7 +9,7 @@ import re
 from typing import BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Checked, Property, Validity, judged
+from webdepot.formats.validity import CheckResult, Property, Validity, judge
 from webdepot.model import Finding
 
 _MANY = 100
@@ -30,19 +30,19 @@ _TAG = re.compile(rb"TAG|APETAGEX|LYRICSBEGIN|3DI|ID3|LYRICS200")
 _LONGEST_FRAME_BYTES = 2881
 
 
-def check(stream: BinaryIO) -> Checked:
+def check(stream: BinaryIO) -> CheckResult:
     size_bytes = stream.seek(0, 2)
     stream.seek(0)
     data = stream.read(MOST_BYTES)
     properties: dict[str, Property] = {}
     at = _behind_id3(data)
     if at < 0 or at > size_bytes:
-        return judged(
+        return judge(
             [finding("mp3-damaged", place="byte 0", detail="its ID3 tag is longer than the file")], properties
         )
     start = _first_frame(data, at)
     if start < 0:
-        return judged([finding("mp3-damaged", place=f"byte {at}", detail="it has no sound")], properties)
+        return judge([finding("mp3-damaged", place=f"byte {at}", detail="it has no sound")], properties)
     return _frames(data, start, size_bytes, properties)
 
 
@@ -68,7 +68,7 @@ def _first_frame(data: bytes, at: int) -> int:
     return -1
 
 
-def _frames(data: bytes, at: int, size_bytes: int, properties: dict[str, Property]) -> Checked:
+def _frames(data: bytes, at: int, size_bytes: int, properties: dict[str, Property]) -> CheckResult:
     start, count, duration_s = at, 0, 0.0
     findings: list[Finding] = []
     while at + 4 <= len(data):
@@ -95,7 +95,7 @@ def _frames(data: bytes, at: int, size_bytes: int, properties: dict[str, Propert
     if size_bytes > len(data):
         duration_s *= size_bytes / max(1, len(data))
     properties |= {"frames": count, "duration_s": round(duration_s, 3)}
-    return judged(findings, properties, best=Validity.VALID)
+    return judge(findings, properties, best=Validity.VALID)
 
 
 def _stated_bytes(data: bytes, start: int) -> int:

@@ -4,7 +4,7 @@ import struct
 from typing import BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Checked, Property, judged
+from webdepot.formats.validity import CheckResult, Property, judge
 from webdepot.model import Finding
 
 MOST_CHECKED_BYTES = 4 << 20
@@ -14,7 +14,7 @@ _CODECS = ((b"\x01vorbis", "Vorbis"), (b"OpusHead", "Opus"), (b"\x80theora", "Th
            (b"fishead\0", "Skeleton"))  # fmt: skip
 
 
-def check(stream: BinaryIO) -> Checked:
+def check(stream: BinaryIO) -> CheckResult:
     size_bytes = stream.seek(0, 2)
     table = _table()
     properties: dict[str, Property] = {}
@@ -26,34 +26,34 @@ def check(stream: BinaryIO) -> Checked:
         stream.seek(at)
         head = stream.read(27)
         if len(head) < 27 or head[:4] != b"OggS" or head[4]:
-            return judged([_damaged("no page begins here", at)], properties)
+            return judge([_damaged("no page begins here", at)], properties)
         flags, position, serial, number, stated, segments = struct.unpack("<BqIIIB", head[5:27])
         lengths = stream.read(segments)
         body_bytes = sum(lengths)
         body = stream.read(body_bytes) if at < MOST_CHECKED_BYTES else b""
         if len(lengths) < segments or at + 27 + segments + body_bytes > size_bytes:
-            return judged([_damaged("it ends in the middle of a page", at)], properties)
+            return judge([_damaged("it ends in the middle of a page", at)], properties)
         if (
             at < MOST_CHECKED_BYTES
             and _checksum(head[:22] + b"\0\0\0\0" + head[26:] + lengths + body, table) != stated
         ):
-            return judged([_damaged("a page does not match its checksum", at)], properties)
+            return judge([_damaged("a page does not match its checksum", at)], properties)
         if flags & _BEGINS:
             name = next((codec for mark, codec in _CODECS if body.startswith(mark)), "other")
             codecs.append(name)
             rate = rate or _rate(name, body, properties)
         elif serial not in pages or number not in (pages[serial] + 1, pages[serial]):
-            return judged([_damaged("a page is missing before this one", at)], properties)
+            return judge([_damaged("a page is missing before this one", at)], properties)
         pages[serial] = number
         ended |= {serial} if flags & _ENDS else set()
         granule = max(granule, position)
         at += 27 + segments + body_bytes
     if not pages:
-        return judged([_damaged("it has no pages", 0)], properties)
+        return judge([_damaged("it has no pages", 0)], properties)
     properties["codecs"] = ", ".join(codecs)
     if rate:
         properties["duration_s"] = round(granule / rate, 3)
-    return judged([] if ended >= set(pages) else [finding("stream-unended")], properties)
+    return judge([] if ended >= set(pages) else [finding("stream-unended")], properties)
 
 
 def _rate(codec: str, body: bytes, properties: dict[str, Property]) -> int:

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from webdepot.formats.texts import finding
 from webdepot.formats.validators import pdf_objects
-from webdepot.formats.validity import Checked, Property, Validity
+from webdepot.formats.validity import CheckResult, Property, Validity
 
 MOST_FINDINGS = 10
 _EDGE_BYTES = 2048
@@ -19,7 +19,7 @@ _HEADER = re.compile(rb"%PDF-(\d\.\d)")
 _NAME = re.compile(r"^(?:stream )?<[^>]*>:?\s*|^(?:stream|file) [^ ]*:?\s+")
 
 
-def check_pdf(stream: BinaryIO) -> Checked:
+def check_pdf(stream: BinaryIO) -> CheckResult:
     import pikepdf
 
     properties: dict[str, Property] = {}
@@ -32,7 +32,7 @@ def check_pdf(stream: BinaryIO) -> Checked:
             mended = [*pdf.get_warnings(), *pdf.check_pdf_syntax()]
             meaning += _contents(pdf)
     except pikepdf.PasswordError:
-        return Checked(
+        return CheckResult(
             validity=Validity.NOT_CHECKED,
             findings=[finding("encrypted")],
             properties={**properties, "encrypted": True},
@@ -48,14 +48,14 @@ def check_pdf(stream: BinaryIO) -> Checked:
     ) as error:
         if "alloc" in str(error) or "memory" in str(error).lower():
             raise MemoryError from error  # qpdf's own word for it
-        return Checked(
+        return CheckResult(
             validity=Validity.NOT_VALID,
             findings=[finding("pdf-damaged", detail=_words(error))],
             properties=properties,
         )
     problems = list(dict.fromkeys([*around, *map(_words, mended), *meaning]))
     findings = [finding("pdf-problem", detail=problem) for problem in problems[:MOST_FINDINGS]]
-    return Checked(
+    return CheckResult(
         validity=Validity.NOT_VALID if problems else Validity.VALID, findings=findings, properties=properties
     )
 

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from webdepot.digest import CHUNK_BYTES
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Checked, Property, Validity, judged
+from webdepot.formats.validity import CheckResult, Property, Validity, judge
 
 LOOKED_AT_BYTES = 4 << 20
 _MULTIBYTE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
@@ -28,7 +28,7 @@ _ODD = re.compile(
 )
 
 
-def check(stream: BinaryIO) -> Checked:
+def check(stream: BinaryIO) -> CheckResult:
     head = stream.read(4)
     stream.seek(0)
     encoding = "utf-16" if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8"
@@ -48,10 +48,10 @@ def check(stream: BinaryIO) -> Checked:
     except UnicodeDecodeError as error:
         return _not_utf_8(stream, max(0, at - 3) + error.start, error.reason, encoding)
     found = "US-ASCII" if is_ascii else encoding.upper()
-    return judged([], {"encoding": found, "words": words, "lines": lines + 1})
+    return judge([], {"encoding": found, "words": words, "lines": lines + 1})
 
 
-def _not_utf_8(stream: BinaryIO, place: int, reason: str, encoding: str) -> Checked:
+def _not_utf_8(stream: BinaryIO, place: int, reason: str, encoding: str) -> CheckResult:
     stream.seek(0)
     data = stream.read(LOOKED_AT_BYTES)
     rest, right = _MULTIBYTE.subn(b"", data)
@@ -69,7 +69,7 @@ def _not_utf_8(stream: BinaryIO, place: int, reason: str, encoding: str) -> Chec
         or _CUT.search(data)
     )
     if not is_other and (meant or (_ODD.search(data) and wrong <= 3)):
-        return judged(
+        return judge(
             [finding("text-damaged", place=f"byte {place}", detail=reason)], {"encoding": encoding.upper()}
         )
     properties: dict[str, Property] = {
@@ -77,4 +77,4 @@ def _not_utf_8(stream: BinaryIO, place: int, reason: str, encoding: str) -> Chec
         "words": len(data.split()),
         "lines": data.count(b"\n") + 1,
     }
-    return Checked(validity=Validity.WELL_FORMED, findings=[finding("not-utf-8")], properties=properties)
+    return CheckResult(validity=Validity.WELL_FORMED, findings=[finding("not-utf-8")], properties=properties)

@@ -19,7 +19,7 @@ from lxml import etree
 
 from webdepot.formats.texts import finding
 from webdepot.formats.validators.markup import check_xml_part
-from webdepot.formats.validity import Checked, Property, Validity, judged
+from webdepot.formats.validity import CheckResult, Property, Validity, judge
 from webdepot.model import Finding
 
 MOST_UNPACKED_BYTES = 256 << 20
@@ -31,16 +31,16 @@ _PARTS = "{http://schemas.openxmlformats.org/package/2006/"
 Rules = Callable[[zipfile.ZipFile], Iterator[str]]
 
 
-def check_zip(stream: BinaryIO) -> Checked:
+def check_zip(stream: BinaryIO) -> CheckResult:
     return _check_members(stream, None)
 
 
-def check_document(stream: BinaryIO) -> Checked:
+def check_document(stream: BinaryIO) -> CheckResult:
     """Office Open XML, OpenDocument or EPUB, by what is in it."""
     return _check_members(stream, _rules_of)
 
 
-def _check_members(stream: BinaryIO, rules: Rules | None) -> Checked:
+def _check_members(stream: BinaryIO, rules: Rules | None) -> CheckResult:
     properties: dict[str, Property] = {}
     try:
         with zipfile.ZipFile(stream) as archive:
@@ -50,14 +50,16 @@ def _check_members(stream: BinaryIO, rules: Rules | None) -> Checked:
                 "unpacked_bytes": sum(member.file_size for member in members),
             }
             if given_up := _refused(members):
-                return Checked(validity=Validity.NOT_CHECKED, findings=[given_up], properties=properties)
+                return CheckResult(validity=Validity.NOT_CHECKED, findings=[given_up], properties=properties)
             problem = _unpacked(archive, members)
             if problem is not None:
                 if problem.code == "formats.expands-without-end":
-                    return Checked(validity=Validity.NOT_CHECKED, findings=[problem], properties=properties)
-                return judged([problem], properties)
+                    return CheckResult(
+                        validity=Validity.NOT_CHECKED, findings=[problem], properties=properties
+                    )
+                return judge([problem], properties)
             findings = list(_parts(archive, members, rules)) if rules else []
-            return judged([*findings, *_around(stream, archive)], properties)
+            return judge([*findings, *_around(stream, archive)], properties)
     except (
         zipfile.BadZipFile,
         zlib.error,
@@ -67,7 +69,7 @@ def _check_members(stream: BinaryIO, rules: Rules | None) -> Checked:
         OSError,
         NotImplementedError,
     ) as error:
-        return judged([finding("zip-damaged", detail=error)], properties)
+        return judge([finding("zip-damaged", detail=error)], properties)
 
 
 def _refused(members: list[zipfile.ZipInfo]) -> Finding | None:
@@ -228,16 +230,16 @@ def _elements(archive: zipfile.ZipFile, name: str, tag: str) -> Iterator[etree._
         yield from root.iter(tag)
 
 
-def check_gzip(stream: BinaryIO) -> Checked:
+def check_gzip(stream: BinaryIO) -> CheckResult:
     total, members = 0, 0
     data = stream.read(_CHUNK_BYTES)
     while data:
         if not data.startswith(b"\x1f\x8b"):
             if not members:
-                return judged([finding("gzip-damaged", detail="it has no gzip header")])
+                return judge([finding("gzip-damaged", detail="it has no gzip header")])
             rest = len(data) + sum(len(chunk) for chunk in iter(lambda: stream.read(_CHUNK_BYTES), b""))
             zeros = not data.strip(b"\0")
-            return judged(
+            return judge(
                 [] if zeros else [finding("trailing-bytes", detail=rest)],
                 {"members": members, "unpacked_bytes": total},
             )
@@ -246,17 +248,17 @@ def check_gzip(stream: BinaryIO) -> Checked:
             while not unpacker.eof:
                 total += len(unpacker.decompress(data, _CHUNK_BYTES))
                 if total > MOST_UNPACKED_BYTES:
-                    return Checked(
+                    return CheckResult(
                         validity=Validity.NOT_CHECKED,
                         findings=[finding("expands-without-end", limit=MOST_UNPACKED_BYTES)],
                     )
                 data = unpacker.unconsumed_tail or (b"" if unpacker.eof else stream.read(_CHUNK_BYTES))
                 if not data and not unpacker.eof and not unpacker.decompress(b"", _CHUNK_BYTES):
-                    return judged([finding("gzip-damaged", detail="it ends in the middle")])
+                    return judge([finding("gzip-damaged", detail="it ends in the middle")])
         except zlib.error as error:
-            return judged([finding("gzip-damaged", detail=error)])
+            return judge([finding("gzip-damaged", detail=error)])
         members += 1
         data = unpacker.unused_data or stream.read(_CHUNK_BYTES)
         if len(data) == 1:
             data += stream.read(_CHUNK_BYTES)
-    return judged([], {"members": members, "unpacked_bytes": total})
+    return judge([], {"members": members, "unpacked_bytes": total})

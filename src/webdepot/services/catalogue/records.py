@@ -19,7 +19,7 @@ from webdepot.errors import InputError
 from webdepot.exchange import catalogue, incoming, transfer, urn
 from webdepot.exchange.catalogue import EDITABLE, Access, Level, Record, Source
 from webdepot.exchange.metadata import dublin_core
-from webdepot.exchange.transfer import Form, Transfer
+from webdepot.exchange.transfer import Transfer, TransferForm
 from webdepot.model import Package, Target, TargetId
 from webdepot.provenance import Event, append, difference
 from webdepot.selection import targets
@@ -77,7 +77,7 @@ def shown_at(levels: Sequence[Record], made: Transfer) -> dict[str, tuple[str, s
     and timestamp.
     """
     own = levels[-1]
-    if made.form is not Form.FILES or levels[0].level is Level.SITE:
+    if made.form is not TransferForm.FILES or levels[0].level is Level.SITE:
         return {}
     addresses = [
         each

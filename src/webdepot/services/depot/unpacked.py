@@ -20,7 +20,7 @@ from webdepot.depot import package
 from webdepot.errors import CorruptData, InputError, NotFound, NotPermitted, RemoteError
 from webdepot.exchange import catalogue, partners, transfer, unpacked
 from webdepot.exchange.catalogue import Record
-from webdepot.exchange.transfer import Form, Transfer, TransferFile
+from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
 from webdepot.exchange.unpacked import TooMany
 from webdepot.formats import results
 from webdepot.model import Capture, PackageId, RecordKind
@@ -117,7 +117,9 @@ def _tree(archive: Archive, record: Record) -> Transfer:
         for capture, source in sources
     ]
     seeds = [*record.addresses, *map(str, facts.harvest.seeds)]
-    return transfer.measure(Form.TREE, files, unpacked.start_of(seeds, places), archive.open_container)
+    return transfer.measure(
+        TransferForm.TREE, files, unpacked.start_of(seeds, places), archive.open_container
+    )
 
 
 def _source(archive: Archive, capture: Capture) -> Capture | None:

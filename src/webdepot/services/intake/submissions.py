@@ -27,7 +27,7 @@ from webdepot.depot.bundle.submission import Receipt, Submission, SubmissionKind
 from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import CorruptData, InputError, NotFound, WebdepotError
 from webdepot.exchange import uof
-from webdepot.exchange.incoming import Refused
+from webdepot.exchange.incoming import RefusedObject
 from webdepot.model import Package, PackageId, Severity
 from webdepot.provenance import Event, Outcome, append
 from webdepot.services.catalogue import levels
@@ -145,7 +145,7 @@ def _taken_uof(
 ) -> Received:
     try:
         known, report = uof_service.take(archive, found, collection=collection, folder=folder, watch=watch)
-    except Refused as refused:
+    except RefusedObject as refused:
         return _refused(archive, found, identifier, list(refused.reasons))
     held = known or (report.package if report else None)
     receipt = _noted(archive, found, identifier, held.harvest if held else "")

@@ -21,9 +21,9 @@ from webdepot.depot.bundle import submission
 from webdepot.depot.bundle.submission import Submission
 from webdepot.errors import InputError
 from webdepot.exchange import catalogue, incoming, transfer, uof, urn
-from webdepot.exchange.incoming import CheckedFile, Refused
+from webdepot.exchange.incoming import CheckedFile, RefusedObject
 from webdepot.exchange.metadata.lmer import LmerFile
-from webdepot.exchange.metadata.regbib import Delivered, DeliveredLevel
+from webdepot.exchange.metadata.regbib import DeliveredLevel, DeliveredObject
 from webdepot.model import HarvestState, Package
 from webdepot.services.intake import ingest, objects, warc_files
 from webdepot.services.intake.ingest import ArchiveReport
@@ -60,23 +60,23 @@ def take(
     return None, ingest.take_in(archive, finished, deposit=True, watch=watch)
 
 
-def _verified(found: Submission, described: bytes) -> tuple[Delivered, list[CheckedFile]]:
+def _verified(found: Submission, described: bytes) -> tuple[DeliveredObject, list[CheckedFile]]:
     try:
         delivered = uof.read(described)
     except InputError as error:
-        raise Refused(str(error)) from error
+        raise RefusedObject(str(error)) from error
     reasons = list(_breaches(found, delivered))
     checked: list[CheckedFile] = []
     if not reasons:
         reasons = list(incoming.check_files(found.root, delivered, checked))
     if reasons:
-        raise Refused(*reasons[:_MOST_REASONS])
+        raise RefusedObject(*reasons[:_MOST_REASONS])
     is_below = all(file.path.startswith(f"/{uof.CONTENT}/") for file in delivered.files)
     told = [_complete(file, delivered, strip=is_below) for file in checked]
     return replace(delivered, files=tuple(file.facts for file in told)), told
 
 
-def _breaches(found: Submission, delivered: Delivered) -> Iterator[str]:
+def _breaches(found: Submission, delivered: DeliveredObject) -> Iterator[str]:
     """Files that are missing, listed twice, not listed, or of another size."""
     there = {path.relative_to(found.root).as_posix(): path for path in submission.contents_of(found)}
     listed = [incoming.member_of(file) for file in delivered.files]
@@ -95,7 +95,7 @@ def _breaches(found: Submission, delivered: Delivered) -> Iterator[str]:
             yield f"{name[:200]} has {there[name].stat().st_size} bytes, and {file.size[:30]} are listed"
 
 
-def _complete(file: CheckedFile, delivered: Delivered, *, strip: bool) -> CheckedFile:
+def _complete(file: CheckedFile, delivered: DeliveredObject, *, strip: bool) -> CheckedFile:
     """What METS need not say is filled in; `content/` is the package's own folder, not the object's."""
     facts = file.facts
     try:
@@ -113,7 +113,7 @@ def _complete(file: CheckedFile, delivered: Delivered, *, strip: bool) -> Checke
     return replace(file, facts=told)
 
 
-def _named(archive: Archive, delivered: Delivered, files: Sequence[CheckedFile]) -> Delivered:
+def _named(archive: Archive, delivered: DeliveredObject, files: Sequence[CheckedFile]) -> DeliveredObject:
     """Every level with a URN; what has none gets one of ours, the same whenever the same files come."""
     own = hashlib.sha256("\n".join(sorted(file.sha256 for file in files)).encode()).hexdigest()[:20]
     levels: list[DeliveredLevel] = []
@@ -136,7 +136,7 @@ def _named(archive: Archive, delivered: Delivered, files: Sequence[CheckedFile])
     )
 
 
-def _find_known(archive: Archive, delivered: Delivered, files: Sequence[CheckedFile]) -> Package | None:
+def _find_known(archive: Archive, delivered: DeliveredObject, files: Sequence[CheckedFile]) -> Package | None:
     with archive.database.reading() as connection:
         record = catalogue.find_urn(connection, delivered.urn)
         made = transfer.find(connection, record.key) if record is not None else None
@@ -144,9 +144,9 @@ def _find_known(archive: Archive, delivered: Delivered, files: Sequence[CheckedF
     if record is None or (made is None and record.withdrawn_at is None):
         return None
     if record.withdrawn_at is not None:
-        raise Refused(f"{delivered.urn} was withdrawn here on {record.withdrawn_at:%Y-%m-%d}")
+        raise RefusedObject(f"{delivered.urn} was withdrawn here on {record.withdrawn_at:%Y-%m-%d}")
     if made is not None and sorted(file.sha256 for file in made.files) != sorted(
         file.sha256 for file in files
     ):
-        raise Refused(f"{delivered.urn} is here already, with other files; what is in the depot stays")
+        raise RefusedObject(f"{delivered.urn} is here already, with other files; what is in the depot stays")
     return held

@@ -443,7 +443,7 @@ def _task(archive: Archive, container: Container, folder: Path, *, workers: int)
         path=archive.container_path(container.name),
         name=container.name,
         rows=folder / f"{container.name}.jsonl.gz",
-        already=results.Known(archive.database.url),
+        already=results.KnownResults(archive.database.url),
         temporary=folder,
         signatures=archive.signatures(),
         workers=workers,

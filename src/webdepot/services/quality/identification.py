@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from webdepot.archive import Archive
 from webdepot.errors import InputError
 from webdepot.formats import report, signatures, survey
-from webdepot.formats.examine import Examined, Examiner
+from webdepot.formats.examine import Examined, FileExaminer
 from webdepot.formats.report import FormatShare, HarvestTable
 from webdepot.formats.signatures import SignatureSet
 from webdepot.harvest import runs
@@ -61,9 +61,9 @@ def examine_files(
     files = _iter_files(paths)
     count = 1 if len(paths) == 1 and paths[0].is_file() else workers or os.cpu_count() or 1
     with ExitStack() as stack:
-        free: SimpleQueue[Examiner] = SimpleQueue()
+        free: SimpleQueue[FileExaminer] = SimpleQueue()
         for _ in range(count):
-            free.put(stack.enter_context(Examiner(signature_file)))
+            free.put(stack.enter_context(FileExaminer(signature_file)))
         threads = stack.enter_context(ThreadPoolExecutor(count))
         waiting: deque[Future[FileReport]] = deque()
         for path in files:
@@ -113,7 +113,7 @@ def report_containers(
 
 def update_signatures(archive: Archive, source: Path) -> tuple[SignatureSet, bool]:
     """Take a newer set of signatures from a file; whether it was new. It is used from now on."""
-    found = signatures.take(source, archive.signatures_folder, at=archive.clock(), by=archive.agent)
+    found = signatures.install(source, archive.signatures_folder, at=archive.clock(), by=archive.agent)
     with archive.database.transaction() as connection:
         is_new = signatures.add(connection, found)
         if is_new:
@@ -155,7 +155,7 @@ def signature_sets(archive: Archive) -> list[SignatureSet]:
         return signatures.every(connection)
 
 
-def _examine(free: "SimpleQueue[Examiner]", path: Path, checked: bool) -> FileReport:
+def _examine(free: "SimpleQueue[FileExaminer]", path: Path, checked: bool) -> FileReport:
     examiner = free.get()
     try:
         size_bytes = path.stat().st_size

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import InputError
 from webdepot.formats import registry
-from webdepot.formats.registry import Entry, Risk, Software
+from webdepot.formats.registry import RegistryEntry, Risk, Software
 from webdepot.model import EVERYTHING
 from webdepot.services.admin import archive_status
 from webdepot.services.quality import format_watch
@@ -97,7 +97,7 @@ def _changed(request: Request, form: dict[str, str]) -> Response:
         return RedirectResponse("/formats/registry", status_code=303)
     if form.get("risk") not in [risk.value for risk in Risk]:
         raise InputError("Choose one of the risks.")
-    entry = Entry(
+    entry = RegistryEntry(
         puid=form.get("puid", "").strip()[:100],
         name=form.get("name", "").strip()[:200],
         risk=Risk(form["risk"]),

@@ -112,6 +112,6 @@ def _ordered(request: Request, form: Mapping[str, str]) -> Response:
         partner_admin.retry(archive, name, form.get("identifier", "")[:500], by=name_of(request))
     runs = of_app(request, Runs)
     if not runs.is_running(name):
-        partner_admin.note_asked_for(archive, name, by=name_of(request))
+        partner_admin.record_request(archive, name, by=name_of(request))
     runs.start(archive, name)
     return RedirectResponse(f"/partners/{name}", status_code=303)

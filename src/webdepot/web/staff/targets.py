@@ -19,8 +19,8 @@ from webdepot.selection.permission import WITHOUT_LETTER, Ground
 from webdepot.selection.states import TARGET, TargetState
 from webdepot.selection.targets import Filter, Origin, Sort, Strategy
 from webdepot.selection.templates import LANGUAGES
-from webdepot.services.admin import archive_status
 from webdepot.services.catalogue import records
+from webdepot.services.harvest import target_harvests
 from webdepot.services.permission import consent, delivery, letters
 from webdepot.services.permission.consent import Conditions, Reply, Showing
 from webdepot.services.selection import contacts, csv_lists, targets
@@ -42,7 +42,7 @@ def listed(request: Request) -> Response:
         listing=listing,
         asked=asked,
         counts=targets.counts(archive),
-        harvests=archive_status.harvests_of_targets(archive, [row.id for row in listing.rows]),
+        harvests=target_harvests.harvests_of_targets(archive, [row.id for row in listing.rows]),
         link=lambda **changes: _link(asked, **changes),
         imported=int(number)
         if (number := request.query_params.get("imported", "")).isdigit() and len(number) < 8
@@ -208,7 +208,7 @@ def shown(request: Request) -> Response:
         purposes=list(Purpose),
         strategies=list(Strategy),
         languages_of_letters=LANGUAGES,
-        harvests=archive_status.harvests_of_targets(archive, [dossier.id]).get(dossier.id),
+        harvests=target_harvests.harvests_of_targets(archive, [dossier.id]).get(dossier.id),
         record=records.find_of_target(archive, dossier.id),
         history=targets.history(archive, dossier.id)[:MOST_SHOWN],
         may_change=may_change(request),
