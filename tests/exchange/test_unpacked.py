@@ -257,7 +257,7 @@ def test_names_of_files():
         "http://a.example:8080/con.txt",
         "http://a.example/.part-x",
     ]
-    places = unpacked.placed(urls)
+    places = unpacked.place(urls)
     assert places["http://a.example/"] == "a.example/index.html"
     assert places["http://a.example/news/"] == "a.example/news/index.html"
     assert places["http://a.example:8080/con.txt"] == "a.example_8080/_con.txt"
@@ -266,7 +266,7 @@ def test_names_of_files():
 
 @given(st.lists(st.text(max_size=30), max_size=20, unique=True))
 def test_whatever_addresses_are_like_no_two_files_meet(paths):
-    _sound(unpacked.placed([f"http://a.example/{path}" for path in paths]))
+    _sound(unpacked.place([f"http://a.example/{path}" for path in paths]))
 
 
 def _sound(places: dict[str, str]) -> None:

@@ -270,8 +270,8 @@ def test_into_the_database_and_back(tmp_path, database):
         assert report.shares(connection, [HarvestId("other")]) == []
         assert report.of_harvest(connection, HarvestId("other")).checked_share == 0
         told = results.facts_of(connection, harvest)
-        (said,) = results.find(connection, str(digest.sha1(files["a.png"][0])))
-        assert said["puid"] == "fmt/11"
+        png = str(digest.sha1(files["a.png"][0]))
+        assert results.puids(connection, [png]) == {png: "fmt/11"}
     assert json.loads(json.dumps(told))[0]["container"] == "x.warc.gz"
     empty = Database.in_file(tmp_path / "empty.db")
     metadata.create_all(empty.engine)

@@ -194,7 +194,7 @@ def test_the_depot_gives_it_all_back(home):
         watched = format_watch.watch_list(archive)
         shares = format_watch.of_harvest(archive, harvest)[1]
         with archive.database.reading() as connection:
-            said = {row["engine"] for row in results.find(connection, _digest(connection))}
+            said = {row["engine"] for row in _identifications(connection)}
     elsewhere = place.with_name("elsewhere")
     setup.found(elsewhere)
     shutil.copytree(place / "depot", elsewhere / "depot", dirs_exist_ok=True)
@@ -206,20 +206,19 @@ def test_the_depot_gives_it_all_back(home):
         assert format_watch.of_harvest(archive, harvest)[1] == shares
         assert [each.name for each in format_watch.watch_list(archive)] == [each.name for each in watched]
         with archive.database.reading() as connection:
-            assert {row["engine"] for row in results.find(connection, _digest(connection))} == said
+            assert {row["engine"] for row in _identifications(connection)} == said
             assert len(said) == 2
 
 
-def _digest(connection) -> str:
-    from sqlalchemy import select
+def _identifications(connection) -> list[dict[str, object]]:
+    """All identifications of the first payload, by any engine."""
+    from sqlalchemy import func, select
 
     from webdepot.formats.tables import identifications
 
-    return (
-        connection.execute(select(identifications.c.digest).order_by(identifications.c.digest))
-        .scalars()
-        .first()
-    )
+    first = select(func.min(identifications.c.digest)).scalar_subquery()
+    chosen = select(identifications).where(identifications.c.digest == first)
+    return [dict(row) for row in connection.execute(chosen).mappings()]
 
 
 def test_watch_list(home):

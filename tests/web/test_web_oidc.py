@@ -222,7 +222,7 @@ def test_another_issuer_or_plain_http_elsewhere_is_a_wrong_setting():
         )
     server = HTTPServer(("127.0.0.1", 0), _Liar)
     threading.Thread(target=server.handle_request).start()
-    with pytest.raises(ConfigError, match="name another issuer, 'https://evil.example'"):
+    with pytest.raises(ConfigError, match=r"name another issuer, 'https://evil\.example'"):
         IdentityProvider(OidcConfig(issuer=f"http://127.0.0.1:{server.server_port}", client_id="x")).begin(
             "http://127.0.0.1:9/"
         )

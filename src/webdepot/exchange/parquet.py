@@ -1,12 +1,12 @@
-"""Tables as Apache Parquet, written in one go, row group by row group.
+"""Write tables as Apache Parquet, in one pass, row group by row group.
 https://parquet.apache.org/docs/file-format/
 
     PAR1 | row group | row group | … | metadata (Thrift, compact protocol) | its length, 4 bytes | PAR1
     row group:  for each column one page: header (Thrift), values (PLAIN encoding, Zstandard)
 
 Only what a flat table needs: every column is required, texts are UTF-8, numbers have 64 bits, moments are
-milliseconds in UTC. So nothing but the row group at hand is held, and no library of a hundred megabytes is
-asked for. Arrow, DuckDB, Spark and pandas read it.
+milliseconds in UTC. So only the current row group is in memory, and no library of a hundred megabytes is
+needed. Arrow, DuckDB, Spark and pandas can read the result.
 """
 
 import struct
@@ -28,7 +28,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 class ColumnKind(IntEnum):
-    """Types of columns, with Parquet's number of what they are stored as."""
+    """Types of columns, with the number of the Parquet type that stores them."""
 
     NUMBER = 2
     MOMENT = -2
@@ -95,7 +95,7 @@ def _sizes(columns: Sequence[Column], group: Sequence[Sequence[bytes]]) -> Itera
 
 
 def _page(kind: ColumnKind, values: Sequence[bytes]) -> tuple[bytes, int]:
-    """A page with its header, and how long both would be without compression."""
+    """A page with its header, and the length of both without compression."""
     plain = b"".join(values)
     packed = zstd.compress(plain)
     described = _struct((1, _i32(len(values))), (2, _i32(_PLAIN)), (3, _i32(_RLE)), (4, _i32(_RLE)))
@@ -142,11 +142,11 @@ Field = tuple[int, bytes]
 
 
 def _struct(*fields: tuple[int, Field]) -> bytes:
-    made, last = [], 0
+    encoded, last = [], 0
     for number, (kind, data) in fields:
-        made.append(bytes([(number - last) << 4 | kind]) + data)
+        encoded.append(bytes([(number - last) << 4 | kind]) + data)
         last = number
-    return b"".join(made) + b"\0"
+    return b"".join(encoded) + b"\0"
 
 
 def _i32(value: int) -> Field:
@@ -172,8 +172,8 @@ def _counted(text: str) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    made = bytearray()
+    encoded = bytearray()
     while value > 0x7F:
-        made.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*made, value])
+    return bytes([*encoded, value])

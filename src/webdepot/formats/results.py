@@ -97,16 +97,6 @@ def surveyed(connection: Connection, harvest: HarvestId, *, engine: str = "") ->
     return frozenset(connection.execute(select(surveys.c.container).where(*wanted)).scalars())
 
 
-def find(connection: Connection, digest: str) -> list[Row]:
-    """Everything ever said about a payload, newest first."""
-    chosen = (
-        select(identifications)
-        .where(identifications.c.digest == digest)
-        .order_by(identifications.c.identified_at.desc())
-    )
-    return [dict(row) for row in connection.execute(chosen).mappings()]
-
-
 def names(connection: Connection, puids: Iterable[str]) -> dict[str, str]:
     """What formats are called, with their version, by PRONOM identifier; one look along the index for each."""
     found: dict[str, str] = {}

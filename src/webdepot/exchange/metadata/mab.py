@@ -1,13 +1,13 @@
 """MABxml: records in MAB2, the exchange format of German libraries before MARC, as the LZA-RegBib profile
-demands it.
+requires it.
 
-Namespace and rules: mabxml-1.xsd (2004). An undefined indicator is one blank, never empty; numbers have three
-digits. Each level is one `datensatz`: main record (`typ` h) at the top, `u` or `y` below, which names the
+Namespace and rules: mabxml-1.xsd (2004). An undefined indicator is one space, never empty; field numbers have
+three digits. Each level is one `datensatz`: main record (`typ` h) at the top, `u` or `y` below, which names the
 record above in field 010. Every level has its URN in 552b.
 
-Writing: a record that a partner delivered and nobody here changed goes out as it came, with whatever fields
-it has; any other one is made from the fields of the catalogue, followed by the partner's fields that the
-catalogue does not know.
+Writing: a partner's record that no person has changed here is sent exactly as received. Any other record is
+written from the fields of the catalogue, followed by those fields of the partner that the catalogue does not
+have.
 """
 
 import re
@@ -39,15 +39,17 @@ _BODIES = tuple(f"{number:03d}" for number in range(200, 297, 4))
 _GENRE, _RIGHTS, _OTHER_ID = "Gattung: ", "Rechte: ", "Kennung: "
 _IDENTIFIERS = {"doi": ("552", "a"), "hdl": ("552", "c"), "isbn": ("540", "a"), "issn": ("542", "a")}
 _ORIGINAL, _ARCHIVE = "Original", "Archiv"
-_SINGLES = "001 002 003 004 010 030 036 037 050 051 052 058 070 089 090 331 334 335 359 405 410 412 425 426 501 540 542 552 652"
-_MORE = "655 700 710 750"
-_WRITTEN = frozenset((*_SINGLES.split(), *_MORE.split(), *_PERSONS, *_BODIES))
+_OTHERS = (
+    "001 002 003 004 010 030 036 037 050 051 052 058 070 089 090 331 334 335 359 405 410 412 425 426 501 540 542"
+    " 552 652 655 700 710 750"
+)
+_WRITTEN = frozenset((*_OTHERS.split(), *_PERSONS, *_BODIES))
 
 
 def to_element(
     record: Record, *, above: Record | None, identifier: str, addresses: Addresses
 ) -> etree._Element:
-    """The record as a `datensatz`; `identifier` is its XML ID, which must not occur twice in a document."""
+    """The record as a `datensatz`; `identifier` is its XML ID, which must be unique in the document."""
     given = _foreign(record)
     if given is not None and Source.PERSON.value not in record.sources.values():
         given.set("id", identifier)
@@ -61,12 +63,12 @@ def to_element(
     }
     root = etree.Element(f"{{{MAB}}}datensatz", attributes, nsmap={None: MAB})
     for number, indicator, value in sorted(_fields(record, above, addresses), key=lambda each: each[0]):
-        made = add(root, f"{{{MAB}}}feld", None, nr=number, ind=indicator)
+        element = add(root, f"{{{MAB}}}feld", None, nr=number, ind=indicator)
         if isinstance(value, str):
-            made.text = markup.plain(value)
+            element.text = markup.plain(value)
         else:
             for code, text in value:
-                add(made, f"{{{MAB}}}uf", text, code=code)
+                add(element, f"{{{MAB}}}uf", text, code=code)
     if given is not None:
         for field in markup.children(given, "feld"):
             if field.get("nr", "") not in _WRITTEN:
@@ -159,8 +161,8 @@ def _given(number: str, indicator: str, value: str) -> Iterator[tuple[str, str, 
 
 
 def from_element(root: etree._Element) -> dict[str, Any]:
-    """The fields of the catalogue that a `datensatz` tells, with `key` and `parent` as the sender has them;
-    `urn` may be missing.
+    """The fields of a `datensatz` for the catalogue, with the sender's `key` and `parent`; `urn` may be
+    missing.
     """
     found: dict[str, Any] = {}
     lists: dict[str, list[str]] = {}
@@ -212,7 +214,7 @@ def _read(
     elif number == "037":
         lists.setdefault("languages", []).append(two_letters(text))
     elif number in _PERSONS or number in _BODIES:
-        # MAB calls the first body of a site `b` (other) as well; whoever stands alone made it.
+        # MAB also uses `b` (other) for the first body of a site; a name without others is the creator.
         lists.setdefault(
             "contributors" if indicator == "b" and lists.get("creators") else "creators", []
         ).append(text)

@@ -1,5 +1,5 @@
-"""Lists of records by datestamp, page by page. A page goes on behind the last record of the one before: it
-costs the same at any depth.
+"""Lists of records by datestamp, page by page. A page continues after the last record of the page before, so
+that every page costs the same.
 """
 
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ from webdepot.exchange.transfer import TransferForm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordWindow:
-    """Which records: from and until are seconds, both included."""
+    """Which records to list: since and until are seconds, both included."""
 
     set_spec: str = ""
     since: datetime | None = None
     until: datetime
     objects_only: bool = False
-    """Only what can be handed over; formats that tell of files have no other."""
+    """Only records with files; formats that describe files have no others."""
     unpacked: bool = False
-    """Of what lies in containers, only what is ready as a tree too (or is known never to be)."""
+    """Of objects in containers, only those whose tree is ready (or cannot be made)."""
 
 
 def page(
@@ -52,13 +52,13 @@ def count(connection: Connection, window: RecordWindow) -> int:
 
 
 def earliest(connection: Connection) -> datetime | None:
-    """A moment before which there can be no datestamp; None while there are no records."""
-    found: datetime | None = connection.execute(select(func.min(catalogue.c.created_at))).scalar()
-    return found
+    """A lower bound of all datestamps; None while there are no records."""
+    created: datetime | None = connection.execute(select(func.min(catalogue.c.created_at))).scalar()
+    return created
 
 
 def specs(connection: Connection) -> list[str]:
-    """Every set that has a record."""
+    """All sets that have records."""
     return list(
         connection.execute(select(catalogue_sets.c.spec).distinct().order_by(catalogue_sets.c.spec)).scalars()
     )
@@ -67,7 +67,7 @@ def specs(connection: Connection) -> list[str]:
 def _place(
     window: RecordWindow,
 ) -> tuple[ColumnElement[datetime], ColumnElement[str], Sequence[ColumnElement[bool]]]:
-    """The columns that order the list: of the sets where one is asked for, so that its own index serves."""
+    """The columns that order the list: those of `catalogue_sets` if a set is requested, to use its index."""
     if window.set_spec:
         return catalogue_sets.c.changed_at, catalogue_sets.c.key, (catalogue_sets.c.spec == window.set_spec,)
     return catalogue.c.changed_at, catalogue.c.key, ()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from webdepot.access import closed, rules
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
-from webdepot.exchange import catalogue
+from webdepot.exchange import catalogue, catalogue_search
 from webdepot.exchange.catalogue import Record
 from webdepot.index.text.words import tokens
 from webdepot.model import EVERYTHING
@@ -100,7 +100,7 @@ def _matching(
     """The database finds letters anywhere; here they must be whole words."""
     parts = [word for _, text in told for word in tokens(text)]
     with archive.database.reading() as connection:
-        read = catalogue.listed(connection, words=[*words, *parts], limit=limit)
+        read = catalogue_search.find_works(connection, words=[*words, *parts], limit=limit)
     return [record for record in read if _says(record, words, told)]
 
 

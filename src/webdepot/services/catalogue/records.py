@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from webdepot.archive import Archive
 from webdepot.depot import holdings, package
 from webdepot.errors import InputError
-from webdepot.exchange import catalogue, incoming, transfer, urn
+from webdepot.exchange import catalogue, catalogue_search, incoming, transfer, urn
 from webdepot.exchange.catalogue import EDITABLE, Access, Level, Record, Source
 from webdepot.exchange.metadata import dublin_core
 from webdepot.exchange.transfer import Transfer, TransferForm
@@ -147,7 +147,7 @@ def listed(
     of the page before.
     """
     with archive.database.reading() as connection:
-        return catalogue.listed(
+        return catalogue_search.find_works(
             connection,
             words=words.split(),
             levels=levels,

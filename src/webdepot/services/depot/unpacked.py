@@ -104,13 +104,13 @@ def _prepare(archive: Archive, key: str, done: Prepared) -> None:
 
 def _tree(archive: Archive, record: Record) -> Transfer:
     facts = package.read(archive.store, PackageId(record.package))
-    captures = unpacked.chosen(
+    captures = unpacked.choose(
         package.iter_captures(archive.store, facts), most=archive.config.exchange.most_tree_files
     )
     sources = [(capture, source) for capture in captures if (source := _source(archive, capture)) is not None]
     if not sources:
         raise InputError("No good answer of a web server is in it.")
-    places = unpacked.placed(capture.url for capture, _ in sources)
+    places = unpacked.place(capture.url for capture, _ in sources)
     puids = _puids(archive, [capture for capture, _ in sources])
     files = [
         _file(archive, capture, source, places[capture.url], puids.get(capture.digest, ("", "")))

@@ -21,7 +21,13 @@ from webdepot.archive import Archive
 from webdepot.errors import RemoteError
 from webdepot.exchange import partners
 from webdepot.exchange.client import PartnerClient
-from webdepot.exchange.oai.harvester import Circles, ListedRecord, ListPage, ProtocolError, RemoteRepository
+from webdepot.exchange.oai.harvester import (
+    ListedRecord,
+    ListPage,
+    LoopDetector,
+    ProtocolError,
+    RemoteRepository,
+)
 from webdepot.exchange.partners import ListRun, Partner, PartnerRecord, RecordState, RunState
 from webdepot.harvest.fetch.addresses import is_public
 from webdepot.provenance import Outcome, append
@@ -117,7 +123,7 @@ def _normal(address: str) -> str:
 def _run(
     archive: Archive, partner: Partner, provider: RemoteRepository, run: ListRun, watch: Watch
 ) -> ListHarvest:
-    new, circles = 0, Circles()
+    new, loops = 0, LoopDetector()
     is_left_over = bool(run.resumption)
     while True:
         page, run = _fetch_page(partner, provider, run, is_left_over=is_left_over)
@@ -134,7 +140,7 @@ def _run(
         )
         if run.state is RunState.COMPLETE:
             return ListHarvest(run=run, new=new)
-        circles.check(run.resumption)
+        loops.check(run.resumption)
 
 
 def _fetch_page(
