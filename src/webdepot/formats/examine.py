@@ -1,15 +1,14 @@
-"""Everything about one file: identified by Siegfried, validated by the check of its format, both behind
-guards.
+"""Examine files: identify them with Siegfried and validate them with the check of their format, both in guarded
+child processes.
 
-Two children share the work, since they differ: the one with the signatures takes a second to start and large
-memory, the one with the checks dies more often. When the signatures do not come to an end with a file, its
-first bytes are looked at without them.
+Two children share the work, since they differ: the one with the signatures takes a second to start and much
+memory, the one with the checks dies more often. If identification does not finish, the format is guessed from
+the first bytes.
 
     identifying child    {"place", "extension", "mime"}  ->  {"format"}
     checking child       {"place", "format"}             ->  {"validity", "findings", "properties"}
 
-Many files are asked about at a time (`examine_many`): a message to a child and back costs more than most
-files do.
+Many files are examined at a time (`examine_many`): a message to a child and back costs more than most files do.
 """
 
 import sys
@@ -37,14 +36,14 @@ from webdepot.model import Basis, Finding, Format, FormatVerdict, Severity
 MOST_FINDINGS = 20
 _IDENTIFY = Limits(time_s=1.2, longest_s=3.0, memory_bytes=96 << 20)
 _GO = {"GOMAXPROCS": "1"}
-"""For Siegfried, which is written in Go: handing the pieces of one file between threads costs a third of the
-processor's time.
+"""For Siegfried, which is written in Go: passing parts of a file between threads costs a third of the processor
+time.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """What a file is and how sound it is."""
+    """The format of a file and its validity."""
 
     format: Format
     validity: Validity
@@ -54,7 +53,7 @@ class Examined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exhibit:
-    """A file to look at, and what is said of it."""
+    """A file to examine, with its name and the media type from the server."""
 
     payload: bytes | Path
     name: str
@@ -64,7 +63,7 @@ class Exhibit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingExamination:
-    """Files that the child with the signatures is looking at."""
+    """Files that the child with the signatures is identifying."""
 
     exhibits: Sequence[Exhibit]
     batch: Batch
@@ -75,9 +74,9 @@ class FileExaminer:
     """A guarded `FormatIdentifier` and checker. One thread at a time; close it, or use it in a `with`."""
 
     def __init__(self, signatures: Path | None = None, *, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen value
-        named = (str(signatures),) if signatures else ()
+        arguments = (str(signatures),) if signatures else ()
         self._identifying = Guard(
-            __name__, "identify", *named, limits=_IDENTIFY, environment=_GO, several=True
+            __name__, "identify", *arguments, limits=_IDENTIFY, environment=_GO, several=True
         )
         self._checking = Guard(__name__, "check", limits=limits)
 
@@ -91,18 +90,20 @@ class FileExaminer:
     def examine(
         self, payload: bytes | Path, *, name: str, mime: str, subject: str = "", checked: bool = True
     ) -> Examined:
-        """`subject` is what findings are about. Nothing that stands in a file makes this fail."""
+        """Identify and (if `checked`) validate a file. `subject` is the subject of findings. No content of a
+        file makes this fail.
+        """
         return self.examine_many(
             [Exhibit(payload=payload, name=name, mime=mime, subject=subject)], checked=checked
         )[0]
 
     def examine_many(self, exhibits: Sequence[Exhibit], *, checked: bool = True) -> list[Examined]:
-        """Each of them, in order. All are held in memory at once, unless it is a single one on disk."""
+        """Examine these files, in order. All are in memory at once, except a single file on disk."""
         return self.end(self.begin(exhibits), checked=checked)
 
     def begin(self, exhibits: Sequence[Exhibit]) -> PendingExamination:
-        """Show files to the child with the signatures. Whoever does so must `end` it, in the same order; the
-        next ones may be shown before that, so that the child does not wait for them.
+        """Send files to the child with the signatures. The caller must `end` each call, in the same order; the
+        next files may be sent before that, so that the child does not wait for them.
         """
         batch = Batch([each.payload for each in exhibits])
         try:
@@ -118,35 +119,35 @@ class FileExaminer:
             raise
 
     def end(self, begun: PendingExamination, *, checked: bool = True) -> list[Examined]:
-        """What the files are, and how sound."""
+        """The results for these files."""
         with begun.batch as batch:
             answers = self._identifying.end(begun.asked)
             identified = [
                 _identity(each, answer) for each, answer in zip(begun.exhibits, answers, strict=True)
             ]
-            done = (
-                self._checked([format for format, _ in identified], batch)
+            results = (
+                self._check_batch([format for format, _ in identified], batch)
                 if checked
                 else [_NOT_CHECKED] * len(identified)
             )
         return [
             Examined(
                 format=format,
-                validity=one.validity,
-                findings=[replace(found, subject=exhibit.subject) for found in (*findings, *one.findings)],
-                properties=one.properties,
+                validity=result.validity,
+                findings=[replace(each, subject=exhibit.subject) for each in (*findings, *result.findings)],
+                properties=result.properties,
             )
-            for exhibit, (format, findings), one in zip(begun.exhibits, identified, done, strict=True)
+            for exhibit, (format, findings), result in zip(begun.exhibits, identified, results, strict=True)
         ]
 
     def check(self, payload: bytes | Path, format: Format, *, subject: str = "") -> CheckResult:
-        """Only the check of a format that is known already."""
+        """Validate a file whose format is already known."""
         with Batch([payload]) as batch:
-            done = self._checked([format], batch)[0]
-        return replace(done, findings=[replace(each, subject=subject) for each in done.findings])
+            result = self._check_batch([format], batch)[0]
+        return replace(result, findings=[replace(each, subject=subject) for each in result.findings])
 
     def start(self, *, checked: bool = True) -> None:
-        """Begin to start the children that will be needed, which takes about a second."""
+        """Start the children without waiting for them, which takes about a second."""
         self._identifying.start()
         if checked:
             self._checking.start()
@@ -164,10 +165,10 @@ class FileExaminer:
     ) -> None:
         self.close()
 
-    def _checked(self, formats: Sequence[Format], batch: Batch) -> list[CheckResult]:
+    def _check_batch(self, formats: Sequence[Format], batch: Batch) -> list[CheckResult]:
         asked = [number for number, format in enumerate(formats) if validate.has_check(format)]
         questions = [{"place": batch.places[number], "format": _facts(formats[number])} for number in asked]
-        # Meanwhile the other child looks at what was shown to it next.
+        # Meanwhile the other child works on the next files.
         answers = (
             self._checking.end(
                 self._checking.begin(questions, batch.descriptor), meanwhile=self._identifying.look
@@ -199,7 +200,7 @@ def _check(answer: Message | Finding) -> CheckResult:
 
 
 def _facts(format: Format) -> Message:
-    """As `asdict`, which copies deeply and takes ten times as long."""
+    """The fields of a format. `asdict` copies deeply and takes ten times as long."""
     return {name: getattr(format, name) for name in Format.__slots__}
 
 
@@ -232,18 +233,15 @@ def _begin_checking(arguments: list[str]) -> tuple[guard.Work, Message]:
     def work(questions: list[Message], descriptor: int, _: bool) -> Iterator[Message]:
         formats = [_format(each["format"]) for each in questions]
         for format in formats:
-            validate.find_check(
-                format
-            )  # imports its library before the limit, which is meant for the files alone
+            validate.find_check(format)  # imports its library before the limit, which is for the files only
         guard.limit_memory(memory_bytes)
         try:
             for each, format in zip(questions, formats, strict=True):
-                done = _checked_within(_piece(each, descriptor), format)
-                findings = [asdict(found) for found in list(done.findings)[:MOST_FINDINGS]]
+                result = _check_piece(_piece(each, descriptor), format)
                 yield {
-                    "validity": done.validity.value,
-                    "findings": findings,
-                    "properties": dict(done.properties),
+                    "validity": result.validity.value,
+                    "findings": [asdict(finding) for finding in list(result.findings)[:MOST_FINDINGS]],
+                    "properties": dict(result.properties),
                 }
         finally:
             guard.limit_memory(None)
@@ -256,18 +254,18 @@ def _piece(question: Message, descriptor: int) -> PayloadSlice:
     return PayloadSlice(descriptor=descriptor, offset=offset, size_bytes=size_bytes)
 
 
-def _checked_within(piece: PayloadSlice, format: Format) -> CheckResult:
+def _check_piece(piece: PayloadSlice, format: Format) -> CheckResult:
     try:
         with piece.opened() as stream:
             return validate.check(stream, format)
     except MemoryError:
-        found = finding("gave-up-memory")
+        problem = finding("gave-up-memory")
     except RecursionError:
-        found = finding("nested-too-deep", detail="more levels than can be read")
+        problem = finding("nested-too-deep", detail="more levels than can be read")
     except Exception as error:
-        # Whatever a library throws at hostile bytes is an observation about the file, not about us.
-        found = finding("checker-died", detail=f"{type(error).__name__}: {error}")
-    return CheckResult(validity=Validity.NOT_CHECKED, findings=[found])
+        # Any exception of a library on hostile bytes is a finding about the file, not an error of ours.
+        problem = finding("checker-died", detail=f"{type(error).__name__}: {error}")
+    return CheckResult(validity=Validity.NOT_CHECKED, findings=[problem])
 
 
 def main(arguments: list[str]) -> None:

@@ -1,6 +1,4 @@
-"""Every finding about a file's format, with its severity, its words and what to do: one table, to be
-translated as a whole.
-"""
+"""All findings about formats, with severity, message and recommended action: one table, for translation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -107,9 +105,10 @@ TEXTS: Mapping[str, FormatFindingText] = {
 
 
 def finding(code: str, *, subject: str = "", place: str = "", **facts: object) -> Finding:
-    """The finding of that code in English; `facts` fill the gaps of its words."""
+    """The finding with that code in English; `facts` fill the placeholders of its message."""
     text = TEXTS[code]
-    message = text.words.format(**{"place": place} | {name: _short(value) for name, value in facts.items()})
+    values = {name: _shorten(value) for name, value in facts.items()}
+    message = text.words.format(**{"place": place} | values)
     return Finding(
         code=f"formats.{code}",
         severity=text.severity,
@@ -120,7 +119,7 @@ def finding(code: str, *, subject: str = "", place: str = "", **facts: object) -
     )
 
 
-def _short(value: object) -> str:
-    """Words of libraries can be as long as the file they complain about."""
-    words = " ".join(str(value).split()).rstrip(".")
-    return words if len(words) <= 300 else f"{words[:299]}…"
+def _shorten(value: object) -> str:
+    """The value in at most 300 characters: error messages of libraries can be as long as the file."""
+    text = " ".join(str(value).split()).rstrip(".")
+    return text if len(text) <= 300 else f"{text[:299]}…"

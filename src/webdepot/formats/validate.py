@@ -1,10 +1,9 @@
-"""Validation: is a file of a known format whole and right by the rules of that format, and what are its
-properties?
+"""Validation: whether a file of a known format is complete and conforms to that format, and its properties.
 
-The check is chosen by the identified format, never by trial, and answers with the words of JHOVE: valid,
-well-formed, not valid, and not checked where there is no check or it had to give up. Checks read hostile
-bytes with large libraries, so `examine` runs them in a child process with limits; calling `check` directly is
-for files that one trusts to end.
+The identified format decides which check runs; checks are never tried one after another. The result uses the
+terms of JHOVE: valid, well-formed, not valid; and not checked if there is no check or it gave up. Checks read
+hostile bytes with large libraries, so `examine` runs them in a child process with limits; call `check` directly
+only for trusted files.
 """
 
 import io
@@ -25,8 +24,8 @@ Check = Callable[[BinaryIO], CheckResult]
 
 
 def check(payload: bytes | Path | BinaryIO, format: Format, *, subject: str = "") -> CheckResult:
-    """Whether the payload is what its format demands, with findings about `subject`; not checked where no
-    check exists.
+    """Whether the payload conforms to its format, with findings about `subject`; not checked if there is no
+    check for the format.
     """
     chosen = find_check(format)
     if chosen is None:
@@ -50,8 +49,8 @@ def has_check(format: Format) -> bool:
 
 
 def find_check(format: Format) -> Check | None:
-    """The function that checks files of the format. Its library is imported now: a child that sees only text
-    starts much quicker.
+    """The function that checks files of the format. Its library is imported only now, so that a child process
+    starts quickly.
     """
     chosen = _choose(format)
     if chosen is None:
@@ -71,7 +70,7 @@ def _choose(format: Format) -> tuple[str, str, dict[str, str]] | None:
         return "image", "check", {"kind": _IMAGES[mime]}
     if mime == "image/svg+xml":
         return None if "Compressed" in format.name else ("markup", "check_svg", {})
-    # XHTML counts as a kind of HTML for servers and browsers, but promises to be XML.
+    # Servers and browsers treat XHTML as a kind of HTML, but it must be XML.
     if format.mime == "application/xhtml+xml" or media.is_xml(mime):
         return "markup", "check_xml", {}
     if mime.startswith(_DOCUMENTS):
@@ -126,4 +125,4 @@ _BY_PUID = {
     "x-fmt/135": ("wave_aiff", "check_aiff"),
     "x-fmt/136": ("wave_aiff", "check_aiff"),
 }
-"""Formats whose media type PRONOM does not say, or says otherwise in other releases."""
+"""Formats whose media type is missing in PRONOM, or differs between releases."""

@@ -1,6 +1,4 @@
-"""How sound a file is by the rules of its own format, in the words JHOVE made known, and what was learned on
-the way.
-"""
+"""The result of validating a file against its format, in the terms of JHOVE, with its technical metadata."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,21 +7,19 @@ from enum import StrEnum
 from webdepot.model import Finding, Severity
 
 Property = str | int | float | bool
-"""One fact of a file, as it stands in JSON."""
+"""One property of a file, as a JSON value."""
 
 
 class Validity(StrEnum):
     VALID = "valid"
     WELL_FORMED = "well-formed"
-    """It can be read to its end; its format has further rules that were not asked or are not kept."""
+    """It can be read to its end; further rules of its format were not checked or are broken."""
     NOT_VALID = "not valid"
     NOT_CHECKED = "not checked"
 
 
 class DamagedFile(Exception):
-    """A check cannot go on: what is wrong, and at which byte. Caught by the check itself, which makes a
-    finding of it.
-    """
+    """A check cannot continue: what is wrong, and at which byte. The check catches it and makes a finding."""
 
     def __init__(self, detail: str, place: int = 0) -> None:
         super().__init__(detail)
@@ -32,7 +28,7 @@ class DamagedFile(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """What a check says about one file."""
+    """The result of checking one file."""
 
     validity: Validity
     findings: Sequence[Finding] = ()
@@ -48,7 +44,7 @@ def judge(
     *,
     best: Validity = Validity.VALID,
 ) -> CheckResult:
-    """Not valid if one of the findings is an error, else the best that the check can say."""
+    """A result that is not valid if a finding is an error, and otherwise `best`."""
     wrong = any(each.severity is Severity.ERROR for each in findings)
     return CheckResult(
         validity=Validity.NOT_VALID if wrong else best,

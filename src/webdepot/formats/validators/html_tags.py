@@ -1,8 +1,8 @@
-"""Whether the tags of an HTML page fit into each other: elements that are never closed, end tags that close
-nothing, crossed elements.
+"""Check the nesting of tags in an HTML page: elements that are never closed, end tags without a start tag,
+overlapping elements.
 
-Parsers mend these without a word (https://html.spec.whatwg.org/multipage/parsing.html#parse-errors), and the
-fast one used here tells of the tokeniser's errors only. Which end tags may be left out:
+Parsers correct these silently (https://html.spec.whatwg.org/multipage/parsing.html#parse-errors), and the fast
+parser used here reports only tokeniser errors. Optional end tags:
 https://html.spec.whatwg.org/multipage/syntax.html#optional-tags.
 """
 
@@ -49,19 +49,20 @@ _SCOPE = frozenset(
 _FOREIGN = frozenset(("svg", "math"))
 
 
-# In small letters only, as nearly all write them: to look for both takes three times as long.
+# Only in lower case, as in most pages: ignoring case takes three times as long.
 _LEAF = re.compile(
-    r"<(a|b|i|em|td|th|tt|code|span|strong|small|sup|sub|var|kbd|label|abbr|cite|dfn|q|s|u|font|time|mark|nobr|samp|del|ins|big|bdi|bdo)"
+    r"<(a|b|i|em|td|th|tt|code|span|strong|small|sup|sub|var|kbd|label|abbr|cite|dfn|q|s|u|font|time|mark|nobr"
+    r"|samp|del|ins|big|bdi|bdo)"
     r"(?:\s[^<>]*)?>[^<]*</\1>"
 )
 _ROUNDS = 3
 
 
 def errors_of(page: str) -> list[tuple[str, int]]:
-    """What is wrong, in words, and at which character; the first of it.
+    """The first errors, each with a description and the character where it is.
 
-    Most of a page are elements with nothing but text in them, which fit by themselves: without these it is
-    looked at first.
+    Most elements of a page contain only text and are always correct, so the page is first checked without
+    them.
     """
     bare = page
     for _ in range(_ROUNDS):
@@ -121,7 +122,7 @@ def _closed(stack: list[tuple[str, int]], name: str, place: int) -> Iterator[tup
         return
     if not any(each == name for each, _ in reversed(stack)):
         if name not in ("html", "body", "head"):
-            yield f"end tag {name} closes nothing", place
+            yield f"end tag {name} has no start tag", place
         return
     while True:
         open_name, open_place = stack.pop()
@@ -132,13 +133,13 @@ def _closed(stack: list[tuple[str, int]], name: str, place: int) -> Iterator[tup
 
 
 def _close_p(stack: list[tuple[str, int]], place: int) -> Iterator[tuple[str, int]]:
-    """A block ends an open paragraph, wherever it stands in reach."""
+    """Close an open paragraph in scope, as a block element does."""
     for depth in range(len(stack) - 1, -1, -1):
         name = stack[depth][0]
         if name == "p":
             inner = [each for each in stack[depth + 1 :] if each[0] not in _OPTIONAL]
             del stack[depth:]
-            # Formatting elements are opened again behind the paragraph; so they are no longer ours to follow.
+            # Parsers open formatting elements again after the paragraph, so they are not tracked any further.
             yield from ((f"element {each} is still open where a paragraph ends", at) for each, at in inner)
             return
         if name in _SCOPE:

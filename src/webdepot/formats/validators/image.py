@@ -1,8 +1,8 @@
-"""Raster images: the structure by the rules of each format, then decoded to the last pixel by Pillow.
+"""Raster images: check the structure by the rules of each format, then decode all pixels with Pillow.
 
-PNG needs no decoder, its own reader unpacks every pixel. A JPEG is decoded at an eighth of its size: all of
-its codes are read, few pixels are kept. An image that would need more memory than is allowed is not decoded;
-its header alone can promise terabytes.
+PNG needs no decoder: `png` unpacks every pixel itself. A JPEG is decoded at an eighth of its size, which reads
+all of its data but keeps few pixels. An image that would need more memory than allowed is not decoded: a header
+can claim terabytes.
 """
 
 import struct
@@ -24,7 +24,7 @@ Structure = Callable[[BinaryIO, dict[str, Property]], list[Finding]]
 
 
 def check(stream: BinaryIO, kind: str) -> CheckResult:
-    """`kind` is Pillow's name of the format that the signature promised."""
+    """Check an image; `kind` is Pillow's name of the identified format."""
     if kind == "PNG":
         return png.check(stream)
     properties: dict[str, Property] = {}
@@ -60,7 +60,7 @@ def _decoded(stream: BinaryIO, kind: str, properties: dict[str, Property]) -> li
         OSError, ValueError, SyntaxError, TypeError, KeyError, IndexError, AttributeError, OverflowError, EOFError, RuntimeError,
         struct.error, zlib.error,
     ) as error:  # fmt: skip
-        # Of bitmaps Pillow knows only the usual kinds.
+        # Pillow supports only the usual kinds of BMP.
         return [
             finding(
                 "not-supported" if kind == "BMP" and "Unsupported" in str(error) else "image-damaged",
@@ -117,7 +117,7 @@ def _webp(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
     if not kinds & {b"VP8 ", b"VP8L", b"ANMF"}:
         return [finding("image-damaged", detail="it has no pixels")]
     width, height = int(properties.get("width", 0)), int(properties.get("height", 0))
-    if width * height > MOST_PIXELS:  # its decoder takes the memory as soon as it is opened
+    if width * height > MOST_PIXELS:  # its decoder allocates the memory when the image is opened
         return [finding("too-large", detail=f"{width} × {height} pixels")]
     properties |= {"animated": b"ANMF" in kinds, "coding": "lossless" if b"VP8L" in kinds else "lossy"}
     return (
@@ -135,7 +135,7 @@ def _webp_size(kind: bytes, body: bytes) -> tuple[int, int]:
 
 
 def _icon(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
-    """The directory of an icon: every picture lies in the file."""
+    """The directory of an icon: every image must be inside the file."""
     size_bytes = stream.seek(0, 2)
     stream.seek(4)
     count = int.from_bytes(stream.read(2), "little")
@@ -149,7 +149,7 @@ def _icon(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
                 finding(
                     "image-damaged",
                     place=f"byte {6 + 16 * number}",
-                    detail="a picture lies behind the end of the file",
+                    detail="an image ends after the end of the file",
                 )
             ]
     properties["images"] = count
@@ -161,7 +161,7 @@ def _bitmap(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
     stream.seek(10)
     start = int.from_bytes(stream.read(4), "little")
     return (
-        [finding("image-damaged", place="byte 10", detail="its pixels lie behind the end of the file")]
+        [finding("image-damaged", place="byte 10", detail="its pixels begin after the end of the file")]
         if start >= size_bytes
         else []
     )

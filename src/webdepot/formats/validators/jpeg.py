@@ -1,7 +1,7 @@
 """JPEG (ITU-T T.81, https://www.w3.org/Graphics/JPEG/itu-t81.pdf): marker segments to the end of the image.
 
-Decoders mend what they can in silence; so tables, frame header and scans are compared here, and the pixels
-decoded elsewhere.
+Decoders silently correct what they can, so tables, frame header and scans are checked here; `image` decodes the
+pixels.
 """
 
 import re
@@ -64,18 +64,18 @@ class _Walk:
         if data[:2] != b"\xff\xd8":
             raise DamagedFile("it does not begin like a JPEG", 0)
         while True:
-            found = _MARKER.match(data, at)
-            if not found:
+            match = _MARKER.match(data, at)
+            if not match:
                 if at >= len(data) - 1:
                     raise EOFError
                 raise DamagedFile("a segment is missing its marker", at)
-            place, marker, at = at, found[1][0], found.end()
+            place, marker, at = at, match[1][0], match.end()
             if marker == 0xD9:
                 if not self._scans:
                     raise DamagedFile("it has no pixels", place)
                 return at
             if marker == 0x01 or 0xD0 <= marker <= 0xD7:
-                raise DamagedFile(f"marker {marker:02X} stands outside the pixels", place)
+                raise DamagedFile(f"marker {marker:02X} is outside the pixels", place)
             length = int.from_bytes(data[at : at + 2], "big")
             if length < 2:
                 raise (
@@ -135,9 +135,12 @@ class _Walk:
             raise DamagedFile("its frame header has the wrong length", place)
         depth, height, width, count = struct.unpack(">BHHB", body[:6])
         self._properties |= {
-            "width": width, "height": height, "bit_depth": depth, "colour": _COLOURS.get(count, f"{count} components"),
+            "width": width,
+            "height": height,
+            "bit_depth": depth,
+            "colour": _COLOURS.get(count, f"{count} components"),
             "coding": _FRAMES[marker],
-        }  # fmt: skip
+        }
         if not width or not height or not count:
             raise DamagedFile(f"its size is {width} × {height}", place)
         self._frame = marker
@@ -146,11 +149,11 @@ class _Walk:
             not 1 <= body[7 + 3 * each] >> 4 <= 4 or not 1 <= body[7 + 3 * each] & 15 <= 4
             for each in range(count)
         ):
-            raise DamagedFile("its sampling factors do not exist", place)
+            raise DamagedFile("its sampling factors are not valid", place)
 
     def _scan_header(self, body: bytes, place: int) -> None:
         if not self._frame:
-            raise DamagedFile("its pixels stand before its frame header", place)
+            raise DamagedFile("its pixels come before its frame header", place)
         if not body or len(body) != 4 + 2 * body[0] or not body[0]:
             raise DamagedFile("a scan header has the wrong length", place)
         used = [body[1 + 2 * each] for each in range(body[0])]
@@ -165,17 +168,15 @@ class _Walk:
         self._scans += 1
 
     def _skip_pixels(self, at: int) -> int:
-        """Behind the pixels of a scan; restart marks come in their order."""
+        """Where the pixels of a scan end; restart markers must be in order."""
         expected = 0
-        for found in _MARKER.finditer(self._data, at):
-            marker = found[1][0]
+        for match in _MARKER.finditer(self._data, at):
+            marker = match[1][0]
             if not 0xD0 <= marker <= 0xD7:
-                return found.start()
+                return match.start()
             if not self._restart:
-                raise DamagedFile(
-                    "a restart mark stands in the pixels, but none are announced", found.start()
-                )
+                raise DamagedFile("its pixels have a restart marker, but no restart interval", match.start())
             if marker != 0xD0 + expected:
-                raise DamagedFile("its restart marks are not in order", found.start())
+                raise DamagedFile("its restart markers are not in order", match.start())
             expected = (expected + 1) % 8
         raise EOFError

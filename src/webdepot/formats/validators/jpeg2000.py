@@ -1,8 +1,8 @@
-"""JPEG 2000, part 1 (ITU-T T.800): the boxes of JP2 and the marker segments of the codestream, to the end
-mark.
+"""JPEG 2000, part 1 (ITU-T T.800): the boxes of JP2 and the marker segments of the codestream, up to the end
+marker.
 
-Decoders show what is left of a cut codestream; so the lengths of tile-parts are followed here, and the pixels
-decoded elsewhere.
+Decoders show what is left of a truncated codestream, so the lengths of tile-parts are checked here; `image`
+decodes the pixels.
 """
 
 import struct
@@ -50,7 +50,7 @@ def _boxes(stream: BinaryIO, size_bytes: int, properties: dict[str, Property]) -
             _header(stream, start, end, properties)
         if kind == b"jp2c":
             if b"jp2h" not in seen:
-                raise DamagedFile("its codestream stands before its header", at)
+                raise DamagedFile("its codestream comes before its header", at)
             _codestream(stream, start, end, properties)
         seen.append(kind)
         at = end
@@ -81,14 +81,14 @@ def _header(stream: BinaryIO, start: int, end: int, properties: dict[str, Proper
     while at < end:
         kind, body, stop = _box(stream, at, end)
         if not inner and kind != b"ihdr":
-            raise DamagedFile("its image header is not the first in its header", at)
+            raise DamagedFile("its image header is not the first box in its header", at)
         stream.seek(body)
         if kind == b"ihdr":
             if stop - body != 14:
                 raise DamagedFile("its image header has the wrong length", at)
             height, width, components, depth, coding = struct.unpack(">IIHBB", stream.read(12))
             if not height or not width or not components or coding != 7:
-                raise DamagedFile("its image header has values that do not exist", at)
+                raise DamagedFile("its image header has values that are not valid", at)
             properties |= {
                 "width": width,
                 "height": height,
@@ -111,13 +111,13 @@ def _header(stream: BinaryIO, start: int, end: int, properties: dict[str, Proper
 def _codestream(stream: BinaryIO, start: int, end: int, properties: dict[str, Property]) -> None:
     stream.seek(start)
     if stream.read(2) != b"\xff\x4f":
-        raise DamagedFile("its codestream has no start mark", start)
+        raise DamagedFile("its codestream has no start marker", start)
     at, seen = start + 2, set()
     while True:
         stream.seek(at)
         marker, length = struct.unpack(">HH", stream.read(4))
         if at == start + 2 and marker != 0xFF51:
-            raise DamagedFile("the size is not the first in its codestream", at)
+            raise DamagedFile("its codestream does not begin with its size", at)
         if marker == 0xFF90:
             break
         if marker < 0xFF00 or length < 2 or at + 2 + length > end:
@@ -146,7 +146,7 @@ def _tile_parts(stream: BinaryIO, at: int, end: int) -> None:
                 raise EOFError
             raise DamagedFile("a tile of its codestream does not begin where it should", at)
         _, _, length, _, _ = struct.unpack(">HHIBB", stream.read(10))
-        if length == 0:  # up to the end mark
+        if length == 0:  # up to the end marker
             stream.seek(end - 2)
             if stream.read(2) != b"\xff\xd9":
                 raise EOFError

@@ -1,4 +1,4 @@
-"""Ogg (RFC 3533): pages against their checksums, streams that begin, go on without a gap, and end."""
+"""Ogg (RFC 3533): checksums of pages; every stream begins, continues without a gap, and ends."""
 
 import struct
 from typing import BinaryIO
@@ -8,7 +8,7 @@ from webdepot.formats.validity import CheckResult, Property, judge
 from webdepot.model import Finding
 
 MOST_CHECKED_BYTES = 4 << 20
-"""Checksums cost a table look-up a byte; pages further on are followed by their lengths only."""
+"""A checksum costs a table look-up for each byte; of later pages only the lengths are checked."""
 _BEGINS, _ENDS = 2, 4
 _CODECS = ((b"\x01vorbis", "Vorbis"), (b"OpusHead", "Opus"), (b"\x80theora", "Theora"), (b"\x7fFLAC", "FLAC"), (b"Speex   ", "Speex"),
            (b"fishead\0", "Skeleton"))  # fmt: skip
@@ -62,7 +62,7 @@ def _rate(codec: str, body: bytes, properties: dict[str, Property]) -> int:
         return int.from_bytes(body[12:16], "little")
     if codec == "Opus" and len(body) >= 16:
         properties |= {"channels": body[9], "sample_rate": int.from_bytes(body[12:16], "little")}
-        return 48_000  # the unit of positions, whatever the rate of the source
+        return 48_000  # positions always have this unit, independent of the rate of the source
     return 0
 
 

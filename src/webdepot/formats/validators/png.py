@@ -1,8 +1,7 @@
-"""PNG, third edition (https://www.w3.org/TR/png-3/): chunks, their order and checksums, and the pixels to the
-last byte.
+"""PNG, third edition (https://www.w3.org/TR/png-3/): chunks, their order and checksums, and all pixels.
 
-The pixels are unpacked as a stream and thrown away, so that an image of any size takes no memory. Decoders
-are lenient here: they show an image without its palette or with damaged pixels.
+The pixels are unpacked as a stream and discarded, so that an image of any size needs little memory. Decoders
+are lenient: they show an image without its palette or with damaged pixels.
 """
 
 import zlib
@@ -116,14 +115,14 @@ def _chunk_head(stream: BinaryIO, place: int) -> tuple[int, bytes]:
         raise EOFError
     length, kind = int.from_bytes(head[:4], "big"), head[4:]
     if not kind.isalpha() or not kind.isascii():
-        raise DamagedFile(f"{kind!r} is no name of a chunk", place)
+        raise DamagedFile(f"{kind!r} is not a chunk name", place)
     if length > 0x7FFFFFFF:
         raise DamagedFile(f"chunk {kind.decode()} is longer than a chunk may be", place)
     return length, kind
 
 
 def _body(stream: BinaryIO, length: int, kind: bytes, place: int) -> bytes:
-    """The bytes of a chunk, the first of them if it is long, against its checksum."""
+    """The bytes of a chunk (only the first part of a long one); DamagedFile if the checksum does not match."""
     kept, checksum, read = b"", zlib.crc32(kind), 0
     while read < length:
         piece = stream.read(min(_PIECE_BYTES, length - read))
@@ -160,22 +159,22 @@ def _check_order(kind: bytes, seen: set[bytes], last: bytes, header: _Header, pl
     if kind == b"IHDR":
         raise DamagedFile("it has two headers", place)
     if kind in _ONCE and kind in seen:
-        raise DamagedFile(f"chunk {name} stands twice", place)
+        raise DamagedFile(f"chunk {name} occurs twice", place)
     if kind == b"IDAT" and b"IDAT" in seen and last != b"IDAT":
-        raise DamagedFile("its pixels are not in one piece", place)
+        raise DamagedFile("its pixel chunks are not consecutive", place)
     if kind in (b"PLTE", b"tRNS") and b"IDAT" in seen:
-        raise DamagedFile(f"chunk {name} stands behind the pixels", place)
+        raise DamagedFile(f"chunk {name} comes after the pixels", place)
     if kind == b"IDAT" and header.colour == 3 and b"PLTE" not in seen:
         raise DamagedFile("it has no palette", place)
     if kind == b"PLTE" and header.colour in (0, 4):
-        raise DamagedFile("a grey image has no palette", place)
+        raise DamagedFile("it has a palette, although it is grey", place)
     if kind[:1].isupper() and kind not in (b"IHDR", b"PLTE", b"IDAT", b"IEND"):
-        raise DamagedFile(f"its necessary chunk {name} is not known", place)
+        raise DamagedFile(f"its critical chunk {name} is unknown", place)
 
 
 def _check_body(kind: bytes, body: bytes, header: _Header, place: int) -> None:
     if kind == b"PLTE" and (not body or len(body) % 3 or len(body) > 768):
-        raise DamagedFile(f"a palette of {len(body)} bytes does not exist", place)
+        raise DamagedFile(f"its palette has {len(body)} bytes, which is not possible", place)
     if kind == b"tRNS":
         right = {0: len(body) == 2, 2: len(body) == 6, 3: 0 < len(body) <= 256}.get(header.colour, False)
         if not right:
@@ -198,7 +197,7 @@ def _end(
 ) -> list[Finding]:
     _body(stream, length, b"IEND", place)
     if length:
-        raise DamagedFile("its end mark is not empty", place)
+        raise DamagedFile("its end chunk is not empty", place)
     if b"IDAT" not in seen:
         raise DamagedFile("it has no pixels", place)
     pixels.finish(place)
@@ -211,7 +210,7 @@ def _end(
 
 
 class _Pixels:
-    """Unpacks rows, looks at the filter of each, counts, and keeps nothing."""
+    """Unpacks rows, checks the filter of each, counts them, and keeps nothing."""
 
     def __init__(self, header: _Header) -> None:
         self._unpacker = zlib.decompressobj()
@@ -248,7 +247,7 @@ class _Pixels:
             part = rows[at : at + self._left_bytes]
             filters = part[-self._in_row % self._row_bytes :: self._row_bytes]
             if filters and max(filters) > 4:
-                raise DamagedFile("its pixels name a filter that does not exist", place)
+                raise DamagedFile("its pixels use a filter that does not exist", place)
             self._in_row = (self._in_row + len(part)) % self._row_bytes
             self._left_bytes -= len(part)
             at += len(part)

@@ -1,8 +1,8 @@
-"""Plain text and scripts: are the bytes characters, in which encoding, how many words and lines?
+"""Plain text and scripts: check the encoding, and count words and lines.
 
-UTF-8 by RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. The web has much text in older
-8-bit encodings, which no bytes can violate; so text that is not UTF-8 is called damaged only where it clearly
-was meant to be.
+UTF-8 by RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. Much text on the web is in older
+8-bit encodings, in which any bytes are valid; so text that is not UTF-8 counts as damaged only if it was clearly
+meant to be UTF-8.
 """
 
 import codecs
@@ -16,13 +16,14 @@ from webdepot.formats.validity import CheckResult, Property, Validity, judge
 LOOKED_AT_BYTES = 4 << 20
 _MULTIBYTE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _FORBIDDEN = re.compile(
-    rb"[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]|\xed[\xa0-\xbf][\x80-\xbf]|\xf0[\x80-\x8f][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}"
+    rb"[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]|\xed[\xa0-\xbf][\x80-\xbf]"
+    rb"|\xf0[\x80-\x8f][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}"
 )
 _CUT = re.compile(rb"(?:[\xe0-\xef][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{1,2})\Z")
 _HIGH = bytes(range(0x80, 0x100))
 _FEW, _MUCH = 16, 0.2
-# Signs that stand between letters in no language's 8-bit encoding: quotation marks, the euro, and y with
-# dots.
+# Characters that no language has between letters in its 8-bit encoding: quotation marks, the euro sign, and y
+# with diaeresis.
 _ODD = re.compile(
     rb"(?<=[A-Za-z ])[\x80-\x84\x86-\x89\x8b\x8d\x8f-\x91\x93-\x95\x98\x99\x9b\x9d\xfe\xff](?=[A-Za-z])"
 )
@@ -57,7 +58,7 @@ def _not_utf_8(stream: BinaryIO, place: int, reason: str, encoding: str) -> Chec
     rest, right = _MULTIBYTE.subn(b"", data)
     wrong = len(rest) - len(rest.translate(None, _HIGH))
     high = len(data) - len(data.translate(None, _HIGH))
-    # Encodings of East Asia look like broken UTF-8 everywhere; damage is in one place.
+    # East Asian encodings look like broken UTF-8 everywhere; damage is in one place.
     is_other = (
         encoding == "utf-8" and not data.startswith(codecs.BOM_UTF8) and high > _FEW and wrong > high * _MUCH
     )

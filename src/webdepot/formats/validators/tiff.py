@@ -1,6 +1,6 @@
 """TIFF 6.0 (https://www.itu.int/itudoc/itu-t/com16/tiff-fx/docs/tiff6.pdf) and BigTIFF: directories, their
-entries, and the places of the pixels. Decoders follow the chain of directories wherever it leads, and some in
-circles.
+entries, and the offsets of the pixels. Decoders follow the chain of directories without checks, some of them
+into endless loops.
 """
 
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ class _Reader:
             raise DamagedFile("it has no directory", 4)
         while place:
             if place in seen:
-                raise DamagedFile("its directories lead in a circle", place)
+                raise DamagedFile("its directories form a loop", place)
             if len(seen) >= MOST_DIRECTORIES:
                 raise DamagedFile("it has more directories than can be read", place)
             if place % 2 and not seen:
@@ -98,13 +98,13 @@ class _Reader:
         properties["images"] = len(seen)
 
     def _directory(self, place: int, properties: dict[str, Property]) -> int:
-        """Check the image of a directory; where the next one is."""
+        """Check the image of a directory; the offset of the next directory."""
         head, size = (8, 20) if self._is_big else (2, 12)
         count = self._number(place, head)
         if not count:
             raise DamagedFile("a directory is empty", place)
         if place + head + count * size + self._word > self._size_bytes:
-            raise DamagedFile("a directory ends behind the end of the file", place)
+            raise DamagedFile("a directory ends after the end of the file", place)
         entries: dict[int, _Entry] = {}
         last = -1
         for number in range(count):
@@ -122,15 +122,14 @@ class _Reader:
         count = self._number(at + 4, self._word)
         value_at = at + 4 + self._word
         if kind not in _SIZES:
-            # Readers pass over fields of unknown types (TIFF 6.0, section 7), but none of those that an image
-            # needs.
+            # Readers ignore fields of unknown types (TIFF 6.0, section 7), but an image needs these.
             if tag in (_WIDTH, _LENGTH, _STRIPS, _STRIP_BYTES):
                 raise DamagedFile(f"entry {tag} has type {kind}, which does not exist", at)
             return tag, _Entry(kind, 0, value_at)
         if count * _SIZES[kind] > self._word:
             value_at = self._number(value_at, self._word)
             if value_at + count * _SIZES[kind] > self._size_bytes:
-                raise DamagedFile(f"the value of entry {tag} lies behind the end of the file", at)
+                raise DamagedFile(f"the value of entry {tag} ends after the end of the file", at)
         return tag, _Entry(kind, count, value_at)
 
     def _image(self, entries: dict[int, _Entry], place: int, properties: dict[str, Property]) -> None:
@@ -163,13 +162,13 @@ class _Reader:
             raise DamagedFile("an image has no pixels", place)
         if sizes not in entries:
             if coding == 1 and entries[places].count == 1:
-                return  # old writers leave the length of a single strip to be reckoned
+                return  # old writers omit the length of a single strip
             raise DamagedFile("an image does not say how long its pixels are", place)
         if entries[places].count != entries[sizes].count:
-            raise DamagedFile("an image has other numbers of places and of lengths of its pixels", place)
+            raise DamagedFile("an image has different numbers of pixel offsets and pixel lengths", place)
         starts, lengths = self._values(entries[places]), self._values(entries[sizes])
         if any(start + length > self._size_bytes for start, length in zip(starts, lengths)):
-            raise DamagedFile("pixels lie behind the end of the file", place)
+            raise DamagedFile("its pixels end after the end of the file", place)
 
     def _first(self, entries: dict[int, _Entry], tag: int, default: int = 0) -> int:
         entry = entries.get(tag)

@@ -49,7 +49,7 @@ def _wave(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
     stated = int.from_bytes(header[4:8], "little")
     end = size_bytes if is_large and stated == _FOR_RF64 else stated + 8
     if end > size_bytes + (stated % 2):
-        raise DamagedFile(f"it promises {end} bytes and has {size_bytes}", 4)
+        raise DamagedFile(f"its header states {end} bytes, but it has {size_bytes}", 4)
     block_bytes = bytes_a_second = sound_bytes = -1
     data_bytes = 0
     for kind, at, length in _chunks(stream, 12, min(end, size_bytes), size_bytes, "little"):
@@ -61,7 +61,7 @@ def _wave(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
             block_bytes, bytes_a_second = _wave_format(stream.read(min(length, 40)), at, properties)
         elif kind == b"data":
             if block_bytes < 0:
-                raise DamagedFile("its sound stands before its format, or it has no format", at)
+                raise DamagedFile("its sound data come before its format, or it has no format", at)
             if sound_bytes >= 0:
                 raise DamagedFile("it has its sound twice", at)
             sound_bytes = data_bytes if is_large and data_bytes else length
@@ -91,7 +91,7 @@ def _wave_format(data: bytes, at: int, properties: dict[str, Property]) -> tuple
     ):
         raise DamagedFile("the numbers of its format contradict each other", at)
     if tag == 0xFFFE and len(data) < 40:
-        raise DamagedFile("its format is called extensible and has no extension", at)
+        raise DamagedFile("its format is extensible, but has no extension", at)
     return block_bytes, bytes_a_second
 
 
@@ -103,7 +103,7 @@ def _aiff(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
         raise DamagedFile("it has no FORM header")
     end = int.from_bytes(header[4:8], "big") + 8
     if end > size_bytes + 1:
-        raise DamagedFile(f"it promises {end} bytes and has {size_bytes}", 4)
+        raise DamagedFile(f"its header states {end} bytes, but it has {size_bytes}", 4)
     frames = block_bytes = sound_bytes = -1
     is_packed = False
     for kind, at, length in _chunks(stream, 12, min(end, size_bytes), size_bytes, "big"):
@@ -124,7 +124,7 @@ def _aiff(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
     if frames and sound_bytes < 0:
         raise DamagedFile("it has no sound data", 12)
     if not is_packed and sound_bytes >= 0 and frames * block_bytes > sound_bytes:
-        raise DamagedFile(f"it promises {frames} samples and has {sound_bytes // block_bytes}", 12)
+        raise DamagedFile(f"it states {frames} samples, but has {sound_bytes // block_bytes}", 12)
     rest = size_bytes - end
     return [finding("trailing-bytes", place=f"byte {end}", detail=rest)] if rest > 1 else []
 
@@ -148,7 +148,7 @@ def _aiff_format(data: bytes, kind: bytes, at: int, properties: dict[str, Proper
 
 
 def _extended(data: bytes) -> float:
-    """The 80-bit number of Apple's numerics."""
+    """An 80-bit extended floating-point number."""
     exponent, mantissa = struct.unpack(">HQ", data)
     try:
         return math.ldexp(mantissa, (exponent & 0x7FFF) - 16383 - 63) * (-1 if exponent & 0x8000 else 1)
@@ -159,7 +159,9 @@ def _extended(data: bytes) -> float:
 def _chunks(
     stream: BinaryIO, at: int, end: int, size_bytes: int, order: Literal["little", "big"]
 ) -> Iterator[tuple[bytes, int, int]]:
-    """Each chunk with the stream at its first byte; a chunk that is longer than the file is wrong."""
+    """Name, offset and length of each chunk, with the stream at its content; DamagedFile if a chunk is longer
+    than the file.
+    """
     for _ in range(MOST_CHUNKS):
         if at + 8 > end:
             return
@@ -167,7 +169,7 @@ def _chunks(
         head = stream.read(8)
         kind, length = head[:4], int.from_bytes(head[4:], order)
         if not all(0x20 <= byte < 0x7F for byte in kind):
-            raise DamagedFile(f"{kind!r} is no name of a chunk", at)
+            raise DamagedFile(f"{kind!r} is not a chunk name", at)
         if kind == b"data" and length == _FOR_RF64:
             length = size_bytes - at - 8
         if at + 8 + length > size_bytes:

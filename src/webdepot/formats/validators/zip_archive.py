@@ -1,10 +1,10 @@
-"""ZIP, office documents and books in ZIP, and gzip: every member is unpacked against its checksum, with a
-limit on what comes out.
+"""ZIP, office documents and e-books in ZIP, and gzip: every member is unpacked and compared with its checksum,
+up to a limit of the unpacked size.
 
-A ZIP bomb (https://www.bamsoftware.com/hacks/zipbomb/) promises or unpacks to far more than it is; its check
-stops at the limit. Documents are looked at by the rules of their packages: Open Packaging Conventions
-(ECMA-376, part 2), OpenDocument 1.3 part 2, and EPUB OCF 3.3: the parts that they name exist, and XML parts
-are well-formed.
+A ZIP bomb (https://www.bamsoftware.com/hacks/zipbomb/) states or unpacks to a far larger size than its own; its
+check stops at the limit. Documents are checked by the rules of their packages: Open Packaging Conventions
+(ECMA-376, part 2), OpenDocument 1.3 part 2, and EPUB OCF 3.3: all parts that they name exist, and XML parts are
+well-formed.
 """
 
 import posixpath
@@ -36,7 +36,7 @@ def check_zip(stream: BinaryIO) -> CheckResult:
 
 
 def check_document(stream: BinaryIO) -> CheckResult:
-    """Office Open XML, OpenDocument or EPUB, by what is in it."""
+    """Check Office Open XML, OpenDocument or EPUB; the content decides which."""
     return _check_members(stream, _rules_of)
 
 
@@ -110,7 +110,7 @@ def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -> in
 
 
 def _around(stream: BinaryIO, archive: zipfile.ZipFile) -> list[Finding]:
-    """Bytes behind the end of the archive. What stands before it makes it unpack itself, and is no fault."""
+    """Bytes after the end of the archive. Bytes before it are allowed: they make it self-extracting."""
     size_bytes = stream.seek(0, 2)
     stream.seek(max(0, size_bytes - 70_000))
     tail = stream.read()
@@ -120,17 +120,17 @@ def _around(stream: BinaryIO, archive: zipfile.ZipFile) -> list[Finding]:
 
 
 def _parts(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], rules: Rules) -> Iterator[Finding]:
-    told = 0
+    reported = 0
     for member in members:
         if member.filename.lower().endswith(_XML_PARTS) and member.file_size:
             with archive.open(member) as file:
                 wrong = check_xml_part(file)  # type: ignore[arg-type]  # only read() is used
-            if wrong and told < 10:
-                told += 1
+            if wrong and reported < 10:
+                reported += 1
                 yield finding(
                     "part-not-well-formed", place=member.filename, detail=f"{member.filename}, {wrong}"
                 )
-    if not told:
+    if not reported:
         yield from (finding("document-damaged", detail=problem) for problem in rules(archive))
 
 
@@ -200,9 +200,9 @@ def _book(archive: zipfile.ZipFile, names: set[str]) -> Iterator[str]:
         or first.compress_type != zipfile.ZIP_STORED
         or _declared(archive) != b"application/epub+zip"
     ):
-        yield "its first member is not its media type, unpacked"
+        yield "its first member is not an uncompressed mimetype"
     if "META-INF/container.xml" not in names:
-        yield "it does not say where its book is"
+        yield "META-INF/container.xml is missing"
         return
     for root in _elements(
         archive, "META-INF/container.xml", "{urn:oasis:names:tc:opendocument:xmlns:container}rootfile"
@@ -219,7 +219,7 @@ def _book(archive: zipfile.ZipFile, names: set[str]) -> Iterator[str]:
 
 
 def _elements(archive: zipfile.ZipFile, name: str, tag: str) -> Iterator[etree._Element]:
-    """Elements of a small part that is well-formed, which was seen before."""
+    """Elements of a small part that was already found to be well-formed."""
     with archive.open(name) as file:
         data = file.read(MOST_PART_BYTES)
     parser = etree.XMLParser(
