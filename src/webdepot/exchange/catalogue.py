@@ -2,9 +2,9 @@
 article; thesis).
 
 A site is described once, like a journal; each harvest of it is a slice below it, like an issue. Every record
-has a key that never changes (in OAI identifiers and catalogue numbers) and its own URN. The fields of a record
-are neutral: MAB, MARC and Dublin Core are written from it and read into it (`exchange/metadata/mab.py`,
-`marc.py`, `dublin_core.py`).
+has a key that never changes (in OAI identifiers and catalogue numbers) and its own URN. The fields of a
+record are neutral: MAB, MARC and Dublin Core are written from it and read into it
+(`exchange/metadata/mab.py`, `marc.py`, `dublin_core.py`).
 
 `changed_at` is the datestamp of OAI-PMH. It never decreases, and it covers everything that is delivered with
 the record: a change of a site changes its slices too. A withdrawn record keeps its key, URN and sets for ever
@@ -35,8 +35,8 @@ FORMAT = "webdepot-catalogue"
 FORMAT_VERSION = 1
 MOST_LEVELS = 8
 MARGIN = timedelta(seconds=1)
-"""A datestamp must not be earlier than the moment when others can see the change: it is set this much ahead of
-the time of writing.
+"""A datestamp must not be earlier than the moment when others can see the change: it is set this much ahead
+of the time of writing.
 """
 
 
@@ -345,7 +345,8 @@ def stamp(now: datetime, *, size_bytes: int = 0) -> datetime:
     """The datestamp for a change that is written now and visible later: not before it is visible, in whole
     seconds.
 
-    Writing a package takes time in proportion to its size; 50 MB a second is slower than the disks of a depot.
+    Writing a package takes time in proportion to its size; 50 MB a second is slower than the disks of a
+    depot.
     """
     ahead = now.astimezone(UTC) + MARGIN + timedelta(seconds=size_bytes / 50e6)
     return ahead.replace(microsecond=0)

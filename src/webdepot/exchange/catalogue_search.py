@@ -112,8 +112,8 @@ def _first_of(
     """The first by title among these keys; only those in the result are read completely."""
     wanted, matches = {level.value for level in levels}, list[tuple[str, str]]()
     for start in range(0, len(keys), 500):
-        # Only the key is compared in SQL, no other indexed column: otherwise the database would read along the
-        # index of titles of a level, which are many.
+        # Only the key is compared in SQL, no other indexed column: otherwise the database would read along
+        # the index of titles of a level, which are many.
         chosen = select(catalogue.c.title, catalogue.c.key, catalogue.c.level).where(
             catalogue.c.key.in_(keys[start : start + 500]), *where
         )

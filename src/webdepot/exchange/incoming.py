@@ -1,8 +1,8 @@
 """Check an object that a partner delivered: whether the ZIP is what the record says, and the addresses of its
 files.
 
-Everything is checked before anything is ingested. Each problem is a separate sentence, for a person to pass on
-to the partner.
+Everything is checked before anything is ingested. Each problem is a separate sentence, for a person to pass
+on to the partner.
 """
 
 import hashlib

@@ -293,7 +293,7 @@ def forget(connection: Connection, key: str) -> None:
 def record_tree(
     connection: Connection, key: str, tree: Transfer | None, *, reason: str = "", now: datetime
 ) -> None:
-    """Store the unpacked form of an object, or the reason why there is none, so that it is not tried again."""
+    """Store the unpacked form of an object, or why there is none, so that it is not tried again."""
     connection.execute(delete(trees).where(trees.c.key == key))
     facts = to_document(tree) if tree else {"start": "", "size_bytes": 0, "sha256": "", "files": []}
     facts.pop("form", None)

@@ -1,5 +1,5 @@
-"""Payloads for a guarded child: one open file descriptor that contains them one after the other, and the offset
-and size of each.
+"""Payloads for a guarded child: one open file descriptor that contains them one after the other, and the
+offset and size of each.
 
 Small payloads are joined in a file in memory; a file on disk is passed as it is. A child reads at an offset
 and never moves the position of the descriptor, which parent and child share.

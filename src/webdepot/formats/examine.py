@@ -1,5 +1,5 @@
-"""Examine files: identify them with Siegfried and validate them with the check of their format, both in guarded
-child processes.
+"""Examine files: identify them with Siegfried and validate them with the check of their format, both in
+guarded child processes.
 
 Two children share the work, since they differ: the one with the signatures takes a second to start and much
 memory, the one with the checks dies more often. If identification does not finish, the format is guessed from
@@ -8,7 +8,8 @@ the first bytes.
     identifying child    {"place", "extension", "mime"}  ->  {"format"}
     checking child       {"place", "format"}             ->  {"validity", "findings", "properties"}
 
-Many files are examined at a time (`examine_many`): a message to a child and back costs more than most files do.
+Many files are examined at a time (`examine_many`): a message to a child and back costs more than most files
+do.
 """
 
 import sys
@@ -36,8 +37,8 @@ from webdepot.model import Basis, Finding, Format, FormatVerdict, Severity
 MOST_FINDINGS = 20
 _IDENTIFY = Limits(time_s=1.2, longest_s=3.0, memory_bytes=96 << 20)
 _GO = {"GOMAXPROCS": "1"}
-"""For Siegfried, which is written in Go: passing parts of a file between threads costs a third of the processor
-time.
+"""For Siegfried, which is written in Go: passing parts of a file between threads costs a third of the
+processor time.
 """
 
 
@@ -73,7 +74,12 @@ class PendingExamination:
 class FileExaminer:
     """A guarded `FormatIdentifier` and checker. One thread at a time; close it, or use it in a `with`."""
 
-    def __init__(self, signatures: Path | None = None, *, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen value
+    def __init__(
+        self,
+        signatures: Path | None = None,
+        *,
+        limits: Limits = Limits(),  # noqa: B008 - frozen value
+    ) -> None:
         arguments = (str(signatures),) if signatures else ()
         self._identifying = Guard(
             __name__, "identify", *arguments, limits=_IDENTIFY, environment=_GO, several=True
@@ -102,8 +108,8 @@ class FileExaminer:
         return self.end(self.begin(exhibits), checked=checked)
 
     def begin(self, exhibits: Sequence[Exhibit]) -> PendingExamination:
-        """Send files to the child with the signatures. The caller must `end` each call, in the same order; the
-        next files may be sent before that, so that the child does not wait for them.
+        """Send files to the child with the signatures. The caller must `end` each call, in the same order;
+        the next files may be sent before that, so that the child does not wait for them.
         """
         batch = Batch([each.payload for each in exhibits])
         try:

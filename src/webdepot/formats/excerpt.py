@@ -1,5 +1,5 @@
-"""The part of a payload that is compared with signatures: all of a short one; the beginning, the landmarks and
-the end of a long one.
+"""The part of a payload that is compared with signatures: all of a short one; the beginning, the landmarks
+and the end of a long one.
 
 Siegfried's time grows with the bytes that it reads, and signatures need few of them: PRONOM's need bytes in
 the first few kB and at the end, and DROID reads only the first and last 64 kB. Formats that need more are
@@ -8,8 +8,8 @@ handled in three ways:
 * formats identified by their content (ZIP and OLE2 containers, PDF, TIFF, audio after its tags) are passed
   completely, up to a limit;
 * formats whose signatures need more of the beginning (e-mail with long headers, RTF, disk images) get 64 kB;
-* files made of chunks (ISO media, PNG, RIFF) include their landmarks, wherever they are: a video whose index is
-  at its end, an image whose text is there. Only the lengths of chunks are read to find them.
+* files made of chunks (ISO media, PNG, RIFF) include their landmarks, wherever they are: a video whose index
+  is at its end, an image whose text is there. Only the lengths of chunks are read to find them.
 
 A test compares the results with those for complete files.
 """

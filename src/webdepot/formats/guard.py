@@ -5,17 +5,18 @@ than most files do. The files are passed as one open descriptor over a socket (`
 copied. A file that hangs or kills the child costs one answer and a new child: the child records on a shared
 page which file it is at, and the new child is asked about the others.
 
-    parent -> child   JSON: a question for each file, whether several may be examined at a time; the descriptor
+    parent -> child   JSON: a question for each file, whether several may be examined at a time;
+                      and the descriptor
     child -> parent   JSON lists with the answers, in order, until there is one for each question
     shared page       how many of the questions the child has finished
 
-The next questions may be sent before the answers to the previous ones are fetched (`begin`, `end`), so that the
-child does not wait for them. If it dies meanwhile, they are sent again to the new child.
+The next questions may be sent before the answers to the previous ones are fetched (`begin`, `end`), so that
+the child does not wait for them. If it dies meanwhile, they are sent again to the new child.
 
-The parent enforces the limits, since a library in a loop does not react: it watches the child's processor time,
-elapsed time and memory, and kills it. Processor time is counted besides elapsed time, so that a good file has
-enough time on a busy machine. The child also limits its own address space (RLIMIT_AS), which turns most
-excessive allocations into a `MemoryError`, and has a timer that ends it if the parent is gone.
+The parent enforces the limits, since a library in a loop does not react: it watches the child's processor
+time, elapsed time and memory, and kills it. Processor time is counted besides elapsed time, so that a good
+file has enough time on a busy machine. The child also limits its own address space (RLIMIT_AS), which turns
+most excessive allocations into a `MemoryError`, and has a timer that ends it if the parent is gone.
 
 Temporary files of the child are in one folder, which the parent removes, or the child if the parent is gone.
 """

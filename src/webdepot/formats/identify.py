@@ -1,8 +1,8 @@
 """Identification by bytes: Siegfried with PRONOM's signatures through pygfried, then our own resolver for web
 text.
 
-https://www.itforarchivists.com/siegfried and https://www.nationalarchives.gov.uk/PRONOM. pygfried accepts only
-paths, so bytes are passed in files in memory (`memfd_create`) and symbolic links whose names keep the
+https://www.itforarchivists.com/siegfried and https://www.nationalarchives.gov.uk/PRONOM. pygfried accepts
+only paths, so bytes are passed in files in memory (`memfd_create`) and symbolic links whose names keep the
 extension, which is evidence too. One call for several files is faster than a call for each. It holds the
 interpreter's lock: use processes, not threads, for more speed.
 

@@ -65,17 +65,18 @@ _SAME_AS = {
     for name in names
 }
 _SAYS_NOTHING = frozenset(
-    ("", "unk", "*/*", "application/octet-stream", "binary/octet-stream", "application/unknown", "application/x-unknown", "unknown/unknown",
-     "content/unknown", "application/force-download", "application/download", "application/x-download")
+    ("", "unk", "*/*", "application/octet-stream", "binary/octet-stream", "application/unknown",
+     "application/x-unknown", "unknown/unknown", "content/unknown", "application/force-download",
+     "application/download", "application/x-download")
 )  # fmt: skip
 _NEEDS_ITS_OWN = frozenset(("text/html", "text/css", "application/javascript", "image/svg+xml"))
-"""Browsers treat these differently if a server calls them plain text, so that type is wrong for them, not merely
-vague.
+"""Browsers treat these differently if a server calls them plain text, so that type is wrong for them, not
+merely vague.
 """
 
 
 def essence(content_type: str) -> str:
-    """The media type without parameters, `text/html` for `Text/HTML; charset=utf-8`; empty if it is not one."""
+    """The media type without parameters: `text/html` for `Text/HTML; charset=utf-8`; empty if it is none."""
     mime = content_type.partition(";")[0].partition(",")[0].strip().lower()
     return mime if _ESSENCE.match(mime) else ""
 

@@ -9,8 +9,8 @@
 4. Otherwise the extension (uncertain; if the bytes do not begin like that format, its check reports what is
    wrong), plain text (recognised if name or server agree), the server alone (uncertain), or nothing.
 
-The warning says if the server stated another type, or, without a server, if the name is that of another format.
-Everything here is a pure function of its arguments.
+The warning says if the server stated another type, or, without a server, if the name is that of another
+format. Everything here is a pure function of its arguments.
 """
 
 from collections.abc import Sequence

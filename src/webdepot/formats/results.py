@@ -113,8 +113,8 @@ def names(connection: Connection, puids: Iterable[str]) -> dict[str, str]:
 
 
 def puids(connection: Connection, digests: Iterable[str]) -> dict[str, str]:
-    """PRONOM identifiers of payloads by digest; payloads that were not identified are left out. Pass at most a
-    few hundred at a time.
+    """PRONOM identifiers of payloads by digest; payloads that were not identified are left out. Pass at most
+    a few hundred at a time.
     """
     chosen = select(identifications.c.digest, identifications.c.puid).where(
         identifications.c.digest.in_(set(digests))

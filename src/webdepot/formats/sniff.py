@@ -1,6 +1,6 @@
-"""Guess a format from the first bytes, where signatures do not help: PRONOM has no signatures for style sheets,
-scripts, JSON and plain text, and misses SVG, XML and HTML with an unusual beginning; truncated files lack the
-end that its signatures require.
+"""Guess a format from the first bytes, where signatures do not help: PRONOM has no signatures for style
+sheets, scripts, JSON and plain text, and misses SVG, XML and HTML with an unusual beginning; truncated files
+lack the end that its signatures require.
 
 Each function reads only the first bytes and returns a guess. The order of the tests for markup follows the
 MIME Sniffing standard (https://mimesniff.spec.whatwg.org) where it applies.
@@ -123,10 +123,11 @@ _SKIPPED = re.compile(r"\s+|<!--.*?(?:-->|\Z)|<\?(?!php|=).*?(?:\?>|\Z)", re.S)
 _DOCTYPE = re.compile(r"<!doctype\s+([a-z:_][\w:.-]*)([^>\[]*)(?:\[.*?\]\s*)?>?", re.I | re.S)
 _ELEMENT = re.compile(r"<([A-Za-z_][\w.-]*(?::[\w.-]+)?)((?:\s[^<>]*)?)/?>?", re.S)
 _HTML_TAGS = frozenset(
-    ("html", "head", "body", "title", "script", "style", "link", "meta", "base", "iframe", "frameset", "noscript", "object", "embed",
-     "applet", "h1", "h2", "h3", "h4", "h5", "h6", "div", "font", "table", "tr", "td", "a", "br", "p", "img", "form", "ul", "ol", "li",
-     "dl", "span", "center", "b", "i", "strong", "em", "main", "section", "article", "header", "footer", "nav", "button", "input", "select",
-     "label", "pre", "blockquote", "hr")
+    ("html", "head", "body", "title", "script", "style", "link", "meta", "base", "iframe", "frameset",
+     "noscript", "object", "embed", "applet", "h1", "h2", "h3", "h4", "h5", "h6", "div", "font", "table",
+     "tr", "td", "a", "br", "p", "img", "form", "ul", "ol", "li", "dl", "span", "center", "b", "i", "strong",
+     "em", "main", "section", "article", "header", "footer", "nav", "button", "input", "select", "label",
+     "pre", "blockquote", "hr")
 )  # fmt: skip
 # These are searched in hostile bytes: each alternative is bounded, so that the time stays linear.
 _CSS = re.compile(
@@ -191,8 +192,8 @@ def text_of(head: bytes) -> str | None:
 def markup(text: str, *, expects_xml: bool = False) -> FormatGuess | None:
     """HTML, SVG or other XML by document type or first element, after any comments.
 
-    `expects_xml` means that the name or the server says XML, so that elements that HTML also has (`a`, `link`,
-    `title`) do not make it HTML.
+    `expects_xml` means that the name or the server says XML, so that elements that HTML also has (`a`,
+    `link`, `title`) do not make it HTML.
     """
     rest, declared = text[:HEAD_BYTES], text.lstrip().startswith("<?xml")
     while found := _SKIPPED.match(rest):

@@ -44,8 +44,8 @@ class PayloadTask:
 
 
 _kept: dict[tuple[Path | None, guard.Limits], FileExaminer] = {}
-"""The examiner that a worker process keeps between two containers: examining a small container takes less time
-than starting an examiner.
+"""The examiner that a worker process keeps between two containers: examining a small container takes less
+time than starting an examiner.
 """
 
 

@@ -1,4 +1,5 @@
-"""The rows of a survey while it runs: one for each distinct payload, written when the container has been read.
+"""The rows of a survey while it runs: one for each distinct payload, written when the container has been
+read.
 
     row   container, digest, url, size_bytes, server_mime, puid, name, version, mime, basis, verdict, warning,
           validity, engine, findings, properties, uris

@@ -8,11 +8,15 @@ import base64
 import io
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from webdepot.formats import guard
 from webdepot.formats.batch import Batch, PayloadSlice
 from webdepot.formats.guard import Guard, Limits, Message
 from webdepot.model import Finding
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 SIZE_PIXELS = (240, 180)
 MOST_PIXELS = 60_000_000
@@ -84,7 +88,7 @@ def _thumbnail(piece: PayloadSlice) -> str:
     return base64.b64encode(jpeg.getvalue()).decode("ascii")
 
 
-def _on_white(picture: "Image.Image") -> "Image.Image":  # type: ignore[name-defined]  # noqa: F821 - imported only in the child
+def _on_white(picture: "Image.Image") -> "Image.Image":
     from PIL import Image
 
     shown = picture.convert("RGBA")

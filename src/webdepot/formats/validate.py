@@ -2,8 +2,8 @@
 
 The identified format decides which check runs; checks are never tried one after another. The result uses the
 terms of JHOVE: valid, well-formed, not valid; and not checked if there is no check or it gave up. Checks read
-hostile bytes with large libraries, so `examine` runs them in a child process with limits; call `check` directly
-only for trusted files.
+hostile bytes with large libraries, so `examine` runs them in a child process with limits; call `check`
+directly only for trusted files.
 """
 
 import io
@@ -79,13 +79,14 @@ def _choose(format: Format) -> tuple[str, str, dict[str, str]] | None:
 
 
 _IMAGES = {
-    "image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", "image/webp": "WEBP", "image/tiff": "TIFF", "image/bmp": "BMP",
-    "image/x-icon": "ICO", "image/jp2": "JPEG2000", "image/jpx": "JPEG2000", "image/x-jp2-codestream": "JPEG2000",
+    "image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", "image/webp": "WEBP", "image/tiff": "TIFF",
+    "image/bmp": "BMP", "image/x-icon": "ICO", "image/jp2": "JPEG2000", "image/jpx": "JPEG2000",
+    "image/x-jp2-codestream": "JPEG2000",
 }  # fmt: skip
 _DOCUMENTS = (
-    "application/vnd.openxmlformats-officedocument.", "application/vnd.oasis.opendocument.", "application/epub+zip",
-    "application/vnd.ms-word.document.macroenabled", "application/vnd.ms-excel.sheet.macroenabled",
-    "application/vnd.ms-powerpoint.presentation.macroenabled",
+    "application/vnd.openxmlformats-officedocument.", "application/vnd.oasis.opendocument.",
+    "application/epub+zip", "application/vnd.ms-word.document.macroenabled",
+    "application/vnd.ms-excel.sheet.macroenabled", "application/vnd.ms-powerpoint.presentation.macroenabled",
 )  # fmt: skip
 _CHECKS = {
     "text/plain": ("text", "check"),

@@ -1,5 +1,5 @@
-"""Dublin Core as `oai_dc`: the format that every OAI-PMH repository must offer, and the simplest description in
-a package.
+"""Dublin Core as `oai_dc`: the format that every OAI-PMH repository must offer, and the simplest description
+in a package.
 
 http://www.openarchives.org/OAI/2.0/oai_dc.xsd: fifteen elements, each repeatable, all optional, in any order.
 Characters that XML 1.0 forbids (control characters in crawled titles) are left out when writing, since one of

@@ -3,12 +3,12 @@ read.
 
 Namespaces and names of 1.2 are those of METS profile 00000011 (UOF). The original schemas are no longer
 available, so some names are reconstructed from descriptions; they are only in the tables below, so that a
-correction needs one line. The elements are directly in `mets:xmlData`. Reading is tolerant: local names in any
-namespace that begins with http://www.ddb.de/LMER, the checksum type as an attribute or as a separate element,
-unknown elements are kept.
+correction needs one line. The elements are directly in `mets:xmlData`. Reading is tolerant: local names in
+any namespace that begins with http://www.ddb.de/LMER, the checksum type as an attribute or as a separate
+element, unknown elements are kept.
 
-LMER 1.0 had one schema for all sections and the checksum type as a separate field; its namespace is not known,
-and the one here is a guess. It is written only for partners whose settings say so.
+LMER 1.0 had one schema for all sections and the checksum type as a separate field; its namespace is not
+known, and the one here is a guess. It is written only for partners whose settings say so.
 """
 
 from collections.abc import Iterator, Mapping

@@ -2,8 +2,8 @@
 requires it.
 
 Namespace and rules: mabxml-1.xsd (2004). An undefined indicator is one space, never empty; field numbers have
-three digits. Each level is one `datensatz`: main record (`typ` h) at the top, `u` or `y` below, which names the
-record above in field 010. Every level has its URN in 552b.
+three digits. Each level is one `datensatz`: main record (`typ` h) at the top, `u` or `y` below, which names
+the record above in field 010. Every level has its URN in 552b.
 
 Writing: a partner's record that no person has changed here is sent exactly as received. Any other record is
 written from the fields of the catalogue, followed by those fields of the partner that the catalogue does not
@@ -40,8 +40,8 @@ _GENRE, _RIGHTS, _OTHER_ID = "Gattung: ", "Rechte: ", "Kennung: "
 _IDENTIFIERS = {"doi": ("552", "a"), "hdl": ("552", "c"), "isbn": ("540", "a"), "issn": ("542", "a")}
 _ORIGINAL, _ARCHIVE = "Original", "Archiv"
 _OTHERS = (
-    "001 002 003 004 010 030 036 037 050 051 052 058 070 089 090 331 334 335 359 405 410 412 425 426 501 540 542"
-    " 552 652 655 700 710 750"
+    "001 002 003 004 010 030 036 037 050 051 052 058 070 089 090 331 334 335 359 405 410 412 425 426"
+    " 501 540 542 552 652 655 700 710 750"
 )
 _WRITTEN = frozenset((*_OTHERS.split(), *_PERSONS, *_BODIES))
 

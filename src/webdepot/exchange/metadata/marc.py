@@ -1,8 +1,8 @@
 """MARCXML (MARC 21 bibliographic): the format that current library catalogues load.
 
 https://www.loc.gov/standards/marcxml/. A site is an integrating resource (leader/07 i); a slice is a part of
-it and links to it in 773. Addresses are in 856 with a machine-readable label in $x, as in German repositories:
-Resolving-URL, Frontdoor-URL, Transfer-URL.
+it and links to it in 773. Addresses are in 856 with a machine-readable label in $x, as in German
+repositories: Resolving-URL, Frontdoor-URL, Transfer-URL.
 """
 
 import re

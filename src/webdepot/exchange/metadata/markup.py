@@ -16,8 +16,8 @@ _SPACES = re.compile(r"\s+")
 
 
 def parse(data: bytes, *, what: str) -> etree._Element:
-    """The root of a document; InputError, with `what` in its message, if it is not well-formed XML, too large,
-    or has a document type.
+    """The root of a document; InputError, with `what` in its message, if it is not well-formed XML, too
+    large, or has a document type.
     """
     if len(data) > LONGEST_BYTES:
         raise InputError(f"{what} is larger than {LONGEST_BYTES} bytes.")

@@ -1,5 +1,5 @@
-"""`mets_premis`: the record for partners with current standards. METS 1.12 with MARCXML for each level, PREMIS
-3 for object and files, and a list of the files with their addresses in the ZIP at the Transfer-URL.
+"""`mets_premis`: the record for partners with current standards. METS 1.12 with MARCXML for each level,
+PREMIS 3 for object and files, and a list of the files with their addresses in the ZIP at the Transfer-URL.
 """
 
 from collections.abc import Sequence

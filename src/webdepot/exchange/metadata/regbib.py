@@ -1,10 +1,10 @@
-"""METS by the LZA-RegBib profile, the record of `oai_mets_lmer`: one MABxml record for each level, LMER for the
-object and each file.
+"""METS by the LZA-RegBib profile, the record of `oai_mets_lmer`: one MABxml record for each level, LMER for
+the object and each file.
 
 The rules P1 to P21 of the profile (Altenhöner and Steinke, 2005), as far as a document can show them:
 everything inline, one `amdSec` with only `techMD`, no `fileSec`, no `structLink`, no `behaviorSec`; a
-`structMap` whose FILEIDs are LMER's file identifiers, which are the IDs of their `techMD` (METS requires an XML
-ID as the target). One OAI response contains many records, so every ID begins with the key of its record.
+`structMap` whose FILEIDs are LMER's file identifiers, which are the IDs of their `techMD` (METS requires an
+XML ID as the target). One OAI response contains many records, so every ID begins with the key of its record.
 
 `read` returns everything in the document; `check` returns the breaches of the profile, one line each.
 """

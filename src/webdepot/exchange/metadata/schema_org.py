@@ -1,5 +1,5 @@
-"""A catalogue record as schema.org JSON-LD (https://schema.org), for the page of a title and for programs that
-read it.
+"""A catalogue record as schema.org JSON-LD (https://schema.org), for the page of a title and for programs
+that read it.
 
 A site is a `WebSite` with its slices as parts, like a journal with its issues; a slice is a `WebSite` that is
 part of it.

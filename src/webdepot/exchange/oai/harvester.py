@@ -1,7 +1,7 @@
 """Read a list from an OAI-PMH 2.0 provider, page by page, with retries.
 
-1. Request a page. Status 503 and 429 say when to retry (seconds or an HTTP date); other failures are retried a
-   few times.
+1. Request a page. Status 503 and 429 say when to retry (seconds or an HTTP date); other failures are retried
+   a few times.
 2. Read the page: records with header and metadata as received, and the token of the next page.
 3. A token that the provider sends a second time means that its list is a loop.
 

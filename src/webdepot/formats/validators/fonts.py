@@ -1,8 +1,8 @@
 """Fonts: OpenType and TrueType (https://learn.microsoft.com/typography/opentype/spec/otff), WOFF 1 and 2
 (W3C), EOT.
 
-Checks the table directory, offsets and checksums of tables, the tables that every font needs, and in WOFF that
-all tables can be unpacked.
+Checks the table directory, offsets and checksums of tables, the tables that every font needs, and in WOFF
+that all tables can be unpacked.
 """
 
 import struct

@@ -1,5 +1,5 @@
-"""GIF 87a and 89a (https://www.w3.org/Graphics/GIF/spec-gif89a.txt): all blocks up to the trailer; decoders stop
-at the last image.
+"""GIF 87a and 89a (https://www.w3.org/Graphics/GIF/spec-gif89a.txt): all blocks up to the trailer; decoders
+stop at the last image.
 """
 
 import struct

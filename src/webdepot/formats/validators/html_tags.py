@@ -1,8 +1,8 @@
 """Check the nesting of tags in an HTML page: elements that are never closed, end tags without a start tag,
 overlapping elements.
 
-Parsers correct these silently (https://html.spec.whatwg.org/multipage/parsing.html#parse-errors), and the fast
-parser used here reports only tokeniser errors. Optional end tags:
+Parsers correct these silently (https://html.spec.whatwg.org/multipage/parsing.html#parse-errors), and the
+fast parser used here reports only tokeniser errors. Optional end tags:
 https://html.spec.whatwg.org/multipage/syntax.html#optional-tags.
 """
 
@@ -13,22 +13,24 @@ from itertools import islice
 MOST_DEPTH = 2000
 MOST_ERRORS = 1000
 _TAG = re.compile(
-    r"<!--.*?(?:--!?>|\Z)|<!\[CDATA\[.*?\]\]>|<[!?][^>]*>|<(/?)([A-Za-z][^\s/>]*)((?:[^>\"']|\"[^\"]*\"|'[^']*')*)>",
+    r"<!--.*?(?:--!?>|\Z)|<!\[CDATA\[.*?\]\]>|<[!?][^>]*>"
+    r"|<(/?)([A-Za-z][^\s/>]*)((?:[^>\"']|\"[^\"]*\"|'[^']*')*)>",
     re.S,
 )
 _VOID = frozenset(
-    ("area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input", "keygen", "link", "meta", "param",
-     "source", "track", "wbr")
+    ("area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input", "keygen",
+     "link", "meta", "param", "source", "track", "wbr")
 )  # fmt: skip
 _RAW = frozenset(("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes"))
 _OPTIONAL = frozenset(
-    ("html", "head", "body", "li", "dt", "dd", "p", "rt", "rp", "rb", "rtc", "optgroup", "option", "colgroup", "caption", "thead", "tbody",
-     "tfoot", "tr", "td", "th")
+    ("html", "head", "body", "li", "dt", "dd", "p", "rt", "rp", "rb", "rtc", "optgroup", "option", "colgroup",
+     "caption", "thead", "tbody", "tfoot", "tr", "td", "th")
 )  # fmt: skip
 _CLOSES_P = frozenset(
-    ("address", "article", "aside", "blockquote", "center", "details", "dialog", "dir", "div", "dl", "fieldset", "figcaption", "figure",
-     "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "main", "menu", "nav", "ol", "p", "pre", "search",
-     "section", "summary", "ul", "listing", "plaintext", "xmp", "li", "dd", "dt")
+    ("address", "article", "aside", "blockquote", "center", "details", "dialog", "dir", "div", "dl",
+     "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header",
+     "hgroup", "hr", "main", "menu", "nav", "ol", "p", "pre", "search", "section", "summary", "ul", "listing",
+     "plaintext", "xmp", "li", "dd", "dt")
 )  # fmt: skip
 _SCOPE = frozenset(
     (
@@ -51,8 +53,8 @@ _FOREIGN = frozenset(("svg", "math"))
 
 # Only in lower case, as in most pages: ignoring case takes three times as long.
 _LEAF = re.compile(
-    r"<(a|b|i|em|td|th|tt|code|span|strong|small|sup|sub|var|kbd|label|abbr|cite|dfn|q|s|u|font|time|mark|nobr"
-    r"|samp|del|ins|big|bdi|bdo)"
+    r"<(a|b|i|em|td|th|tt|code|span|strong|small|sup|sub|var|kbd|label|abbr|cite|dfn|q|s|u|font|time"
+    r"|mark|nobr|samp|del|ins|big|bdi|bdo)"
     r"(?:\s[^<>]*)?>[^<]*</\1>"
 )
 _ROUNDS = 3

@@ -1,8 +1,8 @@
 """Raster images: check the structure by the rules of each format, then decode all pixels with Pillow.
 
-PNG needs no decoder: `png` unpacks every pixel itself. A JPEG is decoded at an eighth of its size, which reads
-all of its data but keeps few pixels. An image that would need more memory than allowed is not decoded: a header
-can claim terabytes.
+PNG needs no decoder: `png` unpacks every pixel itself. A JPEG is decoded at an eighth of its size, which
+reads all of its data but keeps few pixels. An image that would need more memory than allowed is not decoded:
+a header can claim terabytes.
 """
 
 import struct
@@ -57,8 +57,8 @@ def _decoded(stream: BinaryIO, kind: str, properties: dict[str, Property]) -> li
         return [finding("image-damaged", detail="its header cannot be read")]
     # Pillow's decoders raise almost anything on broken input.
     except (
-        OSError, ValueError, SyntaxError, TypeError, KeyError, IndexError, AttributeError, OverflowError, EOFError, RuntimeError,
-        struct.error, zlib.error,
+        OSError, ValueError, SyntaxError, TypeError, KeyError, IndexError, AttributeError, OverflowError,
+        EOFError, RuntimeError, struct.error, zlib.error,
     ) as error:  # fmt: skip
         # Pillow supports only the usual kinds of BMP.
         return [

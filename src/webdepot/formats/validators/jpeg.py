@@ -1,7 +1,7 @@
 """JPEG (ITU-T T.81, https://www.w3.org/Graphics/JPEG/itu-t81.pdf): marker segments to the end of the image.
 
-Decoders silently correct what they can, so tables, frame header and scans are checked here; `image` decodes the
-pixels.
+Decoders silently correct what they can, so tables, frame header and scans are checked here; `image` decodes
+the pixels.
 """
 
 import re

@@ -1,10 +1,10 @@
 """XML, SVG and HTML.
 
 XML is read to its end as a stream, without external entities, network access or a tree in memory. A document
-with an internal document type is valid if it conforms to it; any other document can only be well-formed, since
-no schema is used. HTML is parsed as in browsers (https://html.spec.whatwg.org/multipage/parsing.html): a page
-that ends within a tag, comment or script was cut off; other errors, which every browser corrects, are warnings;
-breaches of conformance are notes.
+with an internal document type is valid if it conforms to it; any other document can only be well-formed,
+since no schema is used. HTML is parsed as in browsers (https://html.spec.whatwg.org/multipage/parsing.html):
+a page that ends within a tag, comment or script was cut off; other errors, which every browser corrects, are
+warnings; breaches of conformance are notes.
 """
 
 import codecs

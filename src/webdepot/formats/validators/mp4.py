@@ -1,5 +1,5 @@
-"""MP4 and QuickTime (ISO/IEC 14496-12): nested boxes, their lengths, the movie header, and whether its samples
-are in the file.
+"""MP4 and QuickTime (ISO/IEC 14496-12): nested boxes, their lengths, the movie header, and whether its
+samples are in the file.
 
 Only the headers of boxes are read, so that a video of many gigabytes takes no longer than a small one.
 """

@@ -10,8 +10,14 @@ from webdepot.model import Finding
 MOST_CHECKED_BYTES = 4 << 20
 """A checksum costs a table look-up for each byte; of later pages only the lengths are checked."""
 _BEGINS, _ENDS = 2, 4
-_CODECS = ((b"\x01vorbis", "Vorbis"), (b"OpusHead", "Opus"), (b"\x80theora", "Theora"), (b"\x7fFLAC", "FLAC"), (b"Speex   ", "Speex"),
-           (b"fishead\0", "Skeleton"))  # fmt: skip
+_CODECS = (
+    (b"\x01vorbis", "Vorbis"),
+    (b"OpusHead", "Opus"),
+    (b"\x80theora", "Theora"),
+    (b"\x7fFLAC", "FLAC"),
+    (b"Speex   ", "Speex"),
+    (b"fishead\0", "Skeleton"),
+)
 
 
 def check(stream: BinaryIO) -> CheckResult:

@@ -1,5 +1,5 @@
-"""PDF (ISO 32000): header and end, cross-references, objects and streams by qpdf (pikepdf), then the objects by
-our own rules.
+"""PDF (ISO 32000): header and end, cross-references, objects and streams by qpdf (pikepdf), then the objects
+by our own rules.
 
 1. Its first and last bytes: header, end marker, and bytes before and after them.
 2. qpdf reads cross-references and objects, unpacks every stream and reports what it had to repair.

@@ -29,8 +29,8 @@ _LAYOUTS = frozenset(
 )
 _FONTS = frozenset(("/Type0", "/Type1", "/MMType1", "/Type3", "/TrueType", "/CIDFontType0", "/CIDFontType2"))
 _KINDS = {
-    "/Names": Dictionary, "/AcroForm": Dictionary, "/ViewerPreferences": Dictionary, "/StructTreeRoot": Dictionary,
-    "/PageLabels": Dictionary, "/MarkInfo": Dictionary, "/Lang": String,
+    "/Names": Dictionary, "/AcroForm": Dictionary, "/ViewerPreferences": Dictionary,
+    "/StructTreeRoot": Dictionary, "/PageLabels": Dictionary, "/MarkInfo": Dictionary, "/Lang": String,
 }  # fmt: skip
 Problems = Iterator[str]
 

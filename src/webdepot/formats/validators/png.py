@@ -122,7 +122,7 @@ def _chunk_head(stream: BinaryIO, place: int) -> tuple[int, bytes]:
 
 
 def _body(stream: BinaryIO, length: int, kind: bytes, place: int) -> bytes:
-    """The bytes of a chunk (only the first part of a long one); DamagedFile if the checksum does not match."""
+    """The bytes of a chunk (only the first of a long one); DamagedFile if the checksum does not match."""
     kept, checksum, read = b"", zlib.crc32(kind), 0
     while read < length:
         piece = stream.read(min(_PIECE_BYTES, length - read))

@@ -13,8 +13,8 @@ ReadStructure = Callable[[BinaryIO, dict[str, Property]], list[Finding]]
 
 
 def check_structure(stream: BinaryIO, read: ReadStructure, *, code: str, part: str) -> CheckResult:
-    """The result of `read`. Damage becomes a finding with that code; a file that is cut off ends in the middle
-    of a `part`.
+    """The result of `read`. Damage becomes a finding with that code; a file that is cut off ends in the
+    middle of a `part`.
     """
     properties: dict[str, Property] = {}
     try:

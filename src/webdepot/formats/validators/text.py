@@ -1,8 +1,8 @@
 """Plain text and scripts: check the encoding, and count words and lines.
 
 UTF-8 by RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. Much text on the web is in older
-8-bit encodings, in which any bytes are valid; so text that is not UTF-8 counts as damaged only if it was clearly
-meant to be UTF-8.
+8-bit encodings, in which any bytes are valid; so text that is not UTF-8 counts as damaged only if it was
+clearly meant to be UTF-8.
 """
 
 import codecs

@@ -1,10 +1,10 @@
-"""ZIP, office documents and e-books in ZIP, and gzip: every member is unpacked and compared with its checksum,
-up to a limit of the unpacked size.
+"""ZIP, office documents and e-books in ZIP, and gzip: every member is unpacked and compared with its
+checksum, up to a limit of the unpacked size.
 
-A ZIP bomb (https://www.bamsoftware.com/hacks/zipbomb/) states or unpacks to a far larger size than its own; its
-check stops at the limit. Documents are checked by the rules of their packages: Open Packaging Conventions
-(ECMA-376, part 2), OpenDocument 1.3 part 2, and EPUB OCF 3.3: all parts that they name exist, and XML parts are
-well-formed.
+A ZIP bomb (https://www.bamsoftware.com/hacks/zipbomb/) states or unpacks to a far larger size than its own;
+its check stops at the limit. Documents are checked by the rules of their packages: Open Packaging Conventions
+(ECMA-376, part 2), OpenDocument 1.3 part 2, and EPUB OCF 3.3: all parts that they name exist, and XML parts
+are well-formed.
 """
 
 import posixpath

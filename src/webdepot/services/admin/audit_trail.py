@@ -16,7 +16,9 @@ def trail(archive: Archive, asked: Asked, *, limit: int, older_than: int = 0) ->
 
 
 def iter_trail(archive: Archive, asked: Asked) -> Iterator[Event]:
-    """All events, newest first. They are read a page at a time: the consumer may be slow, or on other threads."""
+    """All events, newest first. They are read a page at a time: the consumer may be slow, or on other
+    threads.
+    """
     older_than = 0
     while page := trail(archive, asked, limit=_BATCH, older_than=older_than):
         yield from (event for _, event in page)

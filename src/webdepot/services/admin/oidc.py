@@ -88,7 +88,7 @@ class IdentityProvider:
         return StartedSignIn(state=state, nonce=nonce, verifier=verifier, address=address)
 
     def redeem(self, code: str, begun: StartedSignIn, redirect_uri: str) -> ExternalIdentity:
-        """The person that a code belongs to. NotPermitted if the provider refuses or the token is not valid."""
+        """The person that a code belongs to. NotPermitted if the provider refuses or the token is invalid."""
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -194,7 +194,8 @@ class IdentityProvider:
             parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
         ):
             raise ConfigError(f"[oidc] {address} must be an https address.")
-        request = urllib.request.Request(address, headers={"Accept": "application/json"})  # noqa: S310 - the scheme was checked
+        headers = {"Accept": "application/json"}
+        request = urllib.request.Request(address, headers=headers)  # noqa: S310 - the scheme was checked
         if form is not None:
             request.data = urllib.parse.urlencode(form).encode()
             if self.config.client_secret:
@@ -204,7 +205,8 @@ class IdentityProvider:
                     "Authorization", "Basic " + base64.b64encode(credentials.encode()).decode()
                 )
         try:
-            with urllib.request.urlopen(request, timeout=self.config.timeout_s) as response:  # noqa: S310 - the scheme was checked
+            timeout_s = self.config.timeout_s
+            with urllib.request.urlopen(request, timeout=timeout_s) as response:  # noqa: S310 - as above
                 text = response.read(_LARGEST_RESPONSE_BYTES)
         except urllib.error.HTTPError as error:
             with error:

@@ -105,8 +105,8 @@ def _clear(home: Path) -> None:
 
 
 def _found(home: Path, source: str, *, clock: Clock, agent: str) -> None:
-    """Create the archive to restore into. Settings in an existing configuration file are kept; the others come
-    from the register, with the new depot place.
+    """Create the archive to restore into. Settings in an existing configuration file are kept; the others
+    come from the register, with the new depot place.
     """
     file = home / FILE_NAME
     configuration.read(home)  # raises ConfigError with an explanation if the file is wrong

@@ -117,7 +117,7 @@ def repository_of(
 
 
 def domain_of(archive: Archive) -> str:
-    """The domain name in our OAI identifiers. It does not depend on the address that the portal listens on."""
+    """The domain name in our OAI identifiers. It does not depend on where the portal listens."""
     configured = archive.config.exchange.repository.lower()
     host = (urlsplit(archive.config.web.portal_url).hostname or "").lower()
     return next((name for name in (configured, host) if _DOMAIN.match(name)), NO_DOMAIN)

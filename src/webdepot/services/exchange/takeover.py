@@ -1,7 +1,8 @@
 """Ingest the objects that a partner offers: fetch the ZIP, verify it, load it into this depot, describe and
 index it; and apply the partner's deletions.
 
-For each waiting record, in the order of identifiers (one that fails is reported and does not stop the others):
+For each waiting record, in the order of identifiers (one that fails is reported and does not stop the
+others):
 
 1. Check that the record conforms to the profile and that its URNs are valid (a wrong check digit is a warning
    or a refusal, depending on the partner's settings).
@@ -302,8 +303,8 @@ def _find_held(archive: Archive, partner: Partner, record: PartnerRecord) -> Rec
 
 
 def _close_captures(archive: Archive, known: Record, public_text: str) -> None:
-    """Add access rules that close the captures of an object: for each host from its first to its last capture,
-    and for the addresses below its URN.
+    """Add access rules that close the captures of an object: for each host from its first to its last
+    capture, and for the addresses below its URN.
     """
     with archive.database.reading() as connection:
         held = holdings.find(connection, known.package)

@@ -126,7 +126,7 @@ def _origin(url: str) -> str:
 
 
 def unpack(packed: Path, delivered: DeliveredObject, folder: Path) -> list[CheckedFile]:
-    """Unpack the ZIP into the folder; its files, each compared with the record. RefusedObject if one differs."""
+    """Unpack the ZIP into the folder; its files, all equal to the record. RefusedObject if one differs."""
     checked: list[CheckedFile] = []
     try:
         with zipfile.ZipFile(packed) as archive:
