@@ -156,7 +156,7 @@ def other_signatures(path: Path) -> Path:
 
 def test_newer_signatures_add_to_what_was_said(home, tmp_path):
     place, harvest = home
-    with pytest.raises(InputError, match="no file of signatures"), Archive.open(place) as archive:
+    with pytest.raises(InputError, match="is not a signature file"), Archive.open(place) as archive:
         identification.update_signatures(archive, tmp_path / "nothing.sig")
     (tmp_path / "bad.sig").write_bytes(b"no signatures at all")
     with Archive.open(place) as archive:

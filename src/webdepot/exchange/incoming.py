@@ -96,22 +96,22 @@ def check_zip(path: Path, delivered: DeliveredObject) -> Iterator[str]:
 def check_members(packed: zipfile.ZipFile, delivered: DeliveredObject) -> Iterator[str]:
     """Problems of the member list: missing and extra files, and wrong sizes."""
     expected = {member_of(file): int(file.size) for file in delivered.files}
-    found = {member.filename: member.file_size for member in packed.infolist() if not member.is_dir()}
-    if not found:
+    actual = {member.filename: member.file_size for member in packed.infolist() if not member.is_dir()}
+    if not actual:
         yield "the ZIP contains no files"
         return
-    if len(found) != len(expected):
-        yield f"the ZIP contains {len(found)} files, the record describes {len(expected)}"
+    if len(actual) != len(expected):
+        yield f"the ZIP contains {len(actual)} files, the record describes {len(expected)}"
     yield from (
-        f"{name[:200]} is missing from the ZIP" for name in sorted(expected.keys() - found.keys())[:20]
+        f"{name[:200]} is missing from the ZIP" for name in sorted(expected.keys() - actual.keys())[:20]
     )
     yield from (
         f"{name[:200]} is in the ZIP but not in the record"
-        for name in sorted(found.keys() - expected.keys())[:20]
+        for name in sorted(actual.keys() - expected.keys())[:20]
     )
-    for name in sorted(expected.keys() & found.keys()):
-        if expected[name] != found[name]:
-            yield f"{name[:200]} has {found[name]} bytes in the ZIP, the record says {expected[name]}"
+    for name in sorted(expected.keys() & actual.keys()):
+        if expected[name] != actual[name]:
+            yield f"{name[:200]} has {actual[name]} bytes in the ZIP, the record says {expected[name]}"
 
 
 def check_files(folder: Path, delivered: DeliveredObject, checked: list[CheckedFile]) -> Iterator[str]:

@@ -68,7 +68,7 @@ class PendingExamination:
 
     exhibits: Sequence[Exhibit]
     batch: Batch
-    asked: PendingQuestions
+    pending: PendingQuestions
 
 
 class FileExaminer:
@@ -118,7 +118,7 @@ class FileExaminer:
                 for each, place in zip(exhibits, batch.places, strict=True)
             ]
             return PendingExamination(
-                exhibits=exhibits, batch=batch, asked=self._identifying.begin(questions, batch.descriptor)
+                exhibits=exhibits, batch=batch, pending=self._identifying.begin(questions, batch.descriptor)
             )
         except BaseException:
             batch.close()
@@ -127,7 +127,7 @@ class FileExaminer:
     def end(self, begun: PendingExamination, *, checked: bool = True) -> list[Examined]:
         """The results for these files."""
         with begun.batch as batch:
-            answers = self._identifying.end(begun.asked)
+            answers = self._identifying.end(begun.pending)
             identified = [
                 _identity(each, answer) for each, answer in zip(begun.exhibits, answers, strict=True)
             ]
@@ -172,17 +172,17 @@ class FileExaminer:
         self.close()
 
     def _check_batch(self, formats: Sequence[Format], batch: Batch) -> list[CheckResult]:
-        asked = [number for number, format in enumerate(formats) if validate.has_check(format)]
-        questions = [{"place": batch.places[number], "format": _facts(formats[number])} for number in asked]
+        numbers = [number for number, format in enumerate(formats) if validate.has_check(format)]
+        questions = [{"place": batch.places[number], "format": _facts(formats[number])} for number in numbers]
         # Meanwhile the other child works on the next files.
         answers = (
             self._checking.end(
                 self._checking.begin(questions, batch.descriptor), meanwhile=self._identifying.look
             )
-            if asked
+            if numbers
             else []
         )
-        done = dict(zip(asked, answers, strict=True))
+        done = dict(zip(numbers, answers, strict=True))
         return [_check(done[number]) if number in done else _NOT_CHECKED for number in range(len(formats))]
 
 
@@ -223,12 +223,12 @@ def _begin_identifying(arguments: list[str]) -> tuple[guard.Work, Message]:
     def work(questions: list[Message], descriptor: int, several: bool) -> Iterator[Message]:
         together = MOST_TOGETHER if several else 1
         for start in range(0, len(questions), together):
-            asked = [
+            batch = [
                 Question(piece=_piece(each, descriptor), extension=each["extension"], mime=each["mime"])
                 for each in questions[start : start + together]
             ]
-            for found in identifier.identify_pieces(asked):
-                yield {"format": _facts(found)}
+            for format in identifier.identify_pieces(batch):
+                yield {"format": _facts(format)}
 
     return work, {"engine": identifier.engine, "resolver": RESOLVER_VERSION}
 

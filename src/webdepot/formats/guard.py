@@ -240,23 +240,23 @@ class Guard:
     ) -> None:
         self.close()
 
-    def _send(self, asked: PendingQuestions) -> None:
+    def _send(self, pending: PendingQuestions) -> None:
         connection = self._connection()
-        message = json.dumps({"questions": asked.questions, "several": asked.several}).encode()
+        message = json.dumps({"questions": pending.questions, "several": pending.several}).encode()
         with suppress(OSError):  # it is dead; `_fetch` notices
-            socket.send_fds(connection, [message], [asked.descriptor])
-        asked.sent_to = self._gone
+            socket.send_fds(connection, [message], [pending.descriptor])
+        pending.sent_to = self._gone
 
     def _fetch(
-        self, asked: PendingQuestions, meanwhile: Callable[[], None]
+        self, pending: PendingQuestions, meanwhile: Callable[[], None]
     ) -> tuple[list[Message], tuple[int, Finding] | None]:
         """The answers received, and if some are missing, at which question the child ended and why."""
-        if asked.sent_to != self._gone:
-            self._send(asked)
+        if pending.sent_to != self._gone:
+            self._send(pending)
         connection = self._connection()
         came: list[Message] = []
         try:
-            while len(came) < len(asked.questions):
+            while len(came) < len(pending.questions):
                 self._wait(connection, meanwhile)
                 answers = connection.recv(_MESSAGE_BYTES)
                 if not answers:

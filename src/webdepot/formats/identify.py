@@ -219,20 +219,20 @@ def extension_of(name: str) -> str:
     return match[1].lower() if match else ""
 
 
-def _match(found: "pygfried.Match") -> SignatureMatch | None:
-    if found["id"] in ("", "UNKNOWN"):
+def _match(match: "pygfried.Match") -> SignatureMatch | None:
+    if match["id"] in ("", "UNKNOWN"):
         return None
-    description = found["basis"].lower()
+    description = match["basis"].lower()
     basis = next(
         (basis for mark, basis in _BASES if mark in description),
         Basis.TEXT if "text match" in description else Basis.EXTENSION,
     )
     # PRONOM lists several media types for some formats; the first is the usual one.
     return SignatureMatch(
-        puid=found["id"],
-        name=found["format"],
-        version=found["version"],
-        mime=found["mime"].partition(",")[0].strip(),
+        puid=match["id"],
+        name=match["format"],
+        version=match["version"],
+        mime=match["mime"].partition(",")[0].strip(),
         basis=basis,
-        is_named_otherwise="extension mismatch" in found["warning"],
+        is_named_otherwise="extension mismatch" in match["warning"],
     )

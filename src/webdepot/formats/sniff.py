@@ -196,15 +196,15 @@ def markup(text: str, *, expects_xml: bool = False) -> FormatGuess | None:
     `link`, `title`) do not make it HTML.
     """
     rest, declared = text[:HEAD_BYTES], text.lstrip().startswith("<?xml")
-    while found := _SKIPPED.match(rest):
-        rest = rest[found.end() :]
+    while skipped := _SKIPPED.match(rest):
+        rest = rest[skipped.end() :]
     doctype = _DOCTYPE.match(rest)
     if doctype and doctype.group(1).lower() == "html":
         return _html(doctype.group(2), declared)
     if doctype:
         rest = rest[doctype.end() :]
-        while found := _SKIPPED.match(rest):
-            rest = rest[found.end() :]
+        while skipped := _SKIPPED.match(rest):
+            rest = rest[skipped.end() :]
     element = _ELEMENT.match(rest)
     if not element:
         return _xml("") if declared else None

@@ -121,13 +121,13 @@ def from_xml(data: bytes) -> DublinCore:
 def from_element(root: etree._Element) -> DublinCore:
     """The Dublin Core elements anywhere below an element."""
     known = {f"{{{DC}}}{item.name}": item.name for item in fields(DublinCore)}
-    found: dict[str, tuple[str, ...]] = {}
+    values: dict[str, tuple[str, ...]] = {}
     for element in root.iter():
         name = known.get(element.tag)
         text = "".join(element.itertext()).strip() if name else ""
         if name and text:
-            found[name] = (*found.get(name, ()), text)
-    return DublinCore(**found)
+            values[name] = (*values.get(name, ()), text)
+    return DublinCore(**values)
 
 
 def to_fields(record: DublinCore) -> tuple[Level, dict[str, Any]]:
@@ -135,7 +135,7 @@ def to_fields(record: DublinCore) -> tuple[Level, dict[str, Any]]:
     types = " ".join(record.type).lower()
     level = Level.THESIS if re.search("thesis|dissertation|habilitation", types) else Level.MONOGRAPH
     names = [value for value in record.identifier if value.lower().startswith("urn:nbn:")]
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "urn": names[0] if names else "",
         "title": record.title[0] if record.title else "",
         "subtitle": " ".join(record.title[1:]),
@@ -155,7 +155,7 @@ def to_fields(record: DublinCore) -> tuple[Level, dict[str, Any]]:
         "addresses": tuple(value for value in record.identifier if value.startswith(("http://", "https://"))),
         "rights": "; ".join(record.rights),
     }
-    return level, {name: value for name, value in found.items() if value}
+    return level, {name: value for name, value in values.items() if value}
 
 
 def without_forbidden(text: str) -> str:

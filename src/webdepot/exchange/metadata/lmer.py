@@ -203,17 +203,17 @@ def _elements(section: etree._Element) -> Iterator[etree._Element]:
 def _values(
     section: etree._Element, names: Mapping[str, str], checksum: str, type_name: str
 ) -> dict[str, Any]:
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     by_name = {name: attribute for attribute, name in names.items()}
     for child in _elements(section):
         name = markup.local(child)
         if name in by_name:
             text = markup.text_of(child)
-            if by_name[name] in found:
+            if by_name[name] in values:
                 raise InputError(f"LMER has the element {name} twice.")
-            found[by_name[name]] = text
+            values[by_name[name]] = text
             if name == checksum and child.get(_CHECKSUM_TYPE):
-                found[type_name] = child.get(_CHECKSUM_TYPE, "")
+                values[type_name] = child.get(_CHECKSUM_TYPE, "")
         elif name == _OLD_CHECKSUM_TYPES[checksum]:
-            found[type_name] = markup.text_of(child)
-    return found
+            values[type_name] = markup.text_of(child)
+    return values

@@ -50,10 +50,10 @@ def to_element(
     record: Record, *, above: Record | None, identifier: str, addresses: Addresses
 ) -> etree._Element:
     """The record as a `datensatz`; `identifier` is its XML ID, which must be unique in the document."""
-    given = _foreign(record)
-    if given is not None and Source.PERSON.value not in record.sources.values():
-        given.set("id", identifier)
-        return given
+    foreign = _foreign(record)
+    if foreign is not None and Source.PERSON.value not in record.sources.values():
+        foreign.set("id", identifier)
+        return foreign
     status = "n" if record.created_at == record.changed_at else "c"
     attributes = {
         "id": identifier,
@@ -69,8 +69,8 @@ def to_element(
         else:
             for code, text in value:
                 add(element, f"{{{MAB}}}uf", text, code=code)
-    if given is not None:
-        for field in markup.children(given, "feld"):
+    if foreign is not None:
+        for field in markup.children(foreign, "feld"):
             if field.get("nr", "") not in _WRITTEN:
                 root.append(field)
         root[:] = sorted(root, key=lambda field: field.get("nr", ""))
@@ -164,19 +164,19 @@ def from_element(root: etree._Element) -> dict[str, Any]:
     """The fields of a `datensatz` for the catalogue, with the sender's `key` and `parent`; `urn` may be
     missing.
     """
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     lists: dict[str, list[str]] = {}
     for field in markup.children(root, "feld"):
         number, indicator = field.get("nr", ""), field.get("ind", " ")
-        _read(number, indicator, field, found, lists)
-    run = re.match(r"([0-9]{4}(?:-[0-9-]+)?)\s*-\s*([0-9]{4}[0-9-]*)?\Z", found.pop("run", ""))
+        _read(number, indicator, field, fields, lists)
+    run = re.match(r"([0-9]{4}(?:-[0-9-]+)?)\s*-\s*([0-9]{4}[0-9-]*)?\Z", fields.pop("run", ""))
     if run:
-        found["run_from"], found["run_to"] = run[1], run[2] or ""
-    day = found.pop("day", "") or found.pop("year", "")
-    found.pop("year", None)
+        fields["run_from"], fields["run_to"] = run[1], run[2] or ""
+    day = fields.pop("day", "") or fields.pop("year", "")
+    fields.pop("year", None)
     if day:
-        found["date"] = "-".join(part for part in (day[:4], day[4:6], day[6:8]) if part)
-    return found | {name: tuple(dict.fromkeys(values)) for name, values in lists.items()}
+        fields["date"] = "-".join(part for part in (day[:4], day[4:6], day[6:8]) if part)
+    return fields | {name: tuple(dict.fromkeys(values)) for name, values in lists.items()}
 
 
 _SINGLE = {
@@ -202,13 +202,13 @@ _REPEATED = {("700", "b"): "ddc", ("710", " "): "keywords", ("720", " "): "keywo
 
 
 def _read(
-    number: str, indicator: str, field: etree._Element, found: dict[str, Any], lists: dict[str, list[str]]
+    number: str, indicator: str, field: etree._Element, fields: dict[str, Any], lists: dict[str, list[str]]
 ) -> None:
     text = markup.text_of(field)
     if not text:
         return
     if (number, indicator) in _SINGLE:
-        found.setdefault(_SINGLE[number, indicator], text)
+        fields.setdefault(_SINGLE[number, indicator], text)
     elif (number, indicator) in _REPEATED:
         lists.setdefault(_REPEATED[number, indicator], []).append(text)
     elif number == "037":
@@ -221,7 +221,7 @@ def _read(
     elif number == "655":
         _read_address(field, lists)
     elif number == "501":
-        _read_note(text, found, lists)
+        _read_note(text, fields, lists)
     else:
         kind = next((name for name, place in _IDENTIFIERS.items() if place == (number, indicator)), "")
         if kind:
@@ -234,9 +234,9 @@ def _read_address(field: etree._Element, lists: dict[str, list[str]]) -> None:
         lists.setdefault("addresses", []).append(parts["u"])
 
 
-def _read_note(text: str, found: dict[str, Any], lists: dict[str, list[str]]) -> None:
+def _read_note(text: str, fields: dict[str, Any], lists: dict[str, list[str]]) -> None:
     for prefix, name in ((_GENRE, "genre"), (_RIGHTS, "rights")):
         if text.startswith(prefix):
-            found.setdefault(name, text.removeprefix(prefix))
+            fields.setdefault(name, text.removeprefix(prefix))
     if text.startswith(_OTHER_ID):
         lists.setdefault("identifiers", []).append(text.removeprefix(_OTHER_ID))

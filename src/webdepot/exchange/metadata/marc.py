@@ -195,7 +195,7 @@ def from_element(root: etree._Element) -> tuple[Level, dict[str, Any]]:
         if code == "a" and value
     }
     places = [dict(subs) for tag, subs in fields if tag == "856"]
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "urn": numbers.pop("urn", ""),
         "title": _unpunctuated(next(iter(every("245", "a")), "")),
         "subtitle": _unpunctuated(" ".join(every("245", "b"))),
@@ -223,7 +223,7 @@ def from_element(root: etree._Element) -> tuple[Level, dict[str, Any]]:
             parts["u"] for parts in places if "u" in parts and parts.get("x", "") in ("", "Original-URL")
         ),
     }
-    return _level(root, bool(every("502", "abcd"))), {name: value for name, value in found.items() if value}
+    return _level(root, bool(every("502", "abcd"))), {name: value for name, value in values.items() if value}
 
 
 def _level(root: etree._Element, is_thesis: bool) -> Level:

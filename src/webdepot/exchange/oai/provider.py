@@ -49,7 +49,7 @@ class Repository:
     lmer: Version = Version.NEW
     unpacked: bool = False
     """Offer objects as trees of files where possible."""
-    may_list: Callable[[Transfer], bool] = lambda tree: True
+    may_tell: Callable[[Transfer], bool] = lambda tree: True
     """Whether the client may see the addresses of the files in a tree; otherwise the object is offered in
     containers.
     """
@@ -283,8 +283,8 @@ def _list(
         objects_only=kind.objects_only,
         unpacked=repository.unpacked,
     )
-    found = window.page(connection, wanted, after=after, limit=repository.page_size + 1)
-    shown = found[: repository.page_size]
+    records = window.page(connection, wanted, after=after, limit=repository.page_size + 1)
+    shown = records[: repository.page_size]
     if not shown:
         raise OaiError((Code.NO_RECORDS_MATCH, "No record matches the request."))
     if arguments.verb is OaiVerb.LIST_RECORDS and kind.objects_only:
@@ -295,7 +295,7 @@ def _list(
     else:
         for record in shown:
             element.append(_header(record, repository))
-    if len(found) > len(shown):
+    if len(records) > len(shown):
         total = position.total or window.count(connection, wanted)
         _write_token(element, position, shown[-1], sent, sent + len(shown), total, repository, now)
     elif sent:
@@ -399,7 +399,7 @@ def _handed_over(
     keys = [record.key for record in records if record.is_object]
     packed = transfer.many(connection, keys)
     trees = transfer.many_trees(connection, keys) if repository.unpacked else {}
-    return packed | {key: tree for key, tree in trees.items() if repository.may_list(tree)}
+    return packed | {key: tree for key, tree in trees.items() if repository.may_tell(tree)}
 
 
 def _bounded(records: list[Record], handed_over: Mapping[str, Transfer]) -> list[Record]:

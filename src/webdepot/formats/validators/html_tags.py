@@ -78,30 +78,30 @@ def _iter_errors(page: str) -> Iterator[tuple[str, int]]:
     stack: list[tuple[str, int]] = []
     foreign, at = 0, 0
     search = _TAG.search
-    while found := search(page, at):
-        at = found.end()
-        name = found[2]
+    while tag := search(page, at):
+        at = tag.end()
+        name = tag[2]
         if not name:
             continue
         name = name.lower()
-        if found[1]:
+        if tag[1]:
             if stack and stack[-1][0] == name:
                 stack.pop()
             else:
-                yield from _closed(stack, name, found.start())
+                yield from _closed(stack, name, tag.start())
             foreign = sum(1 for each, _ in stack if each in _FOREIGN) if name in _FOREIGN else foreign
             continue
         if foreign:
-            if not found[3].rstrip().endswith("/"):
-                stack.append((name, found.start()))
+            if not tag[3].rstrip().endswith("/"):
+                stack.append((name, tag.start()))
                 foreign += name in _FOREIGN
             continue
         if name in _VOID:
             continue
         if name in _CLOSES_P:
-            yield from _close_p(stack, found.start())
+            yield from _close_p(stack, tag.start())
         if name in _FOREIGN:
-            if found[3].rstrip().endswith("/"):
+            if tag[3].rstrip().endswith("/"):
                 continue
             foreign += 1
         if name == "plaintext" or len(stack) >= MOST_DEPTH:
@@ -109,11 +109,11 @@ def _iter_errors(page: str) -> Iterator[tuple[str, int]]:
         if name in _RAW:
             end = re.compile(rf"</{name}(?=[\s/>])[^>]*>", re.I).search(page, at)
             if not end:
-                yield f"element {name} is never closed", found.start()
+                yield f"element {name} is never closed", tag.start()
                 return
             at = end.end()
             continue
-        stack.append((name, found.start()))
+        stack.append((name, tag.start()))
     for name, place in stack:
         if name not in _OPTIONAL:
             yield f"element {name} is never closed", place

@@ -197,8 +197,8 @@ def _encoding(data: bytes) -> str:
     ):
         if data.startswith(mark):
             return name
-    if found := _CHARSET.search(data[:4096]):
-        return found[1].decode("ascii").upper()
+    if charset := _CHARSET.search(data[:4096]):
+        return charset[1].decode("ascii").upper()
     if data.isascii():
         return "US-ASCII"
     try:

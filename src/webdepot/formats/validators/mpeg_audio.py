@@ -59,12 +59,12 @@ def _after_id3(data: bytes) -> int:
 
 def _first_frame(data: bytes, at: int) -> int:
     """Where two frames follow each other, possibly after padding; -1 if nowhere."""
-    for found in _SYNC.finditer(data, at, at + (1 << 20)):
-        first = _frame(data, found.start())
+    for sync in _SYNC.finditer(data, at, at + (1 << 20)):
+        first = _frame(data, sync.start())
         if first is not None and (
-            found.start() + first[0] >= len(data) or _frame(data, found.start() + first[0]) is not None
+            sync.start() + first[0] >= len(data) or _frame(data, sync.start() + first[0]) is not None
         ):
-            return found.start()
+            return sync.start()
     return -1
 
 

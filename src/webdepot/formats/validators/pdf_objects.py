@@ -108,7 +108,7 @@ def _branch(
     pages: list[Any],
     seen: set[tuple[int, int]],
     depth: int,
-    given: dict[str, Any],
+    attributes: dict[str, Any],
 ) -> Problems:
     if node.objgen in seen or depth > MOST_DEPTH:
         yield "its page tree contains a loop"
@@ -118,7 +118,7 @@ def _branch(
         not isinstance(node.get("/Parent"), Dictionary) or node["/Parent"].objgen != parent.objgen
     ):
         yield "a page does not name its parent in the page tree"
-    inherited = given | {
+    inherited = attributes | {
         key: node[key] for key in ("/MediaBox", "/Resources", "/CropBox", "/Rotate") if key in node
     }
     kind = node.get("/Type")
@@ -146,18 +146,18 @@ def _branch(
         yield f"the page tree states {node.get('/Count')} pages, but has {len(pages) - before}"
 
 
-def _inherited(given: dict[str, Any]) -> Problems:
-    box = given.get("/MediaBox")
+def _inherited(attributes: dict[str, Any]) -> Problems:
+    box = attributes.get("/MediaBox")
     if box is None:
         yield "a page has no size"
     elif not _is_box(box):
         yield "the size of a page is not a rectangle"
-    if "/CropBox" in given and not _is_box(given["/CropBox"]):
+    if "/CropBox" in attributes and not _is_box(attributes["/CropBox"]):
         yield "the crop box of a page is not a rectangle"
-    rotation = given.get("/Rotate", 0)
+    rotation = attributes.get("/Rotate", 0)
     if not isinstance(rotation, int) or rotation % 90:
         yield f"a page is rotated by {rotation} degrees"
-    if not isinstance(given.get("/Resources", Dictionary()), Dictionary):
+    if not isinstance(attributes.get("/Resources", Dictionary()), Dictionary):
         yield "the resources of a page are not a dictionary"
 
 

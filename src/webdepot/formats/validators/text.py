@@ -48,8 +48,8 @@ def check(stream: BinaryIO) -> CheckResult:
                 break
     except UnicodeDecodeError as error:
         return _not_utf_8(stream, max(0, at - 3) + error.start, error.reason, encoding)
-    found = "US-ASCII" if is_ascii else encoding.upper()
-    return judge([], {"encoding": found, "words": words, "lines": lines + 1})
+    name = "US-ASCII" if is_ascii else encoding.upper()
+    return judge([], {"encoding": name, "words": words, "lines": lines + 1})
 
 
 def _not_utf_8(stream: BinaryIO, place: int, reason: str, encoding: str) -> CheckResult:

@@ -72,11 +72,11 @@ def answer(
         repository = repository_of(archive, portal_url, lmer=lmer, unpacked=form == "files")
         if repository.unpacked:
             asking = Reader(name=partner.name, access_point=AccessPoint.PARTNER) if partner else reader
-            repository = replace(repository, may_list=_may_list(archive, rules.by_prefix(connection), asking))
+            repository = replace(repository, may_tell=_may_tell(archive, rules.by_prefix(connection), asking))
         return provider.respond(pairs, repository, connection, archive.clock())
 
 
-def _may_list(archive: Archive, known: rules.Prefixed, reader: Reader) -> Callable[[Transfer], bool]:
+def _may_tell(archive: Archive, known: rules.Prefixed, reader: Reader) -> Callable[[Transfer], bool]:
     """A function that says whether no file of a tree is hidden from this reader. If there are too many
     captures to examine, the answer is no.
     """
