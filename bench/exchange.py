@@ -31,7 +31,7 @@ from webdepot.exchange.catalogue import Level, Record, sets_of
 from webdepot.exchange.oai import provider
 from webdepot.exchange.tables import catalogue as catalogue_table
 from webdepot.exchange.tables import catalogue_sets, transfers
-from webdepot.exchange.transfer import Form, Transfer, TransferFile
+from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
 from webdepot.services.admin import setup
 from webdepot.services.exchange import oai_provider
 
@@ -215,7 +215,7 @@ def _transfer(number: int) -> Transfer:
         for part in range(2)
     )
     return Transfer(
-        form=Form.CONTAINERS,
+        form=TransferForm.CONTAINERS,
         files=files,
         start=files[0].member,
         size_bytes=200_000_000,

@@ -157,9 +157,9 @@ class Archive:
 
     @cached_property
     def identifier(self) -> FormatIdentifier:
-        from webdepot.formats.examine import Examiner
+        from webdepot.formats.examine import FileExaminer
 
-        return Examiner(self.signatures())
+        return FileExaminer(self.signatures())
 
     def signatures(self) -> Path | None:
         """The file of the signatures installed last; None if those of the program are in use."""

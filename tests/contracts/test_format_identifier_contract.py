@@ -2,14 +2,14 @@
 
 import pytest
 
-from webdepot.formats.examine import Examiner
+from webdepot.formats.examine import FileExaminer
 from webdepot.formats.identify import SiegfriedIdentifier
 from webdepot.model import Basis, FormatVerdict
 
 GIF = b"GIF89a" + bytes(7) + b"\x3b"
 
 
-@pytest.fixture(scope="module", params=[SiegfriedIdentifier, Examiner])
+@pytest.fixture(scope="module", params=[SiegfriedIdentifier, FileExaminer])
 def identifier(request):
     with request.param() as opened:
         yield opened

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import delete, update
 
 from webdepot.database import Database, metadata
-from webdepot.exchange import catalogue
+from webdepot.exchange import catalogue, catalogue_search, catalogue_words
 from webdepot.exchange.catalogue import Level, Record
 from webdepot.reasons import Reason, said, together
 from webdepot.selection import schedule, schedules, targets
@@ -148,14 +148,14 @@ def test_works_with_all_words_are_found_from_the_rarest(database: Database, monk
 
     def listed(**asked) -> list[str]:
         with database.reading() as connection:
-            return [record.title for record in catalogue.listed(connection, **asked)]
+            return [record.title for record in catalogue_search.find_works(connection, **asked)]
 
     both = [f"Museum {number:02d}" for number in (1, 3, 5, 7, 9, 11)]
     # All rare, some, none; the first works have them, or they have to be found otherwise: the same works in
     # the same order.
     for few, looked_at in ((2000, (9,)), (3, (3000,)), (0, (3000,)), (0, (2, 12)), (0, (2, 5))):
-        monkeypatch.setattr(catalogue.catalogue_words, "FEW", few)
-        monkeypatch.setattr(catalogue, "LOOKED_AT", looked_at)
+        monkeypatch.setattr(catalogue_words, "FEW", few)
+        monkeypatch.setattr(catalogue_search, "EXAMINED", looked_at)
         assert listed(words=["museum", "byr"]) == both
         assert listed(words=["museum"], creator="ada", genre="museum", limit=2) == both[:2]
         assert listed(words=["museum"], creator="ada", after="site-03") == both[2:]

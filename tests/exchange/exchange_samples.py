@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from webdepot.exchange import catalogue, transfer, urn
 from webdepot.exchange.catalogue import Level, Record
-from webdepot.exchange.transfer import Form, Transfer, TransferFile
+from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
 
 
 @dataclass
@@ -166,7 +166,7 @@ def transfer_of(number: int, *, name: str = "") -> Transfer:
     )
     sha256 = hashlib.sha256(str(number).encode()).hexdigest()
     return Transfer(
-        form=Form.FILES if name else Form.CONTAINERS,
+        form=TransferForm.FILES if name else TransferForm.CONTAINERS,
         files=files,
         start=files[0].member,
         size_bytes=1000,

@@ -22,7 +22,7 @@ from lxml import etree
 from webdepot.exchange.addresses import Addresses
 from webdepot.exchange.catalogue import Record
 from webdepot.exchange.metadata import regbib
-from webdepot.exchange.transfer import Form, Transfer, TransferFile
+from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
 
 Answer = tuple[int, dict[str, str], bytes]
 
@@ -114,7 +114,7 @@ class Offer:
             for name, data in self.files.items()
         )
         start = self.start or files[0].member
-        form = Form.FILES
+        form = TransferForm.FILES
         made = Transfer(
             form=form,
             files=files,

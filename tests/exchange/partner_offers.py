@@ -76,7 +76,8 @@ def add(archive: Archive, partner: Desk, **more) -> None:
 def state(archive: Archive) -> tuple[dict[str, int], int, int]:
     """Records of the partner by state, records of the catalogue, containers on the shelf."""
     with archive.database.reading() as connection:
-        return partners.tally(connection, "p"), catalogue.count(connection), shelf.totals(connection)[0]
+        records = sum(1 for _ in catalogue.iter_all(connection))
+        return partners.tally(connection, "p"), records, shelf.totals(connection)[0]
 
 
 def refused(archive: Archive, offers, desk_: Desk, **how) -> str:

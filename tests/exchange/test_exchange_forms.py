@@ -15,7 +15,7 @@ from webdepot.archive import Archive
 from webdepot.exchange import transfer
 from webdepot.exchange.catalogue import Level
 from webdepot.exchange.metadata import lmer
-from webdepot.exchange.transfer import Form, Layout, TransferFile
+from webdepot.exchange.transfer import Layout, TransferFile, TransferForm
 from webdepot.services import pipeline
 from webdepot.services.admin import rebuild, setup
 from webdepot.services.catalogue import records
@@ -202,7 +202,7 @@ def test_a_file_that_changed_is_not_handed_over(tmp_path):
     file = transfer_of(1).files[0]
     with pytest.raises(Exception, match="is damaged"):
         transfer.measure(
-            Form.FILES, [file.__class__(**_values(file, path))], "x", lambda name: path.open("rb")
+            TransferForm.FILES, [file.__class__(**_values(file, path))], "x", lambda name: path.open("rb")
         )
 
 

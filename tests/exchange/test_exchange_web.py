@@ -247,7 +247,7 @@ def test_restricted_objects_need_a_token(depot):
                 ask(f"{url}/transfer/{keys[0]}.zip", headers={"Authorization": f"Bearer {issued}"}).status
                 == 200
             )
-            assert b"goes to partners" in refused.body
+            assert b"is for partners only" in refused.body
             page = ask(f"{url}/title/{keys[0]}")
             assert "Partners with a token" in page.text
         finally:

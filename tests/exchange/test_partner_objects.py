@@ -185,7 +185,7 @@ def test_what_we_do_not_understand_is_kept_and_handed_on(archive, partner):
         amd = root.find(f"{{{METS}}}amdSec")
         xml = (
             f'<m:techMD xmlns:m="{METS}" ID="Z"><m:mdWrap MDTYPE="OTHER" OTHERMDTYPE="lmerProcess"><m:xmlData>'
-            f'<p:oldObjectVersion xmlns:p="{lmer.PROCESS}">1</p:oldObjectVersion></m:xmlData></m:mdWrap></m:techMD>'
+            f'<p:oldObjectVersion xmlns:p="{lmer.PREFIX}process">1</p:oldObjectVersion></m:xmlData></m:mdWrap></m:techMD>'
         )
         amd.append(etree.fromstring(xml))
         field = etree.SubElement(

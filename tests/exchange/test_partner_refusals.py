@@ -38,13 +38,13 @@ FILES = list(website().files.items())
 
 
 BAD_ZIPS = {
-    "missing": (packed(FILES[:-1]), "is missing in the ZIP"),
-    "extra": (packed([*FILES, ("more.txt", b"x")]), "is in the ZIP and not in the record"),
+    "missing": (packed(FILES[:-1]), "is missing from the ZIP"),
+    "extra": (packed([*FILES, ("more.txt", b"x")]), "is in the ZIP but not in the record"),
     "duplicate": (packed([*FILES, FILES[0]]), "is in it twice"),
-    "traversing": (packed([*FILES[:-1], ("../evil.pdf", FILES[-1][1])]), "is not a path inside the file"),
-    "absolute": (packed([*FILES[:-1], ("/etc/passwd", FILES[-1][1])]), "is not a path inside the file"),
-    "backslash": (packed([*FILES[:-1], ("..\\evil.pdf", FILES[-1][1])]), "missing in the ZIP"),
-    "no files": (packed([]), "holds no files"),
+    "traversing": (packed([*FILES[:-1], ("../evil.pdf", FILES[-1][1])]), "is no path inside the file"),
+    "absolute": (packed([*FILES[:-1], ("/etc/passwd", FILES[-1][1])]), "is no path inside the file"),
+    "backslash": (packed([*FILES[:-1], ("..\\evil.pdf", FILES[-1][1])]), "missing from the ZIP"),
+    "no files": (packed([]), "contains no files"),
     "other bytes": (packed([*FILES[:-1], (FILES[-1][0], b"x" * len(FILES[-1][1]))]), "is damaged"),
     "other size": (packed([*FILES[:-1], (FILES[-1][0], b"x")]), "the record says"),
     "truncated": (packed(FILES)[:-50], "cannot be unpacked"),
@@ -144,7 +144,12 @@ def test_a_wrong_digit_is_a_warning_or_a_refusal(archive, partner, check):
 
 @pytest.mark.parametrize(
     ("status", "words"),
-    [(404, "answers 404"), (401, "wants a token"), (403, "may not have it"), (503, "answers 503")],
+    [
+        (404, "returned status 404"),
+        (401, "requires a token"),
+        (403, "Access was denied"),
+        (503, "returned status 503"),
+    ],
 )
 def test_a_transfer_url_that_gives_nothing(archive, partner, status, words):
     put(partner, [website()])
@@ -162,11 +167,11 @@ def test_a_partner_cannot_send_us_into_the_intranet(archive, partner):
     def elsewhere(root: etree._Element) -> None:
         root.find(f".//{{{lmer.OBJECT}}}transferURL").text = "http://10.1.2.3/secret.zip"
 
-    assert "no whole answer" in refused(archive, [website()], partner, change=elsewhere)
+    assert "no complete response" in refused(archive, [website()], partner, change=elsewhere)
 
     def local_file(root: etree._Element) -> None:
         root.find(f".//{{{lmer.OBJECT}}}transferURL").text = "file:///etc/passwd"
 
     put(partner, [website(2)], change=local_file)
     oai_harvest.harvest(archive, "p", from_the_beginning=True)
-    assert "no address on the web" in takeover.ingest(archive, "p").refused["oai:p.example:WD1-2"]
+    assert "is not a web address" in takeover.ingest(archive, "p").refused["oai:p.example:WD1-2"]

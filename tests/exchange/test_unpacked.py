@@ -23,7 +23,7 @@ from webdepot.errors import NotFound, NotPermitted, Withdrawn
 from webdepot.exchange import unpacked
 from webdepot.exchange.metadata import lmer, regbib
 from webdepot.exchange.metadata.regbib import METS
-from webdepot.exchange.transfer import Form
+from webdepot.exchange.transfer import TransferForm
 from webdepot.services import pipeline
 from webdepot.services.access import replay, rules
 from webdepot.services.admin import setup
@@ -239,7 +239,7 @@ def test_a_tree_goes_from_depot_to_depot_and_is_replayed_at_its_addresses(tmp_pa
             assert opened.capture.mime == mime.partition(";")[0]
             opened.close()
         taken = records.find_transfer(b, records.get(b, own.urn).key)
-        assert (taken.form, {file.member: file.sha256 for file in taken.files}) == (Form.FILES, sent)
+        assert (taken.form, {file.member: file.sha256 for file in taken.files}) == (TransferForm.FILES, sent)
     with portal(homes["b"]) as url, Archive.open(homes["c"], agent="test") as c:
         partner_admin.add(c, "b", f"{url}/oai")
         oai_harvest.harvest(c, "b")
@@ -269,7 +269,7 @@ def test_names_of_files():
         "http://a.example:8080/con.txt",
         "http://a.example/.part-x",
     ]
-    places = unpacked.placed(urls)
+    places = unpacked.place(urls)
     assert places["http://a.example/"] == "a.example/index.html"
     assert places["http://a.example/news/"] == "a.example/news/index.html"
     assert places["http://a.example:8080/con.txt"] == "a.example_8080/_con.txt"
@@ -278,7 +278,7 @@ def test_names_of_files():
 
 @given(st.lists(st.text(max_size=30), max_size=20, unique=True))
 def test_whatever_addresses_are_like_no_two_files_meet(paths):
-    _sound(unpacked.placed([f"http://a.example/{path}" for path in paths]))
+    _sound(unpacked.place([f"http://a.example/{path}" for path in paths]))
 
 
 def _sound(places: dict[str, str]) -> None:

@@ -221,24 +221,24 @@ BAD = {
         "thesis.html is damaged: expected SHA-1",
     ),
     "other size": ({}, {"content/thesis.html": PAGE + b" "}, "are listed"),
-    "wrong count": ({"count": "3"}, {}, "LMER says 3 files, mets.xml lists 2"),
+    "wrong count": ({"count": "3"}, {}, "LMER states 3 files, but mets.xml lists 2"),
     "entities": ({"doctype": '<!DOCTYPE m [<!ENTITY x "boom">]>'}, {}, "declares a document type"),
     "traversing": (
         {"swap": "file://./content/thesis.html|file://./../../etc/passwd"},
         {},
-        "which is no file of the package",
+        "which is not a file of the package",
     ),
     "elsewhere": (
         {"swap": "file://./content/thesis.html|http://evil.example/x"},
         {},
-        "which is no file of the package",
+        "which is not a file of the package",
     ),
     "two objects": (
         {"swap": '<m:techMD ID="T0">|' + SECOND + '<m:techMD ID="T0">'},
         {},
-        "There are 2 object sections",
+        "must have one object section of LMER, but has 2",
     ),
-    "cut": ({"swap": "</m:mets>|"}, {}, "no well-formed XML"),
+    "cut": ({"swap": "</m:mets>|"}, {}, "not well-formed XML"),
 }
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from webdepot.formats.examine import Examiner
+from webdepot.formats.examine import FileExaminer
 
 
 @pytest.fixture(scope="session")
 def examiner():
-    with Examiner() as opened:
+    with FileExaminer() as opened:
         yield opened
 
 

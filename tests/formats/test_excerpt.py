@@ -11,7 +11,7 @@ from format_samples import image
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webdepot.formats.batch import Batch, Piece
+from webdepot.formats.batch import Batch, PayloadSlice
 from webdepot.formats.excerpt import excerpt_of
 from webdepot.formats.identify import SiegfriedIdentifier
 from webdepot.formats.sniff import HEAD_BYTES
@@ -109,7 +109,7 @@ def test_an_excerpt_says_as_much_as_the_whole_file(identifier, whole, name, tmp_
 
 def excerpt(data: bytes) -> bytes | None:
     with Batch([data]) as batch:
-        piece = Piece(descriptor=batch.descriptor, offset=0, size_bytes=len(data))
+        piece = PayloadSlice(descriptor=batch.descriptor, offset=0, size_bytes=len(data))
         return excerpt_of(piece, piece.read(HEAD_BYTES))
 
 

@@ -12,7 +12,7 @@ from format_samples import HTML, image, slow_zip
 
 from webdepot.formats import scratch
 from webdepot.formats.batch import Batch
-from webdepot.formats.examine import Examiner, Exhibit
+from webdepot.formats.examine import Exhibit, FileExaminer
 from webdepot.formats.guard import Guard, Limits
 from webdepot.formats.validity import Validity
 from webdepot.model import Finding
@@ -34,7 +34,7 @@ def test_one_that_does_not_end_costs_only_itself():
         (slow + b"\n", "b.zip"),
         (PNG, "b.png"),
     ]
-    with Examiner(limits=Limits(time_s=0.2)) as examiner:
+    with FileExaminer(limits=Limits(time_s=0.2)) as examiner:
         found = examiner.examine_many([exhibit(number, *file) for number, file in enumerate(files)])
     assert [each.format.puid for each in found] == [
         "fmt/471",
@@ -71,7 +71,7 @@ def told(found):
 def test_while_files_are_checked_somebody_looks_after_the_other_child(monkeypatch):
     looks = []
     slow = slow_zip()
-    with Examiner(limits=Limits(time_s=0.3)) as examiner:
+    with FileExaminer(limits=Limits(time_s=0.3)) as examiner:
         examiner.examine(HTML, name="a.html", mime="")
         monkeypatch.setattr(examiner._identifying, "look", lambda: looks.append(examiner._identifying.pid))
         begun = [examiner.begin([exhibit(0, slow, "a.zip")]), examiner.begin([exhibit(1, PNG, "a.png")])]
@@ -152,7 +152,7 @@ def test_many_answers_are_as_one_by_one(examiner):
 
 
 def test_nothing_is_left_when_a_child_is_killed():
-    with Examiner() as examiner:
+    with FileExaminer() as examiner:
         examiner.examine(HTML, name="a.html", mime="")
         folder = examiner._identifying._scratch.path
         assert list(folder.glob("*/*.html"))
@@ -166,7 +166,7 @@ def test_nothing_is_left_when_a_child_is_killed():
 
 def test_nothing_is_left_when_the_parent_is_killed():
     program = (
-        "import time\nfrom webdepot.formats.examine import Examiner\nexaminer = Examiner()\n"
+        "import time\nfrom webdepot.formats.examine import FileExaminer\nexaminer = FileExaminer()\n"
         "examiner.examine(b'<html></html>', name='a.html', mime='')\n"
         "print(examiner._identifying._scratch.path, flush=True)\ntime.sleep(60)\n"
     )

@@ -16,7 +16,7 @@ import webdepot.selection.tables  # noqa: F401 - other tables refer to these two
 from webdepot import digest
 from webdepot.database import Database, metadata
 from webdepot.errors import InputError
-from webdepot.formats import report, results, survey
+from webdepot.formats import report, results, survey, survey_queue, survey_rows
 from webdepot.formats.payload import SurveyLimits
 from webdepot.formats.survey import SurveyTask
 from webdepot.model import FormatVerdict, HarvestId
@@ -85,8 +85,8 @@ def test_more_payloads_than_stay_in_memory(surveyed, monkeypatch):
     texts = {f"{A}{number}.txt": b"text %d" % number for number in range(7)}
     once = [response(url, body, "text/plain") for url, body in texts.items()]
     _, rows = surveyed(*once, *once[:3], once[0])
-    monkeypatch.setattr(survey, "MOST_IN_MEMORY", 2)
-    monkeypatch.setattr(survey, "BUNDLE_FILES", 3)
+    monkeypatch.setattr(survey_rows, "MOST_IN_MEMORY", 2)
+    monkeypatch.setattr(survey_queue, "BUNDLE_FILES", 3)
     again, few = surveyed(*once, *once[:3], once[0])
     assert list(few) == list(texts)
     assert [row["uris"] for row in few.values()] == [3, 2, 2, 1, 1, 1, 1]
@@ -98,7 +98,7 @@ def test_two_guards_find_what_one_finds_in_the_same_order(surveyed, monkeypatch)
     many = [response(f"{A}{number}.html", HTML + b"<p>%d" % number, "text/html") for number in range(60)]
     _, rows = surveyed(*many)
     monkeypatch.setattr(survey, "SMALL_BYTES", 0)
-    monkeypatch.setattr(survey, "BUNDLE_FILES", 5)
+    monkeypatch.setattr(survey_queue, "BUNDLE_FILES", 5)
     result, again = surveyed(*many, workers=2)
     assert again == rows and list(again) == [f"{A}{number}.html" for number in range(60)]
     assert result.counts.recognised == 60
@@ -236,7 +236,10 @@ def test_into_the_database_and_back(tmp_path, database):
     task = pickle.loads(
         pickle.dumps(
             SurveyTask(
-                path=path, name="x.warc.gz", rows=tmp_path / "rows.gz", already=results.Known(database.url)
+                path=path,
+                name="x.warc.gz",
+                rows=tmp_path / "rows.gz",
+                already=results.KnownResults(database.url),
             )
         )
     )
@@ -267,8 +270,8 @@ def test_into_the_database_and_back(tmp_path, database):
         assert report.shares(connection, [HarvestId("other")]) == []
         assert report.of_harvest(connection, HarvestId("other")).checked_share == 0
         told = results.facts_of(connection, harvest)
-        (said,) = results.find(connection, str(digest.sha1(files["a.png"][0])))
-        assert said["puid"] == "fmt/11"
+        png = str(digest.sha1(files["a.png"][0]))
+        assert results.puids(connection, [png]) == {png: "fmt/11"}
     assert json.loads(json.dumps(told))[0]["container"] == "x.warc.gz"
     empty = Database.in_file(tmp_path / "empty.db")
     metadata.create_all(empty.engine)
@@ -284,7 +287,7 @@ def test_into_the_database_and_back(tmp_path, database):
 def test_known_payloads_are_not_looked_at_again(tmp_path, database):
     path = tmp_path / "x.warc.gz"
     path.write_bytes(response(f"{A}a.xml", b"<a>", "text/xml"))
-    known = results.Known(database.url)
+    known = results.KnownResults(database.url)
     first = survey.of_container(path, "x.warc.gz", rows=tmp_path / "rows.gz", already=known)
     with database.transaction() as connection:
         results.record(connection, HarvestId("h1"), first, at=WHEN)

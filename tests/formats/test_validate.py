@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from webdepot.formats import validate
-from webdepot.formats.examine import Examiner
+from webdepot.formats.examine import FileExaminer
 from webdepot.formats.guard import Limits
-from webdepot.formats.validity import Checked, Validity
+from webdepot.formats.validity import CheckResult, Validity
 from webdepot.model import Basis, Format, FormatVerdict, Severity
 
 GOOD = good_files()
@@ -43,7 +43,7 @@ def test_good_files_raise_no_alarm(identifier, examiner, name):
         expected,
         [each for each in found.findings if each.severity is Severity.NOTE],
     )
-    assert validate.check(data, format, subject=name) == Checked(
+    assert validate.check(data, format, subject=name) == CheckResult(
         validity=found.validity, findings=found.findings, properties=found.properties
     )
 
@@ -214,7 +214,7 @@ def test_hostile_files_end(examiner, name):
 
 
 def test_a_check_that_takes_too_long_is_stopped_and_the_next_one_works():
-    with Examiner(limits=Limits(time_s=0.2)) as impatient:
+    with FileExaminer(limits=Limits(time_s=0.2)) as impatient:
         slow = slow_zip()
         done = impatient.check(slow, of("application/zip"), subject="slow")
         assert (done.validity, codes(done)) == (Validity.NOT_CHECKED, ["formats.gave-up-time"])
@@ -222,14 +222,14 @@ def test_a_check_that_takes_too_long_is_stopped_and_the_next_one_works():
 
 
 def test_a_check_that_needs_too_much_memory_is_stopped():
-    with Examiner(limits=Limits(memory_bytes=40 << 20)) as frugal:
+    with FileExaminer(limits=Limits(memory_bytes=40 << 20)) as frugal:
         done = frugal.check(white(4400, 4400, "TIFF", mode="RGB"), of("image/tiff"))
         assert (done.validity, codes(done)) == (Validity.NOT_CHECKED, ["formats.gave-up-memory"])
         assert frugal.check(b"fine", of("text/plain")).validity is Validity.VALID
 
 
 def test_a_child_that_dies_costs_one_finding():
-    with Examiner() as examiner:
+    with FileExaminer() as examiner:
         examiner.check(b"fine", of("text/plain"))
         os.kill(examiner._checking.pid, signal.SIGSEGV)
         done = examiner.check(b"fine", of("text/plain"), subject="s")
@@ -245,7 +245,9 @@ def test_encrypted_files_are_named(examiner):
 
 
 def test_what_has_no_check_is_said_so(examiner, tmp_path):
-    assert examiner.check(b"x", of("video/x-unknown")) == Checked(validity=Validity.NOT_CHECKED, findings=[])
+    assert examiner.check(b"x", of("video/x-unknown")) == CheckResult(
+        validity=Validity.NOT_CHECKED, findings=[]
+    )
     assert codes(examiner.check(b"", of("text/plain"))) == ["formats.empty"]
     path = tmp_path / "x"
     path.write_bytes(b"<a>")

@@ -18,7 +18,7 @@ from webdepot.archive import Archive
 from webdepot.cli.main import build_app
 from webdepot.errors import InputError, NotFound
 from webdepot.formats import registry, results
-from webdepot.formats.registry import Entry, Risk, Software
+from webdepot.formats.registry import RegistryEntry, Risk, Software
 from webdepot.model import HarvestState
 from webdepot.services import pipeline
 from webdepot.services.admin import setup
@@ -158,7 +158,7 @@ def other_signatures(path: Path) -> Path:
 
 def test_newer_signatures_add_to_what_was_said(home, tmp_path):
     place, harvest = home
-    with pytest.raises(InputError, match="no file of signatures"), Archive.open(place) as archive:
+    with pytest.raises(InputError, match="is not a signature file"), Archive.open(place) as archive:
         identification.update_signatures(archive, tmp_path / "nothing.sig")
     (tmp_path / "bad.sig").write_bytes(b"no signatures at all")
     with Archive.open(place) as archive:
@@ -196,7 +196,7 @@ def test_the_depot_gives_it_all_back(home):
         watched = format_watch.watch_list(archive)
         shares = format_watch.of_harvest(archive, harvest)[1]
         with archive.database.reading() as connection:
-            said = {row["engine"] for row in results.find(connection, _digest(connection))}
+            said = {row["engine"] for row in _identifications(connection)}
     elsewhere = place.with_name("elsewhere")
     setup.found(elsewhere)
     shutil.copytree(place / "depot", elsewhere / "depot", dirs_exist_ok=True)
@@ -208,20 +208,19 @@ def test_the_depot_gives_it_all_back(home):
         assert format_watch.of_harvest(archive, harvest)[1] == shares
         assert [each.name for each in format_watch.watch_list(archive)] == [each.name for each in watched]
         with archive.database.reading() as connection:
-            assert {row["engine"] for row in results.find(connection, _digest(connection))} == said
+            assert {row["engine"] for row in _identifications(connection)} == said
             assert len(said) == 2
 
 
-def _digest(connection) -> str:
-    from sqlalchemy import select
+def _identifications(connection) -> list[dict[str, object]]:
+    """All identifications of the first payload, by any engine."""
+    from sqlalchemy import func, select
 
     from webdepot.formats.tables import identifications
 
-    return (
-        connection.execute(select(identifications.c.digest).order_by(identifications.c.digest))
-        .scalars()
-        .first()
-    )
+    first = select(func.min(identifications.c.digest)).scalar_subquery()
+    chosen = select(identifications).where(identifications.c.digest == first)
+    return [dict(row) for row in connection.execute(chosen).mappings()]
 
 
 def test_watch_list(home):
@@ -260,7 +259,7 @@ def test_the_registry_is_edited_and_given_out(tmp_path):
         assert supplied.flag("fmt/9999", "x/y").risk is Risk.WATCH
         viewer = Software(id="x", name="X viewer", kind="viewer", versions="1", is_current=False)
         format_watch.change_software(archive, viewer, by="anna")
-        entry = Entry(puid="x/y", name="X", risk=Risk.NONE, reason="", note="", software=("x",))
+        entry = RegistryEntry(puid="x/y", name="X", risk=Risk.NONE, reason="", note="", software=("x",))
         format_watch.change_entry(archive, entry, by="anna")
         known = format_watch.load_registry(archive)
         assert known.flag("", "x/y").risk is Risk.AT_RISK  # no current software shows it
@@ -268,7 +267,7 @@ def test_the_registry_is_edited_and_given_out(tmp_path):
         with pytest.raises(NotFound, match="nobody"):
             format_watch.change_entry(
                 archive,
-                Entry(puid="q", name="Q", risk=Risk.NONE, reason="", note="", software=("nobody",)),
+                RegistryEntry(puid="q", name="Q", risk=Risk.NONE, reason="", note="", software=("nobody",)),
                 by="",
             )
         with pytest.raises(InputError):

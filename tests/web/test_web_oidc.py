@@ -22,7 +22,7 @@ from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError, NotPermitted
 from webdepot.services.admin import setup
-from webdepot.services.admin.oidc import Provider
+from webdepot.services.admin.oidc import IdentityProvider
 from webdepot.settings import OidcConfig
 
 PROVIDER = """
@@ -185,7 +185,7 @@ def test_the_request_carries_a_challenge_and_a_nonce(portal: Served):
 
 def test_a_token_for_another_nonce_verifier_or_client_is_refused(issuer: str):
     redirect = "http://127.0.0.1:9/back"
-    provider = Provider(OidcConfig(issuer=issuer, client_id="portal", client_secret="s3cret"))
+    provider = IdentityProvider(OidcConfig(issuer=issuer, client_id="portal", client_secret="s3cret"))
 
     def code(begun_address: str) -> str:
         return parse_qs(urlsplit(at_provider(begun_address, "anna-1")).query)["code"][0]
@@ -194,7 +194,7 @@ def test_a_token_for_another_nonce_verifier_or_client_is_refused(issuer: str):
     with pytest.raises(NotPermitted):
         provider.redeem(code(first.address), second, redirect)
     third = provider.begin(redirect)
-    stranger = Provider(OidcConfig(issuer=issuer, client_id="stranger", client_secret="s3cret"))
+    stranger = IdentityProvider(OidcConfig(issuer=issuer, client_id="stranger", client_secret="s3cret"))
     with pytest.raises(NotPermitted):
         stranger.redeem(code(third.address), third, redirect)
     assert provider.redeem(code(third.address), third, redirect).external == f"{issuer} anna-1"
@@ -218,11 +218,13 @@ class _Liar(BaseHTTPRequestHandler):
 
 def test_another_issuer_or_plain_http_elsewhere_is_a_wrong_setting():
     with pytest.raises(ConfigError, match="https"):
-        Provider(OidcConfig(issuer="http://login.example.org", client_id="x")).begin("http://127.0.0.1:9/")
+        IdentityProvider(OidcConfig(issuer="http://login.example.org", client_id="x")).begin(
+            "http://127.0.0.1:9/"
+        )
     server = HTTPServer(("127.0.0.1", 0), _Liar)
     threading.Thread(target=server.handle_request).start()
-    with pytest.raises(ConfigError, match="describes itself otherwise"):
-        Provider(OidcConfig(issuer=f"http://127.0.0.1:{server.server_port}", client_id="x")).begin(
+    with pytest.raises(ConfigError, match=r"name another issuer, 'https://evil\.example'"):
+        IdentityProvider(OidcConfig(issuer=f"http://127.0.0.1:{server.server_port}", client_id="x")).begin(
             "http://127.0.0.1:9/"
         )
     server.server_close()

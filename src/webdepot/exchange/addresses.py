@@ -1,13 +1,11 @@
-"""Addresses of what is described: front page, transfer object, resolver. All records of a depot are built
-with the same ones.
-"""
+"""The web addresses in the metadata of an object: front page, transfer object, resolver."""
 
 from dataclasses import dataclass
 
-from webdepot.exchange.transfer import Form
+from webdepot.exchange.transfer import TransferForm
 
 TREE = ".tree"
-"""Behind the key of an object in the address of its unpacked form."""
+"""Follows the key of an object in the address of its unpacked form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +20,9 @@ class Addresses:
     def front_page(self, key: str) -> str:
         return f"{self.portal_url}/title/{key}"
 
-    def transfer(self, key: str, form: Form) -> str:
-        """An object may be there in two forms, each with an address and a checksum of its own."""
-        return f"{self.portal_url}/transfer/{key}{TREE if form is Form.TREE else ''}.zip"
+    def transfer(self, key: str, form: TransferForm) -> str:
+        """The Transfer-URL. An object can have two forms, each with its own address and checksum."""
+        return f"{self.portal_url}/transfer/{key}{TREE if form is TransferForm.TREE else ''}.zip"
 
     def resolver(self, urn: str) -> str:
         return f"{self.portal_url}/urn/{urn}"

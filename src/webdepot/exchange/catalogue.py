@@ -1,14 +1,14 @@
-"""The catalogue: what a library knows of a work, one record on each of its levels (site and slice; journal,
-issue and article; thesis).
+"""The catalogue: bibliographic records of works, one for each level (site and slice; journal, issue and
+article; thesis).
 
-A site is described once, like a journal; each harvest of it is a slice below, like an issue. Every record has
-a key that never changes (in OAI identifiers and catalogue numbers) and a URN of its own. The words of a
-record are neutral: MAB, MARC and Dublin Core are written from it and read into it (`exchange/metadata/mab.py`,
-`marc.py`, `dublin_core.py`).
+A site is described once, like a journal; each harvest of it is a slice below it, like an issue. Every record
+has a key that never changes (in OAI identifiers and catalogue numbers) and its own URN. The fields of a
+record are neutral: MAB, MARC and Dublin Core are written from it and read into it
+(`exchange/metadata/mab.py`, `marc.py`, `dublin_core.py`).
 
-`changed_at` is the datestamp of OAI-PMH. It never runs backwards, and it counts for the record with all that
-is delivered with it: a change of a site changes its slices too. A withdrawn record keeps its key, URN and
-sets for ever and loses everything else.
+`changed_at` is the datestamp of OAI-PMH. It never decreases, and it covers everything that is delivered with
+the record: a change of a site changes its slices too. A withdrawn record keeps its key, URN and sets for ever
+and loses everything else.
 
 As a document (`catalogue.json` of a package, version 1): `format`, `format_version`, `records` from the
 highest level to the lowest, each with the fields of `Record`, moments in ISO 8601; `transfer` (see
@@ -23,11 +23,10 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, delete, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from webdepot.errors import CorruptData, NotFound
 from webdepot.exchange import catalogue_words
-from webdepot.exchange.catalogue_words import Wanted
 from webdepot.exchange.tables import catalogue, catalogue_sets
 from webdepot.model import TargetId
 from webdepot.times import from_iso
@@ -35,13 +34,9 @@ from webdepot.times import from_iso
 FORMAT = "webdepot-catalogue"
 FORMAT_VERSION = 1
 MOST_LEVELS = 8
-LOOKED_AT = (200, 3000)
-"""So many works are looked at by title where every word is in many works; the second number when the first
-did not do.
-"""
 MARGIN = timedelta(seconds=1)
-"""A datestamp may not lie before the moment when others can see the change: it is set so much ahead of the
-writing.
+"""A datestamp must not be earlier than the moment when others can see the change: it is set this much ahead
+of the time of writing.
 """
 
 
@@ -56,17 +51,17 @@ class Level(StrEnum):
 
 
 WORKS = (Level.SITE, Level.JOURNAL, Level.MONOGRAPH, Level.THESIS)
-"""Levels that are works as such; the others are parts of one."""
+"""Levels that are works; the others are parts of a work."""
 
 
 class Access(StrEnum):
     OPEN = "open"
     RESTRICTED = "restricted"
-    """Handed over to partners with a token only."""
+    """Delivered only to partners with a token."""
 
 
 class Source(StrEnum):
-    """Who filled a field. What a person wrote is not written over by a machine."""
+    """Who filled a field. The program does not overwrite what a person wrote."""
 
     SITE = "site"
     PARTNER = "partner"
@@ -97,16 +92,16 @@ class Record:
     languages: tuple[str, ...] = ()
     """Two or three letters, ISO 639."""
     run_from: str = ""
-    """When the work began to appear: a year, or more of a date."""
+    """When publication began: a year, or a year with month and day."""
     run_to: str = ""
     date: str = ""
-    """Of this level: the day of a slice or an issue, the year of a thesis; W3C-DTF."""
+    """The date of this level: the day of a slice or an issue, the year of a thesis; W3C-DTF."""
     part: str = ""
-    """How the part is called below its parent: `Zeitschnitt vom 01.03.2005`, `12 (2004), 3`."""
+    """The name of the part within its parent: `Zeitschnitt vom 01.03.2005`, `12 (2004), 3`."""
     identifiers: tuple[str, ...] = ()
-    """Others than the URN, with their kind before a colon: `doi:10.1000/1`, `issn:1234-5678`."""
+    """Identifiers other than the URN, as `kind:value`: `doi:10.1000/1`, `issn:1234-5678`."""
     addresses: tuple[str, ...] = ()
-    """Where it stood on the web."""
+    """Its original web addresses."""
     rights: str = ""
     access: Access = Access.OPEN
     collection: str = ""
@@ -114,13 +109,13 @@ class Record:
     harvest: str = ""
     package: str = ""
     is_object: bool = False
-    """Whether there are files that can be handed over."""
+    """Whether there are files that can be delivered."""
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Field to who filled it; fields that are missing were filled by this program."""
+    """Who filled each field (see `Source`); fields not listed were filled by this program."""
     foreign: tuple[Mapping[str, str], ...] = ()
-    """XML as a partner gave it: `kind` and `xml`."""
+    """XML as a partner sent it: `kind` and `xml`."""
     origin: Mapping[str, str] = field(default_factory=dict)
-    """Where a record of a partner came from: `partner`, `base_url`, `identifier`, `datestamp`, `namespace`,
+    """The source of a partner's record: `partner`, `base_url`, `identifier`, `datestamp`, `namespace`,
     `harvested_at`.
     """
     created_at: datetime
@@ -145,7 +140,7 @@ EDITABLE = tuple(
 
 
 def put(connection: Connection, record: Record) -> Record:
-    """Write a record, new or changed, in the caller's transaction. Its datestamp never runs backwards."""
+    """Write a new or changed record in the caller's transaction. Its datestamp never decreases."""
     before = find(connection, record.key)
     if before is not None and before.changed_at > record.changed_at:
         record = replace(record, changed_at=before.changed_at)
@@ -160,10 +155,10 @@ def put(connection: Connection, record: Record) -> Record:
 
 
 def touch_below(connection: Connection, key: str, changed_at: datetime) -> int:
-    """What is delivered with a record has changed: so have all below it; how many. Withdrawn ones tell
-    nothing and stay as they are.
+    """Update the datestamps of all records below a changed record; how many. Withdrawn records stay as they
+    are.
 
-    A slice is called like its site, unless somebody gave it a title of its own.
+    A slice takes the title of its site, unless it was given its own title.
     """
     count = 0
     above = get(connection, key)
@@ -177,14 +172,14 @@ def touch_below(connection: Connection, key: str, changed_at: datetime) -> int:
 
 
 def inherited_title(record: Record, above: Record | None) -> str:
-    """The title that a record has below another one."""
+    """The title of a record below `above`: a slice without its own title takes that of its site."""
     is_own = record.level is not Level.SLICE or "title" in record.sources or above is None
     return record.title if is_own or above is None else above.title
 
 
 def withdrawn(record: Record, *, at: datetime, reason: str = "") -> Record:
-    """What stays of a record whose object was withdrawn: key, URN, level and sets; no description."""
-    stays = (
+    """The rest of a record whose object was withdrawn: key, URN, level and sets, without a description."""
+    kept = (
         "key",
         "level",
         "parent",
@@ -203,7 +198,7 @@ def withdrawn(record: Record, *, at: datetime, reason: str = "") -> Record:
         changed_at=max(at + MARGIN, record.changed_at),
         withdrawn_at=at,
         withdrawn_reason=reason,
-        **{name: getattr(record, name) for name in stays},
+        **{name: getattr(record, name) for name in kept},
     )
 
 
@@ -213,15 +208,15 @@ def find(connection: Connection, key: str) -> Record | None:
 
 
 def get(connection: Connection, key: str) -> Record:
-    """By key or URN; NotFound when there is none."""
-    found = find(connection, key) or find_urn(connection, key)
-    if found is None:
+    """The record with this key or URN; NotFound if there is none."""
+    record = find(connection, key) or find_urn(connection, key)
+    if record is None:
         raise NotFound(f"There is no record {key[:200]} in the catalogue.")
-    return found
+    return record
 
 
 def find_urn(connection: Connection, urn: str) -> Record | None:
-    """By URN, in whatever case it is written."""
+    """The record with this URN, in upper or lower case."""
     row = connection.execute(select(catalogue).where(catalogue.c.urn == urn.lower())).mappings().one_or_none()
     return from_row(row) if row else None
 
@@ -236,7 +231,7 @@ def find_of_harvest(connection: Connection, harvest: str) -> Record | None:
 
 
 def of_target(connection: Connection, target: TargetId) -> list[Record]:
-    """The records of a site as such, the oldest first; more than one when partners describe the same site."""
+    """The site-level records of a target, oldest first; more than one if partners describe the same site."""
     chosen = select(catalogue).where(catalogue.c.target == target, catalogue.c.level == Level.SITE.value)
     return [
         from_row(row)
@@ -245,7 +240,7 @@ def of_target(connection: Connection, target: TargetId) -> list[Record]:
 
 
 def children(connection: Connection, key: str, *, limit: int = 100_000) -> list[Record]:
-    """The records directly below, by their date."""
+    """The records directly below, by date."""
     chosen = (
         select(catalogue)
         .where(catalogue.c.parent == key)
@@ -256,144 +251,30 @@ def children(connection: Connection, key: str, *, limit: int = 100_000) -> list[
 
 
 def levels(connection: Connection, record: Record) -> tuple[Record, ...]:
-    """The record with all above it, from the top; it is the last."""
-    found = [record]
-    while found[0].parent and len(found) < MOST_LEVELS:
-        above = find(connection, found[0].parent)
-        if above is None or above in found:
+    """The record and all records above it, from the top down."""
+    chain = [record]
+    while chain[0].parent and len(chain) < MOST_LEVELS:
+        above = find(connection, chain[0].parent)
+        if above is None or above in chain:
             break
-        found.insert(0, above)
-    return tuple(found)
+        chain.insert(0, above)
+    return tuple(chain)
 
 
 def many(connection: Connection, keys: Sequence[str]) -> dict[str, Record]:
-    """Records by key; those that are not there are left out."""
+    """Records by key; unknown keys are left out."""
     rows = connection.execute(select(catalogue).where(catalogue.c.key.in_(sorted(set(keys))))).mappings()
     return {row["key"]: from_row(row) for row in rows}
 
 
-def listed(
-    connection: Connection,
-    *,
-    words: Sequence[str] = (),
-    levels: Sequence[Level] = WORKS,
-    creator: str = "",
-    genre: str = "",
-    keyword: str = "",
-    collection: str = "",
-    limit: int = 100,
-    after: str = "",
-) -> list[Record]:
-    """Works that are not withdrawn, by title; a page goes on behind the key of its last record. Words are
-    found by their beginnings.
-    """
-    asked = catalogue_words.wanted(words=words, creator=creator, genre=genre, keyword=keyword)
-    start = find(connection, after) if after else None
-    where: list[ColumnElement[bool]] = [catalogue.c.withdrawn_at.is_(None)]
-    if collection:
-        where.append(catalogue.c.collection == collection)
-    if start is not None:
-        where += [
-            catalogue.c.title >= start.title,
-            (catalogue.c.title > start.title) | (catalogue.c.key > start.key),
-        ]
-    if not asked:
-        return _along_titles(connection, levels, where, limit)
-    keys = catalogue_words.few(connection, asked)
-    if keys is None:
-        for count in LOOKED_AT:
-            found = _looked_at(connection, asked, levels, where, limit, count)
-            if found is not None:
-                return found
-        keys = catalogue_words.having_all(connection, asked)
-    return _first_of(connection, keys, levels, where, limit)
-
-
-def _along_titles(
-    connection: Connection, levels: Sequence[Level], where: Sequence[ColumnElement[bool]], limit: int
-) -> list[Record]:
-    found: list[Record] = []
-    for level in levels:
-        # One level after the other: each goes along the index of its titles.
-        chosen = (
-            select(catalogue)
-            .where(catalogue.c.level == level.value, *where)
-            .order_by(catalogue.c.title, catalogue.c.key)
-            .limit(limit)
-        )
-        found += [from_row(row) for row in connection.execute(chosen).mappings()]
-    return sorted(found, key=lambda record: (record.title, record.key))[:limit]
-
-
-def _looked_at(
-    connection: Connection,
-    asked: Sequence[Wanted],
-    levels: Sequence[Level],
-    where: Sequence[ColumnElement[bool]],
-    limit: int,
-    count: int,
-) -> list[Record] | None:
-    """Those of the first `count` works by title that have all words; None where too few of them have."""
-    keys: list[tuple[str, str]] = []
-    for level in levels:
-        first = select(catalogue.c.title, catalogue.c.key).where(catalogue.c.level == level.value, *where)
-        looked = first.order_by(catalogue.c.title, catalogue.c.key).limit(count).subquery()
-        chosen = select(looked.c.title, looked.c.key).where(
-            *(catalogue_words.has(one, looked.c.key) for one in asked)
-        )
-        found = [
-            (row.title, row.key)
-            for row in connection.execute(chosen.order_by(looked.c.title, looked.c.key).limit(limit))
-        ]
-        if (
-            len(found) < limit
-            and connection.execute(select(func.count()).select_from(looked)).scalar_one() == count
-        ):
-            return None
-        keys += found
-    return _read(connection, sorted(keys)[:limit])
-
-
-def _first_of(
-    connection: Connection,
-    keys: Sequence[str],
-    levels: Sequence[Level],
-    where: Sequence[ColumnElement[bool]],
-    limit: int,
-) -> list[Record]:
-    """The first by title among these; only those that are shown are read whole."""
-    wanted, found = {level.value for level in levels}, list[tuple[str, str]]()
-    for start in range(0, len(keys), 500):
-        # By key and nothing else that has an index: the database would go along the titles of a level
-        # instead, and those are many.
-        chosen = select(catalogue.c.title, catalogue.c.key, catalogue.c.level).where(
-            catalogue.c.key.in_(keys[start : start + 500]), *where
-        )
-        found += [(row.title, row.key) for row in connection.execute(chosen) if row.level in wanted]
-    return _read(connection, sorted(found)[:limit])
-
-
-def _read(connection: Connection, chosen: Sequence[tuple[str, str]]) -> list[Record]:
-    found = many(connection, [key for _, key in chosen])
-    return [found[key] for _, key in chosen]
-
-
-def iter_all(connection: Connection, *, changed_since: datetime | None = None) -> Iterator[Record]:
-    """Every record, withdrawn ones too, in the order of their changes; streams."""
+def iter_all(connection: Connection) -> Iterator[Record]:
+    """All records, including withdrawn ones, in the order of their changes; streams."""
     chosen = select(catalogue).order_by(catalogue.c.changed_at, catalogue.c.key)
-    if changed_since is not None:
-        chosen = chosen.where(catalogue.c.changed_at >= changed_since)
     return map(from_row, connection.execute(chosen.execution_options(yield_per=500)).mappings())
 
 
-def count(connection: Connection) -> int:
-    return connection.execute(select(func.count()).select_from(catalogue)).scalar_one()
-
-
 def to_document(records: Sequence[Record], transfer: Mapping[str, object] | None = None) -> bytes:
-    """The records of one object, from the top level down, as they are kept in its package; without the number
-    of the target.
-    """
+    """The records of one object, from the top level down, as JSON for its package; without the target id."""
     document = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -413,7 +294,7 @@ def to_document(records: Sequence[Record], transfer: Mapping[str, object] | None
 
 
 def from_document(data: bytes, *, where: str) -> tuple[tuple[Record, ...], dict[str, Any] | None]:
-    """The records and the facts of the transfer object; CorruptData when it is not such a document."""
+    """The records and the facts of the transfer object; CorruptData if it is not such a document."""
     try:
         document = json.loads(data)
         if document["format"] != FORMAT or document["format_version"] > FORMAT_VERSION:
@@ -427,8 +308,8 @@ def from_document(data: bytes, *, where: str) -> tuple[tuple[Record, ...], dict[
 
 
 def sets_of(record: Record) -> tuple[str, ...]:
-    """The sets of OAI-PMH that a record is in, parents included: collection, site, partner, and those of the
-    DINI certificate.
+    """The OAI-PMH sets of a record, including parent sets: collection, site, partner, and those of the DINI
+    certificate.
     """
     specs = [f"doc-type:{_DOC_TYPES[record.level]}", "status-type:publishedVersion"]
     if record.collection:
@@ -456,23 +337,23 @@ _DOC_TYPES = {
 
 
 def as_spec(text: str) -> str:
-    """Text as one step of a setSpec, which has few characters."""
+    """Text as one segment of a setSpec, which allows few characters."""
     return re.sub(r"[^A-Za-z0-9\-_.!~*'()]", "_", text) or "_"
 
 
 def stamp(now: datetime, *, size_bytes: int = 0) -> datetime:
-    """The datestamp for a change that is written now and can be seen later: not before it can be seen, to the
-    second.
+    """The datestamp for a change that is written now and visible later: not before it is visible, in whole
+    seconds.
 
-    Writing a package takes as long as its bytes; fifty million a second is slower than any disk that a depot
-    has.
+    Writing a package takes time in proportion to its size; 50 MB a second is slower than the disks of a
+    depot.
     """
     ahead = now.astimezone(UTC) + MARGIN + timedelta(seconds=size_bytes / 50e6)
     return ahead.replace(microsecond=0)
 
 
 def restore_derived(connection: Connection) -> None:
-    """The sets and words of every record again, from the records."""
+    """Rebuild the sets and words of all records."""
     connection.execute(delete(catalogue_sets))
     for record in list(iter_all(connection)):
         _put_sets(connection, record)

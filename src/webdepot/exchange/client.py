@@ -1,9 +1,8 @@
-"""HTTP to partners, on libcurl: bounded answers, downloads that go on where they broke, and only to addresses
-that the caller allows.
+"""HTTP requests to partners, on libcurl: bounded responses, resumable downloads, and only to addresses that
+the caller allows.
 
-What a partner writes (a Transfer-URL, a redirect) must not make us read the intranet: every address is shown
-to `allowed` at the moment of connecting, after redirects and after DNS, so that no trick with names gets
-around it.
+A URL from a partner (a Transfer-URL, a redirect) must not make us read the intranet: `allowed` checks every
+IP address at the moment of connecting, after redirects and DNS, so that no host name can get around it.
 """
 
 import socket
@@ -16,25 +15,69 @@ import pycurl
 from webdepot.errors import RemoteError
 
 Allowed = Callable[[str], bool]
-"""Whether an IP address may be talked to."""
+"""Whether we may connect to an IP address."""
 CONNECT_S = 30
 STALLED_S = 120
-"""A transfer in which nothing comes for so long has failed."""
+"""A transfer fails if no data arrive for this long."""
 MOST_REDIRECTS = 5
+_SocketAddress = tuple[int, int, int, tuple[object, ...]]
 
 
 class TooLarge(RemoteError):
-    """The answer is larger than the caller takes."""
+    """The response is larger than the caller's limit."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Got:
+class PartnerResponse:
+    """Status and headers, as far as they have been received."""
+
     status: int = 0
     headers: Message = field(default_factory=Message)
 
+    def add_header_line(self, line: bytes) -> None:
+        text = line.decode("latin-1").strip()
+        if text.startswith("HTTP/"):  # each redirect starts again
+            number = text.partition(" ")[2][:3]
+            self.status = int(number) if number.isascii() and number.isdigit() else 0
+            self.headers = Message()
+        elif ":" in text:
+            name, _, value = text.partition(":")
+            self.headers[name.strip()] = value.strip()
+
+
+Sink = Callable[[PartnerResponse, bytes], None]
+"""Receives the body in pieces, with what is known of the response."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Body:
+    """The body on its way to the sink, up to a limit."""
+
+    sink: Sink
+    limit_bytes: int
+    response: PartnerResponse
+    received_bytes: int = 0
+    failure: BaseException | None = None
+
+    @property
+    def is_too_large(self) -> bool:
+        return self.received_bytes > self.limit_bytes
+
+    def take(self, piece: bytes) -> int:
+        """Pass a piece on; -1 makes libcurl stop."""
+        self.received_bytes += len(piece)
+        if self.is_too_large:
+            return -1
+        try:
+            self.sink(self.response, piece)
+        except BaseException as error:  # libcurl would only print it
+            self.failure = error
+            return -1
+        return len(piece)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
+class PartnerClient:
     user_agent: str
     allowed: Allowed
     token: str = ""
@@ -44,76 +87,55 @@ class Client:
     def get(
         self,
         url: str,
-        sink: Callable[[Got, bytes], None],
+        sink: Sink,
         *,
         limit_bytes: int,
         offset: int = 0,
         etag: str = "",
         packed: bool = False,
         with_token: bool = True,
-    ) -> Got:
-        """One GET, redirects followed; the body goes to `sink` in pieces, with what is known of the answer.
+    ) -> PartnerResponse:
+        """Send one GET request and follow redirects; the body goes to `sink`.
 
-        RemoteError when there is no whole answer; TooLarge beyond the limit. `packed` asks for gzip and
-        undoes it.
+        RemoteError if the response is not complete; TooLarge beyond the limit. `packed` asks for gzip and
+        unpacks it.
         """
-        got, received = Got(), 0
-        failure: list[BaseException] = []
-
-        def heard(line: bytes) -> None:
-            text = line.decode("latin-1").strip()
-            if text.startswith("HTTP/"):
-                number = text.partition(" ")[2][:3]
-                got.status, got.headers = (
-                    int(number) if number.isascii() and number.isdigit() else 0,
-                    Message(),
-                )
-            elif ":" in text:
-                name, _, value = text.partition(":")
-                got.headers[name.strip()] = value.strip()
-
-        def taken(piece: bytes) -> int:
-            nonlocal received
-            received += len(piece)
-            if received > limit_bytes:
-                return -1
-            try:
-                sink(got, piece)
-            except BaseException as error:  # libcurl would only print it
-                failure.append(error)
-                return -1
-            return len(piece)
-
-        def opened(purpose: int, address: tuple[int, int, int, tuple[object, ...]]) -> object:
-            family, kind, protocol, place = address
-            if not self.allowed(str(place[0])):
-                return pycurl.SOCKET_BAD
-            # libcurl works on a copy of its number; this object is ours to close.
-            sockets.append(socket.socket(family, kind, protocol))
-            return sockets[-1]
-
-        curl = pycurl.Curl()
+        response = PartnerResponse()
+        body = _Body(sink=sink, limit_bytes=limit_bytes, response=response)
         sockets: list[socket.socket] = []
+        curl = pycurl.Curl()
         try:
             self._prepare(curl, url, offset, etag, packed, with_token)
-            curl.setopt(pycurl.OPENSOCKETFUNCTION, opened)
-            curl.setopt(pycurl.HEADERFUNCTION, heard)
-            curl.setopt(pycurl.WRITEFUNCTION, taken)
+            curl.setopt(pycurl.OPENSOCKETFUNCTION, lambda _, address: self._open_socket(address, sockets))
+            curl.setopt(pycurl.HEADERFUNCTION, response.add_header_line)
+            curl.setopt(pycurl.WRITEFUNCTION, body.take)
             curl.perform()
-            got.status = curl.getinfo(pycurl.RESPONSE_CODE)
+            response.status = curl.getinfo(pycurl.RESPONSE_CODE)
         except pycurl.error as error:
-            if failure:
-                raise failure[0] from None
-            if received > limit_bytes:
+            if body.failure is not None:
+                raise body.failure from None
+            if body.is_too_large:
                 raise TooLarge(
-                    f"{url[:500]} answers with more than {limit_bytes} bytes.", retry=False
+                    f"The response of {url[:500]} is larger than {limit_bytes} bytes.", retry=False
                 ) from error
-            raise RemoteError(f"{url[:500]} gave no whole answer: {error.args[1]}.", retry=True) from error
+            raise RemoteError(
+                f"{url[:500]} sent no complete response: {error.args[1]}.", retry=True
+            ) from error
         finally:
             curl.close()
             for each in sockets:
                 each.close()
-        return got
+        return response
+
+    def _open_socket(self, address: _SocketAddress, sockets: list[socket.socket]) -> object:
+        """A socket for libcurl, unless the address is not allowed. libcurl uses a copy of its descriptor; the
+        caller closes those in `sockets`.
+        """
+        family, kind, protocol, place = address
+        if not self.allowed(str(place[0])):
+            return pycurl.SOCKET_BAD
+        sockets.append(socket.socket(family, kind, protocol))
+        return sockets[-1]
 
     def _prepare(
         self, curl: pycurl.Curl, url: str, offset: int, etag: str, packed: bool, with_token: bool

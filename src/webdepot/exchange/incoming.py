@@ -1,7 +1,8 @@
-"""An object that a partner handed over: is the ZIP what the record says, and where do its files belong?
+"""Check an object that a partner delivered: whether the ZIP is what the record says, and the addresses of its
+files.
 
-Everything is checked before anything is taken. Each breach is a sentence of its own: a person reads them and
-tells the partner.
+Everything is checked before anything is ingested. Each problem is a separate sentence, for a person to pass
+on to the partner.
 """
 
 import hashlib
@@ -16,7 +17,7 @@ from webdepot.digest import CHUNK_BYTES
 from webdepot.exchange import urn
 from webdepot.exchange.catalogue import Level
 from webdepot.exchange.metadata.lmer import LmerFile
-from webdepot.exchange.metadata.regbib import Delivered
+from webdepot.exchange.metadata.regbib import DeliveredObject
 
 _ALGORITHMS = {
     "MD5": "md5",
@@ -30,11 +31,11 @@ _ALGORITHMS = {
 OVERHEAD_BYTES = 1 << 20
 _INDEX_PAGES = re.compile(r"(?:index|default|home)\.(?:html?|xhtml|php)\Z", re.IGNORECASE)
 ZIP_HEADER_BYTES = 1200
-"""More than the headers of one member take."""
+"""More than the headers of one member need."""
 
 
-class Refused(Exception):
-    """An object that is not taken, with every reason."""
+class RefusedObject(Exception):
+    """An object is refused, with all reasons."""
 
     def __init__(self, *reasons: str) -> None:
         super().__init__("; ".join(reasons))
@@ -56,13 +57,13 @@ class CheckedFile:
 
 
 def member_of(file: LmerFile) -> str:
-    """The name in the ZIP. Some senders leave the slash behind a folder out."""
+    """The name in the ZIP. Some senders omit the slash after a folder."""
     folder = file.path if file.path.endswith("/") else file.path + "/"
     return f"{folder}{file.name}".lstrip("/")
 
 
-def wrong_digits(delivered: Delivered) -> list[str]:
-    """URNs whose last digit is not their check digit."""
+def wrong_digits(delivered: DeliveredObject) -> list[str]:
+    """A message for each URN whose last digit is not its check digit."""
     named = [level.fields.get("urn", "").lower() for level in delivered.levels]
     return [
         f"the check digit of {each[:200]} is wrong"
@@ -71,14 +72,14 @@ def wrong_digits(delivered: Delivered) -> list[str]:
     ]
 
 
-def largest_bytes(delivered: Delivered) -> int:
-    """No honest ZIP of these files is larger."""
+def largest_bytes(delivered: DeliveredObject) -> int:
+    """The largest size that a ZIP of these files can have."""
     sizes = sum(int(file.size) for file in delivered.files)
     return sizes + sizes // 100 + OVERHEAD_BYTES + ZIP_HEADER_BYTES * len(delivered.files)
 
 
-def check_zip(path: Path, delivered: Delivered) -> Iterator[str]:
-    """Whether the whole is what its checksum says."""
+def check_zip(path: Path, delivered: DeliveredObject) -> Iterator[str]:
+    """Problems of the whole ZIP: its checksum."""
     facts = delivered.object
     if not facts.transfer_checksum:
         return
@@ -86,53 +87,57 @@ def check_zip(path: Path, delivered: Delivered) -> Iterator[str]:
     if algorithm is None:
         yield f"the transfer checksum is of the unknown type {facts.transfer_checksum_type[:20]!r}"
         return
-    found = _digest(path, algorithm)
-    if found != facts.transfer_checksum.lower():
-        yield f"the ZIP is damaged: expected {facts.transfer_checksum_type} {facts.transfer_checksum[:130]}, found {found}"
+    actual = _digest(path, algorithm)
+    if actual != facts.transfer_checksum.lower():
+        expected = f"{facts.transfer_checksum_type} {facts.transfer_checksum[:130]}"
+        yield f"the ZIP is damaged: expected {expected}, found {actual}"
 
 
-def check_members(packed: zipfile.ZipFile, delivered: Delivered) -> Iterator[str]:
-    """Whether the members are the files of the record: none missing, none more, each of its size."""
+def check_members(packed: zipfile.ZipFile, delivered: DeliveredObject) -> Iterator[str]:
+    """Problems of the member list: missing and extra files, and wrong sizes."""
     expected = {member_of(file): int(file.size) for file in delivered.files}
-    found = {member.filename: member.file_size for member in packed.infolist() if not member.is_dir()}
-    if not found:
-        yield "the ZIP holds no files"
+    actual = {member.filename: member.file_size for member in packed.infolist() if not member.is_dir()}
+    if not actual:
+        yield "the ZIP contains no files"
         return
-    if len(found) != len(expected):
-        yield f"the ZIP holds {len(found)} files, the record tells of {len(expected)}"
-    yield from (f"{name[:200]} is missing in the ZIP" for name in sorted(expected.keys() - found.keys())[:20])
+    if len(actual) != len(expected):
+        yield f"the ZIP contains {len(actual)} files, the record describes {len(expected)}"
     yield from (
-        f"{name[:200]} is in the ZIP and not in the record"
-        for name in sorted(found.keys() - expected.keys())[:20]
+        f"{name[:200]} is missing from the ZIP" for name in sorted(expected.keys() - actual.keys())[:20]
     )
-    for name in sorted(expected.keys() & found.keys()):
-        if expected[name] != found[name]:
-            yield f"{name[:200]} has {found[name]} bytes in the ZIP, the record says {expected[name]}"
+    yield from (
+        f"{name[:200]} is in the ZIP but not in the record"
+        for name in sorted(actual.keys() - expected.keys())[:20]
+    )
+    for name in sorted(expected.keys() & actual.keys()):
+        if expected[name] != actual[name]:
+            yield f"{name[:200]} has {actual[name]} bytes in the ZIP, the record says {expected[name]}"
 
 
-def check_files(folder: Path, delivered: Delivered, checked: list[CheckedFile]) -> Iterator[str]:
-    """Each unpacked file against its own checksum; those that are right are put into `checked`."""
+def check_files(folder: Path, delivered: DeliveredObject, checked: list[CheckedFile]) -> Iterator[str]:
+    """Problems of the unpacked files: wrong checksums. Files without a problem are added to `checked`."""
     for file in delivered.files:
         path = folder / member_of(file)
         sha256 = _digest(path, "sha256")
         algorithm = _ALGORITHMS.get(file.file_checksum_type.upper()) if file.file_checksum else "sha256"
         if algorithm is None:
             yield f"{file.name[:200]} has a checksum of the unknown type {file.file_checksum_type[:20]!r}"
-        elif file.file_checksum and (found := _digest(path, algorithm)) != file.file_checksum.lower():
-            yield f"{file.name[:200]} is damaged: expected {file.file_checksum_type} {file.file_checksum[:130]}, found {found}"
+        elif file.file_checksum and (actual := _digest(path, algorithm)) != file.file_checksum.lower():
+            expected = f"{file.file_checksum_type} {file.file_checksum[:130]}"
+            yield f"{file.name[:200]} is damaged: expected {expected}, found {actual}"
         else:
             checked.append(CheckedFile(facts=file, path=path, sha256=sha256, size_bytes=path.stat().st_size))
 
 
-def urls_of(file: CheckedFile, delivered: Delivered, files: Sequence[CheckedFile]) -> tuple[str, ...]:
-    """The addresses of a loose file: where it stood on the web, as the sender says or its place shows, or
-    below the URN of its object.
+def urls_of(file: CheckedFile, delivered: DeliveredObject, files: Sequence[CheckedFile]) -> tuple[str, ...]:
+    """The addresses of a loose file: its original web address, as the sender says or its path shows, or an
+    address below the URN of its object.
 
-    Offline browsers put the files of a site below a folder named like the host, or directly at the top. The
-    page of a folder is found by the folder's address too.
+    Offline browsers put the files of a site into a folder named after the host, or directly at the top. The
+    index page of a folder also gets the folder's address.
     """
-    if told := delivered.urls.get(file.facts.file_identifier):
-        return (told,)
+    if url := delivered.urls.get(file.facts.file_identifier):
+        return (url,)
     addresses = [
         each
         for level in reversed(delivered.levels)
@@ -155,26 +160,26 @@ def urls_of(file: CheckedFile, delivered: Delivered, files: Sequence[CheckedFile
 
 
 def address_without_site(urn: str, member: str, addresses: Sequence[str], *, count: int) -> str:
-    """The address of a file of an object that is no web site: where its one file stood on the web, else below
-    its URN.
+    """The address of a file of an object that is not a web site: the original web address if it is the only
+    file, else an address below the URN.
     """
     return addresses[0] if count == 1 and addresses else f"{urn}/{quote(member)}"
 
 
-def seeds_of(delivered: Delivered) -> tuple[str, ...]:
-    """Where the work stood on the web, by its highest level that says so; else its URN."""
+def seeds_of(delivered: DeliveredObject) -> tuple[str, ...]:
+    """The original web addresses of the work, from the highest level that has any; else its URN."""
     for level in delivered.levels:
-        found = tuple(
+        urls = tuple(
             each for each in level.fields.get("addresses", ()) if each.startswith(("http://", "https://"))
         )
-        if found and level.level in (Level.SITE, Level.SLICE):
-            return found
+        if urls and level.level in (Level.SITE, Level.SLICE):
+            return urls
     top = delivered.levels[0].fields.get("urn") or delivered.urn
     return (str(top).lower(),)
 
 
 def _is_host(name: str, site: str) -> bool:
-    """Whether a folder is named like a host of the site."""
+    """Whether a folder is named after a host of the site."""
     plain = site.partition(":")[0].removeprefix("www.")
     return (
         name.removeprefix("www.") == plain

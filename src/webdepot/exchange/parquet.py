@@ -1,12 +1,12 @@
-"""Tables as Apache Parquet, written in one go, row group by row group.
+"""Write tables as Apache Parquet, in one pass, row group by row group.
 https://parquet.apache.org/docs/file-format/
 
     PAR1 | row group | row group | … | metadata (Thrift, compact protocol) | its length, 4 bytes | PAR1
     row group:  for each column one page: header (Thrift), values (PLAIN encoding, Zstandard)
 
 Only what a flat table needs: every column is required, texts are UTF-8, numbers have 64 bits, moments are
-milliseconds in UTC. So nothing but the row group at hand is held, and no library of a hundred megabytes is
-asked for. Arrow, DuckDB, Spark and pandas read it.
+milliseconds in UTC. So only the current row group is in memory, and no library of a hundred megabytes is
+needed. Arrow, DuckDB, Spark and pandas can read the result.
 """
 
 import struct
@@ -27,8 +27,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-class Kind(IntEnum):
-    """Types of columns, with Parquet's number of what they are stored as."""
+class ColumnKind(IntEnum):
+    """Types of columns, with the number of the Parquet type that stores them."""
 
     NUMBER = 2
     MOMENT = -2
@@ -39,7 +39,7 @@ class Kind(IntEnum):
         return abs(self)
 
 
-Column = tuple[str, Kind]
+Column = tuple[str, ColumnKind]
 Value = str | int | datetime
 
 
@@ -83,7 +83,7 @@ def _groups(columns: Sequence[Column], rows: Iterable[Sequence[Value]]) -> Itera
         yield group
 
 
-def _encoded(kind: Kind, value: Value) -> bytes:
+def _encoded(kind: ColumnKind, value: Value) -> bytes:
     if isinstance(value, str):
         text = value.encode("utf-8", "replace")
         return struct.pack("<I", len(text)) + text
@@ -94,8 +94,8 @@ def _sizes(columns: Sequence[Column], group: Sequence[Sequence[bytes]]) -> Itera
     return (sum(map(len, values)) for values in group)
 
 
-def _page(kind: Kind, values: Sequence[bytes]) -> tuple[bytes, int]:
-    """A page with its header, and how long both would be without compression."""
+def _page(kind: ColumnKind, values: Sequence[bytes]) -> tuple[bytes, int]:
+    """A page with its header, and the length of both without compression."""
     plain = b"".join(values)
     packed = zstd.compress(plain)
     described = _struct((1, _i32(len(values))), (2, _i32(_PLAIN)), (3, _i32(_RLE)), (4, _i32(_RLE)))
@@ -105,7 +105,7 @@ def _page(kind: Kind, values: Sequence[bytes]) -> tuple[bytes, int]:
     return header + packed, len(header) + len(plain)
 
 
-def _chunk(name: str, kind: Kind, count: int, at: int, plain_bytes: int, packed_bytes: int) -> bytes:
+def _chunk(name: str, kind: ColumnKind, count: int, at: int, plain_bytes: int, packed_bytes: int) -> bytes:
     described = _struct(
         (1, _i32(kind.physical)),
         (2, _list(5, [_varint(_PLAIN << 1), _varint(_RLE << 1)])),
@@ -119,15 +119,15 @@ def _chunk(name: str, kind: Kind, count: int, at: int, plain_bytes: int, packed_
     return _struct((2, _i64(at)), (3, (12, described)))
 
 
-def _element(name: str, kind: Kind) -> bytes:
+def _element(name: str, kind: ColumnKind) -> bytes:
     """A column of the schema: required, with its meaning in the old form (ConvertedType) and the new
     (LogicalType).
     """
     fields = [(1, _i32(kind.physical)), (3, _i32(0)), (4, _binary(name))]
     empty = _struct()
-    if kind is Kind.TEXT:
+    if kind is ColumnKind.TEXT:
         fields += [(6, _i32(0)), (10, (12, _struct((1, (12, empty)))))]
-    if kind is Kind.MOMENT:
+    if kind is ColumnKind.MOMENT:
         millis = _struct((1, (12, empty)))
         stamp = _struct((1, (1, b"")), (2, (12, millis)))
         fields += [(6, _i32(9)), (10, (12, _struct((8, (12, stamp)))))]
@@ -142,11 +142,11 @@ Field = tuple[int, bytes]
 
 
 def _struct(*fields: tuple[int, Field]) -> bytes:
-    made, last = [], 0
+    encoded, last = [], 0
     for number, (kind, data) in fields:
-        made.append(bytes([(number - last) << 4 | kind]) + data)
+        encoded.append(bytes([(number - last) << 4 | kind]) + data)
         last = number
-    return b"".join(made) + b"\0"
+    return b"".join(encoded) + b"\0"
 
 
 def _i32(value: int) -> Field:
@@ -172,8 +172,8 @@ def _counted(text: str) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    made = bytearray()
+    encoded = bytearray()
     while value > 0x7F:
-        made.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*made, value])
+    return bytes([*encoded, value])

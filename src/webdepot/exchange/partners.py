@@ -1,13 +1,13 @@
-"""Partners: other depots whose records we harvest and whose objects we take in. Rows of the database; nothing
-here talks to anybody.
+"""Partners: other depots whose records we harvest and whose objects we ingest. Only rows of the database;
+nothing here contacts a partner.
 
-A run is one harvest of a partner's list. It keeps the token of the next page with every page, in the
-transaction that keeps the records, so that a killed run goes on where it stood. The next run asks from the
-first answer of the last complete one.
+A run is one harvest of a partner's list. The token of the next page is stored with every page, in the
+transaction that stores the records, so that a killed run resumes where it stopped. The next run starts from
+the first response of the last complete run.
 
     record:  new ──> taken             its object is in our depot (or was there already)
               │ ╲──> refused           with the reason; `retry` makes it new again
-              │ ╲──> described         nothing to take in: a format without files
+              │ ╲──> described         nothing to ingest: a format without files
               ╰────> withdrawn         the partner deleted it
 """
 
@@ -30,19 +30,19 @@ MOST_WARNINGS = 20
 
 
 class UrnCheck(StrEnum):
-    """What becomes of an object whose URN has a wrong check digit."""
+    """What to do with an object whose URN has a wrong check digit."""
 
     WARN = "warn"
     REFUSE = "refuse"
 
 
 class OnWithdrawal(StrEnum):
-    """What a deletion at the partner does here."""
+    """What to do when the partner deletes a record."""
 
     CLOSE = "close"
-    """Our copy stays in the depot; readers and further partners do not get it any more."""
+    """Keep our copy in the depot, but close it to readers and other partners."""
     NOTE = "note"
-    """It is noted, and nothing else changes."""
+    """Record the deletion, and change nothing else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,17 +53,18 @@ class Partner:
     prefix: str = "oai_mets_lmer"
     set_spec: str = ""
     collection: str = ""
-    """Where objects go; `partner-NAME` by default."""
+    """The collection for its objects; `partner-NAME` by default."""
     token: str = ""
-    """What we show them."""
+    """The token that we send to them."""
     issued_token_hash: str = ""
-    """Of what they show us."""
+    """The hash of the token that they send to us."""
     urn_check: UrnCheck = UrnCheck.WARN
     on_withdrawal: OnWithdrawal = OnWithdrawal.CLOSE
     lmer: str = "1.2"
-    """Which LMER they get from us."""
+    """The LMER version that they get from us."""
     transfer: str = ""
-    """In which form they get what lies in containers: `containers` or `files`; empty means as everybody does.
+    """The form in which they get objects in containers: `containers` or `files`; empty means the general
+    setting.
     """
     added_at: datetime
 
@@ -75,7 +76,7 @@ class RunState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class ListRun:
     id: int
     partner: str
     state: RunState
@@ -106,7 +107,7 @@ class PartnerRecord:
     datestamp: str
     sets: tuple[str, ...]
     xml: str
-    """The metadata as they came; empty for a deleted record."""
+    """The metadata as received; empty for a deleted record."""
     sha256: str
     urn: str = ""
     state: RecordState
@@ -117,28 +118,30 @@ class PartnerRecord:
 
 
 def add(connection: Connection, partner: Partner) -> Partner:
-    """A new partner; Conflict when the name is taken, InputError when a part of it is wrong."""
+    """Add a partner; Conflict if the name is taken, InputError if a field is wrong."""
     check(partner)
     if find(connection, partner.name) is not None:
-        raise Conflict(f"There is already a partner {partner.name}.")
+        raise Conflict(f"There is already a partner {partner.name}. Choose another name.")
     partner = replace(partner, collection=partner.collection or f"partner-{partner.name}")
     connection.execute(insert(partners).values(**_values(partner)))
     return partner
 
 
 def check(partner: Partner) -> None:
-    """InputError when a part of it is wrong."""
+    """Raise InputError if a field is wrong."""
     if not _NAME.match(partner.name):
-        raise InputError("The name of a partner has 1 to 40 lower-case letters, digits, - and _.")
+        raise InputError(
+            "The name of a partner must have 1 to 40 characters: lower-case letters, digits, - and _."
+        )
     if not re.match(r"https?://[^\s/?#]+[^\s?#]*\Z", partner.url) or len(partner.url) > 1000:
         raise InputError(
-            f"{partner.url[:200]} is no address of OAI-PMH. Write it like https://depot.example.org/oai"
+            f"{partner.url[:200]} is not an OAI-PMH address. Write it like https://depot.example.org/oai"
         )
     if partner.lmer not in ("1.0", "1.2"):
-        raise InputError(f"There is no LMER {partner.lmer[:10]}; 1.2 and 1.0 are known.")
+        raise InputError(f"LMER {partner.lmer[:10]} is not supported. Use 1.2 or 1.0.")
     if partner.transfer not in ("", "containers", "files"):
         raise InputError(
-            f"Objects are handed over as containers or as files, not as {partner.transfer[:20]!r}."
+            f"Objects cannot be delivered as {partner.transfer[:20]!r}. Use containers or files."
         )
 
 
@@ -147,7 +150,7 @@ def change(connection: Connection, partner: Partner) -> None:
 
 
 def remove(connection: Connection, name: str) -> None:
-    """Forget a partner and its list; what was taken in stays."""
+    """Remove a partner and its list; ingested objects stay."""
     get(connection, name)
     for table in (partner_records, partner_runs):
         connection.execute(delete(table).where(table.c.partner == name))
@@ -155,10 +158,10 @@ def remove(connection: Connection, name: str) -> None:
 
 
 def get(connection: Connection, name: str) -> Partner:
-    found = find(connection, name)
-    if found is None:
+    partner = find(connection, name)
+    if partner is None:
         raise NotFound(f"There is no partner {name[:60]}. List them: webdepot partner list")
-    return found
+    return partner
 
 
 def find(connection: Connection, name: str) -> Partner | None:
@@ -173,14 +176,16 @@ def every(connection: Connection) -> list[Partner]:
 
 
 def issue_token(connection: Connection, name: str) -> str:
-    """A new token for a partner to show us; only its hash is kept, and the one before ends."""
+    """Create a token for a partner to send to us; only its hash is stored, and the previous token stops
+    working.
+    """
     token = secrets.token_urlsafe(24)
     change(connection, replace(get(connection, name), issued_token_hash=_hash(token)))
     return token
 
 
 def find_by_token(connection: Connection, token: str) -> Partner | None:
-    """Whose token this is."""
+    """The partner that this token was issued to."""
     if not token or len(token) > 200:
         return None
     row = (
@@ -191,7 +196,7 @@ def find_by_token(connection: Connection, token: str) -> Partner | None:
     return _partner(row) if row else None
 
 
-def begin_run(connection: Connection, partner: str, *, since: str, now: datetime) -> Run:
+def begin_run(connection: Connection, partner: str, *, since: str, now: datetime) -> ListRun:
     values = {"partner": partner, "state": RunState.RUNNING.value, "started_at": now, "since": since}
     values |= {
         "first_response": "",
@@ -208,12 +213,12 @@ def begin_run(connection: Connection, partner: str, *, since: str, now: datetime
     return _run(row)
 
 
-def keep_run(connection: Connection, run: Run) -> None:
+def keep_run(connection: Connection, run: ListRun) -> None:
     values = asdict(run) | {"state": run.state.value}
     connection.execute(update(partner_runs).where(partner_runs.c.id == run.id).values(**values))
 
 
-def last_run(connection: Connection, partner: str, *states: RunState) -> Run | None:
+def last_run(connection: Connection, partner: str, *states: RunState) -> ListRun | None:
     chosen = (
         select(partner_runs)
         .where(partner_runs.c.partner == partner)
@@ -227,9 +232,7 @@ def last_run(connection: Connection, partner: str, *states: RunState) -> Run | N
 
 
 def keep_record(connection: Connection, record: PartnerRecord) -> bool:
-    """A record of a list; whether it says anything new. The same again changes nothing, whatever became of
-    it.
-    """
+    """Store a record of a list; True if it is new or changed. An unchanged record keeps its state."""
     before = find_record(connection, record.partner, record.identifier)
     if before is not None and (before.sha256, before.datestamp) == (record.sha256, record.datestamp):
         return False
@@ -260,7 +263,7 @@ def settle(
     warnings: Sequence[str] = (),
     urn: str = "",
 ) -> None:
-    """What became of a record."""
+    """Store the result for a record."""
     here = (partner_records.c.partner == record.partner) & (partner_records.c.identifier == record.identifier)
     values: dict[str, Any] = {
         "state": state.value,
@@ -272,7 +275,7 @@ def settle(
 
 
 def retry(connection: Connection, partner: str, identifier: str = "") -> int:
-    """Refused records are tried again; how many."""
+    """Reset refused records to new; how many."""
     chosen = (partner_records.c.partner == partner) & (partner_records.c.state == RecordState.REFUSED.value)
     if identifier:
         chosen &= partner_records.c.identifier == identifier
@@ -290,7 +293,7 @@ def find_record(connection: Connection, partner: str, identifier: str) -> Partne
 def in_state(
     connection: Connection, partner: str, state: RecordState, *, limit: int, after: str = ""
 ) -> list[PartnerRecord]:
-    """Records in the order of their identifiers, behind one of them."""
+    """Records in the order of their identifiers, after the identifier `after`."""
     chosen = select(partner_records).where(
         partner_records.c.partner == partner,
         partner_records.c.state == state.value,
@@ -301,7 +304,7 @@ def in_state(
 
 
 def tally(connection: Connection, partner: str) -> dict[str, int]:
-    """Records by state."""
+    """Number of records by state."""
     chosen = (
         select(partner_records.c.state, func.count())
         .where(partner_records.c.partner == partner)
@@ -328,8 +331,8 @@ def _partner(row: RowMapping) -> Partner:
     )
 
 
-def _run(row: RowMapping) -> Run:
-    return Run(**dict(row) | {"state": RunState(row["state"])})
+def _run(row: RowMapping) -> ListRun:
+    return ListRun(**dict(row) | {"state": RunState(row["state"])})
 
 
 def _record(row: RowMapping) -> PartnerRecord:

@@ -1,4 +1,4 @@
-"""The tables of the catalogue, of what is offered to partners and of what comes from them."""
+"""Tables of the catalogue, of the objects offered to partners, and of partners and their records."""
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Index, Integer, String, Table, Text
 

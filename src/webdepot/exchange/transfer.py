@@ -1,19 +1,19 @@
-"""The transfer object: one ZIP with all files of an object and no metadata, as partners fetch it from the
+"""The transfer object: one ZIP with all files of an object and no metadata, which partners fetch from the
 Transfer-URL.
 
-https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT. The ZIP is nowhere on a disk: members are stored,
-not deflated, so that each byte of it is either a header (made here) or a byte of a container that the depot
-has. Any part of it can be sent, its checksum is known before the first byte goes out, and equal files give
+https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT. The ZIP is never written to disk: members are
+stored, not deflated, so that each byte of it is either a header (made here) or a byte of a container in the
+depot. Any part of it can be sent, its checksum is known before the first byte is sent, and equal files give
 equal bytes.
 
 1. `measure` reads the files once for their CRC-32, then the whole ZIP once for its SHA-256.
-2. `Layout` puts headers and files in a row; `Layout.pieces` gives any range of it.
+2. `Layout` arranges headers and files in sequence; `Layout.pieces` returns any range of it.
 
     local header, name, [ZIP64 extra], file      for each file
     central header, name, [ZIP64 extra]          for each file
     [ZIP64 end record and its locator], end record
 
-ZIP64 fields stand where a size or an offset needs them. Names are UTF-8 (flag bit 11).
+ZIP64 fields are present if a size or an offset needs them. Names are UTF-8 (flag bit 11).
 """
 
 import hashlib
@@ -39,9 +39,9 @@ from webdepot.model import Location
 from webdepot.times import from_iso
 
 OpenContainer = Callable[[str], AbstractContextManager[BinaryIO]]
-"""A container by its name, as a seekable stream."""
+"""Opens a container by its name, as a seekable stream."""
 LARGEST_BYTES = 1 << 34
-"""No file that is unpacked is larger; what pretends to be is a bomb."""
+"""Limit of an unpacked file; anything larger is treated as a decompression bomb."""
 _UTF8 = 1 << 11
 _MOST_32 = 0xFFFFFFFF
 _MOST_16 = 0xFFFF
@@ -52,32 +52,32 @@ _END_64 = struct.Struct("<4sQHHIIQQQQ")
 _LOCATOR_64 = struct.Struct("<4sIQI")
 
 
-class Form(StrEnum):
+class TransferForm(StrEnum):
     CONTAINERS = "containers"
     """The WARC and ARC files of a slice."""
     FILES = "files"
-    """Loose files as they came: the tree of an offline browser, an article."""
+    """Loose files as received: the tree of an offline browser, an article."""
     TREE = "tree"
     """The files of a slice, unpacked from its containers (`exchange/unpacked.py`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferFile:
-    """One file of an object, as LMER tells of it, and where its bytes are.
+    """One file of an object, as LMER describes it, and the location of its bytes.
 
-    They stand in a container from `offset` on, as they are; with a `length`, they are the content of the
-    record of that length there.
+    They are in a container, starting at `offset`; with a `length`, they are the content of the record of that
+    length at that offset.
     """
 
     path: str
-    """Folder in the ZIP, with a slash before and behind; `/` at the top."""
+    """Folder in the ZIP, with a slash at both ends; `/` at the top."""
     name: str
     size_bytes: int
     sha256: str
     crc32: int = 0
     mime: str
     format: str
-    """Short name in capitals, blank, version: `WARC 1.1`."""
+    """Short name in capitals, a space, version: `WARC 1.1`."""
     puid: str = ""
     at: str
     """ISO 8601."""
@@ -85,7 +85,7 @@ class TransferFile:
     offset: int = 0
     length: int = 0
     url: str = ""
-    """Where the file stood on the web, where that is known."""
+    """The original web address of the file, if known."""
 
     @property
     def member(self) -> str:
@@ -96,20 +96,20 @@ class TransferFile:
 class Transfer:
     """All files of an object, and the ZIP that they make."""
 
-    form: Form
+    form: TransferForm
     files: tuple[TransferFile, ...]
     start: str
-    """Member where a reader begins."""
+    """The member to open first."""
     size_bytes: int
     sha256: str
 
 
-def measure(form: Form, files: Sequence[TransferFile], start: str, opened: OpenContainer) -> Transfer:
-    """The transfer object of these files. Their CRC-32 is found here; CorruptData when one of them is not
-    what it should be.
+def measure(form: TransferForm, files: Sequence[TransferFile], start: str, opened: OpenContainer) -> Transfer:
+    """The transfer object of these files, with their CRC-32. CorruptData if a file does not match its
+    checksum.
     """
     if not files:
-        raise InputError("An object without files cannot be handed over.")
+        raise InputError("An object without files cannot be delivered.")
     summed = tuple(_summed(file, opened) for file in files)
     layout = Layout(summed)
     hasher = hashlib.sha256()
@@ -121,7 +121,7 @@ def measure(form: Form, files: Sequence[TransferFile], start: str, opened: OpenC
 
 
 def _summed(file: TransferFile, opened: OpenContainer) -> TransferFile:
-    """The file with its CRC-32; with size and checksum too, where nobody knows them yet."""
+    """The file with its CRC-32, and with size and checksum if they are not known yet."""
     crc = size = 0
     hasher = hashlib.sha256()
     for chunk in verified(file, opened) if file.sha256 else _bytes(file, 0, LARGEST_BYTES, opened):
@@ -139,7 +139,7 @@ def _summed(file: TransferFile, opened: OpenContainer) -> TransferFile:
 
 
 def verified(file: TransferFile, opened: OpenContainer) -> Iterator[bytes]:
-    """The bytes of one file; CorruptData at their end when they are not what they were."""
+    """The bytes of one file; CorruptData at their end if they do not match the checksum."""
     hasher = hashlib.sha256()
     for chunk in _bytes(file, 0, file.size_bytes, opened):
         hasher.update(chunk)
@@ -152,7 +152,7 @@ def verified(file: TransferFile, opened: OpenContainer) -> Iterator[bytes]:
 
 
 class Layout:
-    """Which byte of the ZIP is which. Costs memory for the headers only."""
+    """The sequence of headers and files in the ZIP. Only the headers are in memory."""
 
     def __init__(self, files: Sequence[TransferFile]) -> None:
         self._parts: list[bytes | TransferFile] = []
@@ -169,7 +169,7 @@ class Layout:
         self.size_bytes = self._starts[-1]
 
     def pieces(self, first: int, stop: int, opened: OpenContainer) -> Iterator[bytes]:
-        """The bytes from `first` to before `stop`, in pieces of bounded size."""
+        """The bytes from `first` up to but without `stop`, in pieces of bounded size."""
         number = bisect_right(self._starts, first) - 1
         while number < len(self._parts) and self._starts[number] < stop:
             part, start = self._parts[number], self._starts[number]
@@ -182,9 +182,7 @@ class Layout:
 
 
 def _bytes(file: TransferFile, begin: int, end: int, opened: OpenContainer) -> Iterator[bytes]:
-    """The bytes of a file from `begin` to before `end`; where its content has to be unpacked, to its own end
-    at most.
-    """
+    """The bytes of a file from `begin` up to but without `end`; unpacked content may end earlier."""
     with opened(file.container) as stream:
         if not file.length:
             yield from _part(stream, file.offset + begin, end - begin, file.container)
@@ -198,7 +196,7 @@ def _bytes(file: TransferFile, begin: int, end: int, opened: OpenContainer) -> I
             at += len(chunk)
         if file.sha256 and at < end:
             raise CorruptData(
-                f"{file.member} is shorter than it was. Run: webdepot depot audit", where=file.container
+                f"{file.member} is shorter than expected. Run: webdepot depot audit", where=file.container
             )
 
 
@@ -207,7 +205,7 @@ def _part(stream: BinaryIO, offset: int, length: int, where: str) -> Iterator[by
     while length:
         chunk = stream.read(min(length, CHUNK_BYTES))
         if not chunk:
-            raise CorruptData(f"{where} is shorter than it was. Run: webdepot depot audit", where=where)
+            raise CorruptData(f"{where} is shorter than expected. Run: webdepot depot audit", where=where)
         length -= len(chunk)
         yield chunk
 
@@ -256,7 +254,7 @@ def _end(count: int, size: int, offset: int) -> bytes:
 
 
 def _dos(at: str) -> tuple[int, int]:
-    """Time and date as ZIP has them: to two seconds, from 1980 to 2107."""
+    """Time and date in the format of ZIP: a resolution of two seconds, from 1980 to 2107."""
     try:
         moment = from_iso(at)
     except ValueError:
@@ -268,7 +266,7 @@ def _dos(at: str) -> tuple[int, int]:
 
 
 def to_document(transfer: Transfer) -> dict[str, object]:
-    """As plain JSON values."""
+    """The transfer object as plain JSON values."""
     return asdict(transfer) | {
         "form": transfer.form.value,
         "files": [asdict(file) for file in transfer.files],
@@ -278,11 +276,11 @@ def to_document(transfer: Transfer) -> dict[str, object]:
 def from_document(facts: Mapping[str, Any]) -> Transfer:
     files = tuple(TransferFile(**each) for each in facts["files"])
     values = {name: facts[name] for name in ("start", "size_bytes", "sha256")}
-    return Transfer(form=Form(facts["form"]), files=files, **values)
+    return Transfer(form=TransferForm(facts["form"]), files=files, **values)
 
 
 def record(connection: Connection, key: str, transfer: Transfer, *, now: datetime) -> None:
-    """What can be fetched for a record of the catalogue."""
+    """Store the transfer object of a catalogue record."""
     forget(connection, key)
     connection.execute(insert(transfers).values(key=key, made_at=now, **to_document(transfer)))
 
@@ -295,7 +293,7 @@ def forget(connection: Connection, key: str) -> None:
 def record_tree(
     connection: Connection, key: str, tree: Transfer | None, *, reason: str = "", now: datetime
 ) -> None:
-    """The unpacked form of an object; without one, the reason why there is none, so that nobody tries again."""
+    """Store the unpacked form of an object, or why there is none, so that it is not tried again."""
     connection.execute(delete(trees).where(trees.c.key == key))
     facts = to_document(tree) if tree else {"start": "", "size_bytes": 0, "sha256": "", "files": []}
     facts.pop("form", None)
@@ -303,7 +301,7 @@ def record_tree(
 
 
 def forget_trees_with(connection: Connection, container: str) -> int:
-    """Trees that have a file in a container which is going: how many."""
+    """Remove the trees that have a file in a container that is being deleted; how many."""
     named = cast(trees.c.files, Text).contains(json.dumps(container), autoescape=True)
     return connection.execute(delete(trees).where(named)).rowcount
 
@@ -313,15 +311,15 @@ def find_tree(connection: Connection, key: str) -> Transfer | None:
 
 
 def many_trees(connection: Connection, keys: Sequence[str]) -> dict[str, Transfer]:
-    """Those that could be made."""
+    """The unpacked forms of these objects, as far as they exist."""
     rows = connection.execute(
         select(trees).where(trees.c.key.in_(sorted(set(keys))), trees.c.size_bytes > 0)
     ).mappings()
-    return {row["key"]: from_row({**row, "form": Form.TREE.value}) for row in rows}
+    return {row["key"]: from_row({**row, "form": TransferForm.TREE.value}) for row in rows}
 
 
 def without_tree(connection: Connection, *, limit: int, after: str = "") -> list[str]:
-    """Keys of objects in containers for which nobody made a tree yet, or found out that there can be none."""
+    """Keys of objects in containers that have neither a tree nor a reason why there is none."""
     chosen = _without_tree().where(transfers.c.key > after)
     return list(connection.execute(chosen.order_by(transfers.c.key).limit(limit)).scalars())
 
@@ -332,7 +330,7 @@ def is_without_tree(connection: Connection, key: str) -> bool:
 
 def _without_tree() -> Select[Any]:
     joined = select(transfers.c.key).outerjoin(trees, trees.c.key == transfers.c.key)
-    return joined.where(transfers.c.form == Form.CONTAINERS.value, trees.c.key.is_(None))
+    return joined.where(transfers.c.form == TransferForm.CONTAINERS.value, trees.c.key.is_(None))
 
 
 def find(connection: Connection, key: str) -> Transfer | None:

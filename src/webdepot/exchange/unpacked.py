@@ -1,17 +1,17 @@
-"""A slice as an unpacked tree: one file for each address that was answered, below folders named like hosts,
-as offline browsers do.
+"""A slice as an unpacked tree: one file for each address with a response, in folders named after hosts, as
+offline browsers do.
 
     www.example.org/index.html          http://www.example.org/
     www.example.org/news/3.html         http://www.example.org/news/3.html
     www.example.org/list@page=2.php     http://www.example.org/list.php?page=2
 
-1. `chosen` takes the last good answer of each address; redirects, errors and answers to forms are no files.
-2. `placed` gives each address its place. Names keep to what every file system takes; two that would meet get
-   a piece of a checksum.
+1. `choose` selects the last good response of each address; redirects, errors and responses to forms are not
+   files.
+2. `place` gives each address its path. Names are valid on every file system; two equal paths are made
+   different with a piece of a checksum.
 
-The bytes are what the server sent, without transfer and content coding, and are not changed: links lead where
-they led. The address of each file is told beside it in the structural map, so that a receiver can put every
-file back where it stood.
+The bytes are as the server sent them, without transfer and content coding; links are not changed. The
+structural map gives the address of each file, so that a receiver can restore its original location.
 """
 
 import hashlib
@@ -32,32 +32,32 @@ class TooMany(Exception):
     """More files than a tree may have."""
 
 
-def chosen(captures: Iterable[Capture], *, most: int) -> list[Capture]:
-    """The last good answer of each address, in the order of addresses. TooMany when there are more than
+def choose(captures: Iterable[Capture], *, most: int) -> list[Capture]:
+    """The last good response of each address, in the order of addresses. TooMany if there are more than
     `most`.
     """
-    found: dict[str, Capture] = {}
+    latest: dict[str, Capture] = {}
     for capture in captures:
         if not _is_file(capture):
             continue
-        before = found.get(capture.url)
+        before = latest.get(capture.url)
         if before is None or before.timestamp <= capture.timestamp:
-            found[capture.url] = capture
-        if len(found) > most:
+            latest[capture.url] = capture
+        if len(latest) > most:
             raise TooMany
-    return [found[url] for url in sorted(found)]
+    return [latest[url] for url in sorted(latest)]
 
 
 def _is_file(capture: Capture) -> bool:
-    is_answer = (
+    is_response = (
         capture.kind in _KINDS and not capture.replaced and capture.url.startswith(("http://", "https://"))
     )
-    return is_answer and capture.status in (0, 200, 203) and "__wb_method=" not in capture.key
+    return is_response and capture.status in (0, 200, 203) and "__wb_method=" not in capture.key
 
 
-def placed(urls: Iterable[str]) -> dict[str, str]:
-    """Each address with its member in the ZIP; no two meet, also where case does not count, and no file
-    stands where a folder is.
+def place(urls: Iterable[str]) -> dict[str, str]:
+    """Each address with its member name in the ZIP. No two names are equal, not even on file systems that
+    ignore case, and no file has the name of a folder.
     """
     wanted = {url: _member(url) for url in urls}
     folders = {folder for member in wanted.values() for folder in _folders(member.lower())}
@@ -72,8 +72,8 @@ def placed(urls: Iterable[str]) -> dict[str, str]:
 
 
 def start_of(seeds: Iterable[str], places: Mapping[str, str]) -> str:
-    """The member where a reader begins: the first seed that is there, else the first page of a host, else the
-    first file.
+    """The member to open first: the first seed in the tree, else the start page of a host, else the first
+    file.
     """
     for seed in seeds:
         for url in (seed, f"{seed}/", seed.removesuffix("/")):
@@ -94,24 +94,24 @@ def _member(url: str) -> str:
     name = steps.pop() or INDEX
     if parts.query:
         stem, dot, ending = name.rpartition(".")
-        asked = _plain(unquote(parts.query))
-        name = _plain(f"{stem}@{asked}.{ending}" if dot and stem and ending.isalnum() else f"{name}@{asked}")
+        query = _plain(unquote(parts.query))
+        name = _plain(f"{stem}@{query}.{ending}" if dot and stem and ending.isalnum() else f"{name}@{query}")
     return "/".join([host, *(step or "_" for step in steps), name])
 
 
 def _plain(text: str) -> str:
-    """A name that every file system takes. What was changed or cut has a piece of its checksum, so that it
-    stays one of its own.
+    """A name that is valid on every file system. A shortened name gets a piece of its checksum, so that it
+    stays unique.
     """
-    made = _AWKWARD.sub("_", text).rstrip(". ")
-    if made in (".", "..") or made.startswith(".part-") or _RESERVED.match(made):
-        made = f"_{made}"
-    if len(made.encode()) <= LONGEST_NAME_BYTES:
-        return made
-    stem, dot, ending = made.rpartition(".")
+    name = _AWKWARD.sub("_", text).rstrip(". ")
+    if name in (".", "..") or name.startswith(".part-") or _RESERVED.match(name):
+        name = f"_{name}"
+    if len(name.encode()) <= LONGEST_NAME_BYTES:
+        return name
+    stem, dot, ending = name.rpartition(".")
     ending = f".{ending}" if dot and len(ending) <= 10 else ""
     kept = (
-        (stem if ending else made)
+        (stem if ending else name)
         .encode()[: LONGEST_NAME_BYTES - 10 - len(ending.encode())]
         .decode(errors="ignore")
     )

@@ -1,13 +1,13 @@
-"""UOF, the Universal Object Format of the kopal project: one ZIP with `mets.xml` at its top and the files
-below `content/`.
+"""UOF, the Universal Object Format of the kopal project: one ZIP with `mets.xml` at the top and the files in
+`content/`.
 
-METS profile 00000011: exactly one `fileGrp`, every file with size, date and checksum and an address that
-begins with `file://./`; LMER in `techMD`, one for the object (persistent identifier) and one for each file
-(format only, the rest is METS's own); one structural map ASSET that lists all files and all descriptions. A
-second map shows the levels.
+METS profile 00000011: exactly one `fileGrp`, every file with size, date, checksum and an address that begins
+with `file://./`; LMER in `techMD`, one for the object (persistent identifier) and one for each file (only the
+format, the rest is in METS); one structural map ASSET that lists all files and all descriptions. A second map
+shows the levels.
 
-Reading is tolerant in what the profile leaves free (descriptions of any kind) and strict in what makes the
-object whole (its files).
+Reading is tolerant where the profile allows variation (descriptions of any kind) and strict about
+completeness (the files).
 """
 
 import re
@@ -26,7 +26,7 @@ from webdepot.exchange.catalogue import Level, Record
 from webdepot.exchange.metadata import dublin_core, lmer, mab, marc, markup, regbib
 from webdepot.exchange.metadata.lmer import LmerFile, LmerObject
 from webdepot.exchange.metadata.markup import XSI, add
-from webdepot.exchange.metadata.regbib import METS, SCHEMA, XLINK, Delivered, DeliveredLevel
+from webdepot.exchange.metadata.regbib import METS, SCHEMA, XLINK, DeliveredLevel, DeliveredObject
 from webdepot.exchange.transfer import Transfer
 from webdepot.times import from_iso, to_iso
 
@@ -38,7 +38,7 @@ PROFILE = "http://www.loc.gov/standards/mets/profiles/00000011.xml"
 def to_xml(
     levels: Sequence[Record], transfer: Transfer, *, identifier: str, addresses: Addresses, created: datetime
 ) -> bytes:
-    """`mets.xml` of an object that leaves the depot; `identifier` is what it is called there."""
+    """`mets.xml` of an exported object; `identifier` is its identifier in the depot."""
     own = levels[-1]
     spaces = {"mets": METS, "xlink": XLINK, "xsi": XSI, "lmerObject": lmer.OBJECT, "lmerFile": lmer.FILE}
     root = etree.Element(f"{{{METS}}}mets", nsmap=spaces)
@@ -99,15 +99,15 @@ def _technical(root: etree._Element, own: Record, transfer: Transfer) -> None:
     )
     lmer.write_object(regbib.wrapping(amd, "techMD", "TM", "lmerObject"), facts)
     for number, file in enumerate(transfer.files, start=1):
-        told = lmer.of_file(file, "")
+        described = lmer.of_file(file, "")
         section = regbib.wrapping(amd, "techMD", f"TM{number:05d}", "lmerFile")
-        lmer.write_file(section, LmerFile(format=told.format, registry=told.registry))
+        lmer.write_file(section, LmerFile(format=described.format, registry=described.registry))
 
 
 def _files(root: etree._Element, transfer: Transfer) -> None:
     group = add(add(root, f"{{{METS}}}fileSec"), f"{{{METS}}}fileGrp", ADMID="TM")
     for number, file in enumerate(transfer.files, start=1):
-        made = add(
+        element = add(
             group,
             f"{{{METS}}}file",
             ID=f"F{number:05d}",
@@ -118,21 +118,20 @@ def _files(root: etree._Element, transfer: Transfer) -> None:
             CHECKSUMTYPE="SHA-256",
             ADMID=f"TM{number:05d}",
         )
-        add(made, f"{{{METS}}}FLocat", LOCTYPE="URL").set(
+        add(element, f"{{{METS}}}FLocat", LOCTYPE="URL").set(
             f"{{{XLINK}}}href", f"file://./{CONTENT}/{quote(file.member)}"
         )
 
 
-def read(data: bytes) -> Delivered:
-    """Everything that a `mets.xml` tells of an object; InputError, with the reason, when it is no UOF.
+def read(data: bytes) -> DeliveredObject:
+    """The object that a `mets.xml` describes; InputError, with the reason, if it is not UOF.
 
-    Files are those of METS; what LMER alone knows (format) is taken from the file's own section. Levels may
-    be described in MABxml, MARCXML or Dublin Core, or not at all, and may have no URN: whoever takes the
-    object in gives it one.
+    Files are those of METS; facts that only LMER has (format) come from the file's own section. Levels may be
+    described in MABxml, MARCXML or Dublin Core, or not at all, and may have no URN: the importer assigns one.
     """
     root = markup.parse(data, what=NAME)
     if root.tag != f"{{{METS}}}mets":
-        raise InputError(f"{NAME} is no METS: its root element is {str(root.tag)[:200]}.")
+        raise InputError(f"{NAME} is not METS: its root element is {str(root.tag)[:200]}.")
     inside = {
         section.get("ID", ""): content
         for section in root.iterfind(f"{{{METS}}}amdSec/{{{METS}}}techMD")
@@ -140,16 +139,16 @@ def read(data: bytes) -> Delivered:
     }
     objects = [lmer.read_object(content) for content in inside.values() if lmer.is_object(content)]
     if len(objects) != 1:
-        raise InputError(f"There are {len(objects)} object sections of LMER in {NAME}, and not one.")
+        raise InputError(f"{NAME} must have one object section of LMER, but has {len(objects)}.")
     files = tuple(_read_files(root, inside))
     if not files:
         raise InputError(f"{NAME} lists no files.")
-    told = objects[0].number_of_files
-    if told and told != str(len(files)):
-        raise InputError(f"LMER says {told[:20]} files, {NAME} lists {len(files)}.")
+    stated = objects[0].number_of_files
+    if stated and stated != str(len(files)):
+        raise InputError(f"LMER states {stated[:20]} files, but {NAME} lists {len(files)}.")
     facts = replace(objects[0], master_creation_date=_created(root, objects[0], files))
     levels = _read_levels(root, facts)
-    return Delivered(
+    return DeliveredObject(
         levels=levels, object=facts, files=files, foreign=(), is_web=levels[0].level is Level.SITE
     )
 
@@ -166,27 +165,27 @@ def _read_files(root: etree._Element, inside: Mapping[str, etree._Element]) -> I
             ),
             None,
         )
-        told = lmer.read_file(own) if own is not None else LmerFile()
+        described = lmer.read_file(own) if own is not None else LmerFile()
         folder, _, name = path.rpartition("/")
         yield replace(
-            told,
+            described,
             file_identifier=element.get("ID", ""),
             path=f"/{folder}/" if folder else "/",
             name=name,
-            size=element.get("SIZE", "") or told.size,
-            file_date_time=element.get("CREATED", "") or told.file_date_time,
-            file_checksum=element.get("CHECKSUM", "") or told.file_checksum,
-            file_checksum_type=element.get("CHECKSUMTYPE", "") or told.file_checksum_type,
-            mime_type=element.get("MIMETYPE", "") or told.mime_type,
+            size=element.get("SIZE", "") or described.size,
+            file_date_time=element.get("CREATED", "") or described.file_date_time,
+            file_checksum=element.get("CHECKSUM", "") or described.file_checksum,
+            file_checksum_type=element.get("CHECKSUMTYPE", "") or described.file_checksum_type,
+            mime_type=element.get("MIMETYPE", "") or described.mime_type,
         )
 
 
 def _path_of(href: str) -> str:
-    """The path in the package that an address like `file://./content/a.pdf` means; InputError when it leads
-    elsewhere.
+    """The path in the package of an address like `file://./content/a.pdf`; InputError if it is outside the
+    package.
     """
-    found = re.fullmatch(r"(?:file:(?://)?)?(?:\./)*(.+)", href)
-    path = unquote(found[1]) if found else ""
+    match = re.fullmatch(r"(?:file:(?://)?)?(?:\./)*(.+)", href)
+    path = unquote(match[1]) if match else ""
     if (
         not path
         or path.startswith("/")
@@ -194,12 +193,12 @@ def _path_of(href: str) -> str:
         or ":" in path.partition("/")[0]
         or {"..", ".", ""} & set(path.split("/"))
     ):
-        raise InputError(f"{NAME} lists {href[:200]!r}, which is no file of the package.")
+        raise InputError(f"{NAME} lists {href[:200]!r}, which is not a file of the package.")
     return path
 
 
 def _created(root: etree._Element, facts: LmerObject, files: Sequence[LmerFile]) -> str:
-    """When the object was made: as LMER says, else as its newest file or the header says."""
+    """When the object was created: from LMER, else from its newest file or the header."""
     header = root.find(f"{{{METS}}}metsHdr")
     newest = max((file.file_date_time for file in files), default="")
     for text in (
@@ -209,12 +208,12 @@ def _created(root: etree._Element, facts: LmerObject, files: Sequence[LmerFile])
     ):
         with suppress(ValueError):
             return to_iso(from_iso(text))
-    raise InputError(f"{NAME} says nowhere when the object was made.")
+    raise InputError(f"{NAME} does not say when the object was created.")
 
 
 def _read_levels(root: etree._Element, facts: LmerObject) -> tuple[DeliveredLevel, ...]:
-    """In MABxml as many as there are; else one, from what can be read, or from the object's name alone. The
-    lowest has the object's URN.
+    """All levels that are in MABxml; else one level, from another description or from the object's name. The
+    lowest level gets the object's URN.
     """
     levels = list(regbib.levels_of(root)) or [_read_level(root)]
     if not levels[-1].fields.get("urn") and urn.is_nbn(facts.persistent_identifier):

@@ -1,8 +1,8 @@
-"""Files on their way to a guarded child: one open descriptor that holds them one after the other, and the
-place of each.
+"""Payloads for a guarded child: one open file descriptor that contains them one after the other, and the
+offset and size of each.
 
-Small payloads are joined in a file in memory; a file on disk goes as it is. A child reads a piece of the
-descriptor by its place and never moves its position, which parent and child share.
+Small payloads are joined in a file in memory; a file on disk is passed as it is. A child reads at an offset
+and never moves the position of the descriptor, which parent and child share.
 """
 
 import io
@@ -17,10 +17,10 @@ _IN_MEMORY_BYTES = 8 << 20
 
 
 class Batch:
-    """Payloads to hand to a child. Close it, or use it in a `with`."""
+    """Payloads to pass to a child. Close it, or use it in a `with`."""
 
     def __init__(self, payloads: Sequence[bytes | Path]) -> None:
-        """Some of bytes, or one on disk."""
+        """A single file on disk is passed as it is; all other payloads are copied into memory."""
         self.places: list[tuple[int, int]] = []
         """Offset and size of each payload in the descriptor."""
         if len(payloads) == 1 and isinstance(payloads[0], Path):
@@ -49,7 +49,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class PayloadSlice:
     """One payload of a batch, in the child."""
 
     descriptor: int
@@ -58,14 +58,14 @@ class Piece:
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing else is in the descriptor."""
+        """Whether the descriptor contains nothing else."""
         return self.offset == 0 and os.fstat(self.descriptor).st_size == self.size_bytes
 
     def read(self, size_bytes: int, at: int = 0) -> bytes:
         return os.pread(self.descriptor, max(0, min(size_bytes, self.size_bytes - at)), self.offset + at)
 
     def opened(self) -> BinaryIO:
-        """All of it as a stream: small ones from memory, a file on disk from there."""
+        """The payload as a stream: a large file on disk is opened, any other payload is read into memory."""
         if self.size_bytes > _IN_MEMORY_BYTES and self.is_all:
             return Path(f"/proc/self/fd/{self.descriptor}").open("rb")
         return io.BytesIO(self.read(self.size_bytes))

@@ -1,15 +1,15 @@
-"""Everything about one file: identified by Siegfried, validated by the check of its format, both behind
-guards.
+"""Examine files: identify them with Siegfried and validate them with the check of their format, both in
+guarded child processes.
 
-Two children share the work, since they differ: the one with the signatures takes a second to start and large
-memory, the one with the checks dies more often. When the signatures do not come to an end with a file, its
-first bytes are looked at without them.
+Two children share the work, since they differ: the one with the signatures takes a second to start and much
+memory, the one with the checks dies more often. If identification does not finish, the format is guessed from
+the first bytes.
 
     identifying child    {"place", "extension", "mime"}  ->  {"format"}
     checking child       {"place", "format"}             ->  {"validity", "findings", "properties"}
 
-Many files are asked about at a time (`examine_many`): a message to a child and back costs more than most
-files do.
+Many files are examined at a time (`examine_many`): a message to a child and back costs more than most files
+do.
 """
 
 import sys
@@ -20,8 +20,8 @@ from types import TracebackType
 from typing import Any
 
 from webdepot.formats import guard, media, validate
-from webdepot.formats.batch import Batch, Piece
-from webdepot.formats.guard import Asked, Guard, Limits, Message
+from webdepot.formats.batch import Batch, PayloadSlice
+from webdepot.formats.guard import Guard, Limits, Message, PendingQuestions
 from webdepot.formats.identify import (
     MOST_TOGETHER,
     RESOLVER_VERSION,
@@ -31,20 +31,20 @@ from webdepot.formats.identify import (
     quick_look,
 )
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Checked, Property, Validity
+from webdepot.formats.validity import CheckResult, Property, Validity
 from webdepot.model import Basis, Finding, Format, FormatVerdict, Severity
 
 MOST_FINDINGS = 20
 _IDENTIFY = Limits(time_s=1.2, longest_s=3.0, memory_bytes=96 << 20)
 _GO = {"GOMAXPROCS": "1"}
-"""For Siegfried, which is written in Go: handing the pieces of one file between threads costs a third of the
-processor's time.
+"""For Siegfried, which is written in Go: passing parts of a file between threads costs a third of the
+processor time.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """What a file is and how sound it is."""
+    """The format of a file and its validity."""
 
     format: Format
     validity: Validity
@@ -54,7 +54,7 @@ class Examined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exhibit:
-    """A file to look at, and what is said of it."""
+    """A file to examine, with its name and the media type from the server."""
 
     payload: bytes | Path
     name: str
@@ -63,21 +63,26 @@ class Exhibit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
-    """Files that the child with the signatures is looking at."""
+class PendingExamination:
+    """Files that the child with the signatures is identifying."""
 
     exhibits: Sequence[Exhibit]
     batch: Batch
-    asked: Asked
+    pending: PendingQuestions
 
 
-class Examiner:
+class FileExaminer:
     """A guarded `FormatIdentifier` and checker. One thread at a time; close it, or use it in a `with`."""
 
-    def __init__(self, signatures: Path | None = None, *, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen value
-        named = (str(signatures),) if signatures else ()
+    def __init__(
+        self,
+        signatures: Path | None = None,
+        *,
+        limits: Limits = Limits(),  # noqa: B008 - frozen value
+    ) -> None:
+        arguments = (str(signatures),) if signatures else ()
         self._identifying = Guard(
-            __name__, "identify", *named, limits=_IDENTIFY, environment=_GO, several=True
+            __name__, "identify", *arguments, limits=_IDENTIFY, environment=_GO, several=True
         )
         self._checking = Guard(__name__, "check", limits=limits)
 
@@ -91,18 +96,20 @@ class Examiner:
     def examine(
         self, payload: bytes | Path, *, name: str, mime: str, subject: str = "", checked: bool = True
     ) -> Examined:
-        """`subject` is what findings are about. Nothing that stands in a file makes this fail."""
+        """Identify and (if `checked`) validate a file. `subject` is the subject of findings. No content of a
+        file makes this fail.
+        """
         return self.examine_many(
             [Exhibit(payload=payload, name=name, mime=mime, subject=subject)], checked=checked
         )[0]
 
     def examine_many(self, exhibits: Sequence[Exhibit], *, checked: bool = True) -> list[Examined]:
-        """Each of them, in order. All are held in memory at once, unless it is a single one on disk."""
+        """Examine these files, in order. All are in memory at once, except a single file on disk."""
         return self.end(self.begin(exhibits), checked=checked)
 
-    def begin(self, exhibits: Sequence[Exhibit]) -> Begun:
-        """Show files to the child with the signatures. Whoever does so must `end` it, in the same order; the
-        next ones may be shown before that, so that the child does not wait for them.
+    def begin(self, exhibits: Sequence[Exhibit]) -> PendingExamination:
+        """Send files to the child with the signatures. The caller must `end` each call, in the same order;
+        the next files may be sent before that, so that the child does not wait for them.
         """
         batch = Batch([each.payload for each in exhibits])
         try:
@@ -110,43 +117,43 @@ class Examiner:
                 {"place": place, "extension": extension_of(each.name), "mime": media.essence(each.mime)}
                 for each, place in zip(exhibits, batch.places, strict=True)
             ]
-            return Begun(
-                exhibits=exhibits, batch=batch, asked=self._identifying.begin(questions, batch.descriptor)
+            return PendingExamination(
+                exhibits=exhibits, batch=batch, pending=self._identifying.begin(questions, batch.descriptor)
             )
         except BaseException:
             batch.close()
             raise
 
-    def end(self, begun: Begun, *, checked: bool = True) -> list[Examined]:
-        """What the files are, and how sound."""
+    def end(self, begun: PendingExamination, *, checked: bool = True) -> list[Examined]:
+        """The results for these files."""
         with begun.batch as batch:
-            answers = self._identifying.end(begun.asked)
+            answers = self._identifying.end(begun.pending)
             identified = [
                 _identity(each, answer) for each, answer in zip(begun.exhibits, answers, strict=True)
             ]
-            done = (
-                self._checked([format for format, _ in identified], batch)
+            results = (
+                self._check_batch([format for format, _ in identified], batch)
                 if checked
                 else [_NOT_CHECKED] * len(identified)
             )
         return [
             Examined(
                 format=format,
-                validity=one.validity,
-                findings=[replace(found, subject=exhibit.subject) for found in (*findings, *one.findings)],
-                properties=one.properties,
+                validity=result.validity,
+                findings=[replace(each, subject=exhibit.subject) for each in (*findings, *result.findings)],
+                properties=result.properties,
             )
-            for exhibit, (format, findings), one in zip(begun.exhibits, identified, done, strict=True)
+            for exhibit, (format, findings), result in zip(begun.exhibits, identified, results, strict=True)
         ]
 
-    def check(self, payload: bytes | Path, format: Format, *, subject: str = "") -> Checked:
-        """Only the check of a format that is known already."""
+    def check(self, payload: bytes | Path, format: Format, *, subject: str = "") -> CheckResult:
+        """Validate a file whose format is already known."""
         with Batch([payload]) as batch:
-            done = self._checked([format], batch)[0]
-        return replace(done, findings=[replace(each, subject=subject) for each in done.findings])
+            result = self._check_batch([format], batch)[0]
+        return replace(result, findings=[replace(each, subject=subject) for each in result.findings])
 
     def start(self, *, checked: bool = True) -> None:
-        """Begin to start the children that will be needed, which takes about a second."""
+        """Start the children without waiting for them, which takes about a second."""
         self._identifying.start()
         if checked:
             self._checking.start()
@@ -155,7 +162,7 @@ class Examiner:
         self._identifying.close()
         self._checking.close()
 
-    def __enter__(self) -> "Examiner":
+    def __enter__(self) -> "FileExaminer":
         self.start()
         return self
 
@@ -164,22 +171,22 @@ class Examiner:
     ) -> None:
         self.close()
 
-    def _checked(self, formats: Sequence[Format], batch: Batch) -> list[Checked]:
-        asked = [number for number, format in enumerate(formats) if validate.has_check(format)]
-        questions = [{"place": batch.places[number], "format": _facts(formats[number])} for number in asked]
-        # Meanwhile the other child looks at what was shown to it next.
+    def _check_batch(self, formats: Sequence[Format], batch: Batch) -> list[CheckResult]:
+        numbers = [number for number, format in enumerate(formats) if validate.has_check(format)]
+        questions = [{"place": batch.places[number], "format": _facts(formats[number])} for number in numbers]
+        # Meanwhile the other child works on the next files.
         answers = (
             self._checking.end(
                 self._checking.begin(questions, batch.descriptor), meanwhile=self._identifying.look
             )
-            if asked
+            if numbers
             else []
         )
-        done = dict(zip(asked, answers, strict=True))
+        done = dict(zip(numbers, answers, strict=True))
         return [_check(done[number]) if number in done else _NOT_CHECKED for number in range(len(formats))]
 
 
-_NOT_CHECKED = Checked(validity=Validity.NOT_CHECKED)
+_NOT_CHECKED = CheckResult(validity=Validity.NOT_CHECKED)
 
 
 def _identity(exhibit: Exhibit, answer: Message | Finding) -> tuple[Format, list[Finding]]:
@@ -189,15 +196,17 @@ def _identity(exhibit: Exhibit, answer: Message | Finding) -> tuple[Format, list
     return _format(answer["format"]), []
 
 
-def _check(answer: Message | Finding) -> Checked:
+def _check(answer: Message | Finding) -> CheckResult:
     if isinstance(answer, Finding):
-        return Checked(validity=Validity.NOT_CHECKED, findings=[answer])
+        return CheckResult(validity=Validity.NOT_CHECKED, findings=[answer])
     findings = [Finding(**each | {"severity": Severity(each["severity"])}) for each in answer["findings"]]
-    return Checked(validity=Validity(answer["validity"]), findings=findings, properties=answer["properties"])
+    return CheckResult(
+        validity=Validity(answer["validity"]), findings=findings, properties=answer["properties"]
+    )
 
 
 def _facts(format: Format) -> Message:
-    """As `asdict`, which copies deeply and takes ten times as long."""
+    """The fields of a format. `asdict` copies deeply and takes ten times as long."""
     return {name: getattr(format, name) for name in Format.__slots__}
 
 
@@ -214,12 +223,12 @@ def _begin_identifying(arguments: list[str]) -> tuple[guard.Work, Message]:
     def work(questions: list[Message], descriptor: int, several: bool) -> Iterator[Message]:
         together = MOST_TOGETHER if several else 1
         for start in range(0, len(questions), together):
-            asked = [
+            batch = [
                 Question(piece=_piece(each, descriptor), extension=each["extension"], mime=each["mime"])
                 for each in questions[start : start + together]
             ]
-            for found in identifier.identify_pieces(asked):
-                yield {"format": _facts(found)}
+            for format in identifier.identify_pieces(batch):
+                yield {"format": _facts(format)}
 
     return work, {"engine": identifier.engine, "resolver": RESOLVER_VERSION}
 
@@ -230,18 +239,15 @@ def _begin_checking(arguments: list[str]) -> tuple[guard.Work, Message]:
     def work(questions: list[Message], descriptor: int, _: bool) -> Iterator[Message]:
         formats = [_format(each["format"]) for each in questions]
         for format in formats:
-            validate.find_check(
-                format
-            )  # imports its library before the limit, which is meant for the files alone
+            validate.find_check(format)  # imports its library before the limit, which is for the files only
         guard.limit_memory(memory_bytes)
         try:
             for each, format in zip(questions, formats, strict=True):
-                done = _checked_within(_piece(each, descriptor), format)
-                findings = [asdict(found) for found in list(done.findings)[:MOST_FINDINGS]]
+                result = _check_piece(_piece(each, descriptor), format)
                 yield {
-                    "validity": done.validity.value,
-                    "findings": findings,
-                    "properties": dict(done.properties),
+                    "validity": result.validity.value,
+                    "findings": [asdict(finding) for finding in list(result.findings)[:MOST_FINDINGS]],
+                    "properties": dict(result.properties),
                 }
         finally:
             guard.limit_memory(None)
@@ -249,23 +255,23 @@ def _begin_checking(arguments: list[str]) -> tuple[guard.Work, Message]:
     return work, {}
 
 
-def _piece(question: Message, descriptor: int) -> Piece:
+def _piece(question: Message, descriptor: int) -> PayloadSlice:
     offset, size_bytes = question["place"]
-    return Piece(descriptor=descriptor, offset=offset, size_bytes=size_bytes)
+    return PayloadSlice(descriptor=descriptor, offset=offset, size_bytes=size_bytes)
 
 
-def _checked_within(piece: Piece, format: Format) -> Checked:
+def _check_piece(piece: PayloadSlice, format: Format) -> CheckResult:
     try:
         with piece.opened() as stream:
             return validate.check(stream, format)
     except MemoryError:
-        found = finding("gave-up-memory")
+        problem = finding("gave-up-memory")
     except RecursionError:
-        found = finding("nested-too-deep", detail="more levels than can be read")
+        problem = finding("nested-too-deep", detail="more levels than can be read")
     except Exception as error:
-        # Whatever a library throws at hostile bytes is an observation about the file, not about us.
-        found = finding("checker-died", detail=f"{type(error).__name__}: {error}")
-    return Checked(validity=Validity.NOT_CHECKED, findings=[found])
+        # Any exception of a library on hostile bytes is a finding about the file, not an error of ours.
+        problem = finding("checker-died", detail=f"{type(error).__name__}: {error}")
+    return CheckResult(validity=Validity.NOT_CHECKED, findings=[problem])
 
 
 def main(arguments: list[str]) -> None:

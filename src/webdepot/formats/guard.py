@@ -1,25 +1,24 @@
-"""Work on hostile bytes behind a wall: a child process with limits on time and memory.
+"""Process hostile files in a guarded child process, with limits on time and memory.
 
-The child is started once and asked again and again, about many files at a time, since a message for each
-would cost more than most files do. Their bytes go to the child as one open descriptor over a socket
-(`batch`), so that they are not copied. A file that hangs or kills the child costs one answer and a new child:
-the child notes on a shared page which file it is at, and the new one is asked about the others.
+The child is started once and asked about many files at a time, since a message for each file would cost more
+than most files do. The files are passed as one open descriptor over a socket (`batch`), so that they are not
+copied. A file that hangs or kills the child costs one answer and a new child: the child records on a shared
+page which file it is at, and the new child is asked about the others.
 
-    parent -> child   JSON: a question for each file, and whether several may be looked at at a time; and the descriptor
-    child -> parent   JSON lists with the answers, in order, until there is one for each
+    parent -> child   JSON: a question for each file, whether several may be examined at a time;
+                      and the descriptor
+    child -> parent   JSON lists with the answers, in order, until there is one for each question
     shared page       how many of the questions the child has finished
 
-The next questions may be sent before the answers to the last ones are fetched (`begin`, `end`), so that the
-child does not wait for them. Should it die meanwhile, they are sent again to the new one.
+The next questions may be sent before the answers to the previous ones are fetched (`begin`, `end`), so that
+the child does not wait for them. If it dies meanwhile, they are sent again to the new child.
 
-Limits are watched from outside, since a library in a loop hears nobody: the parent looks at the child's
-processor time, its elapsed time and its memory, and kills it. Processor time is what a loop burns; counting
-it instead of the clock lets a good file have its time on a busy machine. The child bounds its own address
-space too (RLIMIT_AS), which turns most hunger for memory into a plain `MemoryError`, and has a timer that
-ends it should the parent be gone.
+The parent enforces the limits, since a library in a loop does not react: it watches the child's processor
+time, elapsed time and memory, and kills it. Processor time is counted besides elapsed time, so that a good
+file has enough time on a busy machine. The child also limits its own address space (RLIMIT_AS), which turns
+most excessive allocations into a `MemoryError`, and has a timer that ends it if the parent is gone.
 
-Whatever the child puts into temporary files lies in one folder that the parent removes behind it, or the
-child itself should the parent be gone first.
+Temporary files of the child are in one folder, which the parent removes, or the child if the parent is gone.
 """
 
 import json
@@ -39,39 +38,40 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any
 
-from webdepot.formats.scratch import Scratch, forget
+from webdepot.formats import scratch
+from webdepot.formats.scratch import Scratch
 from webdepot.formats.texts import finding
 from webdepot.model import Finding
 
 TIME_S = 3.0
 """Processor time for one file."""
 LONGEST_S = 6.0
-"""Elapsed time for one file, whatever the machine is doing."""
+"""Elapsed time for one file, also on a busy machine."""
 MEMORY_BYTES = 128 << 20
 _FIRST_LOOK_S = 0.1
 _LOOK_S = 0.05
 _MESSAGE_BYTES = 1 << 17
 _ANSWERS_BYTES = 1 << 15
 _ANSWERS_S = 0.1
-"""Answers are sent when there are so many, or when they are so old: what a child has not sent is lost with it
-and done again.
+"""Answers are sent when they reach this size or age. Answers that a child has not sent when it dies are lost,
+and their files are examined again.
 """
 _ARMED_S = 0.5
-"""A child sets its timer anew so often: a call of the system for each file is spared."""
+"""How often a child resets its timer, to avoid a system call for each file."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = resource.getpagesize()
 _START_S = 60.0
 
 Message = dict[str, Any]
 Work = Callable[[list[Message], int, bool], Iterator[Message]]
-"""From the questions and the descriptor to an answer for each question, in order; whether several may be
-looked at at a time.
+"""From the questions, the descriptor, and whether several may be examined at a time, to an answer for each
+question, in order.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """For one file. Memory is what it may take beyond what the child had at its start."""
+    """Limits for one file. Memory is counted beyond what the child had at its start."""
 
     time_s: float = TIME_S
     longest_s: float = LONGEST_S
@@ -79,19 +79,21 @@ class Limits:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Asked:
+class PendingQuestions:
     """Questions about an open descriptor."""
 
     questions: list[Message]
     descriptor: int
     several: bool
-    """Several files may be looked at at a time."""
+    """Several files may be examined at a time."""
     sent_to: int = -1
-    """The child, by how many were gone before it."""
+    """The number of the child: how many children there were before it."""
 
 
 class Guard:
-    """One child running a module of this room. One thread at a time; close it, or use it in a `with`."""
+    """One child process that runs a module of this component. One thread at a time; close it, or use it in a
+    `with`.
+    """
 
     def __init__(
         self,
@@ -101,8 +103,8 @@ class Guard:
         environment: Mapping[str, str] = MappingProxyType({}),
         several: bool = False,
     ) -> None:
-        """`several`: the child may look at several files at a time, and does so until one of them does not
-        come to an end.
+        """`several`: the child may examine several files at a time, and does so until one of them exceeds a
+        limit.
         """
         self.limits = limits
         self._environment = environment
@@ -116,17 +118,17 @@ class Guard:
         self._is_ready = False
         self._base_bytes = 0
         self._gone = 0
-        """Children before this one."""
-        self._begun: list[Asked] = []
-        """Whose answers nobody has fetched yet, in their order."""
+        """Number of children before this one."""
+        self._begun: list[PendingQuestions] = []
+        """Questions whose answers have not been fetched yet, in order."""
 
     @property
     def pid(self) -> int:
-        """Of the child; 0 while there is none."""
+        """The process id of the child; 0 while there is none."""
         return self._child.pid if self._child else 0
 
     def start(self) -> None:
-        """Begin to start the child without waiting for it."""
+        """Start the child without waiting until it is ready."""
         if self._child is not None:
             return
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -137,7 +139,7 @@ class Guard:
             for end in (ours, theirs):
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * _MESSAGE_BYTES)
             self._scratch = Scratch()
-            said = (
+            arguments = (
                 str(theirs.fileno()),
                 str(page),
                 str(self.limits.longest_s),
@@ -145,7 +147,7 @@ class Guard:
                 *self._arguments,
             )
             self._child = subprocess.Popen(  # noqa: S603 - our own program
-                [*self._command, *said],
+                [*self._command, *arguments],
                 pass_fds=[theirs.fileno(), page],
                 env={**os.environ, **self._environment, "TMPDIR": str(self._scratch.path)},
                 stdin=subprocess.DEVNULL,
@@ -159,39 +161,39 @@ class Guard:
         self._is_ready = False
 
     def ask_many(self, questions: Sequence[Message], descriptor: int) -> list[Message | Finding]:
-        """An answer to each question about the open descriptor; a finding in its place where the child did
-        not come to an end.
+        """An answer to each question about the open descriptor; a finding instead if the child exceeded a
+        limit or died.
         """
         return self.end(self.begin(questions, descriptor))
 
     def look(self) -> None:
-        """End a child that takes too much memory while nobody waits for its answers; its questions are then
-        asked again, and waited for. A child that takes too much time meanwhile ends by its own timer.
+        """Kill the child if it uses too much memory while its answers are not being fetched; `end` then asks
+        again. A child that takes too much time meanwhile is ended by its own timer.
         """
         if self._is_ready and self._takes_too_much():
             self.close()
 
-    def begin(self, questions: Sequence[Message], descriptor: int) -> Asked:
-        """Send the questions. Whoever does so must `end` it, in the order in which they were sent, while the
-        descriptor is open.
+    def begin(self, questions: Sequence[Message], descriptor: int) -> PendingQuestions:
+        """Send the questions. The caller must `end` all of them in the same order, while the descriptor is
+        open.
         """
-        asked = Asked(
+        pending = PendingQuestions(
             questions=list(questions), descriptor=descriptor, several=self._several and len(questions) > 1
         )
-        for each in (
-            *self._begun,
-            asked,
-        ):  # those before it, too, should the child be a new one: answers come in the order of questions
+        # To a new child, send the earlier ones first: answers come in the order of questions.
+        for each in (*self._begun, pending):
             if each.sent_to != self._gone:
                 self._send(each)
-        self._begun.append(asked)
-        return asked
+        self._begun.append(pending)
+        return pending
 
-    def end(self, asked: Asked, *, meanwhile: Callable[[], None] = lambda: None) -> list[Message | Finding]:
-        """Fetch the answers; `meanwhile` is called now and then if it takes long."""
-        self._begun.remove(asked)
-        answers: list[Message | Finding | None] = [None] * len(asked.questions)
-        waiting, sent = list(range(len(asked.questions))), asked
+    def end(
+        self, pending: PendingQuestions, *, meanwhile: Callable[[], None] = lambda: None
+    ) -> list[Message | Finding]:
+        """Fetch the answers; `meanwhile` is called repeatedly if it takes long."""
+        self._begun.remove(pending)
+        answers: list[Message | Finding | None] = [None] * len(pending.questions)
+        waiting, sent = list(range(len(pending.questions))), pending
         while waiting:
             came, failed = self._fetch(sent, meanwhile)
             for number, answer in zip(waiting, came, strict=False):
@@ -202,17 +204,17 @@ class Guard:
                 answers[culprit] = failed[1]
                 left = [number for number in left if number != culprit]
             waiting = left
-            # If it was one of several: asked about each alone it will show which.
+            # If it was one of several, each is asked about alone, to find out which.
             several = sent.several and failed is None
-            sent = Asked(
-                questions=[asked.questions[number] for number in left],
-                descriptor=asked.descriptor,
+            sent = PendingQuestions(
+                questions=[pending.questions[number] for number in left],
+                descriptor=pending.descriptor,
                 several=several,
             )
         return [answer for answer in answers if answer is not None]
 
     def greeting(self) -> Message:
-        """What the child said of itself when it was ready."""
+        """The message that the child sent when it was ready."""
         self._connection()
         return self._greeting
 
@@ -238,29 +240,29 @@ class Guard:
     ) -> None:
         self.close()
 
-    def _send(self, asked: Asked) -> None:
+    def _send(self, pending: PendingQuestions) -> None:
         connection = self._connection()
-        message = json.dumps({"questions": asked.questions, "several": asked.several}).encode()
-        with suppress(OSError):  # it is dead, as will be seen when its answers are fetched
-            socket.send_fds(connection, [message], [asked.descriptor])
-        asked.sent_to = self._gone
+        message = json.dumps({"questions": pending.questions, "several": pending.several}).encode()
+        with suppress(OSError):  # it is dead; `_fetch` notices
+            socket.send_fds(connection, [message], [pending.descriptor])
+        pending.sent_to = self._gone
 
     def _fetch(
-        self, asked: Asked, meanwhile: Callable[[], None]
+        self, pending: PendingQuestions, meanwhile: Callable[[], None]
     ) -> tuple[list[Message], tuple[int, Finding] | None]:
-        """The answers that came, and if not all did, which question it ended at and why."""
-        if asked.sent_to != self._gone:
-            self._send(asked)
+        """The answers received, and if some are missing, at which question the child ended and why."""
+        if pending.sent_to != self._gone:
+            self._send(pending)
         connection = self._connection()
         came: list[Message] = []
         try:
-            while len(came) < len(asked.questions):
+            while len(came) < len(pending.questions):
                 self._wait(connection, meanwhile)
                 answers = connection.recv(_MESSAGE_BYTES)
                 if not answers:
                     return came, (self._count_finished(), self._died("no answer"))
                 came += json.loads(answers)
-        except _Over as error:
+        except _LimitExceeded as error:
             return came, (error.finished, error.finding)
         except OSError as error:
             return came, (self._count_finished(), self._died(error.strerror or "no answer"))
@@ -270,7 +272,7 @@ class Guard:
         self.start()
         assert self._socket is not None  # noqa: S101 - `start` sets it
         if not self._is_ready:
-            # The start of a child takes its own time, once; it must not count against the first file.
+            # The time to start the child must not count against the first file.
             self._socket.settimeout(_START_S)
             try:
                 greeting = self._socket.recv(_MESSAGE_BYTES)
@@ -278,7 +280,7 @@ class Guard:
                 greeting = b""
             if not greeting:
                 self.close()
-                raise ChildProcessError("The process that looks at files did not start. Run: webdepot doctor")
+                raise ChildProcessError("The process that examines files did not start. Run: webdepot doctor")
             self._greeting: Message = json.loads(greeting)
             self._base_bytes = _memory_bytes(self.pid)
             self._socket.settimeout(self.limits.longest_s)
@@ -286,7 +288,7 @@ class Guard:
         return self._socket
 
     def _wait(self, connection: socket.socket, meanwhile: Callable[[], None]) -> None:
-        """Until there are answers; `_Over` at the first limit of one file."""
+        """Wait for answers; raise `_LimitExceeded` when a file reaches a limit."""
         if select.select([connection], [], [], min(_FIRST_LOOK_S, self.limits.longest_s))[0]:
             return
         finished = -1
@@ -300,10 +302,10 @@ class Guard:
                 or time.monotonic() - begun_s > self.limits.longest_s
             ):
                 self.close()
-                raise _Over(finished, finding("gave-up-time", limit=f"{self.limits.time_s:g}"))
+                raise _LimitExceeded(finished, finding("gave-up-time", limit=f"{self.limits.time_s:g}"))
             if self._takes_too_much():
                 self.close()
-                raise _Over(finished, finding("gave-up-memory"))
+                raise _LimitExceeded(finished, finding("gave-up-memory"))
 
     def _takes_too_much(self) -> bool:
         return _memory_bytes(self.pid) - self._base_bytes > self.limits.memory_bytes
@@ -312,7 +314,7 @@ class Guard:
         return int.from_bytes(self._page[:4], "little") if self._page is not None else 0
 
     def _died(self, reason: str) -> Finding:
-        """Why the child is gone; the next question starts a new one."""
+        """A finding that says why the child is gone; the next question starts a new one."""
         status = self._child.wait() if self._child else 0
         self.close()
         if status == -signal.SIGALRM:
@@ -321,18 +323,18 @@ class Guard:
         return finding("checker-died", detail=detail)
 
 
-class _Over(Exception):
-    """A file went over a limit, and the child was ended."""
+class _LimitExceeded(Exception):
+    """A file exceeded a limit, and the child was killed."""
 
-    def __init__(self, finished: int, found: Finding) -> None:
-        super().__init__(found.message)
+    def __init__(self, finished: int, finding: Finding) -> None:
+        super().__init__(finding.message)
         self.finished = finished
-        self.finding = found
+        self.finding = finding
 
 
 def serve(arguments: list[str], begin: Callable[[list[str]], tuple[Work, Message]]) -> None:
-    """The child: get ready, say so, answer until the parent closes the connection. `begin` gives the work and
-    the greeting.
+    """Run the child: send the greeting, then answer until the parent closes the connection. `begin` returns
+    the work and the greeting.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     page = mmap.mmap(int(arguments[1]), _PAGE_BYTES)
@@ -342,10 +344,10 @@ def serve(arguments: list[str], begin: Callable[[list[str]], tuple[Work, Message
             work, greeting = begin(arguments[3:])
             connection.send(json.dumps(greeting).encode())
             while True:
-                asked, descriptors, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES, 1)
-                if not asked:
+                data, descriptors, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES, 1)
+                if not data:
                     return
-                message = json.loads(asked)
+                message = json.loads(data)
                 try:
                     _answer(
                         connection,
@@ -356,11 +358,11 @@ def serve(arguments: list[str], begin: Callable[[list[str]], tuple[Work, Message
                 finally:
                     os.close(descriptors[0])
     finally:
-        forget(os.environ.get("TMPDIR", ""))
+        scratch.remove(os.environ.get("TMPDIR", ""))
 
 
 def _answer(connection: socket.socket, answers: Iterator[Message], page: mmap.mmap, longest_s: float) -> None:
-    """Send the answers, several in one message. The timer is for the case that nobody watches."""
+    """Send the answers, several in one message. The timer ends the child if the parent is gone."""
     ready: list[bytes] = []
     page[:4] = bytes(4)
     size_bytes, sent_s, armed_s = 0, time.monotonic(), _arm(longest_s)
@@ -384,7 +386,7 @@ def _arm(longest_s: float) -> float:
 
 
 def limit_memory(memory_bytes: int | None) -> None:
-    """In a child: so much more address space than the process has mapped now; None takes the limit away."""
+    """In a child: allow this much address space beyond what is mapped now; None removes the limit."""
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     if memory_bytes is None:
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
@@ -397,7 +399,7 @@ def limit_memory(memory_bytes: int | None) -> None:
 
 
 def _packed(answer: Message) -> bytes:
-    """One answer; what is too long for a message loses its findings first."""
+    """One answer as JSON; findings are dropped if it is too long for a message."""
     packed = json.dumps(answer).encode()
     while len(packed) > _MESSAGE_BYTES - 2 and answer.get("findings"):
         answer = {**answer, "findings": answer["findings"][: len(answer["findings"]) // 2]}
@@ -406,7 +408,7 @@ def _packed(answer: Message) -> bytes:
 
 
 def _processor_s(pid: int) -> float:
-    """Processor time of a process so far; 0 when it is gone."""
+    """Processor time of a process so far; 0 if it is gone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:

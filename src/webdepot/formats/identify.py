@@ -1,13 +1,13 @@
-"""Identification by bytes: Siegfried with PRONOM's signatures through pygfried, then the own resolver for web
+"""Identification by bytes: Siegfried with PRONOM's signatures through pygfried, then our own resolver for web
 text.
 
-https://www.itforarchivists.com/siegfried and https://www.nationalarchives.gov.uk/PRONOM. pygfried takes paths
-only, so bytes go through files in memory (`memfd_create`) and symbolic links whose names keep the extension,
-which is evidence too. A call about several files takes less time than one about each. It holds the
-interpreter's lock while it looks: use processes, not threads, for more speed.
+https://www.itforarchivists.com/siegfried and https://www.nationalarchives.gov.uk/PRONOM. pygfried accepts
+only paths, so bytes are passed in files in memory (`memfd_create`) and symbolic links whose names keep the
+extension, which is evidence too. One call for several files is faster than a call for each. It holds the
+interpreter's lock: use processes, not threads, for more speed.
 
-Of a large file only some pieces are shown to it (`excerpt`): on 6,000 real files of 50 kinds this changed no
-answer and took half the time. It trusts files to end: `examine` puts it behind a guard.
+Of a large file it gets only an excerpt (`excerpt`): on 6,000 real files of 50 formats this changed no result
+and took half the time. It has no limits of time and memory: `examine` runs it in a guarded process.
 """
 
 import os
@@ -23,23 +23,21 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from webdepot.formats import media, sniff
-from webdepot.formats.batch import Batch, Piece
+from webdepot.formats.batch import Batch, PayloadSlice
 from webdepot.formats.excerpt import excerpt_of
-from webdepot.formats.resolve import DYNAMIC, Evidence, Match, resolve
+from webdepot.formats.resolve import DYNAMIC, Evidence, SignatureMatch, resolve
 from webdepot.model import Basis, Format
 
 if TYPE_CHECKING:
     import pygfried
 
 RESOLVER_VERSION = 4
-"""Raised when the own resolver or the excerpts answer otherwise than before; part of the engine's name."""
+"""Increased when our resolver or the excerpts give other results than before; part of the engine's name."""
 MOST_LINKS = 200
 MOST_TOGETHER = 24
-"""Files in one call. They count as one against the limit of time, and when one of them does not end all are
-looked at anew.
-"""
+"""Files in one call. They share one time limit, and if one of them exceeds it, all are examined again."""
 _PLAIN_NAME = re.compile(r"https?://[A-Za-z0-9.:-]+/[A-Za-z0-9/._~%+-]*\.([A-Za-z0-9]{1,10})", re.ASCII)
-"""As nearly all are: without query, so that nothing is to be taken apart."""
+"""Fast path for most URLs: without a query, so that the URL need not be parsed."""
 _EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,10})\Z", re.ASCII)
 _BASES = (
     ("container match", Basis.CONTAINER),
@@ -51,20 +49,20 @@ _BASES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A payload in a batch, and what is known of its name and its server."""
+    """A payload in a batch, with the extension of its name and the media type from the server."""
 
-    piece: Piece
+    piece: PayloadSlice
     extension: str
     mime: str
 
 
 class SiegfriedIdentifier:
     """A `FormatIdentifier`. One thread at a time. Close it, or use it in a `with`, to remove its temporary
-    folder.
+    folders.
     """
 
     def __init__(self, signatures: Path | None = None) -> None:
-        import pygfried  # brings a runtime with threads of its own: only into the process that needs it
+        import pygfried  # starts a Go runtime with its own threads: only in the process that needs it
 
         self._scanner = pygfried.Scanner(signature=str(signatures)) if signatures else pygfried.Scanner()
         self._engine = ""
@@ -79,13 +77,13 @@ class SiegfriedIdentifier:
     def identify(self, payload: bytes | Path, *, name: str, mime: str) -> Format:
         with Batch([payload]) as batch:
             offset, size_bytes = batch.places[0]
-            piece = Piece(descriptor=batch.descriptor, offset=offset, size_bytes=size_bytes)
+            piece = PayloadSlice(descriptor=batch.descriptor, offset=offset, size_bytes=size_bytes)
             return self.identify_pieces(
                 [Question(piece=piece, extension=extension_of(name), mime=media.essence(mime))]
             )[0]
 
     def identify_pieces(self, questions: Sequence[Question]) -> list[Format]:
-        """Each of them, at most `MOST_TOGETHER`."""
+        """The formats of these payloads, at most `MOST_TOGETHER`."""
         evidence = [
             _evidence(each.piece.size_bytes, _head(each.piece), extension=each.extension, mime=each.mime)
             for each in questions
@@ -95,8 +93,8 @@ class SiegfriedIdentifier:
             self._slot(place).show(questions[number].piece, evidence[number].head, evidence[number].extension)
             for place, number in enumerate(shown)
         ]
-        found = self._scanner.identify_many(paths)["files"] if paths else []
-        for number, file in zip(shown, found, strict=True):
+        files = self._scanner.identify_many(paths)["files"] if paths else []
+        for number, file in zip(shown, files, strict=True):
             evidence[number] = replace(
                 evidence[number], matches=[match for match in map(_match, file["matches"]) if match]
             )
@@ -122,14 +120,17 @@ class SiegfriedIdentifier:
 
     def _versions(self) -> str:
         with Batch([b"x"]) as batch:
-            found = self._scanner.identify(f"/proc/self/fd/{batch.descriptor}", detailed=True)
-        signatures = ", ".join(each["details"] for each in found["identifiers"])
-        return f"siegfried {found['siegfried']} (pygfried {version('pygfried')}; {signatures}) + resolver {RESOLVER_VERSION}"
+            result = self._scanner.identify(f"/proc/self/fd/{batch.descriptor}", detailed=True)
+        signatures = ", ".join(each["details"] for each in result["identifiers"])
+        return (
+            f"siegfried {result['siegfried']} (pygfried {version('pygfried')}; {signatures})"
+            f" + resolver {RESOLVER_VERSION}"
+        )
 
 
 class _Slot:
-    """A place at which the engine finds one payload after the other: a descriptor, and names with extensions
-    that lead to it.
+    """A descriptor that holds one payload after another for the engine, and symbolic links with extensions
+    that point to it.
     """
 
     def __init__(self) -> None:
@@ -140,10 +141,8 @@ class _Slot:
         self._folder: Path | None = None
         self._links: dict[str, str] = {}
 
-    def show(self, piece: Piece, head: bytes, extension: str) -> str:
-        """The name under which the payload, or what the engine needs of it, can be read until the next one is
-        shown.
-        """
+    def show(self, piece: PayloadSlice, head: bytes, extension: str) -> str:
+        """The path of the payload, or of its excerpt, until the next call."""
         shown = excerpt_of(piece, head)
         if shown is not None:
             os.pwrite(self._memory, shown, 0)
@@ -159,7 +158,7 @@ class _Slot:
         os.close(self._memory)
 
     def _link(self, extension: str) -> str:
-        """A name with that extension that leads to the payload. It stays: every payload comes to the same
+        """A link with that extension to the descriptor. It is kept, since every payload uses the same
         descriptor.
         """
         if extension not in self._links or self._folder is None:
@@ -179,7 +178,7 @@ class _Slot:
 
 
 def quick_look(payload: bytes | Path, *, name: str, mime: str) -> Format:
-    """What the first bytes, the name and the server tell, without signatures."""
+    """The format by first bytes, name and server only, without signatures."""
     if isinstance(payload, bytes):
         size_bytes, head = len(payload), payload[: sniff.HEAD_BYTES]
     else:
@@ -193,14 +192,14 @@ def _evidence(size_bytes: int, head: bytes, *, extension: str, mime: str) -> Evi
         matches=[],
         head=head,
         size_bytes=size_bytes,
-        # What a program on the server is called says nothing about what came out of it.
+        # The name of a program on the server says nothing about the format of its output.
         extension="" if extension in DYNAMIC and mime else extension,
         mime=mime,
     )
 
 
-def _head(piece: Piece) -> bytes:
-    """The first bytes; of what may be JSON, all of it if it is not too long."""
+def _head(piece: PayloadSlice) -> bytes:
+    """The first bytes; the complete payload if it may be JSON and is not too long."""
     head = piece.read(sniff.HEAD_BYTES)
     may_be_json = (
         head[:64].lstrip()[:1] in (b"{", b"[") and len(head) < piece.size_bytes <= sniff.LONGEST_JSON_BYTES
@@ -209,31 +208,31 @@ def _head(piece: Piece) -> bytes:
 
 
 def extension_of(name: str) -> str:
-    """The extension of a URL's path or a file name, lower case without the dot; empty where there is none."""
-    if found := _PLAIN_NAME.fullmatch(name):
-        return found[1].lower()
+    """The extension of a URL's path or a file name, in lower case without the dot; empty if there is none."""
+    if match := _PLAIN_NAME.fullmatch(name):
+        return match[1].lower()
     try:
         path = urlsplit(name).path if "://" in name else name
     except ValueError:
         path = name
-    found = _EXTENSION.search(path.rpartition("/")[2])
-    return found[1].lower() if found else ""
+    match = _EXTENSION.search(path.rpartition("/")[2])
+    return match[1].lower() if match else ""
 
 
-def _match(found: "pygfried.Match") -> Match | None:
-    if found["id"] in ("", "UNKNOWN"):
+def _match(match: "pygfried.Match") -> SignatureMatch | None:
+    if match["id"] in ("", "UNKNOWN"):
         return None
-    words = found["basis"].lower()
+    description = match["basis"].lower()
     basis = next(
-        (basis for mark, basis in _BASES if mark in words),
-        Basis.TEXT if "text match" in words else Basis.EXTENSION,
+        (basis for mark, basis in _BASES if mark in description),
+        Basis.TEXT if "text match" in description else Basis.EXTENSION,
     )
     # PRONOM lists several media types for some formats; the first is the usual one.
-    return Match(
-        puid=found["id"],
-        name=found["format"],
-        version=found["version"],
-        mime=found["mime"].partition(",")[0].strip(),
+    return SignatureMatch(
+        puid=match["id"],
+        name=match["format"],
+        version=match["version"],
+        mime=match["mime"].partition(",")[0].strip(),
         basis=basis,
-        is_named_otherwise="extension mismatch" in found["warning"],
+        is_named_otherwise="extension mismatch" in match["warning"],
     )

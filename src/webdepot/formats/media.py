@@ -1,4 +1,4 @@
-"""Media types as servers say them: which ones mean the same, which say nothing, and whether a server was
+"""Media types as servers send them: which ones mean the same, which say nothing, and whether a server was
 wrong.
 
 Registered names: https://www.iana.org/assignments/media-types. Servers use many unregistered ones.
@@ -65,38 +65,39 @@ _SAME_AS = {
     for name in names
 }
 _SAYS_NOTHING = frozenset(
-    ("", "unk", "*/*", "application/octet-stream", "binary/octet-stream", "application/unknown", "application/x-unknown", "unknown/unknown",
-     "content/unknown", "application/force-download", "application/download", "application/x-download")
+    ("", "unk", "*/*", "application/octet-stream", "binary/octet-stream", "application/unknown",
+     "application/x-unknown", "unknown/unknown", "content/unknown", "application/force-download",
+     "application/download", "application/x-download")
 )  # fmt: skip
 _NEEDS_ITS_OWN = frozenset(("text/html", "text/css", "application/javascript", "image/svg+xml"))
-"""Browsers treat these otherwise when a server calls them plain text, so that saying so is wrong, not merely
-vague.
+"""Browsers treat these differently if a server calls them plain text, so that type is wrong for them, not
+merely vague.
 """
 
 
 def essence(content_type: str) -> str:
-    """`text/html` of `Text/HTML; charset=utf-8`; empty where there is none or it is no media type."""
-    found = content_type.partition(";")[0].partition(",")[0].strip().lower()
-    return found if _ESSENCE.match(found) else ""
+    """The media type without parameters: `text/html` for `Text/HTML; charset=utf-8`; empty if it is none."""
+    mime = content_type.partition(";")[0].partition(",")[0].strip().lower()
+    return mime if _ESSENCE.match(mime) else ""
 
 
 def says_nothing(mime: str) -> bool:
     return mime in _SAYS_NOTHING
 
 
-def agree(said: str, found: str) -> bool:
-    """Is what a server said an honest name for what was found?"""
-    if says_nothing(said) or not found or said == found:
+def agree(stated: str, actual: str) -> bool:
+    """Whether the media type that a server stated fits the actual one."""
+    if says_nothing(stated) or not actual or stated == actual:
         return True
-    if said == "text/plain" and is_text(found) and canonical(found) not in _NEEDS_ITS_OWN:
+    if stated == "text/plain" and is_text(actual) and canonical(actual) not in _NEEDS_ITS_OWN:
         return True
-    if found in _SAME_AS.get(said, ()):
+    if actual in _SAME_AS.get(stated, ()):
         return True
-    return _family(said) is not None and _family(said) == _family(found)
+    return _family(stated) is not None and _family(stated) == _family(actual)
 
 
 def canonical(mime: str) -> str:
-    """The first of the names that mean the same."""
+    """The preferred one of the media types that mean the same."""
     return _CANONICAL.get(mime, mime)
 
 
@@ -113,7 +114,7 @@ def is_xml(mime: str) -> bool:
 
 
 def _family(mime: str) -> str | None:
-    """XML and JSON have hundreds of names; each is also XML or JSON."""
+    """`xml` or `json` for the hundreds of media types based on them; None for others."""
     if mime.endswith("+xml") or mime in ("application/xml", "text/xml"):
         return None if mime == "image/svg+xml" else "xml"
     return "json" if mime.endswith("+json") or mime in ("application/json", "text/json") else None

@@ -1,7 +1,7 @@
-"""The payload of a record for a survey: read once, with its digest, its content coding undone within a limit.
+"""The payload of a record for a survey: read once, with its digest, and without its content coding (within a
+limit).
 
-Small ones stay in memory, large ones go through temporary files, so that memory is bounded whatever a
-container holds.
+Small payloads stay in memory, large ones go through temporary files, so that memory use is bounded.
 """
 
 import hashlib
@@ -26,14 +26,14 @@ class SurveyLimits:
     memory_bytes: int = 8 << 20
     """A larger payload goes through a temporary file."""
     content_bytes: int = 512 << 20
-    """So much is unpacked of a payload with a content coding."""
+    """How much of a payload with a content coding is unpacked."""
     check_s: float = guard.TIME_S
     check_memory_bytes: int = guard.MEMORY_BYTES
 
 
 class Payload:
-    """Use it in a `with`: entering reads the payload, leaving removes its files unless somebody took them
-    over (`release`).
+    """Use it in a `with`: entering reads the payload, leaving removes its temporary files, except after
+    `release`.
     """
 
     def __init__(self, record: Record, limits: SurveyLimits, temporary: Path | None) -> None:
@@ -55,7 +55,7 @@ class Payload:
         remove(self.release())
 
     def release(self) -> Sequence[Path]:
-        """The temporary files, which are the caller's to remove from now on."""
+        """The temporary files; from now on the caller must remove them."""
         files, self._files = self._files, []
         return files
 
@@ -68,7 +68,7 @@ class Payload:
             decoded = content_decoded(raw, head, limit_bytes=self.limits.content_bytes)
             content = self._spooled(decoded, lambda _: None)
         size_bytes = _size_bytes(content)
-        # A coding that gives nothing at all was none: what came over the wire is the better evidence.
+        # If decoding gives nothing, the header was wrong: use the bytes as received.
         return (content, size_bytes >= self.limits.content_bytes) if size_bytes else (self._raw, False)
 
     def _opened(self) -> BinaryIO:

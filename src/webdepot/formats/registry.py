@@ -1,10 +1,11 @@
-"""What it takes to show a format: a registry of formats and of the software that renders them (mission K16).
+"""The registry of formats and of the software that renders them.
 
-An entry stands under a PRONOM identifier or a media type; the identifier is asked first. The registry comes
-with entries for what the web is made of, is edited by staff and given out as JSON. A flag follows from it:
+An entry has a PRONOM identifier or a media type as its key; the identifier is looked up first. The program
+includes entries for the usual formats of the web; staff edit the registry and can export it as JSON. The flag
+of a format follows from it:
 
     at risk    the entry says so, or none of its software is current
-    watch      the entry says so, or nobody has written down what shows the format
+    watch      the entry says so, or the registry has no entry for the format
 """
 
 import json
@@ -41,7 +42,7 @@ class Software:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class RegistryEntry:
     puid: str
     """PRONOM identifier or media type."""
     name: str
@@ -56,15 +57,15 @@ class Flag:
     risk: Risk
     reason: str
     software: tuple[str, ...] = ()
-    """Names of what shows it, the current ones first."""
+    """Names of the software that renders it, current software first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registry:
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, RegistryEntry]
     software: Mapping[str, Software]
 
-    def find(self, puid: str, mime: str) -> Entry | None:
+    def find(self, puid: str, mime: str) -> RegistryEntry | None:
         return self.entries.get(puid) or self.entries.get(media.canonical(mime)) or self.entries.get(mime)
 
     def flag(self, puid: str, mime: str) -> Flag:
@@ -72,32 +73,32 @@ class Registry:
         entry = self.find(puid, mime)
         if entry is None:
             nothing = (
-                "Nobody has written down yet what shows it."
+                "The registry has no software for this format yet."
                 if puid or mime
-                else "It is not known what it is."
+                else "The format is unknown."
             )
             return Flag(risk=Risk.WATCH, reason=nothing)
-        shown_by = sorted(
+        software = sorted(
             (self.software[each] for each in entry.software if each in self.software),
             key=lambda each: not each.is_current,
         )
-        names = tuple(each.name for each in shown_by)
-        if entry.risk is Risk.NONE and not any(each.is_current for each in shown_by):
+        names = tuple(each.name for each in software)
+        if entry.risk is Risk.NONE and not any(each.is_current for each in software):
             return Flag(
-                risk=Risk.AT_RISK, reason="No software that is still kept up shows it.", software=names
+                risk=Risk.AT_RISK, reason="No software that is still maintained renders it.", software=names
             )
         return Flag(risk=entry.risk, reason=entry.reason, software=names)
 
 
 def load(connection: Connection) -> Registry:
-    """The registry as it is; before anybody has edited it, the one that came with the program."""
+    """The current registry; until it is edited for the first time, the one included in the program."""
     if not connection.execute(select(func.count()).select_from(registry_software)).scalar_one():
         return supplied()
     renderings: dict[str, list[str]] = {}
     for row in connection.execute(select(registry_renderings).order_by(registry_renderings.c.software)):
         renderings.setdefault(row.puid, []).append(row.software)
     entries = {
-        row.puid: Entry(
+        row.puid: RegistryEntry(
             puid=row.puid,
             name=row.name,
             risk=Risk(row.risk),
@@ -122,30 +123,33 @@ def load(connection: Connection) -> Registry:
 
 
 def supplied() -> Registry:
-    """The registry that comes with the program."""
+    """The registry that is included in the program."""
     return from_document(
         json.loads((files("webdepot.formats") / "registry.json").read_text(encoding="utf-8"))
     )
 
 
 def from_document(document: Any) -> Registry:
-    """A registry from its JSON form; InputError when it is none."""
+    """A registry from its JSON form; InputError if it is not one."""
     try:
         software = {each["id"]: Software(**each) for each in document["software"]}
         entries = {
-            each["puid"]: Entry(**each | {"risk": Risk(each["risk"]), "software": tuple(each["software"])})
+            each["puid"]: RegistryEntry(
+                **each | {"risk": Risk(each["risk"]), "software": tuple(each["software"])}
+            )
             for each in document["formats"]
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
-            f"This is no registry of formats: {error!r}. Export one to see its form: webdepot formats registry"
+            f"This is not a registry of formats: {error!r}. "
+            "To see the form, export one: webdepot formats registry"
         ) from error
     _check(entries, software)
     return Registry(entries=entries, software=software)
 
 
 def to_document(registry: Registry) -> dict[str, object]:
-    """The form in which a registry is given out; `from_document` reads it."""
+    """The JSON form of a registry, which `from_document` reads."""
     return {
         "software": [asdict(each) for each in registry.software.values()],
         "formats": [asdict(each) | {"software": list(each.software)} for each in registry.entries.values()],
@@ -153,7 +157,7 @@ def to_document(registry: Registry) -> dict[str, object]:
 
 
 def save(connection: Connection, registry: Registry, *, by: str, at: datetime) -> None:
-    """In place of what was there."""
+    """Replace the stored registry."""
     _check(registry.entries, registry.software)
     for table in (registry_renderings, registry_formats, registry_software):
         connection.execute(delete(table))
@@ -184,7 +188,7 @@ def save(connection: Connection, registry: Registry, *, by: str, at: datetime) -
         connection.execute(insert(registry_renderings), pairs)
 
 
-def _check(entries: Mapping[str, Entry], software: Mapping[str, Software]) -> None:
+def _check(entries: Mapping[str, RegistryEntry], software: Mapping[str, Software]) -> None:
     for entry in entries.values():
         unknown = [each for each in entry.software if each not in software]
         if unknown:
@@ -196,5 +200,5 @@ def _check(entries: Mapping[str, Entry], software: Mapping[str, Software]) -> No
     for each in software.values():
         if not each.id or not each.name or each.kind not in KINDS:
             raise InputError(
-                f"Software {each.id or each.name!r} needs an id, a name and one of the kinds {', '.join(KINDS)}."
+                f"Software {each.id or each.name!r} needs an id, a name and a kind: {', '.join(KINDS)}."
             )

@@ -1,6 +1,4 @@
-"""Figures about formats: the table of one harvest, and the share of each format in bytes and in addresses
-(mission K15).
-"""
+"""Statistics of formats: the table of one harvest, and the share of each format in bytes and in addresses."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, select
 
-from webdepot.formats.survey import Row, SurveyCounts
+from webdepot.formats.survey_rows import Row, SurveyCounts
 from webdepot.formats.tables import format_counts, surveys
 from webdepot.model import FormatVerdict, HarvestId
 
@@ -47,7 +45,7 @@ class HarvestTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatShare:
-    """One format in a harvest or in a collection. Shares lie between 0 and 1."""
+    """One format in a harvest or collection. Shares are between 0 and 1."""
 
     puid: str
     name: str
@@ -62,7 +60,7 @@ class FormatShare:
 
 
 def of_counts(counts: SurveyCounts) -> HarvestTable:
-    """The table of one survey that is in no database."""
+    """The table of one survey that is not in a database."""
     return HarvestTable(
         files=counts.files,
         checked=counts.checked,
@@ -76,7 +74,7 @@ def of_counts(counts: SurveyCounts) -> HarvestTable:
 
 
 def shares_of_rows(rows: Iterable[Row]) -> list[FormatShare]:
-    """Each format in the rows of a survey, the largest share of bytes first."""
+    """The formats in the rows of a survey, largest share of bytes first."""
     tallies: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
         new = {
@@ -102,12 +100,12 @@ def shares_of_rows(rows: Iterable[Row]) -> list[FormatShare]:
 
 
 def of_harvest(connection: Connection, harvest: HarvestId) -> HarvestTable:
-    """The sum over the harvest's containers; all zero when none was surveyed."""
+    """Totals of the harvest's containers; all zero if none was surveyed."""
     return of_harvests(connection, [harvest])
 
 
 def of_harvests(connection: Connection, harvests: Sequence[HarvestId] | None = None) -> HarvestTable:
-    """The sum over the containers of these harvests, of everything by default."""
+    """Totals of the containers of these harvests, or of all harvests."""
     wanted = [surveys.c.harvest.in_(harvests)] if harvests is not None else []
     columns = (
         surveys.c.files,
@@ -141,10 +139,10 @@ def of_harvests(connection: Connection, harvests: Sequence[HarvestId] | None = N
 
 
 def shares(connection: Connection, harvests: Sequence[HarvestId] | None = None) -> list[FormatShare]:
-    """Each format of these harvests (of everything by default), the largest share of bytes first."""
-    found = connection.execute(_chosen(harvests)).all()
-    uris = sum(int(row.uris) for row in found)
-    size_bytes = sum(int(row.size_bytes) for row in found)
+    """The formats of these harvests, or of all harvests, largest share of bytes first."""
+    rows = connection.execute(_chosen(harvests)).all()
+    uris = sum(int(row.uris) for row in rows)
+    size_bytes = sum(int(row.size_bytes) for row in rows)
     return [
         FormatShare(
             puid=row.puid,
@@ -158,7 +156,7 @@ def shares(connection: Connection, harvests: Sequence[HarvestId] | None = None) 
             not_valid=int(row.not_valid),
             warnings=int(row.warnings),
         )
-        for row in found
+        for row in rows
     ]
 
 

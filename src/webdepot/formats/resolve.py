@@ -1,29 +1,29 @@
-"""From evidence to a verdict: what signatures said, what the bytes look like, what name and server claim.
+"""Decide the format of a file from the evidence: signature matches, first bytes, name and server.
 
-1. One signature of PRONOM matched: recognised. XML is looked at once more, since its signature hides SVG,
+1. One signature of PRONOM matched: recognised. XML is examined further, since its signature also matches SVG,
    XHTML and feeds.
-2. Several matched: uncertain, the first is taken and the others are named.
-3. None matched: the bytes are looked at (`sniff`). Markup and JSON speak for themselves. Style sheets and
-   scripts need a name or a server that says so, and bytes that do not contradict. Cut-off images are
-   uncertain, with the reason.
-4. Only then the extension (uncertain; where the bytes should begin otherwise, the check of that format says
-   what is wrong), plain text (recognised if name or server agree), the server alone (uncertain), nothing.
+2. Several matched: uncertain; the first is used and the others are named.
+3. None matched: guess from the bytes (`sniff`). Markup and JSON are recognised by their bytes alone. Style
+   sheets and scripts need a name or a server that says so, and bytes that do not contradict it. Truncated
+   images are uncertain, with the reason.
+4. Otherwise the extension (uncertain; if the bytes do not begin like that format, its check reports what is
+   wrong), plain text (recognised if name or server agree), the server alone (uncertain), or nothing.
 
-The warning tells where the server said otherwise, or, without a server, the name. Everything here is a pure
-function of its arguments.
+The warning says if the server stated another type, or, without a server, if the name is that of another
+format. Everything here is a pure function of its arguments.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from webdepot.formats import media, sniff
-from webdepot.formats.sniff import Looks
+from webdepot.formats.sniff import FormatGuess
 from webdepot.model import Basis, Format, FormatVerdict
 
 XML_PUID = "fmt/101"
 TEXT_PUID = "x-fmt/111"
 _ONLY_FRAMES = frozenset(("fmt/1886",))
-"""RIFF says nothing about what stands in it."""
+"""RIFF is only a container format; the content decides."""
 DYNAMIC = frozenset(
     (
         "php",
@@ -46,14 +46,14 @@ DYNAMIC = frozenset(
         "shtml",
     )
 )
-"""Extensions of programs on the server: they say nothing about what came out of them."""
+"""Extensions of programs on the server: they say nothing about the format of the output."""
 _CSS = ("x-fmt/224", "Cascading Style Sheet", "text/css")
 _JS = ("x-fmt/423", "JavaScript file", "application/javascript")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
-    """One answer of the signature engine."""
+class SignatureMatch:
+    """One match of the signature engine."""
 
     puid: str
     name: str
@@ -61,28 +61,29 @@ class Match:
     mime: str
     basis: Basis
     is_named_otherwise: bool = False
-    """The extension is none of this format's."""
+    """The extension is not one of this format."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    matches: Sequence[Match]
+    matches: Sequence[SignatureMatch]
     head: bytes
     """The first `sniff.HEAD_BYTES` bytes, or more."""
     size_bytes: int
     extension: str
-    """Lower case without the dot; empty where there is none or it says nothing."""
+    """Lower case without the dot; empty if there is none or it says nothing."""
     mime: str
-    """What the server said, without parameters; may be empty."""
+    """The media type from the server, without parameters; may be empty."""
 
 
 def resolve(evidence: Evidence) -> Format:
-    """The one answer, with its basis, verdict and warning."""
-    found = _resolve(evidence)
-    said = evidence.mime
-    if media.agree(said, found.mime) or found.verdict is FormatVerdict.NOT_RECOGNISED:
-        return found
-    return replace(found, warning="; ".join(filter(None, (found.warning, f"the server said {said}"))))
+    """The format, with its basis, verdict and warning."""
+    format = _resolve(evidence)
+    stated = evidence.mime
+    if media.agree(stated, format.mime) or format.verdict is FormatVerdict.NOT_RECOGNISED:
+        return format
+    # Reports search stored warnings for these words.
+    return replace(format, warning="; ".join(filter(None, (format.warning, f"the server said {stated}"))))
 
 
 def _resolve(evidence: Evidence) -> Format:
@@ -100,30 +101,32 @@ def _resolve(evidence: Evidence) -> Format:
         text is None
         or not (sniff.markup(text) or sniff.json_text(text, is_all=evidence.size_bytes <= len(evidence.head)))
     ):
-        # Its head is damaged, or the name lies. An error page that a server sends under the name of a picture
-        # is no such case.
-        looks = Looks(
+        # Its beginning is damaged, or the name is wrong. An error page that a server sends under the name of
+        # an image is not such a case: it is markup.
+        looks = FormatGuess(
             puid="",
             name=named[0],
             mime=named[1],
-            because="its name says so, but its bytes do not begin like it",
+            because="its name says so, but its first bytes do not match",
         )
         return _of_looks(looks, Basis.EXTENSION, FormatVerdict.UNCERTAIN)
     if text is not None:
         return _of_text(text, evidence)
     if evidence.matches:
         because = (
-            "some of it is text" if evidence.matches[0].basis is Basis.TEXT else "known by its extension only"
+            "only a part of it is text"
+            if evidence.matches[0].basis is Basis.TEXT
+            else "known only by its extension"
         )
         return _of_match(evidence.matches[0], FormatVerdict.UNCERTAIN, because)
-    return _of_server(evidence) or _nothing("no signature, name or server tells what it is")
+    return _of_server(evidence) or _nothing("neither signatures nor name nor server identify it")
 
 
-def _of_signatures(strong: list[Match], evidence: Evidence) -> Format:
+def _of_signatures(strong: list[SignatureMatch], evidence: Evidence) -> Format:
     first = strong[0]
     if len(strong) > 1:
         others = ", ".join(match.puid for match in strong[1:6])
-        return _of_match(first, FormatVerdict.UNCERTAIN, f"signatures of other formats match too: {others}")
+        return _of_match(first, FormatVerdict.UNCERTAIN, f"signatures of other formats also match: {others}")
     if first.puid in _ONLY_FRAMES and (inside := sniff.binary(evidence.head)):
         return _of_looks(inside, Basis.SIGNATURE, FormatVerdict.UNCERTAIN)
     if (
@@ -134,14 +137,14 @@ def _of_signatures(strong: list[Match], evidence: Evidence) -> Format:
     ):
         if seen.mime == "image/svg+xml":
             return _of_looks(seen, Basis.SIGNATURE, FormatVerdict.RECOGNISED)
-        # What kind of XML it is decides how it is checked and shown; PRONOM's answer stands.
+        # The kind of XML decides how it is checked and displayed; PRONOM's identifier is kept.
         return replace(_of_match(first, FormatVerdict.RECOGNISED, ""), mime=seen.mime)
     return _of_match(first, FormatVerdict.RECOGNISED, _of_name(first, evidence))
 
 
-def _of_name(match: Match, evidence: Evidence) -> str:
-    """A warning where the name is that of another format and no server has said what it is. Names that nobody
-    knows say nothing.
+def _of_name(match: SignatureMatch, evidence: Evidence) -> str:
+    """A warning if the name is that of another format and there is no media type from a server; else empty.
+    Unknown extensions give no warning.
     """
     named = _NAMED.get(evidence.extension)
     return (
@@ -158,32 +161,34 @@ def _of_text(text: str, evidence: Evidence) -> Format:
         return _of_looks(seen, Basis.TEXT, FormatVerdict.RECOGNISED)
     for (puid, name, mime), looks in ((_CSS, sniff.is_css), (_JS, sniff.is_javascript)):
         if _extension_agrees(evidence, mime) or _server_says(evidence, mime):
-            code = Looks(
+            code = FormatGuess(
                 puid=puid,
                 name=name,
                 mime=mime,
-                because="name or server say so and its syntax does not contradict",
+                because="the name or server says so and the syntax does not contradict it",
             )
             if looks(text):
                 return _of_looks(code, Basis.TEXT, FormatVerdict.RECOGNISED)
             basis = Basis.EXTENSION if _extension_agrees(evidence, mime) else Basis.SERVER
             return replace(
-                _of_looks(code, basis, FormatVerdict.UNCERTAIN), warning="its syntax does not show it"
+                _of_looks(code, basis, FormatVerdict.UNCERTAIN), warning="its syntax does not confirm it"
             )
     named = next((match for match in evidence.matches if match.puid != TEXT_PUID), None)
     if named:
         # The extension names a kind of text, and the bytes are text.
-        return _of_match(named, FormatVerdict.UNCERTAIN, "known by its extension only")
-    plain = Looks(puid=TEXT_PUID, name="Plain Text File", mime="text/plain", because="all of it is text")
+        return _of_match(named, FormatVerdict.UNCERTAIN, "known only by its extension")
+    plain = FormatGuess(
+        puid=TEXT_PUID, name="Plain Text File", mime="text/plain", because="all of it is text"
+    )
     sure = evidence.extension in ("txt", "text", "log", "asc") or evidence.mime.startswith("text/plain")
     return replace(
         _of_looks(plain, Basis.TEXT, FormatVerdict.RECOGNISED if sure else FormatVerdict.UNCERTAIN),
-        warning="" if sure else "it is text of a kind that is not known",
+        warning="" if sure else "it is text of an unknown kind",
     )
 
 
 def _is_code(evidence: Evidence, text: str) -> bool:
-    """Scripts and style sheets may begin with an HTML comment mark, which browsers pass over."""
+    """Whether it is a script or style sheet that begins with an HTML comment mark, which browsers ignore."""
     return text.lstrip().startswith("<!--") and any(
         _server_says(evidence, mime) for mime in ("text/css", "application/javascript")
     )
@@ -212,7 +217,7 @@ def _server_says(evidence: Evidence, mime: str) -> bool:
 
 
 _MIXED = frozenset(("md", "markdown", "mdown", "rst", "txt", "adoc", "textile", "wiki"))
-"""Text in which pieces of HTML may stand, at its beginning too."""
+"""Text formats that may contain fragments of HTML, also at the beginning."""
 _EXTENSIONS = {
     "text/css": ("css",),
     "application/javascript": ("js", "mjs", "cjs"),
@@ -260,10 +265,10 @@ _NAMED = {
     "woff": ("WOFF (Web Open Font Format)", "font/woff"),
     "woff2": ("WOFF (Web Open Font Format)", "font/woff2"),
 }
-"""Binary formats that begin in a way of their own."""
+"""Binary formats with a characteristic beginning."""
 
 
-def _of_match(match: Match, verdict: FormatVerdict, warning: str) -> Format:
+def _of_match(match: SignatureMatch, verdict: FormatVerdict, warning: str) -> Format:
     return Format(
         puid=match.puid,
         name=match.name,
@@ -275,7 +280,7 @@ def _of_match(match: Match, verdict: FormatVerdict, warning: str) -> Format:
     )
 
 
-def _of_looks(seen: Looks, basis: Basis, verdict: FormatVerdict) -> Format:
+def _of_looks(seen: FormatGuess, basis: Basis, verdict: FormatVerdict) -> Format:
     warning = seen.because if verdict is FormatVerdict.UNCERTAIN else ""
     return Format(
         puid=seen.puid,
@@ -298,7 +303,7 @@ def _of_server(evidence: Evidence) -> Format | None:
         mime=evidence.mime,
         basis=Basis.SERVER,
         verdict=FormatVerdict.UNCERTAIN,
-        warning="only the server tells what it is",
+        warning="known only from the server",
     )
 
 

@@ -1,8 +1,8 @@
-"""Results of surveys in the database: each distinct payload once per engine, and counts per container for
-reports.
+"""Results of surveys in the database: one row for each distinct payload and engine, and counts for each
+container for reports.
 
-`record` takes the rows of one container; taking the same container again replaces its counts and adds nothing
-twice. Rows are never overwritten: another engine or signature release adds its own.
+`record` stores the rows of one container; storing the same container again replaces its counts and duplicates
+nothing. Rows are never overwritten: another engine or signature release adds its own.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,8 @@ from sqlalchemy import Connection, delete, insert, select, tuple_
 
 from webdepot.database import Database
 from webdepot.formats import survey
-from webdepot.formats.survey import Row, SurveyResult
+from webdepot.formats.survey import SurveyResult
+from webdepot.formats.survey_rows import Row
 from webdepot.formats.tables import format_counts, identifications, surveys
 from webdepot.model import HarvestId
 from webdepot.times import from_iso, to_iso
@@ -39,9 +40,9 @@ _FACTS = (
 )
 
 
-class Known:
-    """`survey.Already` over the database: what an earlier survey with the same engine said. Pickles; opens
-    its own connection.
+class KnownResults:
+    """A `survey.FindKnownRow` from the database: the row of an earlier survey with the same engine. It can be
+    pickled, and opens its own connection.
     """
 
     def __init__(self, url: str) -> None:
@@ -55,17 +56,17 @@ class Known:
             identifications.c.digest == digest, identifications.c.engine == engine
         )
         with self._database.reading() as connection:
-            found = connection.execute(chosen).mappings().one_or_none()
-        return dict(found) if found else None
+            row = connection.execute(chosen).mappings().one_or_none()
+        return dict(row) if row else None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"url": self.url, "_database": None}
 
 
 def record(connection: Connection, harvest: HarvestId, result: SurveyResult, *, at: datetime) -> None:
-    """Put the survey of a container into the database; repeatable."""
-    told = _survey(harvest, result, at)
-    _replace(connection, _keep(connection, survey.read_rows(result.rows), [told], at), [told])
+    """Store the survey of a container in the database; can be repeated."""
+    facts = _survey(harvest, result, at)
+    _replace(connection, _keep(connection, survey.read_rows(result.rows), [facts], at), [facts])
 
 
 def restore(
@@ -76,7 +77,7 @@ def restore(
     *,
     at: datetime,
 ) -> None:
-    """Put back what a package kept: its rows, and what `facts_of` said of its surveys."""
+    """Restore the surveys in a package: its rows, and the result of `facts_of`."""
     known = [{**each, "harvest": harvest, "surveyed_at": from_iso(each["surveyed_at"])} for each in facts]
     _replace(connection, _keep(connection, rows, known, at), known)
 
@@ -84,53 +85,43 @@ def restore(
 def facts_of(connection: Connection, harvest: HarvestId) -> tuple[dict[str, Any], ...]:
     """The surveys of a harvest's containers as plain JSON values, for its package."""
     columns = [column for column in surveys.c if column.name != "harvest"]
-    found = connection.execute(
+    rows = connection.execute(
         select(*columns).where(surveys.c.harvest == harvest).order_by(surveys.c.container)
     ).mappings()
-    return tuple({**row, "surveyed_at": to_iso(row["surveyed_at"])} for row in found)
+    return tuple({**row, "surveyed_at": to_iso(row["surveyed_at"])} for row in rows)
 
 
 def surveyed(connection: Connection, harvest: HarvestId, *, engine: str = "") -> frozenset[str]:
-    """The containers of a harvest that were surveyed; by that engine, if one is named."""
+    """The containers of a harvest that were surveyed, optionally only by that engine."""
     wanted = [surveys.c.harvest == harvest, *([surveys.c.engine == engine] if engine else [])]
     return frozenset(connection.execute(select(surveys.c.container).where(*wanted)).scalars())
 
 
-def find(connection: Connection, digest: str) -> list[Row]:
-    """Everything ever said about a payload, newest first."""
-    chosen = (
-        select(identifications)
-        .where(identifications.c.digest == digest)
-        .order_by(identifications.c.identified_at.desc())
-    )
-    return [dict(row) for row in connection.execute(chosen).mappings()]
-
-
 def names(connection: Connection, puids: Iterable[str]) -> dict[str, str]:
-    """What formats are called, with their version, by PRONOM identifier; one look along the index for each."""
-    found: dict[str, str] = {}
+    """Names of formats, with their version, by PRONOM identifier; one indexed query for each."""
+    names: dict[str, str] = {}
     for puid in puids:
-        asked = (
+        chosen = (
             select(identifications.c.name, identifications.c.version)
             .where(identifications.c.puid == puid)
             .limit(1)
         )
-        row = connection.execute(asked).one_or_none()
+        row = connection.execute(chosen).one_or_none()
         if row is not None and row.name:
-            found[puid] = row.name if row.version in row.name.split() else f"{row.name} {row.version}".strip()
-    return found
+            names[puid] = row.name if row.version in row.name.split() else f"{row.name} {row.version}".strip()
+    return names
 
 
 def puids(connection: Connection, digests: Iterable[str]) -> dict[str, str]:
-    """PRONOM identifiers of payloads by their digest; those that nobody identified are not in it. At most
-    some hundred at a time.
+    """PRONOM identifiers of payloads by digest; payloads that were not identified are left out. Pass at most
+    a few hundred at a time.
     """
-    asked = select(identifications.c.digest, identifications.c.puid).where(
+    chosen = select(identifications.c.digest, identifications.c.puid).where(
         identifications.c.digest.in_(set(digests))
     )
     return {
         digest: puid
-        for digest, puid in connection.execute(asked.order_by(identifications.c.identified_at))
+        for digest, puid in connection.execute(chosen.order_by(identifications.c.identified_at))
         if puid
     }
 
@@ -138,10 +129,10 @@ def puids(connection: Connection, digests: Iterable[str]) -> dict[str, str]:
 def _keep(
     connection: Connection, rows: Iterable[Row], facts: Iterable[Mapping[str, Any]], at: datetime
 ) -> list[dict[str, Any]]:
-    """New identifications into their table; the counts by container and format, of the rows of each
-    container's last survey.
+    """Insert new identifications; the counts by container and format, from the rows of each container's last
+    survey.
 
-    A package that was looked at again has the rows of both engines.
+    A package that was surveyed again has the rows of both engines.
     """
     engines = {each["container"]: each["engine"] for each in facts}
     tallies: dict[tuple[str, ...], dict[str, Any]] = {}
@@ -169,9 +160,9 @@ def _add_new(connection: Connection, batch: list[Row], at: datetime) -> None:
     chosen = select(identifications.c.digest, identifications.c.engine).where(
         tuple_(identifications.c.digest, identifications.c.engine).in_(pairs)
     )
-    there = {(found.digest, found.engine) for found in connection.execute(chosen)}
+    known = {(row.digest, row.engine) for row in connection.execute(chosen)}
     new = {
-        (row["digest"], row["engine"]): row for row in batch if (row["digest"], row["engine"]) not in there
+        (row["digest"], row["engine"]): row for row in batch if (row["digest"], row["engine"]) not in known
     }
     if new:
         values = [
@@ -182,7 +173,9 @@ def _add_new(connection: Connection, batch: list[Row], at: datetime) -> None:
 
 
 def _fitting(name: str, value: Any) -> Any:
-    """Servers say media types of any length; a column that other engines measure must not refuse them."""
+    """The value, cut to the length of its column: servers send media types of any length, and some databases
+    refuse a value that is too long.
+    """
     column = identifications.c[name].type
     length = getattr(column, "length", None)
     return value[:length] if length and isinstance(value, str) else value

@@ -1,19 +1,22 @@
-"""A folder in memory for a child that looks at hostile files: nothing is left of it, however parent or child
-end.
+"""A temporary folder in memory for a child process that reads hostile files. It is removed however parent or
+child end.
 
-The parent makes it, keeps a lock on it as long as it lives, and removes it. A folder whose lock is free
-belongs to a parent that was killed: the next one sweeps it away.
+The parent creates the folder, holds the lock of a file in it, and removes it. A folder whose lock is free
+belongs to a parent that was killed: the next process removes it.
 """
 
-import fcntl
 import os
 import shutil
+import stat
 import tempfile
 import time
 from functools import cache
 from pathlib import Path
 
+from webdepot import durable
+
 _PREFIX = "webdepot-guard-"
+_LOCK_NAME = ".lock"
 _YOUNG_S = 60.0
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a folder in it is made safely
 
@@ -24,18 +27,16 @@ class Scratch:
     def __init__(self) -> None:
         _sweep()
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_parent()))
-        self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self._lock = durable.acquire(self.path / _LOCK_NAME)
 
     def close(self) -> None:
-        if self._lock >= 0:
-            forget(str(self.path))
-            os.close(self._lock)
-            self._lock = -1
+        if not self._lock.closed:
+            remove(str(self.path))
+            self._lock.close()
 
 
-def forget(folder: str) -> None:
-    """Remove a folder of this kind, and no other."""
+def remove(folder: str) -> None:
+    """Remove a scratch folder; does nothing to any other folder."""
     path = Path(folder)
     if path.name.startswith(_PREFIX):
         shutil.rmtree(path, ignore_errors=True)
@@ -43,20 +44,17 @@ def forget(folder: str) -> None:
 
 @cache
 def _sweep() -> None:
-    """Once in a process. A folder made this moment may not be locked yet, so that young ones stay."""
+    """Remove abandoned folders, once per process. Young ones stay: they may not be locked yet."""
     for path in _parent().glob(f"{_PREFIX}*"):
         try:
-            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            facts = path.lstat()
+            # Anyone can create names in /dev/shm: only a real folder of this user is opened.
+            is_ours = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.getuid()
+            is_old = facts.st_mtime < time.time() - _YOUNG_S
+            if is_ours and is_old and not durable.is_locked(path / _LOCK_NAME):
+                remove(str(path))
         except OSError:
             continue
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(lock).st_uid == os.getuid() and os.fstat(lock).st_mtime < time.time() - _YOUNG_S:
-                forget(str(path))
-        except OSError:
-            continue
-        finally:
-            os.close(lock)
 
 
 def _parent() -> Path:

@@ -1,19 +1,20 @@
-"""Sets of PRONOM signatures put in by hand: newer than the program, kept for ever, since results name them.
+"""Sets of PRONOM signatures that were installed by hand, newer than those in the program. They are kept for
+ever, since results name them.
 
-A set is one file in Siegfried's form (`.sig`, made by its tool `roy`). It is tried before it is taken: a file
-that does not load is refused. The newest is used from then on; results of older ones stay.
+A set is one file in Siegfried's format (`.sig`, made by its tool `roy`). It is tested before it is installed:
+a file that does not load is refused. The newest set is used; results of older ones stay.
 """
 
 import hashlib
-import os
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import Connection, RowMapping, insert, select
 
+from webdepot import durable
 from webdepot.errors import InputError
-from webdepot.formats.examine import Examiner
+from webdepot.formats.examine import FileExaminer
 from webdepot.formats.tables import signature_sets
 
 LARGEST_BYTES = 64 << 20
@@ -24,7 +25,7 @@ class SignatureSet:
     sha256: str
     name: str
     engine: str
-    """As results name it: engine, signature files and resolver with their versions."""
+    """The engine's name in results: engine, signature files and resolver with their versions."""
     size_bytes: int
     installed_at: datetime
     installed_by: str
@@ -34,47 +35,41 @@ class SignatureSet:
         return f"{self.sha256[:16]}.sig"
 
 
-def take(source: Path, folder: Path, *, at: datetime, by: str) -> SignatureSet:
-    """Copy a set into the folder, whole or not at all, once it has shown that it works. InputError when it
-    does not.
-    """
+def install(source: Path, folder: Path, *, at: datetime, by: str) -> SignatureSet:
+    """Test a set and copy it into the folder, all or nothing. InputError if it does not work."""
     if not source.is_file() or not 0 < source.stat().st_size <= LARGEST_BYTES:
         raise InputError(
-            f"{source} is no file of signatures (a .sig file made by Siegfried's roy, of at most {LARGEST_BYTES >> 20} MB)."
+            f"{source} is not a signature file. "
+            f"Give a .sig file made by Siegfried's roy, of at most {LARGEST_BYTES >> 20} MB."
         )
     data = source.read_bytes()
-    found = SignatureSet(
+    signature_set = SignatureSet(
         sha256=hashlib.sha256(data).hexdigest(),
         name=source.name,
-        engine=_tried(source),
+        engine=_test(source),
         size_bytes=len(data),
         installed_at=at,
         installed_by=by,
     )
     folder.mkdir(parents=True, exist_ok=True)
-    unfinished = folder / f"{found.file_name}.part"
-    with unfinished.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(folder / found.file_name)
-    return found
+    durable.write_whole(folder / signature_set.file_name, data)
+    return signature_set
 
 
-def add(connection: Connection, found: SignatureSet) -> bool:
-    """Note a set; False when it is known already."""
+def add(connection: Connection, signature_set: SignatureSet) -> bool:
+    """Add a set to the table; False if it is there already."""
     if connection.execute(
-        select(signature_sets.c.sha256).where(signature_sets.c.sha256 == found.sha256)
+        select(signature_sets.c.sha256).where(signature_sets.c.sha256 == signature_set.sha256)
     ).first():
         return False
     connection.execute(
         insert(signature_sets).values(
-            sha256=found.sha256,
-            name=found.name,
-            engine=found.engine,
-            size_bytes=found.size_bytes,
-            installed_at=found.installed_at,
-            installed_by=found.installed_by,
+            sha256=signature_set.sha256,
+            name=signature_set.name,
+            engine=signature_set.engine,
+            size_bytes=signature_set.size_bytes,
+            installed_at=signature_set.installed_at,
+            installed_by=signature_set.installed_by,
         )
     )
     return True
@@ -91,7 +86,7 @@ def find_newest(connection: Connection) -> SignatureSet | None:
 
 
 def every(connection: Connection) -> list[SignatureSet]:
-    """Newest first."""
+    """All sets, newest first."""
     return [
         _set(row)
         for row in connection.execute(
@@ -100,18 +95,21 @@ def every(connection: Connection) -> list[SignatureSet]:
     ]
 
 
-def _tried(source: Path) -> str:
-    """The name of the engine with that set, after it has recognised something that every release knows."""
+def _test(source: Path) -> str:
+    """The name of the engine with that set. InputError unless it recognises a GIF, as every release does."""
     try:
-        with Examiner(source.absolute()) as examiner:
-            found = examiner.identify(b"GIF89a" + bytes(7) + b"\x3b", name="", mime="")
+        with FileExaminer(source.absolute()) as examiner:
+            format = examiner.identify(b"GIF89a" + bytes(7) + b"\x3b", name="", mime="")
             engine = examiner.engine
     except ChildProcessError as error:
         raise InputError(
-            f"{source} does not load as a set of signatures. Make one with Siegfried's roy, or take a published one."
+            f"{source} does not load as a signature file. "
+            "Make one with Siegfried's roy, or use a published one."
         ) from error
-    if not found.puid:
-        raise InputError(f"{source} loads, but does not recognise a GIF. It is no set of PRONOM signatures.")
+    if not format.puid:
+        raise InputError(
+            f"{source} loads, but does not recognise a GIF. It is not a set of PRONOM signatures."
+        )
     return engine
 
 

@@ -1,10 +1,9 @@
-"""Looking at the bytes of web text: PRONOM has no signatures for style sheets, scripts, JSON and plain text,
-and misses SVG, XML and HTML that do not begin the expected way; files that were cut off lack the end that its
-signatures ask for.
+"""Guess a format from the first bytes, where signatures do not help: PRONOM has no signatures for style
+sheets, scripts, JSON and plain text, and misses SVG, XML and HTML with an unusual beginning; truncated files
+lack the end that its signatures require.
 
-Each function looks at the first bytes only and says what they look like, never more than that. The order of
-the questions for markup follows the MIME Sniffing standard (https://mimesniff.spec.whatwg.org) where it has
-an answer.
+Each function reads only the first bytes and returns a guess. The order of the tests for markup follows the
+MIME Sniffing standard (https://mimesniff.spec.whatwg.org) where it applies.
 """
 
 import codecs
@@ -15,12 +14,12 @@ from dataclasses import dataclass, replace
 HEAD_BYTES = 65_536
 LONGEST_JSON_BYTES = 4 << 20
 CONTROL_CHARACTERS = 1445
-"""So many characters are searched for binary ones (MIME Sniffing, 5)."""
+"""Number of characters that are searched for binary ones (MIME Sniffing, 5)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looks:
-    """What bytes look like: PRONOM identifier, name, version, media type, and the reason in words."""
+class FormatGuess:
+    """A guess at a format: PRONOM identifier, name, version, media type, and the reason as text."""
 
     puid: str
     name: str
@@ -28,9 +27,9 @@ class Looks:
     mime: str
     because: str
     whole: bool = True
-    """False where the beginning is that of the format but its end is missing."""
+    """False if the beginning is that of the format but its end is missing."""
     loose: bool = False
-    """True for a piece of HTML without the frame of a page, or elements without a declaration."""
+    """True for a fragment of HTML, or XML elements without a declaration."""
 
 
 _PDF = {
@@ -116,7 +115,7 @@ _MAGIC = (
     (rb"PK\x03\x04", "x-fmt/263", "ZIP Format", "", "application/zip", False),
 )
 _ANY_MAGIC = re.compile(b"|".join(b"(%b)" % row[0] for row in _MAGIC), re.S)
-"""One group for each row: which one matched first is its number."""
+"""One group for each row: the number of the group that matched is the number of the row."""
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _BINARY = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
@@ -124,44 +123,44 @@ _SKIPPED = re.compile(r"\s+|<!--.*?(?:-->|\Z)|<\?(?!php|=).*?(?:\?>|\Z)", re.S)
 _DOCTYPE = re.compile(r"<!doctype\s+([a-z:_][\w:.-]*)([^>\[]*)(?:\[.*?\]\s*)?>?", re.I | re.S)
 _ELEMENT = re.compile(r"<([A-Za-z_][\w.-]*(?::[\w.-]+)?)((?:\s[^<>]*)?)/?>?", re.S)
 _HTML_TAGS = frozenset(
-    ("html", "head", "body", "title", "script", "style", "link", "meta", "base", "iframe", "frameset", "noscript", "object", "embed",
-     "applet", "h1", "h2", "h3", "h4", "h5", "h6", "div", "font", "table", "tr", "td", "a", "br", "p", "img", "form", "ul", "ol", "li",
-     "dl", "span", "center", "b", "i", "strong", "em", "main", "section", "article", "header", "footer", "nav", "button", "input", "select",
-     "label", "pre", "blockquote", "hr")
+    ("html", "head", "body", "title", "script", "style", "link", "meta", "base", "iframe", "frameset",
+     "noscript", "object", "embed", "applet", "h1", "h2", "h3", "h4", "h5", "h6", "div", "font", "table",
+     "tr", "td", "a", "br", "p", "img", "form", "ul", "ol", "li", "dl", "span", "center", "b", "i", "strong",
+     "em", "main", "section", "article", "header", "footer", "nav", "button", "input", "select", "label",
+     "pre", "blockquote", "hr")
 )  # fmt: skip
-# These are searched in hostile bytes: each alternative ends after a bounded look, so that the time stays
-# linear.
+# These are searched in hostile bytes: each alternative is bounded, so that the time stays linear.
 _CSS = re.compile(
-    r"@(?:import|charset|media|font-face|namespace|keyframes|supports|page|layer)\b|\{\s*(?:[\w-]{1,100}\s{0,20}:|\})"
+    r"@(?:import|charset|media|font-face|namespace|keyframes|supports|page|layer)\b"
+    r"|\{\s*(?:[\w-]{1,100}\s{0,20}:|\})"
 )
 _CSS_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.S)
 _JS = re.compile(
-    r"""\b(?:var|let|const|function|return|typeof|window|document|import|export|class|async|new)\b|=>|["']use strict["']"""
+    r"""\b(?:var|let|const|function|return|typeof|window|document|import|export|class|async|new)\b"""
+    r"""|=>|["']use strict["']"""
     r"""|[\w$\])]\s{0,20}(?:\(|=[^=])|^\s{0,200}(?:/\*|//)""",
     re.M,
 )
 
 
-def binary(head: bytes) -> Looks | None:
-    """A binary format by its first bytes, for files that PRONOM's signatures did not take."""
+def binary(head: bytes) -> FormatGuess | None:
+    """A binary format by its first bytes, for files that match none of PRONOM's signatures."""
     at = head.find(b"%PDF-", 0, 1032)
     if at >= 0 and (number := head[at + 5 : at + 8].decode("latin-1")) in _PDF:
         return _pdf(number)
-    found = _ANY_MAGIC.match(head)
-    if not found:
+    match = _ANY_MAGIC.match(head)
+    if not match:
         return None
-    _, puid, name, version, mime, whole = _MAGIC[int(found.lastindex or 1) - 1]
+    _, puid, name, version, mime, whole = _MAGIC[int(match.lastindex or 1) - 1]
     because = (
-        f"it begins like {name}"
-        if whole
-        else f"it begins like {name}, but its end is missing or not as it should be"
+        f"it begins like {name}" if whole else f"it begins like {name}, but its end is missing or damaged"
     )
-    return Looks(puid=puid, name=name, version=version, mime=mime, because=because, whole=whole)
+    return FormatGuess(puid=puid, name=name, version=version, mime=mime, because=because, whole=whole)
 
 
-def _pdf(number: str) -> Looks:
-    because = "it begins like Acrobat PDF, but its end is missing or not as it should be"
-    return Looks(
+def _pdf(number: str) -> FormatGuess:
+    because = "it begins like Acrobat PDF, but its end is missing or damaged"
+    return FormatGuess(
         puid=_PDF[number],
         name="Acrobat PDF",
         version=number,
@@ -172,40 +171,40 @@ def _pdf(number: str) -> Looks:
 
 
 def text_of(head: bytes) -> str | None:
-    """The bytes as text if they are text at all: UTF-8, UTF-16 with a mark, or an 8-bit encoding without
-    control characters.
+    """The bytes as text; None if they are not text. Text is UTF-8, UTF-16 with a byte order mark, or an 8-bit
+    encoding without control characters.
     """
     for mark, encoding in _BOMS:
         if head.startswith(mark):
             return head[len(mark) :].decode(encoding, "replace")
-    if b"\0" in head:  # asked first: reading what is no text as text takes long
+    if b"\0" in head:  # checked first: decoding binary data as text is slow
         return None
-    # The head may end within a character (`False`: more may come); that alone makes it no other encoding.
+    # The head may end within a character (`False`: more may come); that does not mean another encoding.
     text, length = codecs.utf_8_decode(head, "ignore", False)
     stray = 0 if length == len(text) else length - len(text.encode())
-    # As browsers do, control characters are looked for at the beginning; scripts have some in their strings
-    # further on.
+    # Like browsers, search for control characters only at the beginning; scripts may have some in strings
+    # later on.
     if _BINARY.search(text[:CONTROL_CHARACTERS]) or stray > max(8, len(head) * 0.3):
         return None
     return text if not stray else head.decode("windows-1252", "replace")
 
 
-def markup(text: str, *, expects_xml: bool = False) -> Looks | None:
-    """HTML, SVG or other XML by document type or first element, whatever comments stand before it.
+def markup(text: str, *, expects_xml: bool = False) -> FormatGuess | None:
+    """HTML, SVG or other XML by document type or first element, after any comments.
 
-    `expects_xml` says that name or server call it XML, so that elements which HTML knows too (`a`, `link`,
-    `title`) are no HTML.
+    `expects_xml` means that the name or the server says XML, so that elements that HTML also has (`a`,
+    `link`, `title`) do not make it HTML.
     """
     rest, declared = text[:HEAD_BYTES], text.lstrip().startswith("<?xml")
-    while found := _SKIPPED.match(rest):
-        rest = rest[found.end() :]
+    while skipped := _SKIPPED.match(rest):
+        rest = rest[skipped.end() :]
     doctype = _DOCTYPE.match(rest)
     if doctype and doctype.group(1).lower() == "html":
         return _html(doctype.group(2), declared)
     if doctype:
         rest = rest[doctype.end() :]
-        while found := _SKIPPED.match(rest):
-            rest = rest[found.end() :]
+        while skipped := _SKIPPED.match(rest):
+            rest = rest[skipped.end() :]
     element = _ELEMENT.match(rest)
     if not element:
         return _xml("") if declared else None
@@ -214,7 +213,7 @@ def markup(text: str, *, expects_xml: bool = False) -> Looks | None:
     if local == "svg":
         return _svg(attributes)
     if local.lower() == "html" and "http://www.w3.org/1999/xhtml" in attributes and declared:
-        # Which XHTML it is only a document type would tell; PRONOM has no entry for all of them.
+        # Only a document type would give the XHTML version; PRONOM has no entry for XHTML in general.
         return _looks(
             "fmt/101",
             "Extensible Markup Language",
@@ -238,7 +237,7 @@ def markup(text: str, *, expects_xml: bool = False) -> Looks | None:
     return None
 
 
-def json_text(text: str, *, is_all: bool) -> Looks | None:
+def json_text(text: str, *, is_all: bool) -> FormatGuess | None:
     """JSON that parses as a whole, or the beginning of a longer one that looks like it."""
     start = text.lstrip()[:1]
     if start not in ("{", "["):
@@ -253,7 +252,7 @@ def json_text(text: str, *, is_all: bool) -> Looks | None:
             "JSON Data Interchange Format",
             "",
             "application/json",
-            "it is JSON from beginning to end",
+            "all of it is JSON",
         )
     if re.match(r'\s*(?:\{\s*"(?:[^"\\]|\\.){0,2000}"\s*:|\[\s*[\[{"\d-])', text):
         return _looks(
@@ -263,20 +262,20 @@ def json_text(text: str, *, is_all: bool) -> Looks | None:
 
 
 def is_css(text: str) -> bool:
-    """Does it have rules like a style sheet, or nothing but comments?"""
+    """Whether it has rules like a style sheet, or nothing but comments."""
     bare = _CSS_COMMENT.sub("", text)
     return not bare.strip() or bool(_CSS.search(bare))
 
 
 def is_javascript(text: str) -> bool:
-    """Does it have words or signs of the language, and is no markup? `<!--` begins a comment in old scripts
-    too.
+    """Whether it has JavaScript keywords or operators and is not markup. `<!--` also begins a comment in old
+    scripts.
     """
     start = text.lstrip()[:4]
     return (start[:1] != "<" or start == "<!--") and bool(_JS.search(text))
 
 
-def _html(public: str, declared: bool) -> Looks:
+def _html(public: str, declared: bool) -> FormatGuess:
     for mark, puid, version in (("XHTML 1.1", "fmt/103", "1.1"), ("XHTML 1.0", "fmt/102", "1.0")):
         if mark in public:
             mime = "application/xhtml+xml" if declared else "text/html"
@@ -300,15 +299,15 @@ def _html(public: str, declared: bool) -> Looks:
     )
 
 
-def _svg(attributes: str) -> Looks:
+def _svg(attributes: str) -> FormatGuess:
     version = re.search(r"\bversion\s*=\s*[\"']([\d.]+)", attributes)
-    # SVG 1.1 fixes the attribute's default in its document type, so that a file without it counts as 1.1.
+    # The document type of SVG 1.1 sets the default of the attribute, so a file without it counts as 1.1.
     number = version.group(1) if version else "1.1"
     puid = {"1.0": "fmt/91", "1.2": "fmt/413"}.get(number, "fmt/92")
     return _looks(puid, "Scalable Vector Graphics", number, "image/svg+xml", "its first element is svg")
 
 
-def _xml(local: str) -> Looks:
+def _xml(local: str) -> FormatGuess:
     mime = {"rss": "application/rss+xml", "feed": "application/atom+xml", "RDF": "application/rdf+xml"}.get(
         local, "application/xml"
     )
@@ -321,5 +320,5 @@ def _xml(local: str) -> Looks:
     )
 
 
-def _looks(puid: str, name: str, version: str, mime: str, because: str) -> Looks:
-    return Looks(puid=puid, name=name, version=version, mime=mime, because=because)
+def _looks(puid: str, name: str, version: str, mime: str, because: str) -> FormatGuess:
+    return FormatGuess(puid=puid, name=name, version=version, mime=mime, because=because)

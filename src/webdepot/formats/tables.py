@@ -1,6 +1,5 @@
-"""The tables of what files are: one row per distinct payload and engine, and one row per container that was
-surveyed; the sets of signatures that were put in; and the registry of formats and of the software that shows
-them.
+"""Tables of formats: one row for each distinct payload and engine, one for each surveyed container; the
+installed sets of signatures; and the registry of formats and of the software that renders them.
 """
 
 from sqlalchemy import (

@@ -1,18 +1,22 @@
-"""Small pictures of archived pictures, made behind a guard (`guard.py`): their bytes may be hostile.
+"""Thumbnails of archived images, made in a guarded process (`guard.py`), since the images may be hostile.
 
-Only formats that the web has, only pictures of at most `MOST_PIXELS`, only the first frame. The answer is
-always a JPEG that we made ourselves: nothing of the original but its pixels goes on.
+Only image formats of the web, at most `MOST_PIXELS`, only the first frame. The result is always a new JPEG:
+nothing of the original is passed on except its pixels.
 """
 
 import base64
 import io
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from webdepot.formats import guard
-from webdepot.formats.batch import Batch, Piece
+from webdepot.formats.batch import Batch, PayloadSlice
 from webdepot.formats.guard import Guard, Limits, Message
 from webdepot.model import Finding
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 SIZE_PIXELS = (240, 180)
 MOST_PIXELS = 60_000_000
@@ -23,13 +27,13 @@ _LIMITS = Limits(time_s=3.0, longest_s=8.0, memory_bytes=384 << 20)
 
 
 class Thumbnailer:
-    """Makes one after another. One thread at a time; close it."""
+    """Makes thumbnails, one after another. One thread at a time; close it."""
 
     def __init__(self) -> None:
         self._guard = Guard(__name__, limits=_LIMITS)
 
     def make(self, picture: bytes) -> bytes | None:
-        """A JPEG; None for what is no picture, or one that costs too much."""
+        """The thumbnail as a JPEG; None if it is not an image, or exceeds a limit."""
         with Batch([picture]) as batch:
             (answer,) = self._guard.ask_many([{"place": batch.places[0]}], batch.descriptor)
         if isinstance(answer, Finding) or not answer["jpeg"]:
@@ -54,14 +58,18 @@ def _begin(arguments: list[str]) -> tuple[guard.Work, Message]:
         try:
             for each in questions:
                 offset, size_bytes = each["place"]
-                yield {"jpeg": _made(Piece(descriptor=descriptor, offset=offset, size_bytes=size_bytes))}
+                yield {
+                    "jpeg": _thumbnail(
+                        PayloadSlice(descriptor=descriptor, offset=offset, size_bytes=size_bytes)
+                    )
+                }
         finally:
             guard.limit_memory(None)
 
     return work, {}
 
 
-def _made(piece: Piece) -> str:
+def _thumbnail(piece: PayloadSlice) -> str:
     from PIL import Image
 
     try:
@@ -70,17 +78,17 @@ def _made(piece: Piece) -> str:
                 return ""
             picture.draft("RGB", (SIZE_PIXELS[0] * 2, SIZE_PIXELS[1] * 2))
             picture.thumbnail(SIZE_PIXELS)
-            made = io.BytesIO()
-            _on_white(picture).save(made, "JPEG", quality=82)
+            jpeg = io.BytesIO()
+            _on_white(picture).save(jpeg, "JPEG", quality=82)
     except (MemoryError, RecursionError):
         return ""
     except Exception:
-        # Whatever a library throws at hostile bytes says that there is no picture in them.
+        # Any exception of the library on hostile bytes means that there is no usable image.
         return ""
-    return base64.b64encode(made.getvalue()).decode("ascii")
+    return base64.b64encode(jpeg.getvalue()).decode("ascii")
 
 
-def _on_white(picture: "Image.Image") -> "Image.Image":  # type: ignore[name-defined]  # noqa: F821 - imported in the child alone
+def _on_white(picture: "Image.Image") -> "Image.Image":
     from PIL import Image
 
     shown = picture.convert("RGBA")

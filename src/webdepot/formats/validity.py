@@ -1,6 +1,4 @@
-"""How sound a file is by the rules of its own format, in the words JHOVE made known, and what was learned on
-the way.
-"""
+"""The result of validating a file against its format, in the terms of JHOVE, with its technical metadata."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,21 +7,19 @@ from enum import StrEnum
 from webdepot.model import Finding, Severity
 
 Property = str | int | float | bool
-"""One fact of a file, as it stands in JSON."""
+"""One property of a file, as a JSON value."""
 
 
 class Validity(StrEnum):
     VALID = "valid"
     WELL_FORMED = "well-formed"
-    """It can be read to its end; its format has further rules that were not asked or are not kept."""
+    """It can be read to its end; further rules of its format were not checked or are broken."""
     NOT_VALID = "not valid"
     NOT_CHECKED = "not checked"
 
 
-class Wrong(Exception):
-    """A check cannot go on: what is wrong, and at which byte. Caught by the check itself, which makes a
-    finding of it.
-    """
+class DamagedFile(Exception):
+    """A check cannot continue: what is wrong, and at which byte. The check catches it and makes a finding."""
 
     def __init__(self, detail: str, place: int = 0) -> None:
         super().__init__(detail)
@@ -31,8 +27,8 @@ class Wrong(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """What a check says about one file."""
+class CheckResult:
+    """The result of checking one file."""
 
     validity: Validity
     findings: Sequence[Finding] = ()
@@ -42,15 +38,15 @@ class Checked:
     """
 
 
-def judged(
+def judge(
     findings: Sequence[Finding],
     properties: Mapping[str, Property] | None = None,
     *,
     best: Validity = Validity.VALID,
-) -> Checked:
-    """Not valid if one of the findings is an error, else the best that the check can say."""
+) -> CheckResult:
+    """A result that is not valid if a finding is an error, and otherwise `best`."""
     wrong = any(each.severity is Severity.ERROR for each in findings)
-    return Checked(
+    return CheckResult(
         validity=Validity.NOT_VALID if wrong else best,
         findings=list(findings),
         properties=dict(properties or {}),

@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot import sessions
 from webdepot.errors import NotFound, WebdepotError
-from webdepot.services.admin.oidc import Begun, Provider
+from webdepot.services.admin.oidc import IdentityProvider, StartedSignIn
 from webdepot.web.sign_in import page, signed_in
 from webdepot.web.site import language_of, local_path, of_app, session_token, site_of
 
@@ -28,11 +28,11 @@ class PendingSignIns:
     """
 
     def __init__(self) -> None:
-        self._away: OrderedDict[str, tuple[float, str, Begun, str]] = OrderedDict()
+        self._away: OrderedDict[str, tuple[float, str, StartedSignIn, str]] = OrderedDict()
         self._lock = Lock()
-        self._provider: Provider | None = None
+        self._provider: IdentityProvider | None = None
 
-    def provider(self, request: Request) -> Provider:
+    def provider(self, request: Request) -> IdentityProvider:
         config = site_of(request).archive.config.oidc
         if not config.issuer:
             raise NotFound(
@@ -40,16 +40,16 @@ class PendingSignIns:
             )
         with self._lock:
             if self._provider is None:
-                self._provider = Provider(config)
+                self._provider = IdentityProvider(config)
             return self._provider
 
-    def add(self, begun: Begun, cookie: str, to: str) -> None:
+    def add(self, begun: StartedSignIn, cookie: str, to: str) -> None:
         with self._lock:
             self._away[begun.state] = (time.monotonic(), cookie, begun, to)
             while len(self._away) > _MOST_AWAY:
                 self._away.popitem(last=False)
 
-    def take(self, state: str, cookie: str) -> tuple[Begun, str] | None:
+    def take(self, state: str, cookie: str) -> tuple[StartedSignIn, str] | None:
         """What was begun with a state, and where to go then; None if it is unknown, too old or of another
         browser. A state can be taken once.
         """

@@ -1,8 +1,9 @@
-"""Dublin Core as `oai_dc`, the minimum of OAI-PMH and the plainest description in a package.
+"""Dublin Core as `oai_dc`: the format that every OAI-PMH repository must offer, and the simplest description
+in a package.
 
 http://www.openarchives.org/OAI/2.0/oai_dc.xsd: fifteen elements, each repeatable, all optional, in any order.
-What XML 1.0 cannot hold (control characters out of crawled titles) is left out when writing, since one such
-character would break a whole answer.
+Characters that XML 1.0 forbids (control characters in crawled titles) are left out when writing, since one of
+them would break a whole response.
 """
 
 import re
@@ -48,7 +49,7 @@ class DublinCore:
 
 
 def of_levels(levels: Sequence[Record], *, identifiers: Sequence[str] = ()) -> DublinCore:
-    """The lowest of some levels, the top first; what it does not say of itself it has from those above."""
+    """The lowest of these levels (top first); elements that it lacks come from the levels above."""
     own, above = levels[-1], levels[:-1]
 
     def inherited(name: str) -> str:
@@ -99,7 +100,7 @@ def to_element(record: DublinCore) -> etree._Element:
 
 
 def from_xml(data: bytes) -> DublinCore:
-    """Read an `oai_dc:dc` document; InputError when it is none. Entities and the network are off."""
+    """Read an `oai_dc:dc` document; InputError if it is not one. No entities, no network access."""
     parser = etree.XMLParser(
         resolve_entities=False,
         no_network=True,
@@ -111,32 +112,30 @@ def from_xml(data: bytes) -> DublinCore:
     try:
         root = etree.fromstring(data[: LONGEST_BYTES + 1], parser)
     except (etree.XMLSyntaxError, ValueError) as error:
-        raise InputError(f"The Dublin Core record is no well-formed XML: {error}") from error
+        raise InputError(f"The Dublin Core record is not well-formed XML: {error}") from error
     if root.tag != f"{{{OAI_DC}}}dc":
-        raise InputError(f"The record is no oai_dc: its root element is {root.tag}.")
+        raise InputError(f"The record is not oai_dc: its root element is {root.tag}.")
     return from_element(root)
 
 
 def from_element(root: etree._Element) -> DublinCore:
-    """The elements of Dublin Core below an element, wherever they stand in it."""
+    """The Dublin Core elements anywhere below an element."""
     known = {f"{{{DC}}}{item.name}": item.name for item in fields(DublinCore)}
-    found: dict[str, tuple[str, ...]] = {}
+    values: dict[str, tuple[str, ...]] = {}
     for element in root.iter():
         name = known.get(element.tag)
         text = "".join(element.itertext()).strip() if name else ""
         if name and text:
-            found[name] = (*found.get(name, ()), text)
-    return DublinCore(**found)
+            values[name] = (*values.get(name, ()), text)
+    return DublinCore(**values)
 
 
 def to_fields(record: DublinCore) -> tuple[Level, dict[str, Any]]:
-    """What a foreign record says, as fields of the catalogue (`urn` among them where it names one), and which
-    kind of work it is.
-    """
-    words = " ".join(record.type).lower()
-    level = Level.THESIS if re.search("thesis|dissertation|habilitation", words) else Level.MONOGRAPH
+    """The level of a foreign record, and its fields for the catalogue (with `urn` if it names one)."""
+    types = " ".join(record.type).lower()
+    level = Level.THESIS if re.search("thesis|dissertation|habilitation", types) else Level.MONOGRAPH
     names = [value for value in record.identifier if value.lower().startswith("urn:nbn:")]
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "urn": names[0] if names else "",
         "title": record.title[0] if record.title else "",
         "subtitle": " ".join(record.title[1:]),
@@ -156,11 +155,11 @@ def to_fields(record: DublinCore) -> tuple[Level, dict[str, Any]]:
         "addresses": tuple(value for value in record.identifier if value.startswith(("http://", "https://"))),
         "rights": "; ".join(record.rights),
     }
-    return level, {name: value for name, value in found.items() if value}
+    return level, {name: value for name, value in values.items() if value}
 
 
 def without_forbidden(text: str) -> str:
-    """Without what XML 1.0 cannot hold."""
+    """The text without characters that XML 1.0 forbids."""
     return _FORBIDDEN.sub("", text)
 
 

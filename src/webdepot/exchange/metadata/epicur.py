@@ -1,9 +1,8 @@
-"""xepicur: registration of URNs by harvest. The resolver's service reads these records and learns where a URN
-leads.
+"""xepicur: registration of URNs by OAI harvest. The URN resolver reads these records and learns the addresses
+of each URN.
 
-Namespace urn:nbn:de:1111-2004033116, prefix `epicur`. Each record lists every address that is valid for its
-URN, since addresses that are no longer listed are removed there; of the kinds of update only `urn_new` is
-harmless today.
+Namespace urn:nbn:de:1111-2004033116, prefix `epicur`. Each record lists all valid addresses of its URN, since
+the resolver removes addresses that are no longer listed; of the update types, only `urn_new` is safe today.
 """
 
 from lxml import etree
@@ -22,16 +21,16 @@ def to_element(record: Record, transfer: Transfer | None, *, addresses: Addresse
     root.set(f"{{{XSI}}}schemaLocation", f"{EPICUR} {SCHEMA}")
     delivery = add(add(root, f"{{{EPICUR}}}administrative_data"), f"{{{EPICUR}}}delivery")
     add(delivery, f"{{{EPICUR}}}update_status", None, type="urn_new")
-    made = add(root, f"{{{EPICUR}}}record")
+    entry = add(root, f"{{{EPICUR}}}record")
     scheme = ":".join(record.urn.split("-")[0].split(":")[:3])
-    add(made, f"{{{EPICUR}}}identifier", record.urn, scheme=scheme)
-    _resource(made, addresses.front_page(record.key), "text/html", role="primary", type="frontpage")
+    add(entry, f"{{{EPICUR}}}identifier", record.urn, scheme=scheme)
+    _resource(entry, addresses.front_page(record.key), "text/html", role="primary", type="frontpage")
     if transfer is not None:
-        _resource(made, addresses.transfer(record.key, transfer.form), "application/zip", target="transfer")
+        _resource(entry, addresses.transfer(record.key, transfer.form), "application/zip", target="transfer")
     return root
 
 
 def _resource(parent: etree._Element, url: str, mime: str, **attributes: str) -> None:
-    made = add(parent, f"{{{EPICUR}}}resource")
-    add(made, f"{{{EPICUR}}}identifier", url, scheme="url", **attributes)
-    add(made, f"{{{EPICUR}}}format", mime, scheme="imt")
+    resource = add(parent, f"{{{EPICUR}}}resource")
+    add(resource, f"{{{EPICUR}}}identifier", url, scheme="url", **attributes)
+    add(resource, f"{{{EPICUR}}}format", mime, scheme="imt")

@@ -1,5 +1,5 @@
-"""Codes of languages as library formats have them: three letters, the bibliographic ones (ISO 639-2/B); ours
-may have two (ISO 639-1).
+"""Language codes: library formats use the three letters of ISO 639-2/B (bibliographic), the catalogue may use
+the two letters of ISO 639-1.
 """
 
 _THREE = {
@@ -53,5 +53,5 @@ def three_letters(code: str) -> str:
 
 
 def two_letters(code: str) -> str:
-    """The form used inside; codes without one stay as they are."""
+    """The code as used in the catalogue; a code without two letters stays as it is."""
     return _TWO.get(code.lower(), code.lower())

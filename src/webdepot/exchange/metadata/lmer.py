@@ -1,14 +1,14 @@
-"""LMER: metadata for long-term preservation of the German National Library, in METS sections, written (1.2
-and 1.0) and read.
+"""LMER, the preservation metadata of the German National Library, in METS sections: written (1.2 and 1.0) and
+read.
 
-Namespaces and names of 1.2 are those of METS profile 00000011 (UOF); the original schemas are no longer to be
-had, so some names are rebuilt from descriptions: they stand in the tables here and nowhere else, and a
-correction costs one line. The elements stand directly in `mets:xmlData`. Reading is tolerant: local names in
-any namespace that begins with http://www.ddb.de/LMER, the type of a checksum as attribute or as element of
-its own, unknown elements kept.
+Namespaces and names of 1.2 are those of METS profile 00000011 (UOF). The original schemas are no longer
+available, so some names are reconstructed from descriptions; they are only in the tables below, so that a
+correction needs one line. The elements are directly in `mets:xmlData`. Reading is tolerant: local names in
+any namespace that begins with http://www.ddb.de/LMER, the checksum type as an attribute or as a separate
+element, unknown elements are kept.
 
-LMER 1.0 had one schema for all sections and the type of a checksum as a field of its own; its namespace is
-not known and a guess here. It is written only for partners that ask for it.
+LMER 1.0 had one schema for all sections and the checksum type as a separate field; its namespace is not
+known, and the one here is a guess. It is written only for partners whose settings say so.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,9 +26,9 @@ from webdepot.exchange.transfer import TransferFile
 PREFIX = "http://www.ddb.de/LMER"
 OBJECT = f"{PREFIX}object"
 FILE = f"{PREFIX}file"
-PROCESS = f"{PREFIX}process"
+
 ONE_SCHEMA = PREFIX
-"""Of LMER 1.0; a guess."""
+"""The namespace of LMER 1.0; a guess."""
 PRONOM = "PRONOM"
 OWN_REGISTRY = "LZA-RegBib"
 
@@ -40,7 +40,7 @@ class Version(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LmerObject:
-    """The object section. Order of the fields is the order of the elements."""
+    """The object section. The order of the fields is the order of the elements."""
 
     name: str = ""
     persistent_identifier: str = ""
@@ -74,7 +74,7 @@ class LmerFile:
     category: str = ""
     linked_to: tuple[str, ...] = ()
     unknown: tuple[str, ...] = field(default=())
-    """XML of elements that we do not know."""
+    """XML of unknown elements."""
 
 
 _OBJECT_NAMES = {
@@ -111,9 +111,9 @@ def write_object(parent: etree._Element, facts: LmerObject, version: Version = V
     for attribute, name in _OBJECT_NAMES.items():
         value = getattr(facts, attribute)
         if value:
-            made = add(parent, f"{{{space}}}{name}", value)
+            element = add(parent, f"{{{space}}}{name}", value)
             if name == "transferChecksum":
-                _write_type(parent, made, space, facts.transfer_checksum_type, version)
+                _write_type(parent, element, space, facts.transfer_checksum_type, version)
 
 
 def write_file(parent: etree._Element, facts: LmerFile, version: Version = Version.NEW) -> None:
@@ -122,11 +122,11 @@ def write_file(parent: etree._Element, facts: LmerFile, version: Version = Versi
         value = getattr(facts, attribute)
         if not value:
             continue
-        made = add(parent, f"{{{space}}}{name}", value)
+        element = add(parent, f"{{{space}}}{name}", value)
         if name == "fileChecksum":
-            _write_type(parent, made, space, facts.file_checksum_type, version)
+            _write_type(parent, element, space, facts.file_checksum_type, version)
         if name == "format" and facts.registry and version is Version.NEW:
-            made.set("REGISTRYNAME", facts.registry)
+            element.set("REGISTRYNAME", facts.registry)
     for identifier in facts.linked_to:
         add(parent, f"{{{space}}}linkedTo", identifier)
     for xml in facts.unknown:
@@ -143,7 +143,7 @@ def _write_type(
 
 
 def of_file(file: TransferFile, identifier: str, version: Version = Version.NEW) -> LmerFile:
-    """What LMER tells of a file of a transfer object."""
+    """The LMER section of a file of a transfer object."""
     by_key = bool(file.puid) and version is Version.NEW
     return LmerFile(
         file_identifier=identifier,
@@ -190,7 +190,7 @@ def read_file(section: etree._Element) -> LmerFile:
 
 
 def _elements(section: etree._Element) -> Iterator[etree._Element]:
-    """Elements of LMER directly in a section; a wrapper of 1.0 around them is looked into."""
+    """The LMER elements of a section, also inside a wrapper element of 1.0."""
     for child in markup.children(section):
         if not markup.namespace(child).startswith(PREFIX):
             continue
@@ -203,17 +203,17 @@ def _elements(section: etree._Element) -> Iterator[etree._Element]:
 def _values(
     section: etree._Element, names: Mapping[str, str], checksum: str, type_name: str
 ) -> dict[str, Any]:
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     by_name = {name: attribute for attribute, name in names.items()}
     for child in _elements(section):
         name = markup.local(child)
         if name in by_name:
             text = markup.text_of(child)
-            if by_name[name] in found:
-                raise InputError(f"LMER tells {name} twice.")
-            found[by_name[name]] = text
+            if by_name[name] in values:
+                raise InputError(f"LMER has the element {name} twice.")
+            values[by_name[name]] = text
             if name == checksum and child.get(_CHECKSUM_TYPE):
-                found[type_name] = child.get(_CHECKSUM_TYPE, "")
+                values[type_name] = child.get(_CHECKSUM_TYPE, "")
         elif name == _OLD_CHECKSUM_TYPES[checksum]:
-            found[type_name] = markup.text_of(child)
-    return found
+            values[type_name] = markup.text_of(child)
+    return values

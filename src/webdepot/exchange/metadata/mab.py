@@ -1,13 +1,13 @@
 """MABxml: records in MAB2, the exchange format of German libraries before MARC, as the LZA-RegBib profile
-demands it.
+requires it.
 
-Namespace and rules: mabxml-1.xsd (2004). An undefined indicator is one blank, never empty; numbers have three
-digits. Each level is one `datensatz`: main record (`typ` h) at the top, `u` or `y` below, which names the
-record above in field 010. Every level has its URN in 552b.
+Namespace and rules: mabxml-1.xsd (2004). An undefined indicator is one space, never empty; field numbers have
+three digits. Each level is one `datensatz`: main record (`typ` h) at the top, `u` or `y` below, which names
+the record above in field 010. Every level has its URN in 552b.
 
-Writing: a record that a partner delivered and nobody here changed goes out as it came, with whatever fields
-it has; any other one is made from the fields of the catalogue, followed by the partner's fields that the
-catalogue does not know.
+Writing: a partner's record that no person has changed here is sent exactly as received. Any other record is
+written from the fields of the catalogue, followed by those fields of the partner that the catalogue does not
+have.
 """
 
 import re
@@ -39,19 +39,21 @@ _BODIES = tuple(f"{number:03d}" for number in range(200, 297, 4))
 _GENRE, _RIGHTS, _OTHER_ID = "Gattung: ", "Rechte: ", "Kennung: "
 _IDENTIFIERS = {"doi": ("552", "a"), "hdl": ("552", "c"), "isbn": ("540", "a"), "issn": ("542", "a")}
 _ORIGINAL, _ARCHIVE = "Original", "Archiv"
-_SINGLES = "001 002 003 004 010 030 036 037 050 051 052 058 070 089 090 331 334 335 359 405 410 412 425 426 501 540 542 552 652"
-_MORE = "655 700 710 750"
-_WRITTEN = frozenset((*_SINGLES.split(), *_MORE.split(), *_PERSONS, *_BODIES))
+_OTHERS = (
+    "001 002 003 004 010 030 036 037 050 051 052 058 070 089 090 331 334 335 359 405 410 412 425 426"
+    " 501 540 542 552 652 655 700 710 750"
+)
+_WRITTEN = frozenset((*_OTHERS.split(), *_PERSONS, *_BODIES))
 
 
 def to_element(
     record: Record, *, above: Record | None, identifier: str, addresses: Addresses
 ) -> etree._Element:
-    """The record as a `datensatz`; `identifier` is its XML ID, which must not occur twice in a document."""
-    given = _foreign(record)
-    if given is not None and Source.PERSON.value not in record.sources.values():
-        given.set("id", identifier)
-        return given
+    """The record as a `datensatz`; `identifier` is its XML ID, which must be unique in the document."""
+    foreign = _foreign(record)
+    if foreign is not None and Source.PERSON.value not in record.sources.values():
+        foreign.set("id", identifier)
+        return foreign
     status = "n" if record.created_at == record.changed_at else "c"
     attributes = {
         "id": identifier,
@@ -61,14 +63,14 @@ def to_element(
     }
     root = etree.Element(f"{{{MAB}}}datensatz", attributes, nsmap={None: MAB})
     for number, indicator, value in sorted(_fields(record, above, addresses), key=lambda each: each[0]):
-        made = add(root, f"{{{MAB}}}feld", None, nr=number, ind=indicator)
+        element = add(root, f"{{{MAB}}}feld", None, nr=number, ind=indicator)
         if isinstance(value, str):
-            made.text = markup.plain(value)
+            element.text = markup.plain(value)
         else:
             for code, text in value:
-                add(made, f"{{{MAB}}}uf", text, code=code)
-    if given is not None:
-        for field in markup.children(given, "feld"):
+                add(element, f"{{{MAB}}}uf", text, code=code)
+    if foreign is not None:
+        for field in markup.children(foreign, "feld"):
             if field.get("nr", "") not in _WRITTEN:
                 root.append(field)
         root[:] = sorted(root, key=lambda field: field.get("nr", ""))
@@ -159,22 +161,22 @@ def _given(number: str, indicator: str, value: str) -> Iterator[tuple[str, str, 
 
 
 def from_element(root: etree._Element) -> dict[str, Any]:
-    """The fields of the catalogue that a `datensatz` tells, with `key` and `parent` as the sender has them;
-    `urn` may be missing.
+    """The fields of a `datensatz` for the catalogue, with the sender's `key` and `parent`; `urn` may be
+    missing.
     """
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     lists: dict[str, list[str]] = {}
     for field in markup.children(root, "feld"):
         number, indicator = field.get("nr", ""), field.get("ind", " ")
-        _read(number, indicator, field, found, lists)
-    run = re.match(r"([0-9]{4}(?:-[0-9-]+)?)\s*-\s*([0-9]{4}[0-9-]*)?\Z", found.pop("run", ""))
+        _read(number, indicator, field, fields, lists)
+    run = re.match(r"([0-9]{4}(?:-[0-9-]+)?)\s*-\s*([0-9]{4}[0-9-]*)?\Z", fields.pop("run", ""))
     if run:
-        found["run_from"], found["run_to"] = run[1], run[2] or ""
-    day = found.pop("day", "") or found.pop("year", "")
-    found.pop("year", None)
+        fields["run_from"], fields["run_to"] = run[1], run[2] or ""
+    day = fields.pop("day", "") or fields.pop("year", "")
+    fields.pop("year", None)
     if day:
-        found["date"] = "-".join(part for part in (day[:4], day[4:6], day[6:8]) if part)
-    return found | {name: tuple(dict.fromkeys(values)) for name, values in lists.items()}
+        fields["date"] = "-".join(part for part in (day[:4], day[4:6], day[6:8]) if part)
+    return fields | {name: tuple(dict.fromkeys(values)) for name, values in lists.items()}
 
 
 _SINGLE = {
@@ -200,26 +202,26 @@ _REPEATED = {("700", "b"): "ddc", ("710", " "): "keywords", ("720", " "): "keywo
 
 
 def _read(
-    number: str, indicator: str, field: etree._Element, found: dict[str, Any], lists: dict[str, list[str]]
+    number: str, indicator: str, field: etree._Element, fields: dict[str, Any], lists: dict[str, list[str]]
 ) -> None:
     text = markup.text_of(field)
     if not text:
         return
     if (number, indicator) in _SINGLE:
-        found.setdefault(_SINGLE[number, indicator], text)
+        fields.setdefault(_SINGLE[number, indicator], text)
     elif (number, indicator) in _REPEATED:
         lists.setdefault(_REPEATED[number, indicator], []).append(text)
     elif number == "037":
         lists.setdefault("languages", []).append(two_letters(text))
     elif number in _PERSONS or number in _BODIES:
-        # MAB calls the first body of a site `b` (other) as well; whoever stands alone made it.
+        # MAB also uses `b` (other) for the first body of a site; a name without others is the creator.
         lists.setdefault(
             "contributors" if indicator == "b" and lists.get("creators") else "creators", []
         ).append(text)
     elif number == "655":
         _read_address(field, lists)
     elif number == "501":
-        _read_note(text, found, lists)
+        _read_note(text, fields, lists)
     else:
         kind = next((name for name, place in _IDENTIFIERS.items() if place == (number, indicator)), "")
         if kind:
@@ -232,9 +234,9 @@ def _read_address(field: etree._Element, lists: dict[str, list[str]]) -> None:
         lists.setdefault("addresses", []).append(parts["u"])
 
 
-def _read_note(text: str, found: dict[str, Any], lists: dict[str, list[str]]) -> None:
+def _read_note(text: str, fields: dict[str, Any], lists: dict[str, list[str]]) -> None:
     for prefix, name in ((_GENRE, "genre"), (_RIGHTS, "rights")):
         if text.startswith(prefix):
-            found.setdefault(name, text.removeprefix(prefix))
+            fields.setdefault(name, text.removeprefix(prefix))
     if text.startswith(_OTHER_ID):
         lists.setdefault("identifiers", []).append(text.removeprefix(_OTHER_ID))

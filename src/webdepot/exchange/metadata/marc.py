@@ -1,8 +1,8 @@
-"""MARCXML (MARC 21 bibliographic): what a partner's catalogue loads today.
+"""MARCXML (MARC 21 bibliographic): the format that current library catalogues load.
 
-https://www.loc.gov/standards/marcxml/. A site is an integrating resource (leader/07 i), its slice a part of
-it that points upwards by 773. Addresses stand in 856 with a word for machines in $x, as German repositories
-write them: Resolving-URL, Frontdoor-URL, Transfer-URL.
+https://www.loc.gov/standards/marcxml/. A site is an integrating resource (leader/07 i); a slice is a part of
+it and links to it in 773. Addresses are in 856 with a machine-readable label in $x, as in German
+repositories: Resolving-URL, Frontdoor-URL, Transfer-URL.
 """
 
 import re
@@ -21,7 +21,7 @@ MARC = "http://www.loc.gov/MARC21/slim"
 FOREIGN = "marc"
 """Kind of a sender's record in `Record.foreign`."""
 SCHEMA = "http://www.loc.gov/standards/marcxml/schema/MARC21slim.xsd"
-# Leader/06 and /07: what it is, and whether it stands alone, is a part, or goes on.
+# Leader/06 and /07: type of record, and whether it is a monograph, a component part or continuing.
 _LEADER = {
     Level.SITE: "ai",
     Level.SLICE: "ai",
@@ -37,7 +37,7 @@ _Field = tuple[str, str, str, Sequence[tuple[str, str]]]
 def to_element(
     levels: Sequence[Record], transfer: Transfer | None, *, addresses: Addresses
 ) -> etree._Element:
-    """The lowest of some levels as a `record`."""
+    """The lowest of these levels as a `record`."""
     own, above = levels[-1], levels[-2] if len(levels) > 1 else None
     root = etree.Element(f"{{{MARC}}}record", nsmap={None: MARC, "xsi": XSI})
     root.set(f"{{{XSI}}}schemaLocation", f"{MARC} {SCHEMA}")
@@ -51,9 +51,9 @@ def to_element(
     add(root, f"{{{MARC}}}controlfield", "cr||||||||||||", tag="007")
     add(root, f"{{{MARC}}}controlfield", _coded(levels), tag="008")
     for tag, first, second, subfields in _fields(levels, above, transfer, addresses):
-        made = add(root, f"{{{MARC}}}datafield", None, tag=tag, ind1=first, ind2=second)
+        element = add(root, f"{{{MARC}}}datafield", None, tag=tag, ind1=first, ind2=second)
         for code, text in subfields:
-            add(made, f"{{{MARC}}}subfield", text, code=code)
+            add(element, f"{{{MARC}}}subfield", text, code=code)
     return root
 
 
@@ -66,7 +66,7 @@ def _gathered(levels: Sequence[Record], name: str) -> tuple[str, ...]:
 
 
 def _coded(levels: Sequence[Record]) -> str:
-    """Field 008: forty characters; what is not known is `|`."""
+    """Field 008: forty characters; `|` where the value is unknown."""
     own = levels[-1]
     year = (own.date or own.run_from or "")[:4]
     first = year if year.isdigit() and len(year) == 4 else "||||"
@@ -169,9 +169,7 @@ def _filled(parts: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
 
 
 def from_element(root: etree._Element) -> tuple[Level, dict[str, Any]]:
-    """The fields of the catalogue that a `record` tells (`urn` among them where it has one), and which kind
-    of work it is.
-    """
+    """The level of a `record`, and its fields for the catalogue (with `urn` if it has one)."""
     fields = [
         (
             each.get("tag", ""),
@@ -197,7 +195,7 @@ def from_element(root: etree._Element) -> tuple[Level, dict[str, Any]]:
         if code == "a" and value
     }
     places = [dict(subs) for tag, subs in fields if tag == "856"]
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "urn": numbers.pop("urn", ""),
         "title": _unpunctuated(next(iter(every("245", "a")), "")),
         "subtitle": _unpunctuated(" ".join(every("245", "b"))),
@@ -225,7 +223,7 @@ def from_element(root: etree._Element) -> tuple[Level, dict[str, Any]]:
             parts["u"] for parts in places if "u" in parts and parts.get("x", "") in ("", "Original-URL")
         ),
     }
-    return _level(root, bool(every("502", "abcd"))), {name: value for name, value in found.items() if value}
+    return _level(root, bool(every("502", "abcd"))), {name: value for name, value in values.items() if value}
 
 
 def _level(root: etree._Element, is_thesis: bool) -> Level:
@@ -238,5 +236,5 @@ def _level(root: etree._Element, is_thesis: bool) -> Level:
 
 
 def _unpunctuated(text: str) -> str:
-    """Without the punctuation that ISBD puts between the parts of a record."""
+    """The text without the punctuation that ISBD puts between the parts of a record."""
     return re.sub(r"\s*[/:;,=]\s*\Z", "", text).strip()

@@ -1,5 +1,5 @@
-"""XML of partners is read without entities and without the network; XML of ours is written without what XML
-1.0 cannot hold.
+"""Read partners' XML without entities and network access; write our XML without characters that XML 1.0
+forbids.
 """
 
 import re
@@ -16,8 +16,8 @@ _SPACES = re.compile(r"\s+")
 
 
 def parse(data: bytes, *, what: str) -> etree._Element:
-    """The root of a document; InputError, with `what` in its words, when it is no well-formed XML, too large,
-    or has a document type.
+    """The root of a document; InputError, with `what` in its message, if it is not well-formed XML, too
+    large, or has a document type.
     """
     if len(data) > LONGEST_BYTES:
         raise InputError(f"{what} is larger than {LONGEST_BYTES} bytes.")
@@ -32,22 +32,22 @@ def parse(data: bytes, *, what: str) -> etree._Element:
     try:
         root = etree.fromstring(data, parser)
     except (etree.XMLSyntaxError, ValueError) as error:
-        raise InputError(f"{what} is no well-formed XML: {error}") from error
+        raise InputError(f"{what} is not well-formed XML: {error}") from error
     if root is None or root.getroottree().docinfo.internalDTD is not None:
-        raise InputError(f"{what} declares a document type; entities are not taken from partners.")
+        raise InputError(f"{what} declares a document type, which is not allowed. Remove it.")
     return root
 
 
 def add(parent: etree._Element, tag: str, text: str | None = None, /, **attributes: str) -> etree._Element:
-    """A child with text and attributes, cleaned. `tag` is in Clark's notation."""
-    made = etree.SubElement(parent, tag, {name: plain(value) for name, value in attributes.items()})
+    """Add a child with text and attributes, without forbidden characters. `tag` is in Clark notation."""
+    child = etree.SubElement(parent, tag, {name: plain(value) for name, value in attributes.items()})
     if text is not None:
-        made.text = plain(text)
-    return made
+        child.text = plain(text)
+    return child
 
 
 def plain(text: str) -> str:
-    """Without what XML 1.0 cannot hold."""
+    """The text without characters that XML 1.0 forbids."""
     return _FORBIDDEN.sub("", text)
 
 
@@ -57,7 +57,7 @@ def text_of(element: etree._Element | None) -> str:
 
 
 def local(element: etree._Element) -> str:
-    """The name without its namespace; empty for what is no element."""
+    """The name without its namespace; empty for comments and processing instructions."""
     return etree.QName(element).localname if isinstance(element.tag, str) else ""
 
 
@@ -66,14 +66,14 @@ def namespace(element: etree._Element) -> str:
 
 
 def children(element: etree._Element, name: str = "") -> Iterator[etree._Element]:
-    """Child elements, of one name in any namespace or all."""
+    """Child elements: all, or those with a local name in any namespace."""
     for child in element:
         if isinstance(child.tag, str) and (not name or local(child) == name):
             yield child
 
 
 def find(element: etree._Element, *path: str) -> etree._Element | None:
-    """The first descendant along local names."""
+    """The first descendant along a path of local names."""
     for name in path:
         following = next(children(element, name), None)
         if following is None:
@@ -83,6 +83,6 @@ def find(element: etree._Element, *path: str) -> etree._Element | None:
 
 
 def verbatim(element: etree._Element) -> str:
-    """An element as XML text that stands alone."""
+    """An element as a complete XML document."""
     data: str = etree.tostring(element, encoding="unicode", with_tail=False)
     return data

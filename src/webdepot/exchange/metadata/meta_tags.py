@@ -1,9 +1,9 @@
-"""What a site says of itself in the head of its start page: title, Dublin Core, Open Graph and plain meta
-tags (mission X10).
+"""Read how a site describes itself in the head of its start page: title, Dublin Core, Open Graph and plain
+meta tags.
 
-Names of Dublin Core in HTML follow RFC 2731 (`DC.creator`); those of Open Graph https://ogp.me. Of several
-tags for one field the more careful description wins: Dublin Core, then plain tags, then Open Graph.
-Everything is a stranger's words: bounded, in one line, as text.
+Names of Dublin Core in HTML follow RFC 2731 (`DC.creator`); those of Open Graph https://ogp.me. If several
+tags fill one field, the more careful description wins: Dublin Core, then plain tags, then Open Graph. The
+values are not trusted: each is limited in length and reduced to one line of text.
 """
 
 import re
@@ -37,22 +37,21 @@ _LANGUAGE = re.compile(r"([a-z]{2,3})(?:[-_][a-z0-9]+)*\Z", re.IGNORECASE)
 
 
 def read(text: str) -> dict[str, str | tuple[str, ...]]:
-    """Fields of a catalogue record that a start page fills; fields it says nothing about are left out."""
+    """Fields of a catalogue record that a start page fills; other fields are left out."""
     parser = _Head()
     parser.feed(text[:READ_CHARACTERS])
-    found: dict[str, str | tuple[str, ...]] = {}
+    fields: dict[str, str | tuple[str, ...]] = {}
     for field, names in _TAGS.items():
-        said = next((parser.tags[name] for name in names if parser.tags.get(name)), [])
-        if field == "title" and not said:
-            said = [parser.title]
-        if field == "languages" and not said:
-            said = [parser.language]
-        values = tuple(
-            dict.fromkeys(filter(None, (_value(field, one) for text in said for one in _split(field, text))))
-        )[:MOST_VALUES]
+        texts = next((parser.tags[name] for name in names if parser.tags.get(name)), [])
+        if field == "title" and not texts:
+            texts = [parser.title]
+        if field == "languages" and not texts:
+            texts = [parser.language]
+        parts = (part for text in texts for part in _split(field, text))
+        values = tuple(dict.fromkeys(filter(None, (_value(field, part) for part in parts))))[:MOST_VALUES]
         if values:
-            found[field] = values if field in _LISTED else values[0]
-    return found
+            fields[field] = values if field in _LISTED else values[0]
+    return fields
 
 
 def _split(field: str, text: str) -> list[str]:
@@ -72,7 +71,7 @@ def _value(field: str, text: str) -> str:
 
 
 class _Head(HTMLParser):
-    """Reads meta tags until the body begins; never fails on bad mark-up."""
+    """Reads meta tags until the body begins; never fails on bad markup."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -83,17 +82,17 @@ class _Head(HTMLParser):
         self._is_over = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
+        attributes = {name: value or "" for name, value in attrs}
         if tag == "html":
-            self.language = self.language or given.get("lang", "") or given.get("xml:lang", "")
+            self.language = self.language or attributes.get("lang", "") or attributes.get("xml:lang", "")
         elif tag == "body":
             self._is_over = True
         elif tag == "meta" and not self._is_over:
-            name = (
-                (given.get("name") or given.get("property") or given.get("http-equiv") or "").strip().lower()
-            )
-            if name and given.get("content") and len(self.tags.setdefault(name, [])) < MOST_VALUES:
-                self.tags[name].append(given["content"])
+            named = (attributes.get(key) for key in ("name", "property", "http-equiv"))
+            name = next(filter(None, named), "").strip().lower()
+            content = attributes.get("content")
+            if name and content and len(self.tags.setdefault(name, [])) < MOST_VALUES:
+                self.tags[name].append(content)
         self._in_title = tag == "title" and not self.title and not self._is_over
 
     def handle_endtag(self, tag: str) -> None:

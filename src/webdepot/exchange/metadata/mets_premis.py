@@ -1,5 +1,5 @@
-"""`mets_premis`: the record for partners of today. METS 1.12 with MARCXML for each level and PREMIS 3 for
-object and files, and a list of files that says where they are: in the ZIP at the Transfer-URL.
+"""`mets_premis`: the record for partners with current standards. METS 1.12 with MARCXML for each level,
+PREMIS 3 for object and files, and a list of the files with their addresses in the ZIP at the Transfer-URL.
 """
 
 from collections.abc import Sequence
@@ -71,20 +71,20 @@ def _premis(amd: etree._Element, identifier: str, kind: str) -> etree._Element:
     return add(inside, f"{{{PREMIS}}}object")
 
 
-def _entity(made: etree._Element, own: Record, transfer: Transfer, addresses: Addresses) -> None:
-    made.set(f"{{{XSI}}}type", "premis:representation")
+def _entity(element: etree._Element, own: Record, transfer: Transfer, addresses: Addresses) -> None:
+    element.set(f"{{{XSI}}}type", "premis:representation")
     for kind, value in (("URN", own.urn), ("URL", addresses.transfer(own.key, transfer.form))):
-        _identified(made, kind, value)
-    significant = add(made, f"{{{PREMIS}}}significantProperties")
+        _identified(element, kind, value)
+    significant = add(element, f"{{{PREMIS}}}significantProperties")
     add(significant, f"{{{PREMIS}}}significantPropertiesType", "transfer object, SHA-256 and bytes")
     add(significant, f"{{{PREMIS}}}significantPropertiesValue", f"{transfer.sha256} {transfer.size_bytes}")
-    add(made, f"{{{PREMIS}}}originalName", own.title)
+    add(element, f"{{{PREMIS}}}originalName", own.title)
 
 
-def _file(made: etree._Element, own: Record, file: TransferFile) -> None:
-    made.set(f"{{{XSI}}}type", "premis:file")
-    _identified(made, "local", f"{own.urn}#{file.member}")
-    facts = add(made, f"{{{PREMIS}}}objectCharacteristics")
+def _file(element: etree._Element, own: Record, file: TransferFile) -> None:
+    element.set(f"{{{XSI}}}type", "premis:file")
+    _identified(element, "local", f"{own.urn}#{file.member}")
+    facts = add(element, f"{{{PREMIS}}}objectCharacteristics")
     fixity = add(facts, f"{{{PREMIS}}}fixity")
     add(fixity, f"{{{PREMIS}}}messageDigestAlgorithm", "SHA-256")
     add(fixity, f"{{{PREMIS}}}messageDigest", file.sha256)
@@ -95,17 +95,17 @@ def _file(made: etree._Element, own: Record, file: TransferFile) -> None:
         registry = add(kind, f"{{{PREMIS}}}formatRegistry")
         add(registry, f"{{{PREMIS}}}formatRegistryName", "PRONOM")
         add(registry, f"{{{PREMIS}}}formatRegistryKey", file.puid)
-    add(made, f"{{{PREMIS}}}originalName", file.member)
+    add(element, f"{{{PREMIS}}}originalName", file.member)
 
 
-def _identified(made: etree._Element, kind: str, value: str) -> None:
-    identity = add(made, f"{{{PREMIS}}}objectIdentifier")
+def _identified(element: etree._Element, kind: str, value: str) -> None:
+    identity = add(element, f"{{{PREMIS}}}objectIdentifier")
     add(identity, f"{{{PREMIS}}}objectIdentifierType", kind)
     add(identity, f"{{{PREMIS}}}objectIdentifierValue", value)
 
 
 def _listed(group: etree._Element, file: TransferFile, number: int, prefix: str, zip_url: str) -> None:
-    made = add(
+    element = add(
         group,
         f"{{{METS}}}file",
         ID=f"{prefix}_F{number:05d}",
@@ -116,5 +116,5 @@ def _listed(group: etree._Element, file: TransferFile, number: int, prefix: str,
         CHECKSUMTYPE="SHA-256",
         ADMID=f"{prefix}_P{number:05d}",
     )
-    place = add(made, f"{{{METS}}}FLocat", LOCTYPE="URL")
+    place = add(element, f"{{{METS}}}FLocat", LOCTYPE="URL")
     place.set(f"{{{XLINK}}}href", f"{zip_url}#{markup.plain(file.member)}")

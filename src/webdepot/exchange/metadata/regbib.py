@@ -1,13 +1,12 @@
-"""METS after the LZA-RegBib profile, the record of `oai_mets_lmer`: one MABxml record a level, LMER for the
-object and each file.
+"""METS by the LZA-RegBib profile, the record of `oai_mets_lmer`: one MABxml record for each level, LMER for
+the object and each file.
 
 The rules P1 to P21 of the profile (Altenhöner and Steinke, 2005), as far as a document can show them:
-everything inline, one `amdSec` with `techMD` only, no `fileSec`, no `structLink`, no `behaviorSec`; a
-`structMap` whose FILEIDs are LMER's file identifiers, which are the IDs of their `techMD` (METS wants an XML
-ID to point to). Many records stand in one OAI answer, so every ID begins with the record's own key.
+everything inline, one `amdSec` with only `techMD`, no `fileSec`, no `structLink`, no `behaviorSec`; a
+`structMap` whose FILEIDs are LMER's file identifiers, which are the IDs of their `techMD` (METS requires an
+XML ID as the target). One OAI response contains many records, so every ID begins with the key of its record.
 
-Reading: `read` gives everything that the document tells; `check` says what is against the profile, in words,
-one line for each rule.
+`read` returns everything in the document; `check` returns the breaches of the profile, one line each.
 """
 
 import re
@@ -32,7 +31,7 @@ SCHEMA = "http://www.loc.gov/standards/mets/mets.xsd"
 XLINK = "http://www.w3.org/1999/xlink"
 FOREIGN_SECTION = "techMD"
 CAPTURE = "capture"
-"""Division of one file that stood on the web: its CONTENTIDS is the address, and the file's date the moment
+"""Division of one file from the web: its CONTENTIDS is the original address, and the file's date is the time
 when it was fetched.
 """
 _IN_ADDRESSES = "%:/?#[]@!$&'()*+,;=~"
@@ -52,18 +51,18 @@ _LEVELS = {name: level for level, name in _DIVISIONS.items()} | {
 }
 MOST_FILES = 1_000_000
 _THESIS_NOTE = "519"
-"""Field of MAB that only theses have: where and when the degree was given."""
+"""Field of MAB that only theses have: where and when the degree was awarded."""
 
 
 def identifier_of(key: str) -> str:
-    """A key as the beginning of an XML ID, which may not begin with a digit."""
+    """A key as the beginning of an XML ID, which must not begin with a digit."""
     return "R-" + re.sub(r"[^A-Za-z0-9._-]", "_", key)
 
 
 def to_element(
     levels: Sequence[Record], transfer: Transfer, *, addresses: Addresses, version: Version = Version.NEW
 ) -> etree._Element:
-    """The record of an object: the last of its levels, with all above it."""
+    """The record of an object: the last of these levels, with all levels above it."""
     own, prefix = levels[-1], identifier_of(levels[-1].key)
     title = f"{own.title}, {own.part}" if own.part else own.title
     spaces = {"mets": METS, "xlink": XLINK, "xsi": XSI, None: mab.MAB}
@@ -160,7 +159,7 @@ def _structure(root: etree._Element, levels: Sequence[Record], transfer: Transfe
 
 
 def wrapping(parent: etree._Element, name: str, identifier: str, kind: str) -> etree._Element:
-    """A METS section with its wrapping; the place for the content."""
+    """Add a METS section with its wrapper; the element for the content."""
     section = add(parent, f"{{{METS}}}{name}", ID=identifier)
     label = {"lmerObject": "LMERobject", "lmerFile": "LMERfile"}.get(kind)
     more = {"LABEL": label} if label else {}
@@ -176,15 +175,15 @@ class DeliveredLevel:
 
     level: Level
     fields: dict[str, Any]
-    """Fields of the catalogue; `urn`, and `key` and `parent` as the partner has them."""
+    """Fields for the catalogue; `urn`, and the partner's `key` and `parent`."""
     xml: str
-    """The record as it came."""
+    """The record as received."""
     kind: str = mab.FOREIGN
-    """What it is written in, as `Record.foreign` tells kinds apart."""
+    """Its format, as in `Record.foreign`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivered:
+class DeliveredObject:
     """An object as a partner describes it."""
 
     levels: tuple[DeliveredLevel, ...]
@@ -192,20 +191,20 @@ class Delivered:
     object: LmerObject
     files: tuple[LmerFile, ...]
     foreign: tuple[str, ...]
-    """Sections that we do not understand."""
+    """Sections of unknown kinds."""
     is_web: bool
     urls: Mapping[str, str] = field(default_factory=dict)
-    """Identifiers of files to the addresses where they stood, as far as the sender tells."""
+    """Original web addresses by file identifier, as far as the sender gives them."""
 
     @property
     def urn(self) -> str:
         return self.object.persistent_identifier.lower()
 
 
-def read(root: etree._Element) -> Delivered:
-    """Everything that a METS document tells; InputError when it is no METS or cannot be understood at all."""
+def read(root: etree._Element) -> DeliveredObject:
+    """The object that a METS document describes; InputError if it is not METS or has no object section."""
     if root.tag != f"{{{METS}}}mets":
-        raise InputError(f"The record is no METS: its root element is {str(root.tag)[:200]}.")
+        raise InputError(f"The record is not METS: its root element is {str(root.tag)[:200]}.")
     objects, files, foreign = [], [], []
     for section in root.iterfind(f"{{{METS}}}amdSec/{{{METS}}}techMD"):
         inside = section.find(f"{{{METS}}}mdWrap/{{{METS}}}xmlData")
@@ -216,10 +215,10 @@ def read(root: etree._Element) -> Delivered:
         else:
             foreign.append(markup.verbatim(section))
     if len(objects) != 1:
-        raise InputError(f"P8: there are {len(objects)} object sections of LMER, and not one")
+        raise InputError(f"P8: there are {len(objects)} object sections of LMER instead of one")
     levels = levels_of(root)
     is_web = levels[0].level is Level.SITE if levels else False
-    return Delivered(
+    return DeliveredObject(
         levels=levels,
         object=objects[0],
         files=tuple(files),
@@ -230,16 +229,16 @@ def read(root: etree._Element) -> Delivered:
 
 
 def _urls(root: etree._Element) -> dict[str, str]:
-    found = {}
+    urls = {}
     for division in root.iterfind(f"{{{METS}}}structMap//{{{METS}}}div[@TYPE='{CAPTURE}']"):
         pointer, address = division.find(f"{{{METS}}}fptr"), division.get("CONTENTIDS", "").strip()
         if pointer is not None and re.match(r"https?://[^/\s]+/\S*\Z", address):
-            found[pointer.get("FILEID", "")] = address
-    return found
+            urls[pointer.get("FILEID", "")] = address
+    return urls
 
 
 def check(root: etree._Element) -> list[str]:
-    """What is against the profile, in words with the number of the rule; empty when nothing is."""
+    """The breaches of the profile, each with the number of the rule; empty if there are none."""
     return list(_breaches(root))
 
 
@@ -259,7 +258,7 @@ def _breaches(root: etree._Element) -> Iterator[str]:
         return
     for name, rule in (("rightsMD", "P3"), ("sourceMD", "P3"), ("digiprovMD", "P3")):
         if administrative[0].find(f"{{{METS}}}{name}") is not None:
-            yield f"{rule}: LMER stands in {name}"
+            yield f"{rule}: LMER is in {name}"
     if root.find(f".//{{{METS}}}mdRef") is not None:
         yield "P4: metadata are referenced, not embedded"
     for name, rule in (("fileSec", "P5"), ("structLink", "P6"), ("behaviorSec", "P6")):
@@ -276,10 +275,10 @@ def _breaches(root: etree._Element) -> Iterator[str]:
     yield from _breaches_of_files(delivered)
 
 
-def _breaches_of_object(root: etree._Element, delivered: Delivered) -> Iterator[str]:
+def _breaches_of_object(root: etree._Element, delivered: DeliveredObject) -> Iterator[str]:
     facts = delivered.object
     if not facts.persistent_identifier.lower().startswith("urn:"):
-        yield "P9: the persistent identifier is no URN"
+        yield "P9: the persistent identifier is not a URN"
     if not facts.transfer_url:
         yield "P9: there is no Transfer-URL"
     if facts.transfer_format.upper() != "ZIP":
@@ -288,18 +287,19 @@ def _breaches_of_object(root: etree._Element, delivered: Delivered) -> Iterator[
         yield "P9: there is no creation date"
     known = {file.file_identifier for file in delivered.files}
     if facts.start_file not in known:
-        yield "P9: the entry file is none of the files"
+        yield "P9: the start file is not one of the files"
     if facts.number_of_files != str(len(delivered.files)):
-        yield f"P10: the object says {facts.number_of_files[:20] or 'nothing of its'} files, {len(delivered.files)} are described"
+        stated = facts.number_of_files[:20] or "no number of"
+        yield f"P10: the object states {stated} files, {len(delivered.files)} are described"
     for pointer in root.iterfind(f"{{{METS}}}structMap//{{{METS}}}fptr"):
         if pointer.get("FILEID", "") not in known:
-            yield f"P7: FILEID {pointer.get('FILEID', '')[:100]} is no file identifier"
+            yield f"P7: FILEID {pointer.get('FILEID', '')[:100]} is not a file identifier"
             break
     if [level.fields.get("urn", "").lower() for level in delivered.levels].count(delivered.urn) != 1:
         yield "P13: the URN of LMER is not the 552b of exactly one level"
 
 
-def _breaches_of_files(delivered: Delivered) -> Iterator[str]:
+def _breaches_of_files(delivered: DeliveredObject) -> Iterator[str]:
     if not delivered.files:
         yield "P10: no file is described"
     if len(delivered.files) > MOST_FILES:
@@ -324,13 +324,13 @@ def _breaches_of_files(delivered: Delivered) -> Iterator[str]:
 
 
 def _described(root: etree._Element) -> dict[str, etree._Element]:
-    """ID of a section to its MABxml record."""
-    found = {}
+    """The MABxml records by the ID of their section."""
+    records = {}
     for section in root.iterfind(f"{{{METS}}}dmdSec"):
         record = section.find(f"{{{METS}}}mdWrap/{{{METS}}}xmlData/{{{mab.MAB}}}datensatz")
         if record is not None:
-            found[section.get("ID", "")] = record
-    return found
+            records[section.get("ID", "")] = record
+    return records
 
 
 def levels_of(root: etree._Element) -> tuple[DeliveredLevel, ...]:
@@ -339,13 +339,13 @@ def levels_of(root: etree._Element) -> tuple[DeliveredLevel, ...]:
 
 
 def division(level: Level) -> str:
-    """How a level is called in a structural map."""
+    """The name of a level in a structural map."""
     return _DIVISIONS[level]
 
 
 def _levels(root: etree._Element, described: dict[str, etree._Element]) -> tuple[DeliveredLevel, ...]:
-    """The levels in the order of the structural map; without one there, in the order of the links between the
-    records.
+    """The levels in the order of the structural map; if one is missing there, in the order of the links
+    between the records.
     """
     named: dict[str, str] = {}
     for element in root.iterfind(f"{{{METS}}}structMap//{{{METS}}}div"):

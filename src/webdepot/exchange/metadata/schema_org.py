@@ -1,5 +1,5 @@
-"""A catalogue record as schema.org JSON-LD (https://schema.org), for the page of a title and for whoever
-reads it by machine.
+"""A catalogue record as schema.org JSON-LD (https://schema.org), for the page of a title and for programs
+that read it.
 
 A site is a `WebSite` with its slices as parts, like a journal with its issues; a slice is a `WebSite` that is
 part of it.
@@ -27,13 +27,13 @@ MOST_PARTS = 1000
 def to_object(
     levels: Sequence[Record], children: Sequence[Record], *, addresses: Addresses
 ) -> dict[str, Any]:
-    """The lowest of some levels; what it does not say itself is said by those above."""
+    """The lowest of these levels; fields that it lacks come from the levels above."""
     own, page = levels[-1], addresses.front_page(levels[-1].key)
 
     def inherited(name: str) -> Any:
         return next((value for record in reversed(levels) if (value := getattr(record, name))), None)
 
-    said: Mapping[str, Any] = {
+    document: Mapping[str, Any] = {
         "@context": "https://schema.org",
         "@type": _TYPES[own.level],
         "@id": page,
@@ -67,21 +67,21 @@ def to_object(
         if addresses.institution
         else None,
     }
-    return {name: value for name, value in said.items() if value}
+    return {name: value for name, value in document.items() if value}
 
 
 def _part(child: Record, addresses: Addresses) -> dict[str, Any]:
-    made = {
+    part = {
         "@type": _TYPES[child.level],
         "@id": addresses.front_page(child.key),
         "name": child.part or child.title,
         "dateCreated": child.date,
     }
-    return {name: value for name, value in made.items() if value}
+    return {name: value for name, value in part.items() if value}
 
 
 def to_script(document: Mapping[str, Any]) -> str:
-    """JSON that can stand inside a `<script>`: no word of it ends the element or begins a comment."""
+    """JSON that is safe inside a `<script>`: nothing in it ends the element or begins a comment."""
     text = json.dumps(document, ensure_ascii=False, indent=1)
     return (
         text.replace("<", "\\u003c")

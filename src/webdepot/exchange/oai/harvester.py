@@ -1,11 +1,11 @@
-"""Reading a list of OAI-PMH 2.0 from another provider, page by page, with patience.
+"""Read a list from an OAI-PMH 2.0 provider, page by page, with retries.
 
-1. Ask; 503 and 429 say when to come again (seconds or an HTTP date), other failures are tried again a few
-   times.
-2. Read the page: records with header and metadata as they are, the token of the next page.
-3. A token that comes back unchanged, or a second time, is a provider that goes in circles.
+1. Request a page. Status 503 and 429 say when to retry (seconds or an HTTP date); other failures are retried
+   a few times.
+2. Read the page: records with header and metadata as received, and the token of the next page.
+3. A token that the provider sends a second time means that its list is a loop.
 
-Which page comes next, and what is kept, is the caller's affair: see `services/exchange/oai_harvest.py`.
+The caller decides which page comes next and what is stored: see `services/exchange/oai_harvest.py`.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from lxml import etree
 
 from webdepot.errors import InputError, RemoteError
-from webdepot.exchange.client import Client, Got
+from webdepot.exchange.client import PartnerClient, PartnerResponse
 from webdepot.exchange.metadata import markup
 from webdepot.exchange.oai.protocol import OAI
 from webdepot.times import from_http
@@ -30,10 +30,10 @@ _NS = {"o": OAI}
 
 
 class ProtocolError(RemoteError):
-    """The provider answered with an error of the protocol."""
+    """The provider returned a protocol error."""
 
-    def __init__(self, code: str, words: str) -> None:
-        super().__init__(f"{code}: {words}", retry=False)
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}", retry=False)
         self.oai_code = code
 
 
@@ -55,61 +55,62 @@ class ListPage:
     """Empty on the last page."""
     response_date: str
     list_size: int
-    """0 where the provider does not say."""
+    """0 if the provider does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
-    """Another depot. `wait` sleeps; `clock` tells the time for dates in Retry-After."""
+class RemoteRepository:
+    """The repository of a partner. `wait` sleeps; `clock` gives the time for dates in Retry-After."""
 
     base_url: str
-    client: Client
+    client: PartnerClient
     wait: Callable[[float], None]
     clock: Callable[[], datetime]
 
     def list_records(self, arguments: Mapping[str, str]) -> ListPage:
-        """One page of ListRecords; ProtocolError for an error of the protocol (an empty list is a page
-        without records).
+        """One page of ListRecords; ProtocolError for a protocol error (an empty list is a page without
+        records).
         """
-        root = self._ask({"verb": "ListRecords", **arguments})
+        root = self._request({"verb": "ListRecords", **arguments})
         return _page(root)
 
-    def _ask(self, arguments: Mapping[str, str]) -> etree._Element:
+    def _request(self, arguments: Mapping[str, str]) -> etree._Element:
         separator = "&" if "?" in self.base_url else "?"
         url = f"{self.base_url}{separator}{urlencode(arguments)}"
         failures = 0
         while True:
             pieces: list[bytes] = []
             try:
-                got = self.client.get(url, _into(pieces), limit_bytes=LARGEST_PAGE_BYTES, packed=True)
-                if got.status == 200:
+                response = self.client.get(url, _into(pieces), limit_bytes=LARGEST_PAGE_BYTES, packed=True)
+                if response.status == 200:
                     return _root(b"".join(pieces), self.base_url)
-                trouble = RemoteError(
-                    f"{self.base_url} answers {got.status}.", retry=got.status in (429, 502, 503, 504)
+                failure = RemoteError(
+                    f"{self.base_url} returned status {response.status}.",
+                    retry=response.status in (429, 502, 503, 504),
                 )
             except RemoteError as error:
-                got, trouble = Got(), error
+                response, failure = PartnerResponse(), error
             except InputError as error:
                 raise RemoteError(f"{self.base_url}: {error}", retry=False) from error
             failures += 1
-            if not trouble.retry or failures >= TRIES:
-                raise trouble
-            self.wait(self._pause(got, failures))
+            if not failure.retry or failures >= TRIES:
+                raise failure
+            self.wait(self._pause(response, failures))
 
-    def _pause(self, got: Got, failures: int) -> float:
-        """What Retry-After says, as seconds or as a date; our own pauses otherwise."""
-        said = (got.headers.get("Retry-After") or "").strip()
+    def _pause(self, response: PartnerResponse, failures: int) -> float:
+        """The pause in Retry-After, in seconds or as a date; our own pauses otherwise."""
+        retry_after = (response.headers.get("Retry-After") or "").strip()
         usual = PAUSES_S[min(failures, len(PAUSES_S)) - 1]
-        if said.isascii() and said.isdigit():
-            return min(float(said[:9]), LONGEST_WAIT_S)
+        if retry_after.isascii() and retry_after.isdigit():
+            return min(float(retry_after[:9]), LONGEST_WAIT_S)
         try:
-            return min(max((from_http(said) - self.clock()).total_seconds(), 0.0), LONGEST_WAIT_S)
+            return min(max((from_http(retry_after) - self.clock()).total_seconds(), 0.0), LONGEST_WAIT_S)
         except ValueError:
             return usual
 
 
-class Circles:
-    """Notices a provider that gives the same token again."""
+class LoopDetector:
+    """Detects a provider that sends the same token again."""
 
     def __init__(self) -> None:
         self._seen: set[bytes] = set()
@@ -118,19 +119,19 @@ class Circles:
         mark = hashlib.sha256(token.encode()).digest()
         if mark in self._seen:
             raise RemoteError(
-                "The provider goes in circles: it gave the same resumption token twice.", retry=False
+                "The provider's list is a loop: it sent the same resumption token twice.", retry=False
             )
         self._seen.add(mark)
 
 
-def _into(pieces: list[bytes]) -> Callable[[Got, bytes], None]:
+def _into(pieces: list[bytes]) -> Callable[[PartnerResponse, bytes], None]:
     return lambda _, piece: pieces.append(piece)
 
 
 def _root(data: bytes, where: str) -> etree._Element:
-    root = markup.parse(data, what="the answer")
+    root = markup.parse(data, what="the response")
     if root.tag != f"{{{OAI}}}OAI-PMH":
-        raise InputError(f"what {where} answers is no OAI-PMH but {str(root.tag)[:100]}.")
+        raise InputError(f"the response of {where} is not OAI-PMH but {str(root.tag)[:100]}.")
     return root
 
 
@@ -141,13 +142,13 @@ def _page(root: etree._Element) -> ListPage:
         return ListPage(records=(), token="", response_date=response_date, list_size=0)
     if errors:
         raise ProtocolError(*errors[0])
-    found = root.find("o:ListRecords", _NS)
-    if found is None:
-        raise RemoteError("The answer has neither records nor an error.", retry=False)
-    token = found.find("o:resumptionToken", _NS)
+    listing = root.find("o:ListRecords", _NS)
+    if listing is None:
+        raise RemoteError("The response has neither records nor an error.", retry=False)
+    token = listing.find("o:resumptionToken", _NS)
     size = (token.get("completeListSize") or "") if token is not None else ""
     return ListPage(
-        records=tuple(_record(record) for record in found.iterfind("o:record", _NS)),
+        records=tuple(_record(record) for record in listing.iterfind("o:record", _NS)),
         token=(token.text or "").strip() if token is not None else "",
         response_date=response_date,
         list_size=int(size) if size.isascii() and size.isdigit() else 0,

@@ -1,13 +1,12 @@
-"""OAI-PMH 2.0 as a protocol: arguments of requests, the eight errors, dates, resumption tokens. Nothing of
-ours is in it.
+"""The protocol OAI-PMH 2.0: arguments of requests, the eight errors, dates, resumption tokens; independent of
+our catalogue.
 
 http://www.openarchives.org/OAI/openarchivesprotocol.html. A request is a list of pairs, by GET or POST.
-`parse` checks verb and arguments in the order of the specification and raises `Refused` with everything that
-is wrong.
+`parse` checks verb and arguments in the order of the specification and raises `OaiError` with all problems.
 
-A resumption token holds the whole state of a list (no session on the server): verb, prefix, set, from, until,
-the moment of the first request, datestamp and key of the last item sent, how many were sent and how many
-there are, and when it ends; signed by HMAC-SHA-256.
+A resumption token contains the complete state of a list (there is no session on the server): verb, prefix,
+set, from, until, the time of the first request, datestamp and key of the last item sent, the numbers of items
+sent and in total, and its expiry; signed with HMAC-SHA-256.
 """
 
 import base64
@@ -33,7 +32,7 @@ _SPEC = re.compile(r"[A-Za-z0-9\-_.!~*'()]+(?::[A-Za-z0-9\-_.!~*'()]+)*\Z", re.A
 _PREFIX = re.compile(r"[A-Za-z0-9\-_.!~*'()]+\Z", re.ASCII)
 
 
-class Verb(StrEnum):
+class OaiVerb(StrEnum):
     IDENTIFY = "Identify"
     LIST_METADATA_FORMATS = "ListMetadataFormats"
     LIST_SETS = "ListSets"
@@ -53,30 +52,30 @@ class Code(StrEnum):
     NO_SET_HIERARCHY = "noSetHierarchy"
 
 
-class Refused(Exception):
-    """A protocol error: codes with words. An answer like any other, so no error of this program."""
+class OaiError(Exception):
+    """Protocol errors: codes with messages. They become a normal response, so this is not a WebdepotError."""
 
     def __init__(self, *errors: tuple[Code, str]) -> None:
-        super().__init__("; ".join(f"{code.value}: {words}" for code, words in errors))
+        super().__init__("; ".join(f"{code.value}: {message}" for code, message in errors))
         self.errors = errors
 
 
-# Verb: required arguments, optional ones, whether a resumption token may stand instead of all.
-_ARGUMENTS: dict[Verb, tuple[frozenset[str], frozenset[str], bool]] = {
-    Verb.IDENTIFY: (frozenset(), frozenset(), False),
-    Verb.LIST_METADATA_FORMATS: (frozenset(), frozenset({"identifier"}), False),
-    Verb.LIST_SETS: (frozenset(), frozenset(), True),
-    Verb.GET_RECORD: (frozenset({"identifier", "metadataPrefix"}), frozenset(), False),
-    Verb.LIST_IDENTIFIERS: (frozenset({"metadataPrefix"}), frozenset({"from", "until", "set"}), True),
-    Verb.LIST_RECORDS: (frozenset({"metadataPrefix"}), frozenset({"from", "until", "set"}), True),
+# Verb: required arguments, optional arguments, whether a resumption token may replace them all.
+_ARGUMENTS: dict[OaiVerb, tuple[frozenset[str], frozenset[str], bool]] = {
+    OaiVerb.IDENTIFY: (frozenset(), frozenset(), False),
+    OaiVerb.LIST_METADATA_FORMATS: (frozenset(), frozenset({"identifier"}), False),
+    OaiVerb.LIST_SETS: (frozenset(), frozenset(), True),
+    OaiVerb.GET_RECORD: (frozenset({"identifier", "metadataPrefix"}), frozenset(), False),
+    OaiVerb.LIST_IDENTIFIERS: (frozenset({"metadataPrefix"}), frozenset({"from", "until", "set"}), True),
+    OaiVerb.LIST_RECORDS: (frozenset({"metadataPrefix"}), frozenset({"from", "until", "set"}), True),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
-    """A request that keeps to the rules."""
+    """A valid request."""
 
-    verb: Verb
+    verb: OaiVerb
     given: Sequence[tuple[str, str]]
     """As sent, for the `request` element."""
     identifier: str = ""
@@ -84,29 +83,29 @@ class Arguments:
     set_spec: str = ""
     since: datetime | None = None
     until: datetime | None = None
-    """The last second that counts."""
+    """The last second included."""
     token: str | None = None
 
 
 def parse(pairs: Sequence[tuple[str, str]]) -> Arguments:
-    """Check a request; Refused with every error in it."""
+    """Check a request; OaiError with all its errors."""
     verbs = [value for name, value in pairs if name == "verb"]
-    if len(verbs) != 1 or verbs[0] not in tuple(Verb):
-        words = (
+    if len(verbs) != 1 or verbs[0] not in tuple(OaiVerb):
+        message = (
             "The verb is missing."
             if not verbs
             else "The verb is given more than once."
             if len(verbs) > 1
             else "There is no such verb."
         )
-        raise Refused((Code.BAD_VERB, words))
-    verb = Verb(verbs[0])
+        raise OaiError((Code.BAD_VERB, message))
+    verb = OaiVerb(verbs[0])
     required, optional, is_list = _ARGUMENTS[verb]
     given = [pair for pair in pairs if pair[0] != "verb"]
     names = [name for name, _ in given]
     allowed = required | optional | ({"resumptionToken"} if is_list else set())
     errors = [
-        (Code.BAD_ARGUMENT, f"{name[:60]} is no argument of {verb.value}.")
+        (Code.BAD_ARGUMENT, f"{name[:60]} is not an argument of {verb.value}.")
         for name in dict.fromkeys(names)
         if name not in allowed
     ]
@@ -116,31 +115,33 @@ def parse(pairs: Sequence[tuple[str, str]]) -> Arguments:
         if names.count(name) > 1
     ]
     if "resumptionToken" in names and len(set(names)) > 1:
-        errors.append((Code.BAD_ARGUMENT, "resumptionToken stands alone with the verb."))
+        errors.append((Code.BAD_ARGUMENT, "resumptionToken must be the only argument besides the verb."))
     elif "resumptionToken" not in names:
         errors += [(Code.BAD_ARGUMENT, f"{name} is missing.") for name in sorted(required - set(names))]
     if errors:
-        raise Refused(*errors)
+        raise OaiError(*errors)
     return _checked(verb, pairs, dict(given))
 
 
-def _checked(verb: Verb, pairs: Sequence[tuple[str, str]], given: dict[str, str]) -> Arguments:
+def _checked(verb: OaiVerb, pairs: Sequence[tuple[str, str]], given: dict[str, str]) -> Arguments:
     errors: list[tuple[Code, str]] = []
     since, until = given.get("from", ""), given.get("until", "")
     for name, text in (("from", since), ("until", until)):
         if name in given and _moment(text, end=False) is None:
-            errors.append((Code.BAD_ARGUMENT, f"{name} is no date like 2026-01-31 or 2026-01-31T12:00:00Z."))
+            errors.append(
+                (Code.BAD_ARGUMENT, f"{name} must be a date like 2026-01-31 or 2026-01-31T12:00:00Z.")
+            )
     if not errors and since and until:
         if len(since) != len(until):
             errors.append((Code.BAD_ARGUMENT, "from and until have different granularity."))
         elif since > until:
             errors.append((Code.BAD_ARGUMENT, "from is later than until."))
     if "set" in given and not _SPEC.match(given["set"]):
-        errors.append((Code.BAD_ARGUMENT, "set is no setSpec."))
+        errors.append((Code.BAD_ARGUMENT, "set is not a valid setSpec."))
     if "metadataPrefix" in given and not _PREFIX.match(given["metadataPrefix"]):
-        errors.append((Code.BAD_ARGUMENT, "metadataPrefix has characters that none can have."))
+        errors.append((Code.BAD_ARGUMENT, "metadataPrefix contains characters that are not allowed."))
     if errors:
-        raise Refused(*errors)
+        raise OaiError(*errors)
     return Arguments(
         verb=verb,
         given=tuple(pairs),
@@ -154,7 +155,7 @@ def _checked(verb: Verb, pairs: Sequence[tuple[str, str]], given: dict[str, str]
 
 
 def _moment(text: str, *, end: bool) -> datetime | None:
-    """A day counts from its first second, or to its last."""
+    """The moment that a date or time means: for a day its first second, or with `end` its last."""
     try:
         if _DAY.match(text):
             return from_iso(text) + (timedelta(hours=23, minutes=59, seconds=59) if end else timedelta())
@@ -164,15 +165,15 @@ def _moment(text: str, *, end: bool) -> datetime | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
-    """Where a list stands."""
+class ListPosition:
+    """How far a list has been sent."""
 
-    verb: Verb
+    verb: OaiVerb
     prefix: str
     set_spec: str
     since: datetime | None
     until: datetime
-    """Of the request, or the moment of its first answer."""
+    """From the request, or the time of the first response."""
     last_at: datetime
     last_key: str
     sent: int
@@ -180,7 +181,7 @@ class Position:
     expires: datetime
 
 
-def to_token(position: Position, secret: bytes) -> str:
+def to_token(position: ListPosition, secret: bytes) -> str:
     facts = [
         position.verb.value,
         position.prefix,
@@ -197,18 +198,18 @@ def to_token(position: Position, secret: bytes) -> str:
     return base64.urlsafe_b64encode(_signed(body, secret) + body).decode().rstrip("=")
 
 
-def from_token(token: str, verb: Verb, secret: bytes, now: datetime) -> Position:
-    """The position; Refused when the token is none of ours, of another verb, or has ended."""
+def from_token(token: str, verb: OaiVerb, secret: bytes, now: datetime) -> ListPosition:
+    """The position in a token; OaiError if the token is not ours, belongs to another verb, or has expired."""
     try:
         data = base64.urlsafe_b64decode(token[:LONGEST_TOKEN].encode("ascii") + b"=" * (-len(token) % 4))
         signature, body = data[:_SIGNATURE_BYTES], data[_SIGNATURE_BYTES:]
         if len(token) > LONGEST_TOKEN or not hmac.compare_digest(signature, _signed(body, secret)):
-            raise ValueError("it is not ours")
+            raise ValueError("the signature is wrong")
         facts = json.loads(body)
     except (ValueError, binascii.Error, UnicodeError) as error:
-        raise Refused((Code.BAD_RESUMPTION_TOKEN, "The token cannot be read.")) from error
-    position = Position(
-        verb=Verb(facts[0]),
+        raise OaiError((Code.BAD_RESUMPTION_TOKEN, "The token cannot be read.")) from error
+    position = ListPosition(
+        verb=OaiVerb(facts[0]),
         prefix=facts[1],
         set_spec=facts[2],
         since=_at(facts[3]),
@@ -220,9 +221,9 @@ def from_token(token: str, verb: Verb, secret: bytes, now: datetime) -> Position
         expires=_at(facts[9]) or now,
     )
     if position.verb is not verb:
-        raise Refused((Code.BAD_RESUMPTION_TOKEN, f"The token belongs to {position.verb.value}."))
+        raise OaiError((Code.BAD_RESUMPTION_TOKEN, f"The token belongs to {position.verb.value}."))
     if position.expires < now:
-        raise Refused((Code.BAD_RESUMPTION_TOKEN, "The token has expired."))
+        raise OaiError((Code.BAD_RESUMPTION_TOKEN, "The token has expired."))
     return position
 
 
@@ -231,7 +232,7 @@ def _signed(body: bytes, secret: bytes) -> bytes:
 
 
 def _micros(moment: datetime | None) -> int | None:
-    """Whole microseconds, which no rounding changes."""
+    """Whole microseconds since 1970, so that nothing is rounded."""
     return (
         None if moment is None else (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     )

@@ -1,8 +1,8 @@
-"""Answers of OAI-PMH 2.0 from the catalogue: six verbs, five formats, deleted records kept for ever.
+"""OAI-PMH 2.0 responses from the catalogue: six verbs, five formats, deleted records kept for ever.
 
 Every record of the catalogue is an item; `oai_mets_lmer` and `mets_premis` exist for those with files.
-Protocol errors are answers too. The specification wants errors in arguments and verbs to be told without
-repeating them, and everything else with what was asked.
+Protocol errors are responses too. By the specification, a response to a wrong verb or argument does not
+repeat the arguments of the request; every other response does.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,20 +20,20 @@ from webdepot.exchange.metadata import dublin_core, epicur, marc, markup, mets_p
 from webdepot.exchange.metadata.lmer import Version
 from webdepot.exchange.metadata.markup import XSI, add
 from webdepot.exchange.oai import protocol, window
-from webdepot.exchange.oai.protocol import OAI, Arguments, Code, Position, Refused, Verb
-from webdepot.exchange.oai.window import Window
+from webdepot.exchange.oai.protocol import OAI, Arguments, Code, ListPosition, OaiError, OaiVerb
+from webdepot.exchange.oai.window import RecordWindow
 from webdepot.exchange.transfer import Transfer
 from webdepot.times import to_iso
 
 IDENTIFIER = "http://www.openarchives.org/OAI/2.0/oai-identifier"
 PROVENANCE = "http://www.openarchives.org/OAI/2.0/provenance"
 STYLESHEET = "/-/static/oai.xsl"
-MOST_FILES_IN_ANSWER = 10_000
+MOST_FILES_IN_RESPONSE = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repository:
-    """Who answers."""
+    """This repository, for one kind of client."""
 
     name: str
     base_url: str
@@ -42,29 +42,29 @@ class Repository:
     admin_email: str
     addresses: Addresses
     secret: bytes
-    """For signing tokens; the same after a restart."""
+    """The key that signs tokens; it stays the same after a restart."""
     page_size: int = 100
     token_life: timedelta = timedelta(hours=48)
     with_provenance: bool = False
     lmer: Version = Version.NEW
     unpacked: bool = False
-    """Objects are offered as trees of files, as far as they can be."""
+    """Offer objects as trees of files where possible."""
     may_tell: Callable[[Transfer], bool] = lambda tree: True
-    """Whether whoever asks may know the addresses of the files in a tree; the object is offered in containers
-    otherwise.
+    """Whether the client may see the addresses of the files in a tree; otherwise the object is offered in
+    containers.
     """
 
     def identifier(self, key: str) -> str:
         return f"oai:{self.domain}:{key}"
 
     def find_key(self, identifier: str) -> str:
-        """The key in one of our identifiers; empty when it is none."""
+        """The key in one of our identifiers; empty if it is not ours."""
         prefix = f"oai:{self.domain}:"
         return identifier.removeprefix(prefix) if identifier.startswith(prefix) else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
+class MetadataFormat:
     prefix: str
     schema: str
     namespace: str
@@ -72,60 +72,72 @@ class Format:
     write: Callable[[Sequence[Record], Transfer | None, Repository], etree._Element]
 
 
-def _oai_dc(levels: Sequence[Record], made: Transfer | None, repository: Repository) -> etree._Element:
+def _oai_dc(
+    levels: Sequence[Record], transfer_object: Transfer | None, repository: Repository
+) -> etree._Element:
     own = levels[-1]
     identifiers = (repository.addresses.front_page(own.key),)
     return dublin_core.to_element(dublin_core.of_levels(levels, identifiers=identifiers))
 
 
-def _oai_mets_lmer(levels: Sequence[Record], made: Transfer | None, repository: Repository) -> etree._Element:
+def _oai_mets_lmer(
+    levels: Sequence[Record], transfer_object: Transfer | None, repository: Repository
+) -> etree._Element:
     return regbib.to_element(
-        levels, _required(made, levels), addresses=repository.addresses, version=repository.lmer
+        levels, _required(transfer_object, levels), addresses=repository.addresses, version=repository.lmer
     )
 
 
-def _mets_premis(levels: Sequence[Record], made: Transfer | None, repository: Repository) -> etree._Element:
-    return mets_premis.to_element(levels, _required(made, levels), addresses=repository.addresses)
+def _mets_premis(
+    levels: Sequence[Record], transfer_object: Transfer | None, repository: Repository
+) -> etree._Element:
+    return mets_premis.to_element(levels, _required(transfer_object, levels), addresses=repository.addresses)
 
 
-def _marc21(levels: Sequence[Record], made: Transfer | None, repository: Repository) -> etree._Element:
-    return marc.to_element(levels, made, addresses=repository.addresses)
+def _marc21(
+    levels: Sequence[Record], transfer_object: Transfer | None, repository: Repository
+) -> etree._Element:
+    return marc.to_element(levels, transfer_object, addresses=repository.addresses)
 
 
-def _epicur(levels: Sequence[Record], made: Transfer | None, repository: Repository) -> etree._Element:
-    return epicur.to_element(levels[-1], made, addresses=repository.addresses)
+def _epicur(
+    levels: Sequence[Record], transfer_object: Transfer | None, repository: Repository
+) -> etree._Element:
+    return epicur.to_element(levels[-1], transfer_object, addresses=repository.addresses)
 
 
-def _required(made: Transfer | None, levels: Sequence[Record]) -> Transfer:
-    if made is None:
-        raise Refused(
-            (Code.CANNOT_DISSEMINATE_FORMAT, f"{levels[-1].key} has no files that can be handed over.")
+def _required(transfer_object: Transfer | None, levels: Sequence[Record]) -> Transfer:
+    if transfer_object is None:
+        raise OaiError(
+            (Code.CANNOT_DISSEMINATE_FORMAT, f"{levels[-1].key} has no files that can be delivered.")
         )
-    return made
+    return transfer_object
 
 
-FORMATS: Mapping[str, Format] = {
+FORMATS: Mapping[str, MetadataFormat] = {
     each.prefix: each
     for each in (
-        Format(
+        MetadataFormat(
             prefix="oai_dc",
             schema="http://www.openarchives.org/OAI/2.0/oai_dc.xsd",
             namespace=dublin_core.OAI_DC,
             objects_only=False,
             write=_oai_dc,
         ),
-        Format(
+        MetadataFormat(
             prefix="oai_mets_lmer",
             schema=regbib.SCHEMA,
             namespace=regbib.METS,
             objects_only=True,
             write=_oai_mets_lmer,
         ),
-        Format(prefix="marc21", schema=marc.SCHEMA, namespace=marc.MARC, objects_only=False, write=_marc21),
-        Format(
+        MetadataFormat(
+            prefix="marc21", schema=marc.SCHEMA, namespace=marc.MARC, objects_only=False, write=_marc21
+        ),
+        MetadataFormat(
             prefix="epicur", schema=epicur.SCHEMA, namespace=epicur.EPICUR, objects_only=False, write=_epicur
         ),
-        Format(
+        MetadataFormat(
             prefix="mets_premis",
             schema=regbib.SCHEMA,
             namespace=regbib.METS,
@@ -139,7 +151,7 @@ FORMATS: Mapping[str, Format] = {
 def respond(
     pairs: Sequence[tuple[str, str]], repository: Repository, connection: Connection, now: datetime
 ) -> bytes:
-    """The answer to a request, always a document: also to one that is wrong."""
+    """The response to a request: always a document, also for a wrong request."""
     root = etree.Element(f"{{{OAI}}}OAI-PMH", nsmap={None: OAI, "xsi": XSI})
     root.set(f"{{{XSI}}}schemaLocation", f"{OAI} {protocol.SCHEMA}")
     add(root, f"{{{OAI}}}responseDate", to_iso(now))
@@ -147,11 +159,11 @@ def respond(
     try:
         arguments = protocol.parse(pairs)
         answer = _VERBS[arguments.verb](arguments, repository, connection, now)
-    except Refused as refused:
-        if not {code for code, _ in refused.errors} & {Code.BAD_VERB, Code.BAD_ARGUMENT}:
+    except OaiError as error:
+        if not {code for code, _ in error.errors} & {Code.BAD_VERB, Code.BAD_ARGUMENT}:
             _repeat(request, pairs)
-        for code, words in refused.errors:
-            add(root, f"{{{OAI}}}error", words, code=code.value)
+        for code, message in error.errors:
+            add(root, f"{{{OAI}}}error", message, code=code.value)
     else:
         _repeat(request, pairs)
         root.append(answer)
@@ -169,7 +181,7 @@ def _repeat(request: etree._Element, pairs: Sequence[tuple[str, str]]) -> None:
 def _identify(
     arguments: Arguments, repository: Repository, connection: Connection, now: datetime
 ) -> etree._Element:
-    made = etree.Element(f"{{{OAI}}}Identify")
+    element = etree.Element(f"{{{OAI}}}Identify")
     earliest = window.earliest(connection) or now
     facts = (
         ("repositoryName", repository.name),
@@ -182,9 +194,9 @@ def _identify(
         ("compression", "gzip"),
     )
     for name, value in facts:
-        add(made, f"{{{OAI}}}{name}", value)
+        add(element, f"{{{OAI}}}{name}", value)
     described = etree.SubElement(
-        add(made, f"{{{OAI}}}description"), f"{{{IDENTIFIER}}}oai-identifier", nsmap={None: IDENTIFIER}
+        add(element, f"{{{OAI}}}description"), f"{{{IDENTIFIER}}}oai-identifier", nsmap={None: IDENTIFIER}
     )
     described.set(
         f"{{{XSI}}}schemaLocation", f"{IDENTIFIER} http://www.openarchives.org/OAI/2.0/oai-identifier.xsd"
@@ -196,39 +208,39 @@ def _identify(
         ("sampleIdentifier", repository.identifier("site-1")),
     ):
         add(described, f"{{{IDENTIFIER}}}{name}", value)
-    return made
+    return element
 
 
 def _list_metadata_formats(
     arguments: Arguments, repository: Repository, connection: Connection, now: datetime
 ) -> etree._Element:
     record = _get(arguments, repository, connection) if arguments.identifier else None
-    made = etree.Element(f"{{{OAI}}}ListMetadataFormats")
+    element = etree.Element(f"{{{OAI}}}ListMetadataFormats")
     for each in FORMATS.values():
         if record is None or record.is_object or not each.objects_only:
-            entry = add(made, f"{{{OAI}}}metadataFormat")
+            entry = add(element, f"{{{OAI}}}metadataFormat")
             add(entry, f"{{{OAI}}}metadataPrefix", each.prefix)
             add(entry, f"{{{OAI}}}schema", each.schema)
             add(entry, f"{{{OAI}}}metadataNamespace", each.namespace)
-    return made
+    return element
 
 
 def _list_sets(
     arguments: Arguments, repository: Repository, connection: Connection, now: datetime
 ) -> etree._Element:
     if arguments.token is not None:
-        raise Refused((Code.BAD_RESUMPTION_TOKEN, "Sets are listed in one answer."))
-    made = etree.Element(f"{{{OAI}}}ListSets")
+        raise OaiError((Code.BAD_RESUMPTION_TOKEN, "Sets are listed in one response, without tokens."))
+    element = etree.Element(f"{{{OAI}}}ListSets")
     for spec in window.specs(connection) or ["open_access"]:
-        entry = add(made, f"{{{OAI}}}set")
+        entry = add(element, f"{{{OAI}}}set")
         add(entry, f"{{{OAI}}}setSpec", spec)
         add(entry, f"{{{OAI}}}setName", _set_name(spec))
-    return made
+    return element
 
 
 def _set_name(spec: str) -> str:
     kind, _, value = spec.partition(":")
-    words = {
+    label = {
         "open_access": "Free for everybody",
         "collection": "Collection",
         "site": "Site",
@@ -237,7 +249,7 @@ def _set_name(spec: str) -> str:
         "doc-type": "Kind of document",
         "status-type": "Status",
     }.get(kind, kind)
-    return f"{words}: {value}" if value else words
+    return f"{label}: {value}" if value else label
 
 
 def _get_record(
@@ -246,10 +258,12 @@ def _get_record(
     kind = _format(arguments.prefix)
     record = _get(arguments, repository, connection)
     if kind.objects_only and not record.is_object:
-        raise Refused((Code.CANNOT_DISSEMINATE_FORMAT, f"{record.key} has no files and so no {kind.prefix}."))
-    made = etree.Element(f"{{{OAI}}}GetRecord")
-    _write_records(made, [record], kind, repository, connection)
-    return made
+        raise OaiError(
+            (Code.CANNOT_DISSEMINATE_FORMAT, f"{record.key} has no files and therefore no {kind.prefix}.")
+        )
+    element = etree.Element(f"{{{OAI}}}GetRecord")
+    _write_records(element, [record], kind, repository, connection)
+    return element
 
 
 def _list(
@@ -262,43 +276,43 @@ def _list(
     else:
         position, after, sent = _first(arguments, repository, now), None, 0
     kind = _format(position.prefix)
-    wanted = Window(
+    wanted = RecordWindow(
         set_spec=position.set_spec,
         since=position.since,
         until=position.until,
         objects_only=kind.objects_only,
         unpacked=repository.unpacked,
     )
-    found = window.page(connection, wanted, after=after, limit=repository.page_size + 1)
-    shown = found[: repository.page_size]
+    records = window.page(connection, wanted, after=after, limit=repository.page_size + 1)
+    shown = records[: repository.page_size]
     if not shown:
-        raise Refused((Code.NO_RECORDS_MATCH, "No record lies in what was asked for."))
-    if arguments.verb is Verb.LIST_RECORDS and kind.objects_only:
+        raise OaiError((Code.NO_RECORDS_MATCH, "No record matches the request."))
+    if arguments.verb is OaiVerb.LIST_RECORDS and kind.objects_only:
         shown = _bounded(shown, _handed_over(shown, repository, connection))
-    made = etree.Element(f"{{{OAI}}}{arguments.verb.value}")
-    if arguments.verb is Verb.LIST_RECORDS:
-        _write_records(made, shown, kind, repository, connection)
+    element = etree.Element(f"{{{OAI}}}{arguments.verb.value}")
+    if arguments.verb is OaiVerb.LIST_RECORDS:
+        _write_records(element, shown, kind, repository, connection)
     else:
         for record in shown:
-            made.append(_header(record, repository))
-    if len(found) > len(shown):
+            element.append(_header(record, repository))
+    if len(records) > len(shown):
         total = position.total or window.count(connection, wanted)
-        _write_token(made, position, shown[-1], sent, sent + len(shown), total, repository, now)
+        _write_token(element, position, shown[-1], sent, sent + len(shown), total, repository, now)
     elif sent:
         add(
-            made,
+            element,
             f"{{{OAI}}}resumptionToken",
             None,
             completeListSize=str(max(position.total, sent + len(shown))),
             cursor=str(sent),
         )
-    return made
+    return element
 
 
-def _first(arguments: Arguments, repository: Repository, now: datetime) -> Position:
-    # What changes from now on leaves the window and is there for the next harvest.
+def _first(arguments: Arguments, repository: Repository, now: datetime) -> ListPosition:
+    # A record that changes from now on leaves the window; the next harvest finds it.
     horizon = now + catalogue.MARGIN
-    return Position(
+    return ListPosition(
         verb=arguments.verb,
         prefix=arguments.prefix,
         set_spec=arguments.set_spec,
@@ -313,8 +327,8 @@ def _first(arguments: Arguments, repository: Repository, now: datetime) -> Posit
 
 
 def _write_token(
-    made: etree._Element,
-    position: Position,
+    element: etree._Element,
+    position: ListPosition,
     last: Record,
     cursor: int,
     sent: int,
@@ -323,7 +337,7 @@ def _write_token(
     now: datetime,
 ) -> None:
     expires = (now + repository.token_life).replace(microsecond=0)
-    following = Position(
+    following = ListPosition(
         verb=position.verb,
         prefix=position.prefix,
         set_spec=position.set_spec,
@@ -336,40 +350,40 @@ def _write_token(
         expires=expires,
     )
     facts = {"expirationDate": to_iso(expires), "completeListSize": str(total), "cursor": str(cursor)}
-    add(made, f"{{{OAI}}}resumptionToken", protocol.to_token(following, repository.secret), **facts)
+    add(element, f"{{{OAI}}}resumptionToken", protocol.to_token(following, repository.secret), **facts)
 
 
-def _format(prefix: str) -> Format:
-    found = FORMATS.get(prefix)
-    if found is None:
-        raise Refused(
+def _format(prefix: str) -> MetadataFormat:
+    format = FORMATS.get(prefix)
+    if format is None:
+        raise OaiError(
             (
                 Code.CANNOT_DISSEMINATE_FORMAT,
-                f"There is no format {prefix[:60]} here. See ListMetadataFormats.",
+                f"The format {prefix[:60]} is not supported. See ListMetadataFormats.",
             )
         )
-    return found
+    return format
 
 
 def _get(arguments: Arguments, repository: Repository, connection: Connection) -> Record:
     key = repository.find_key(arguments.identifier)
     record = catalogue.find(connection, key) if key else None
     if record is None:
-        raise Refused((Code.ID_DOES_NOT_EXIST, "There is no record of that identifier."))
+        raise OaiError((Code.ID_DOES_NOT_EXIST, "There is no record with that identifier."))
     return record
 
 
 def _write_records(
-    made: etree._Element,
+    element: etree._Element,
     records: Sequence[Record],
-    kind: Format,
+    kind: MetadataFormat,
     repository: Repository,
     connection: Connection,
 ) -> None:
     levels = _levels(connection, records)
     handed_over = _handed_over(records, repository, connection)
     for record in records:
-        entry = add(made, f"{{{OAI}}}record")
+        entry = add(element, f"{{{OAI}}}record")
         entry.append(_header(record, repository))
         if record.withdrawn_at is None:
             add(entry, f"{{{OAI}}}metadata").append(
@@ -383,29 +397,29 @@ def _handed_over(
     records: Sequence[Record], repository: Repository, connection: Connection
 ) -> dict[str, Transfer]:
     keys = [record.key for record in records if record.is_object]
-    found = transfer.many(connection, keys)
+    packed = transfer.many(connection, keys)
     trees = transfer.many_trees(connection, keys) if repository.unpacked else {}
-    return found | {key: tree for key, tree in trees.items() if repository.may_tell(tree)}
+    return packed | {key: tree for key, tree in trees.items() if repository.may_tell(tree)}
 
 
 def _bounded(records: list[Record], handed_over: Mapping[str, Transfer]) -> list[Record]:
-    """As many of them as tell of so many files together; one at least. Memory is bounded by this, not by what
-    partners keep.
+    """The first records whose files together stay below the limit; at least one. This bounds memory,
+    however many files the objects have.
     """
     files = accumulate(
         len(handed_over[record.key].files) if record.key in handed_over else 0 for record in records
     )
-    return records[: max(sum(count <= MOST_FILES_IN_ANSWER for count in files), 1)]
+    return records[: max(sum(count <= MOST_FILES_IN_RESPONSE for count in files), 1)]
 
 
 def _levels(connection: Connection, records: Sequence[Record]) -> dict[str, tuple[Record, ...]]:
-    """Each record with all above it; those above are read together."""
+    """Each record with all records above it, which are read together."""
     known = {record.key: record for record in records}
     missing = {record.parent for record in records if record.parent} - known.keys()
     while missing:
-        found = catalogue.many(connection, sorted(missing))
-        known |= found
-        missing = {record.parent for record in found.values() if record.parent} - known.keys()
+        above = catalogue.many(connection, sorted(missing))
+        known |= above
+        missing = {record.parent for record in above.values() if record.parent} - known.keys()
     chains = {}
     for record in records:
         chain = [record]
@@ -416,17 +430,19 @@ def _levels(connection: Connection, records: Sequence[Record]) -> dict[str, tupl
 
 
 def _header(record: Record, repository: Repository) -> etree._Element:
-    made = etree.Element(f"{{{OAI}}}header", {"status": "deleted"} if record.withdrawn_at is not None else {})
-    add(made, f"{{{OAI}}}identifier", repository.identifier(record.key))
-    add(made, f"{{{OAI}}}datestamp", to_iso(record.changed_at))
+    element = etree.Element(
+        f"{{{OAI}}}header", {"status": "deleted"} if record.withdrawn_at is not None else {}
+    )
+    add(element, f"{{{OAI}}}identifier", repository.identifier(record.key))
+    add(element, f"{{{OAI}}}datestamp", to_iso(record.changed_at))
     for spec in catalogue.sets_of(record):
-        add(made, f"{{{OAI}}}setSpec", spec)
-    return made
+        add(element, f"{{{OAI}}}setSpec", spec)
+    return element
 
 
 def _about(record: Record) -> etree._Element:
-    """Where a record of a partner came from (guidelines for provenance,
-    http://www.openarchives.org/OAI/2.0/guidelines-provenance.htm).
+    """The origin of a partner's record, by the provenance guidelines:
+    http://www.openarchives.org/OAI/2.0/guidelines-provenance.htm.
     """
     origin = record.origin
     about = etree.Element(f"{{{OAI}}}about")
@@ -452,11 +468,11 @@ def _about(record: Record) -> etree._Element:
     return about
 
 
-_VERBS: Mapping[Verb, Callable[[Arguments, Repository, Connection, datetime], etree._Element]] = {
-    Verb.IDENTIFY: _identify,
-    Verb.LIST_METADATA_FORMATS: _list_metadata_formats,
-    Verb.LIST_SETS: _list_sets,
-    Verb.GET_RECORD: _get_record,
-    Verb.LIST_IDENTIFIERS: _list,
-    Verb.LIST_RECORDS: _list,
+_VERBS: Mapping[OaiVerb, Callable[[Arguments, Repository, Connection, datetime], etree._Element]] = {
+    OaiVerb.IDENTIFY: _identify,
+    OaiVerb.LIST_METADATA_FORMATS: _list_metadata_formats,
+    OaiVerb.LIST_SETS: _list_sets,
+    OaiVerb.GET_RECORD: _get_record,
+    OaiVerb.LIST_IDENTIFIERS: _list,
+    OaiVerb.LIST_RECORDS: _list,
 }

@@ -1,5 +1,5 @@
-"""Lists of records by datestamp, page by page. A page goes on behind the last record of the one before: it
-costs the same at any depth.
+"""Lists of records by datestamp, page by page. A page continues after the last record of the page before, so
+that every page costs the same.
 """
 
 from collections.abc import Sequence
@@ -12,24 +12,24 @@ from sqlalchemy import ColumnElement, Connection, Select, func, literal, or_, se
 from webdepot.database import Moment
 from webdepot.exchange.catalogue import Record, from_row
 from webdepot.exchange.tables import catalogue, catalogue_sets, transfers, trees
-from webdepot.exchange.transfer import Form
+from webdepot.exchange.transfer import TransferForm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """Which records: from and until are seconds, both included."""
+class RecordWindow:
+    """Which records to list: since and until are seconds, both included."""
 
     set_spec: str = ""
     since: datetime | None = None
     until: datetime
     objects_only: bool = False
-    """Only what can be handed over; formats that tell of files have no other."""
+    """Only records with files; formats that describe files have no others."""
     unpacked: bool = False
-    """Of what lies in containers, only what is ready as a tree too (or is known never to be)."""
+    """Of objects in containers, only those whose tree is ready (or cannot be made)."""
 
 
 def page(
-    connection: Connection, window: Window, *, after: tuple[datetime, str] | None, limit: int
+    connection: Connection, window: RecordWindow, *, after: tuple[datetime, str] | None, limit: int
 ) -> list[Record]:
     """The next records in the order of datestamp and key."""
     at, key, conditions = _place(window)
@@ -43,7 +43,7 @@ def page(
     return [from_row(row) for row in rows]
 
 
-def count(connection: Connection, window: Window) -> int:
+def count(connection: Connection, window: RecordWindow) -> int:
     at, _, conditions = _place(window)
     chosen = select(func.count()).select_from(catalogue)
     if window.set_spec:
@@ -52,22 +52,22 @@ def count(connection: Connection, window: Window) -> int:
 
 
 def earliest(connection: Connection) -> datetime | None:
-    """A moment before which there can be no datestamp; None while there are no records."""
-    found: datetime | None = connection.execute(select(func.min(catalogue.c.created_at))).scalar()
-    return found
+    """A lower bound of all datestamps; None while there are no records."""
+    created: datetime | None = connection.execute(select(func.min(catalogue.c.created_at))).scalar()
+    return created
 
 
 def specs(connection: Connection) -> list[str]:
-    """Every set that has a record."""
+    """All sets that have records."""
     return list(
         connection.execute(select(catalogue_sets.c.spec).distinct().order_by(catalogue_sets.c.spec)).scalars()
     )
 
 
 def _place(
-    window: Window,
+    window: RecordWindow,
 ) -> tuple[ColumnElement[datetime], ColumnElement[str], Sequence[ColumnElement[bool]]]:
-    """The columns that order the list: of the sets where one is asked for, so that its own index serves."""
+    """The columns that order the list: those of `catalogue_sets` if a set is requested, to use its index."""
     if window.set_spec:
         return catalogue_sets.c.changed_at, catalogue_sets.c.key, (catalogue_sets.c.spec == window.set_spec,)
     return catalogue.c.changed_at, catalogue.c.key, ()
@@ -75,7 +75,7 @@ def _place(
 
 def _within(
     chosen: Select[Any],
-    window: Window,
+    window: RecordWindow,
     at: ColumnElement[datetime],
     conditions: Sequence[ColumnElement[bool]],
 ) -> Select[Any]:
@@ -90,7 +90,7 @@ def _within(
         ready = select(trees.c.key).where(trees.c.key == catalogue.c.key).exists()
         loose = (
             select(transfers.c.key)
-            .where(transfers.c.key == catalogue.c.key, transfers.c.form == Form.FILES.value)
+            .where(transfers.c.key == catalogue.c.key, transfers.c.form == TransferForm.FILES.value)
             .exists()
         )
         chosen = chosen.where(or_(catalogue.c.withdrawn_at.is_not(None), ready, loose))

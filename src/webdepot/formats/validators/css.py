@@ -1,8 +1,8 @@
-"""Style sheets: characters, and the grammar of blocks, strings and comments
+"""Style sheets: characters, and the syntax of blocks, strings and comments
 (https://www.w3.org/TR/css-syntax-3/).
 
-Browsers mend everything, so that only what certainly lost something is told: a comment, string or block that
-never ends, or a bracket too many. Names and values are not judged: no list of them is ever complete.
+Browsers correct everything, so only errors that certainly lose something are reported: a comment, string or
+block that never ends, or an extra bracket. Names and values are not checked: no list of them is complete.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from webdepot.formats.texts import finding
 from webdepot.formats.validators import text
-from webdepot.formats.validity import Checked, Validity
+from webdepot.formats.validity import CheckResult, Validity
 from webdepot.model import Finding
 
 LONGEST_BYTES = 16 << 20
@@ -23,23 +23,25 @@ _TOKEN = re.compile(
 _PAIRS = {"}": "{", ")": "(", "]": "["}
 
 
-def check(stream: BinaryIO) -> Checked:
-    done = text.check(stream)
-    if done.validity is Validity.NOT_VALID:
-        return done
+def check(stream: BinaryIO) -> CheckResult:
+    result = text.check(stream)
+    if result.validity is Validity.NOT_VALID:
+        return result
     stream.seek(0)
     data = stream.read(LONGEST_BYTES + 1)
     if len(data) > LONGEST_BYTES:
-        return done
-    found = _problem(data.decode("latin-1"))
+        return result
+    problem = _find_problem(data.decode("latin-1"))
     rules = data.count(b"{")
-    properties = {**done.properties, "rules": rules}
-    if found is None:
-        return Checked(validity=done.validity, findings=done.findings, properties=properties)
-    return Checked(validity=Validity.NOT_VALID, findings=[*done.findings, found], properties=properties)
+    properties = {**result.properties, "rules": rules}
+    if problem is None:
+        return CheckResult(validity=result.validity, findings=result.findings, properties=properties)
+    return CheckResult(
+        validity=Validity.NOT_VALID, findings=[*result.findings, problem], properties=properties
+    )
 
 
-def _problem(sheet: str) -> Finding | None:
+def _find_problem(sheet: str) -> Finding | None:
     waiting: list[tuple[str, int]] = []
     for token in _TOKEN.finditer(sheet):
         kind = token.lastgroup
@@ -51,7 +53,7 @@ def _problem(sheet: str) -> Finding | None:
             waiting.append((token[0], token.start()))
         elif kind == "close":
             if not waiting or waiting[-1][0] != _PAIRS[token[0]]:
-                return _about(sheet, token.start(), f"a bracket {token[0]} closes nothing")
+                return _about(sheet, token.start(), f"a bracket {token[0]} has no opening bracket")
             waiting.pop()
     return _about(sheet, waiting[0][1], f"a bracket {waiting[0][0]} is never closed") if waiting else None
 

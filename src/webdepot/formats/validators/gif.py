@@ -1,5 +1,5 @@
-"""GIF 87a and 89a (https://www.w3.org/Graphics/GIF/spec-gif89a.txt): blocks to the trailer; decoders stop at
-the last picture.
+"""GIF 87a and 89a (https://www.w3.org/Graphics/GIF/spec-gif89a.txt): all blocks up to the trailer; decoders
+stop at the last image.
 """
 
 import struct
@@ -13,7 +13,7 @@ MOST_BLOCKS = 100_000
 
 
 def structure(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
-    """Findings about the blocks; the pixels themselves are decoded elsewhere."""
+    """Findings about the blocks; `image` decodes the pixels."""
     stream.seek(0)
     try:
         return _walk(stream, properties)
@@ -46,11 +46,11 @@ def _walk(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
                 return [_damaged(problem, place)]
             frames += 1
         elif mark == b"\0" and frames:
-            continue  # an empty block between pictures; old writers leave them, decoders pass over them
+            continue  # an empty block between images, from old writers; decoders ignore it
         elif not mark:
             raise EOFError
         else:
-            return [_damaged(f"byte {mark[0]} begins no block", place)]
+            return [_damaged(f"no block can begin with byte {mark[0]}", place)]
         _skip_sub_blocks(stream)
     return [_damaged("it has more blocks than can be read", stream.tell())]
 
@@ -58,11 +58,11 @@ def _walk(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
 def _image(stream: BinaryIO, has_palette: bool) -> str:
     _, _, width, height, packed = struct.unpack("<HHHHB", _take(stream, 9))
     if not width or not height:
-        return f"a picture of it is {width} × {height}"
+        return f"the size of an image is {width} × {height}"
     if packed & 0x80:
         _take(stream, 3 << ((packed & 7) + 1))
     elif not has_palette:
-        return "a picture of it has no palette"
+        return "an image has no palette"
     code_bits = _take(stream, 1)[0]
     return "" if 1 <= code_bits <= 11 else f"its pixels have codes of {code_bits} bits"
 
@@ -76,7 +76,7 @@ def _ending(stream: BinaryIO, frames: int) -> list[Finding]:
     here = stream.tell()
     rest = stream.seek(0, 2) - here
     if not frames:
-        return [_damaged("it has no picture", here)]
+        return [_damaged("it has no image", here)]
     return [finding("trailing-bytes", place=f"byte {here}", detail=rest)] if rest else []
 
 

@@ -1,8 +1,8 @@
-"""Whether the tags of an HTML page fit into each other: elements that are never closed, end tags that close
-nothing, crossed elements.
+"""Check the nesting of tags in an HTML page: elements that are never closed, end tags without a start tag,
+overlapping elements.
 
-Parsers mend these without a word (https://html.spec.whatwg.org/multipage/parsing.html#parse-errors), and the
-fast one used here tells of the tokeniser's errors only. Which end tags may be left out:
+Parsers correct these silently (https://html.spec.whatwg.org/multipage/parsing.html#parse-errors), and the
+fast parser used here reports only tokeniser errors. Optional end tags:
 https://html.spec.whatwg.org/multipage/syntax.html#optional-tags.
 """
 
@@ -13,22 +13,24 @@ from itertools import islice
 MOST_DEPTH = 2000
 MOST_ERRORS = 1000
 _TAG = re.compile(
-    r"<!--.*?(?:--!?>|\Z)|<!\[CDATA\[.*?\]\]>|<[!?][^>]*>|<(/?)([A-Za-z][^\s/>]*)((?:[^>\"']|\"[^\"]*\"|'[^']*')*)>",
+    r"<!--.*?(?:--!?>|\Z)|<!\[CDATA\[.*?\]\]>|<[!?][^>]*>"
+    r"|<(/?)([A-Za-z][^\s/>]*)((?:[^>\"']|\"[^\"]*\"|'[^']*')*)>",
     re.S,
 )
 _VOID = frozenset(
-    ("area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input", "keygen", "link", "meta", "param",
-     "source", "track", "wbr")
+    ("area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input", "keygen",
+     "link", "meta", "param", "source", "track", "wbr")
 )  # fmt: skip
 _RAW = frozenset(("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes"))
 _OPTIONAL = frozenset(
-    ("html", "head", "body", "li", "dt", "dd", "p", "rt", "rp", "rb", "rtc", "optgroup", "option", "colgroup", "caption", "thead", "tbody",
-     "tfoot", "tr", "td", "th")
+    ("html", "head", "body", "li", "dt", "dd", "p", "rt", "rp", "rb", "rtc", "optgroup", "option", "colgroup",
+     "caption", "thead", "tbody", "tfoot", "tr", "td", "th")
 )  # fmt: skip
 _CLOSES_P = frozenset(
-    ("address", "article", "aside", "blockquote", "center", "details", "dialog", "dir", "div", "dl", "fieldset", "figcaption", "figure",
-     "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "main", "menu", "nav", "ol", "p", "pre", "search",
-     "section", "summary", "ul", "listing", "plaintext", "xmp", "li", "dd", "dt")
+    ("address", "article", "aside", "blockquote", "center", "details", "dialog", "dir", "div", "dl",
+     "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header",
+     "hgroup", "hr", "main", "menu", "nav", "ol", "p", "pre", "search", "section", "summary", "ul", "listing",
+     "plaintext", "xmp", "li", "dd", "dt")
 )  # fmt: skip
 _SCOPE = frozenset(
     (
@@ -49,19 +51,20 @@ _SCOPE = frozenset(
 _FOREIGN = frozenset(("svg", "math"))
 
 
-# In small letters only, as nearly all write them: to look for both takes three times as long.
+# Only in lower case, as in most pages: ignoring case takes three times as long.
 _LEAF = re.compile(
-    r"<(a|b|i|em|td|th|tt|code|span|strong|small|sup|sub|var|kbd|label|abbr|cite|dfn|q|s|u|font|time|mark|nobr|samp|del|ins|big|bdi|bdo)"
+    r"<(a|b|i|em|td|th|tt|code|span|strong|small|sup|sub|var|kbd|label|abbr|cite|dfn|q|s|u|font|time"
+    r"|mark|nobr|samp|del|ins|big|bdi|bdo)"
     r"(?:\s[^<>]*)?>[^<]*</\1>"
 )
 _ROUNDS = 3
 
 
 def errors_of(page: str) -> list[tuple[str, int]]:
-    """What is wrong, in words, and at which character; the first of it.
+    """The first errors, each with a description and the character where it is.
 
-    Most of a page are elements with nothing but text in them, which fit by themselves: without these it is
-    looked at first.
+    Most elements of a page contain only text and are always correct, so the page is first checked without
+    them.
     """
     bare = page
     for _ in range(_ROUNDS):
@@ -75,30 +78,30 @@ def _iter_errors(page: str) -> Iterator[tuple[str, int]]:
     stack: list[tuple[str, int]] = []
     foreign, at = 0, 0
     search = _TAG.search
-    while found := search(page, at):
-        at = found.end()
-        name = found[2]
+    while tag := search(page, at):
+        at = tag.end()
+        name = tag[2]
         if not name:
             continue
         name = name.lower()
-        if found[1]:
+        if tag[1]:
             if stack and stack[-1][0] == name:
                 stack.pop()
             else:
-                yield from _closed(stack, name, found.start())
+                yield from _closed(stack, name, tag.start())
             foreign = sum(1 for each, _ in stack if each in _FOREIGN) if name in _FOREIGN else foreign
             continue
         if foreign:
-            if not found[3].rstrip().endswith("/"):
-                stack.append((name, found.start()))
+            if not tag[3].rstrip().endswith("/"):
+                stack.append((name, tag.start()))
                 foreign += name in _FOREIGN
             continue
         if name in _VOID:
             continue
         if name in _CLOSES_P:
-            yield from _close_p(stack, found.start())
+            yield from _close_p(stack, tag.start())
         if name in _FOREIGN:
-            if found[3].rstrip().endswith("/"):
+            if tag[3].rstrip().endswith("/"):
                 continue
             foreign += 1
         if name == "plaintext" or len(stack) >= MOST_DEPTH:
@@ -106,11 +109,11 @@ def _iter_errors(page: str) -> Iterator[tuple[str, int]]:
         if name in _RAW:
             end = re.compile(rf"</{name}(?=[\s/>])[^>]*>", re.I).search(page, at)
             if not end:
-                yield f"element {name} is never closed", found.start()
+                yield f"element {name} is never closed", tag.start()
                 return
             at = end.end()
             continue
-        stack.append((name, found.start()))
+        stack.append((name, tag.start()))
     for name, place in stack:
         if name not in _OPTIONAL:
             yield f"element {name} is never closed", place
@@ -121,7 +124,7 @@ def _closed(stack: list[tuple[str, int]], name: str, place: int) -> Iterator[tup
         return
     if not any(each == name for each, _ in reversed(stack)):
         if name not in ("html", "body", "head"):
-            yield f"end tag {name} closes nothing", place
+            yield f"end tag {name} has no start tag", place
         return
     while True:
         open_name, open_place = stack.pop()
@@ -132,13 +135,13 @@ def _closed(stack: list[tuple[str, int]], name: str, place: int) -> Iterator[tup
 
 
 def _close_p(stack: list[tuple[str, int]], place: int) -> Iterator[tuple[str, int]]:
-    """A block ends an open paragraph, wherever it stands in reach."""
+    """Close an open paragraph in scope, as a block element does."""
     for depth in range(len(stack) - 1, -1, -1):
         name = stack[depth][0]
         if name == "p":
             inner = [each for each in stack[depth + 1 :] if each[0] not in _OPTIONAL]
             del stack[depth:]
-            # Formatting elements are opened again behind the paragraph; so they are no longer ours to follow.
+            # Parsers open formatting elements again after the paragraph, so they are not tracked any further.
             yield from ((f"element {each} is still open where a paragraph ends", at) for each, at in inner)
             return
         if name in _SCOPE:

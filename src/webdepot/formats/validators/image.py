@@ -1,8 +1,8 @@
-"""Raster images: the structure by the rules of each format, then decoded to the last pixel by Pillow.
+"""Raster images: check the structure by the rules of each format, then decode all pixels with Pillow.
 
-PNG needs no decoder, its own reader unpacks every pixel. A JPEG is decoded at an eighth of its size: all of
-its codes are read, few pixels are kept. An image that would need more memory than is allowed is not decoded;
-its header alone can promise terabytes.
+PNG needs no decoder: `png` unpacks every pixel itself. A JPEG is decoded at an eighth of its size, which
+reads all of its data but keeps few pixels. An image that would need more memory than allowed is not decoded:
+a header can claim terabytes.
 """
 
 import struct
@@ -14,8 +14,8 @@ from typing import BinaryIO
 from PIL import Image, UnidentifiedImageError
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validators import gif, jp2, jpeg, png, tiff
-from webdepot.formats.validity import Checked, Property, Validity, judged
+from webdepot.formats.validators import gif, jpeg, jpeg2000, png, tiff
+from webdepot.formats.validity import CheckResult, Property, Validity, judge
 from webdepot.model import Finding, Severity
 
 MOST_PIXELS = 20_000_000
@@ -23,14 +23,14 @@ MOST_FRAMES = 300
 Structure = Callable[[BinaryIO, dict[str, Property]], list[Finding]]
 
 
-def check(stream: BinaryIO, kind: str) -> Checked:
-    """`kind` is Pillow's name of the format that the signature promised."""
+def check(stream: BinaryIO, kind: str) -> CheckResult:
+    """Check an image; `kind` is Pillow's name of the identified format."""
     if kind == "PNG":
         return png.check(stream)
     properties: dict[str, Property] = {}
     findings = _STRUCTURES[kind](stream, properties) if kind in _STRUCTURES else []
     if any(each.severity is Severity.ERROR for each in findings):
-        return judged(findings, properties)
+        return judge(findings, properties)
     decoded = (
         []
         if any(each.code == "formats.too-large" for each in findings)
@@ -39,7 +39,7 @@ def check(stream: BinaryIO, kind: str) -> Checked:
     undecoded = any(
         each.code in ("formats.too-large", "formats.not-supported") for each in (*findings, *decoded)
     )
-    return judged(
+    return judge(
         [*findings, *decoded], properties, best=Validity.WELL_FORMED if undecoded else Validity.VALID
     )
 
@@ -57,10 +57,10 @@ def _decoded(stream: BinaryIO, kind: str, properties: dict[str, Property]) -> li
         return [finding("image-damaged", detail="its header cannot be read")]
     # Pillow's decoders raise almost anything on broken input.
     except (
-        OSError, ValueError, SyntaxError, TypeError, KeyError, IndexError, AttributeError, OverflowError, EOFError, RuntimeError,
-        struct.error, zlib.error,
+        OSError, ValueError, SyntaxError, TypeError, KeyError, IndexError, AttributeError, OverflowError,
+        EOFError, RuntimeError, struct.error, zlib.error,
     ) as error:  # fmt: skip
-        # Of bitmaps Pillow knows only the usual kinds.
+        # Pillow supports only the usual kinds of BMP.
         return [
             finding(
                 "not-supported" if kind == "BMP" and "Unsupported" in str(error) else "image-damaged",
@@ -117,7 +117,7 @@ def _webp(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
     if not kinds & {b"VP8 ", b"VP8L", b"ANMF"}:
         return [finding("image-damaged", detail="it has no pixels")]
     width, height = int(properties.get("width", 0)), int(properties.get("height", 0))
-    if width * height > MOST_PIXELS:  # its decoder takes the memory as soon as it is opened
+    if width * height > MOST_PIXELS:  # its decoder allocates the memory when the image is opened
         return [finding("too-large", detail=f"{width} × {height} pixels")]
     properties |= {"animated": b"ANMF" in kinds, "coding": "lossless" if b"VP8L" in kinds else "lossy"}
     return (
@@ -135,7 +135,7 @@ def _webp_size(kind: bytes, body: bytes) -> tuple[int, int]:
 
 
 def _icon(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
-    """The directory of an icon: every picture lies in the file."""
+    """The directory of an icon: every image must be inside the file."""
     size_bytes = stream.seek(0, 2)
     stream.seek(4)
     count = int.from_bytes(stream.read(2), "little")
@@ -149,7 +149,7 @@ def _icon(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
                 finding(
                     "image-damaged",
                     place=f"byte {6 + 16 * number}",
-                    detail="a picture lies behind the end of the file",
+                    detail="an image ends after the end of the file",
                 )
             ]
     properties["images"] = count
@@ -161,7 +161,7 @@ def _bitmap(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
     stream.seek(10)
     start = int.from_bytes(stream.read(4), "little")
     return (
-        [finding("image-damaged", place="byte 10", detail="its pixels lie behind the end of the file")]
+        [finding("image-damaged", place="byte 10", detail="its pixels begin after the end of the file")]
         if start >= size_bytes
         else []
     )
@@ -171,7 +171,7 @@ _STRUCTURES: dict[str, Structure] = {
     "GIF": gif.structure,
     "JPEG": jpeg.structure,
     "TIFF": tiff.structure,
-    "JPEG2000": jp2.structure,
+    "JPEG2000": jpeg2000.structure,
     "WEBP": _webp,
     "ICO": _icon,
     "BMP": _bitmap,

@@ -1,7 +1,7 @@
 """JPEG (ITU-T T.81, https://www.w3.org/Graphics/JPEG/itu-t81.pdf): marker segments to the end of the image.
 
-Decoders mend what they can in silence; so tables, frame header and scans are compared here, and the pixels
-decoded elsewhere.
+Decoders silently correct what they can, so tables, frame header and scans are checked here; `image` decodes
+the pixels.
 """
 
 import re
@@ -9,7 +9,7 @@ import struct
 from typing import BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Property, Wrong
+from webdepot.formats.validity import DamagedFile, Property
 from webdepot.model import Finding
 
 MOST_BYTES = 48 << 20
@@ -37,7 +37,7 @@ def structure(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding
         return [finding("too-large", detail=f"more than {MOST_BYTES} bytes")]
     try:
         end = _Walk(data, properties).to_the_end()
-    except Wrong as error:
+    except DamagedFile as error:
         return [finding("image-damaged", place=f"byte {error.place}", detail=error)]
     except EOFError:
         return [finding("image-cut-off", place=f"byte {len(data)}")]
@@ -62,26 +62,26 @@ class _Walk:
         """Where the image ends."""
         data, at = self._data, 2
         if data[:2] != b"\xff\xd8":
-            raise Wrong("it does not begin like a JPEG", 0)
+            raise DamagedFile("it does not begin like a JPEG", 0)
         while True:
-            found = _MARKER.match(data, at)
-            if not found:
+            match = _MARKER.match(data, at)
+            if not match:
                 if at >= len(data) - 1:
                     raise EOFError
-                raise Wrong("a segment is missing its marker", at)
-            place, marker, at = at, found[1][0], found.end()
+                raise DamagedFile("a segment is missing its marker", at)
+            place, marker, at = at, match[1][0], match.end()
             if marker == 0xD9:
                 if not self._scans:
-                    raise Wrong("it has no pixels", place)
+                    raise DamagedFile("it has no pixels", place)
                 return at
             if marker == 0x01 or 0xD0 <= marker <= 0xD7:
-                raise Wrong(f"marker {marker:02X} stands outside the pixels", place)
+                raise DamagedFile(f"marker {marker:02X} is outside the pixels", place)
             length = int.from_bytes(data[at : at + 2], "big")
             if length < 2:
                 raise (
                     EOFError
                     if at + 2 > len(data)
-                    else Wrong(f"segment {marker:02X} has length {length}", place)
+                    else DamagedFile(f"segment {marker:02X} has length {length}", place)
                 )
             if at + length > len(data):
                 raise EOFError
@@ -101,7 +101,7 @@ class _Walk:
             self._scan_header(body, place)
         elif marker == 0xDD:
             if len(body) != 2:
-                raise Wrong("its restart interval has the wrong length", place)
+                raise DamagedFile("its restart interval has the wrong length", place)
             self._restart = int.from_bytes(body, "big")
 
     def _quantisation(self, body: bytes, place: int) -> None:
@@ -110,7 +110,7 @@ class _Walk:
             precision, table = body[at] >> 4, body[at] & 15
             at += 65 if not precision else 129
             if precision > 1 or table > 3 or at > len(body):
-                raise Wrong("a quantisation table is damaged", place)
+                raise DamagedFile("a quantisation table is damaged", place)
             self._quantisers.add(table)
 
     def _huffman(self, body: bytes, place: int) -> None:
@@ -124,56 +124,59 @@ class _Walk:
                 or at + 17 + sum(counts) > len(body)
                 or sum(counts) > 256
             ):
-                raise Wrong("a Huffman table is damaged", place)
+                raise DamagedFile("a Huffman table is damaged", place)
             at += 17 + sum(counts)
         self._has_huffman = True
 
     def _frame_header(self, marker: int, body: bytes, place: int) -> None:
         if self._frame:
-            raise Wrong("it has two frame headers", place)
+            raise DamagedFile("it has two frame headers", place)
         if len(body) < 6 or len(body) != 6 + 3 * body[5]:
-            raise Wrong("its frame header has the wrong length", place)
+            raise DamagedFile("its frame header has the wrong length", place)
         depth, height, width, count = struct.unpack(">BHHB", body[:6])
         self._properties |= {
-            "width": width, "height": height, "bit_depth": depth, "colour": _COLOURS.get(count, f"{count} components"),
+            "width": width,
+            "height": height,
+            "bit_depth": depth,
+            "colour": _COLOURS.get(count, f"{count} components"),
             "coding": _FRAMES[marker],
-        }  # fmt: skip
+        }
         if not width or not height or not count:
-            raise Wrong(f"its size is {width} × {height}", place)
+            raise DamagedFile(f"its size is {width} × {height}", place)
         self._frame = marker
         self._components = {body[6 + 3 * each]: body[8 + 3 * each] for each in range(count)}
         if any(
             not 1 <= body[7 + 3 * each] >> 4 <= 4 or not 1 <= body[7 + 3 * each] & 15 <= 4
             for each in range(count)
         ):
-            raise Wrong("its sampling factors do not exist", place)
+            raise DamagedFile("its sampling factors are not valid", place)
 
     def _scan_header(self, body: bytes, place: int) -> None:
         if not self._frame:
-            raise Wrong("its pixels stand before its frame header", place)
+            raise DamagedFile("its pixels come before its frame header", place)
         if not body or len(body) != 4 + 2 * body[0] or not body[0]:
-            raise Wrong("a scan header has the wrong length", place)
+            raise DamagedFile("a scan header has the wrong length", place)
         used = [body[1 + 2 * each] for each in range(body[0])]
         if any(component not in self._components for component in used):
-            raise Wrong("a scan names a component that does not exist", place)
+            raise DamagedFile("a scan names a component that does not exist", place)
         if any(
             self._components[component] not in self._quantisers for component in used
         ) and self._frame not in (0xC3, 0xCB):
-            raise Wrong("a quantisation table is missing", place)
+            raise DamagedFile("a quantisation table is missing", place)
         if not self._has_huffman and self._frame < 0xC9:
-            raise Wrong("it has no Huffman table", place)
+            raise DamagedFile("it has no Huffman table", place)
         self._scans += 1
 
     def _skip_pixels(self, at: int) -> int:
-        """Behind the pixels of a scan; restart marks come in their order."""
+        """Where the pixels of a scan end; restart markers must be in order."""
         expected = 0
-        for found in _MARKER.finditer(self._data, at):
-            marker = found[1][0]
+        for match in _MARKER.finditer(self._data, at):
+            marker = match[1][0]
             if not 0xD0 <= marker <= 0xD7:
-                return found.start()
+                return match.start()
             if not self._restart:
-                raise Wrong("a restart mark stands in the pixels, but none are announced", found.start())
+                raise DamagedFile("its pixels have a restart marker, but no restart interval", match.start())
             if marker != 0xD0 + expected:
-                raise Wrong("its restart marks are not in order", found.start())
+                raise DamagedFile("its restart markers are not in order", match.start())
             expected = (expected + 1) % 8
         raise EOFError

@@ -1,20 +1,20 @@
-"""MP3 and its kin (ISO/IEC 11172-3, 13818-3): ID3 in front (https://id3.org/id3v2.4.0-structure), then frame
-behind frame.
+"""MP3 and other MPEG audio (ISO/IEC 11172-3, 13818-3): an ID3 tag (https://id3.org/id3v2.4.0-structure), then
+one frame after another.
 
-Players look for the next frame wherever they are; so a file of noise plays. Here frames must follow each
-other.
+Players search for the next frame anywhere, so that even noise plays. Here frames must follow each other
+directly.
 """
 
 import re
 from typing import BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Checked, Property, Validity, judged
+from webdepot.formats.validity import CheckResult, Property, Validity, judge
 from webdepot.model import Finding
 
 _MANY = 100
 MOST_BYTES = 64 << 20
-"""So much is read; frames of a longer file are counted up to there."""
+"""How much is read; in a longer file, frames are counted up to there."""
 _BITRATES = {
     (1, 1): (0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448),
     (1, 2): (0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384),
@@ -26,27 +26,27 @@ _BITRATES = {
 _RATES = {3: (44100, 48000, 32000), 2: (22050, 24000, 16000), 0: (11025, 12000, 8000)}
 _SYNC = re.compile(rb"\xff[\xe0-\xff]")
 _TAG = re.compile(rb"TAG|APETAGEX|LYRICSBEGIN|3DI|ID3|LYRICS200")
-"""What may stand behind the sound; a cut frame before it is passed over by players."""
+"""Tags that may follow the audio; players ignore a truncated frame before them."""
 _LONGEST_FRAME_BYTES = 2881
 
 
-def check(stream: BinaryIO) -> Checked:
+def check(stream: BinaryIO) -> CheckResult:
     size_bytes = stream.seek(0, 2)
     stream.seek(0)
     data = stream.read(MOST_BYTES)
     properties: dict[str, Property] = {}
-    at = _behind_id3(data)
+    at = _after_id3(data)
     if at < 0 or at > size_bytes:
-        return judged(
+        return judge(
             [finding("mp3-damaged", place="byte 0", detail="its ID3 tag is longer than the file")], properties
         )
     start = _first_frame(data, at)
     if start < 0:
-        return judged([finding("mp3-damaged", place=f"byte {at}", detail="it has no sound")], properties)
+        return judge([finding("mp3-damaged", place=f"byte {at}", detail="it has no sound")], properties)
     return _frames(data, start, size_bytes, properties)
 
 
-def _behind_id3(data: bytes) -> int:
+def _after_id3(data: bytes) -> int:
     at = 0
     while data[at : at + 3] == b"ID3" and len(data) >= at + 10:
         size = data[at + 6 : at + 10]
@@ -58,17 +58,17 @@ def _behind_id3(data: bytes) -> int:
 
 
 def _first_frame(data: bytes, at: int) -> int:
-    """Where two frames follow each other; padding may stand before them."""
-    for found in _SYNC.finditer(data, at, at + (1 << 20)):
-        first = _frame(data, found.start())
+    """Where two frames follow each other, possibly after padding; -1 if nowhere."""
+    for sync in _SYNC.finditer(data, at, at + (1 << 20)):
+        first = _frame(data, sync.start())
         if first is not None and (
-            found.start() + first[0] >= len(data) or _frame(data, found.start() + first[0]) is not None
+            sync.start() + first[0] >= len(data) or _frame(data, sync.start() + first[0]) is not None
         ):
-            return found.start()
+            return sync.start()
     return -1
 
 
-def _frames(data: bytes, at: int, size_bytes: int, properties: dict[str, Property]) -> Checked:
+def _frames(data: bytes, at: int, size_bytes: int, properties: dict[str, Property]) -> CheckResult:
     start, count, duration_s = at, 0, 0.0
     findings: list[Finding] = []
     while at + 4 <= len(data):
@@ -95,12 +95,12 @@ def _frames(data: bytes, at: int, size_bytes: int, properties: dict[str, Propert
     if size_bytes > len(data):
         duration_s *= size_bytes / max(1, len(data))
     properties |= {"frames": count, "duration_s": round(duration_s, 3)}
-    return judged(findings, properties, best=Validity.VALID)
+    return judge(findings, properties, best=Validity.VALID)
 
 
 def _stated_bytes(data: bytes, start: int) -> int:
-    """How long the sound is by its first frame, as encoders write it (Xing, Info or VBRI); 0 where it does
-    not say so.
+    """The length of the audio that encoders state in the first frame (Xing, Info or VBRI); 0 if it is not
+    stated.
     """
     head = data[start : start + 200]
     if (at := max(head.find(b"Xing"), head.find(b"Info"))) >= 0:
@@ -113,7 +113,7 @@ def _stated_bytes(data: bytes, start: int) -> int:
 
 
 def _frame(data: bytes, at: int) -> tuple[int, float, dict[str, Property]] | None:
-    """Length, seconds and facts of the frame that begins there."""
+    """Length, seconds and properties of the frame that begins there; None if none does."""
     if at + 4 > len(data) or data[at] != 0xFF or data[at + 1] & 0xE0 != 0xE0:
         return None
     version, layer = data[at + 1] >> 3 & 3, 4 - (data[at + 1] >> 1 & 3)
@@ -125,6 +125,9 @@ def _frame(data: bytes, at: int) -> tuple[int, float, dict[str, Property]] | Non
     samples = 384 if layer == 1 else 576 if layer == 3 and version != 3 else 1152
     length = (12000 * kbit // hertz + padding) * 4 if layer == 1 else samples * 125 * kbit // hertz + padding
     facts: dict[str, Property] = {
-        "codec": f"MPEG audio layer {layer}", "sample_rate": hertz, "channels": 1 if data[at + 3] >> 6 == 3 else 2, "bit_rate": kbit * 1000,
-    }  # fmt: skip
+        "codec": f"MPEG audio layer {layer}",
+        "sample_rate": hertz,
+        "channels": 1 if data[at + 3] >> 6 == 3 else 2,
+        "bit_rate": kbit * 1000,
+    }
     return length, samples / hertz, facts

@@ -1,8 +1,7 @@
-"""PNG, third edition (https://www.w3.org/TR/png-3/): chunks, their order and checksums, and the pixels to the
-last byte.
+"""PNG, third edition (https://www.w3.org/TR/png-3/): chunks, their order and checksums, and all pixels.
 
-The pixels are unpacked as a stream and thrown away, so that an image of any size takes no memory. Decoders
-are lenient here: they show an image without its palette or with damaged pixels.
+The pixels are unpacked as a stream and discarded, so that an image of any size needs little memory. Decoders
+are lenient: they show an image without its palette or with damaged pixels.
 """
 
 import zlib
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Checked, Property, Validity, Wrong, judged
+from webdepot.formats.validity import CheckResult, DamagedFile, Property, Validity, judge
 from webdepot.model import Finding
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -60,22 +59,22 @@ class _Header:
                 yield 1 + (columns * bits + 7) // 8, rows
 
 
-def check(stream: BinaryIO) -> Checked:
+def check(stream: BinaryIO) -> CheckResult:
     properties: dict[str, Property] = {}
     try:
         findings = _walk(stream, properties)
-    except Wrong as error:
-        return judged([finding("image-damaged", place=f"byte {error.place}", detail=error)], properties)
+    except DamagedFile as error:
+        return judge([finding("image-damaged", place=f"byte {error.place}", detail=error)], properties)
     except EOFError:
-        return judged([finding("image-cut-off", place=f"byte {stream.tell()}")], properties)
+        return judge([finding("image-cut-off", place=f"byte {stream.tell()}")], properties)
     limited = any(each.code == "formats.too-large" for each in findings)
-    return judged(findings, properties, best=Validity.WELL_FORMED if limited else Validity.VALID)
+    return judge(findings, properties, best=Validity.WELL_FORMED if limited else Validity.VALID)
 
 
 def _walk(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
     stream.seek(0)
     if stream.read(8) != SIGNATURE:
-        raise Wrong("it does not begin like a PNG", 0)
+        raise DamagedFile("it does not begin like a PNG", 0)
     header: _Header | None = None
     pixels: _Pixels | None = None
     seen: set[bytes] = set()
@@ -85,7 +84,7 @@ def _walk(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
         length, kind = _chunk_head(stream, place)
         if header is None:
             if kind != b"IHDR" or length != 13:
-                raise Wrong("its first chunk is not the header", place)
+                raise DamagedFile("its first chunk is not the header", place)
             header = _header(_body(stream, length, kind, place), place)
             pixels = _Pixels(header)
             properties |= {
@@ -107,7 +106,7 @@ def _walk(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
                 properties["animated"] = True
         seen.add(kind)
         last = kind
-    raise Wrong("it has more chunks than can be read", stream.tell())
+    raise DamagedFile("it has more chunks than can be read", stream.tell())
 
 
 def _chunk_head(stream: BinaryIO, place: int) -> tuple[int, bytes]:
@@ -116,14 +115,14 @@ def _chunk_head(stream: BinaryIO, place: int) -> tuple[int, bytes]:
         raise EOFError
     length, kind = int.from_bytes(head[:4], "big"), head[4:]
     if not kind.isalpha() or not kind.isascii():
-        raise Wrong(f"{kind!r} is no name of a chunk", place)
+        raise DamagedFile(f"{kind!r} is not a chunk name", place)
     if length > 0x7FFFFFFF:
-        raise Wrong(f"chunk {kind.decode()} is longer than a chunk may be", place)
+        raise DamagedFile(f"chunk {kind.decode()} is longer than a chunk may be", place)
     return length, kind
 
 
 def _body(stream: BinaryIO, length: int, kind: bytes, place: int) -> bytes:
-    """The bytes of a chunk, the first of them if it is long, against its checksum."""
+    """The bytes of a chunk (only the first of a long one); DamagedFile if the checksum does not match."""
     kept, checksum, read = b"", zlib.crc32(kind), 0
     while read < length:
         piece = stream.read(min(_PIECE_BYTES, length - read))
@@ -140,46 +139,46 @@ def _compare(stream: BinaryIO, checksum: int, kind: bytes, place: int) -> None:
     if len(stated) < 4:
         raise EOFError
     if checksum != int.from_bytes(stated, "big"):
-        raise Wrong(f"chunk {kind.decode()} does not match its checksum", place)
+        raise DamagedFile(f"chunk {kind.decode()} does not match its checksum", place)
 
 
 def _header(body: bytes, place: int) -> _Header:
     width, height = int.from_bytes(body[:4], "big"), int.from_bytes(body[4:8], "big")
     depth, colour, packing, filtering, interlace = body[8:13]
     if not 0 < width <= 0x7FFFFFFF or not 0 < height <= 0x7FFFFFFF:
-        raise Wrong(f"its size is {width} × {height}", place)
+        raise DamagedFile(f"its size is {width} × {height}", place)
     if depth not in _DEPTHS.get(colour, ()):
-        raise Wrong(f"colour type {colour} with bit depth {depth} does not exist", place)
+        raise DamagedFile(f"colour type {colour} with bit depth {depth} does not exist", place)
     if packing or filtering or interlace > 1:
-        raise Wrong("its header names an unknown method", place)
+        raise DamagedFile("its header names an unknown method", place)
     return _Header(width, height, depth, colour, bool(interlace))
 
 
 def _check_order(kind: bytes, seen: set[bytes], last: bytes, header: _Header, place: int) -> None:
     name = kind.decode()
     if kind == b"IHDR":
-        raise Wrong("it has two headers", place)
+        raise DamagedFile("it has two headers", place)
     if kind in _ONCE and kind in seen:
-        raise Wrong(f"chunk {name} stands twice", place)
+        raise DamagedFile(f"chunk {name} occurs twice", place)
     if kind == b"IDAT" and b"IDAT" in seen and last != b"IDAT":
-        raise Wrong("its pixels are not in one piece", place)
+        raise DamagedFile("its pixel chunks are not consecutive", place)
     if kind in (b"PLTE", b"tRNS") and b"IDAT" in seen:
-        raise Wrong(f"chunk {name} stands behind the pixels", place)
+        raise DamagedFile(f"chunk {name} comes after the pixels", place)
     if kind == b"IDAT" and header.colour == 3 and b"PLTE" not in seen:
-        raise Wrong("it has no palette", place)
+        raise DamagedFile("it has no palette", place)
     if kind == b"PLTE" and header.colour in (0, 4):
-        raise Wrong("a grey image has no palette", place)
+        raise DamagedFile("it has a palette, although it is grey", place)
     if kind[:1].isupper() and kind not in (b"IHDR", b"PLTE", b"IDAT", b"IEND"):
-        raise Wrong(f"its necessary chunk {name} is not known", place)
+        raise DamagedFile(f"its critical chunk {name} is unknown", place)
 
 
 def _check_body(kind: bytes, body: bytes, header: _Header, place: int) -> None:
     if kind == b"PLTE" and (not body or len(body) % 3 or len(body) > 768):
-        raise Wrong(f"a palette of {len(body)} bytes does not exist", place)
+        raise DamagedFile(f"its palette has {len(body)} bytes, which is not possible", place)
     if kind == b"tRNS":
         right = {0: len(body) == 2, 2: len(body) == 6, 3: 0 < len(body) <= 256}.get(header.colour, False)
         if not right:
-            raise Wrong("its transparency does not fit its colour type", place)
+            raise DamagedFile("its transparency does not fit its colour type", place)
 
 
 def _take_pixels(stream: BinaryIO, length: int, pixels: "_Pixels", place: int) -> None:
@@ -198,9 +197,9 @@ def _end(
 ) -> list[Finding]:
     _body(stream, length, b"IEND", place)
     if length:
-        raise Wrong("its end mark is not empty", place)
+        raise DamagedFile("its end chunk is not empty", place)
     if b"IDAT" not in seen:
-        raise Wrong("it has no pixels", place)
+        raise DamagedFile("it has no pixels", place)
     pixels.finish(place)
     here = stream.tell()
     rest = stream.seek(0, 2) - here
@@ -211,7 +210,7 @@ def _end(
 
 
 class _Pixels:
-    """Unpacks rows, looks at the filter of each, counts, and keeps nothing."""
+    """Unpacks rows, checks the filter of each, counts them, and keeps nothing."""
 
     def __init__(self, header: _Header) -> None:
         self._unpacker = zlib.decompressobj()
@@ -230,7 +229,7 @@ class _Pixels:
             try:
                 rows = self._unpacker.decompress(data, _PIECE_BYTES)
             except zlib.error as error:
-                raise Wrong(f"its pixels are damaged ({error})", place) from error
+                raise DamagedFile(f"its pixels are damaged ({error})", place) from error
             self._look(rows, place)
             if self._unpacker.eof:
                 return
@@ -240,7 +239,7 @@ class _Pixels:
 
     def finish(self, place: int) -> None:
         if not self.gave_up and (self._left_bytes or self._passes or not self._unpacker.eof):
-            raise Wrong("it has fewer pixels than its header says", place)
+            raise DamagedFile("it has fewer pixels than its header says", place)
 
     def _look(self, rows: bytes, place: int) -> None:
         at = 0
@@ -248,7 +247,7 @@ class _Pixels:
             part = rows[at : at + self._left_bytes]
             filters = part[-self._in_row % self._row_bytes :: self._row_bytes]
             if filters and max(filters) > 4:
-                raise Wrong("its pixels name a filter that does not exist", place)
+                raise DamagedFile("its pixels use a filter that does not exist", place)
             self._in_row = (self._in_row + len(part)) % self._row_bytes
             self._left_bytes -= len(part)
             at += len(part)

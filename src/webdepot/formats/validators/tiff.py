@@ -1,13 +1,13 @@
 """TIFF 6.0 (https://www.itu.int/itudoc/itu-t/com16/tiff-fx/docs/tiff6.pdf) and BigTIFF: directories, their
-entries, and the places of the pixels. Decoders follow the chain of directories wherever it leads, and some in
-circles.
+entries, and the offsets of the pixels. Decoders follow the chain of directories without checks, some of them
+into endless loops.
 """
 
 from dataclasses import dataclass
 from typing import BinaryIO, Literal
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Property, Wrong
+from webdepot.formats.validity import DamagedFile, Property
 from webdepot.model import Finding
 
 MOST_DIRECTORIES = 1000
@@ -61,7 +61,7 @@ class _Entry:
 def structure(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
     try:
         _Reader(stream).walk(properties)
-    except Wrong as error:
+    except DamagedFile as error:
         return [finding("image-damaged", place=f"byte {error.place}", detail=error)]
     return []
 
@@ -73,11 +73,11 @@ class _Reader:
         stream.seek(0)
         head = stream.read(8)
         if head[:2] not in (b"II", b"MM") or len(head) < 8:
-            raise Wrong("it does not begin like a TIFF", 0)
+            raise DamagedFile("it does not begin like a TIFF", 0)
         self._order: Literal["little", "big"] = "little" if head[:2] == b"II" else "big"
         version = int.from_bytes(head[2:4], self._order)
         if version not in (42, 43):
-            raise Wrong(f"version {version} does not exist", 2)
+            raise DamagedFile(f"version {version} does not exist", 2)
         self._is_big = version == 43
         self._word = 8 if self._is_big else 4
 
@@ -85,33 +85,33 @@ class _Reader:
         place = self._number(8 if self._is_big else 4, self._word)
         seen: set[int] = set()
         if not place:
-            raise Wrong("it has no directory", 4)
+            raise DamagedFile("it has no directory", 4)
         while place:
             if place in seen:
-                raise Wrong("its directories lead in a circle", place)
+                raise DamagedFile("its directories form a loop", place)
             if len(seen) >= MOST_DIRECTORIES:
-                raise Wrong("it has more directories than can be read", place)
+                raise DamagedFile("it has more directories than can be read", place)
             if place % 2 and not seen:
-                raise Wrong("its first directory does not begin at an even byte", place)
+                raise DamagedFile("its first directory does not begin at an even byte", place)
             seen.add(place)
             place = self._directory(place, properties if len(seen) == 1 else {})
         properties["images"] = len(seen)
 
     def _directory(self, place: int, properties: dict[str, Property]) -> int:
-        """Check the image of a directory; where the next one is."""
+        """Check the image of a directory; the offset of the next directory."""
         head, size = (8, 20) if self._is_big else (2, 12)
         count = self._number(place, head)
         if not count:
-            raise Wrong("a directory is empty", place)
+            raise DamagedFile("a directory is empty", place)
         if place + head + count * size + self._word > self._size_bytes:
-            raise Wrong("a directory ends behind the end of the file", place)
+            raise DamagedFile("a directory ends after the end of the file", place)
         entries: dict[int, _Entry] = {}
         last = -1
         for number in range(count):
             at = place + head + number * size
             tag, entry = self._entry(at)
             if tag < last:
-                raise Wrong("the entries of a directory are not in order", at)
+                raise DamagedFile("the entries of a directory are not in order", at)
             last = tag
             entries[tag] = entry
         self._image(entries, place, properties)
@@ -122,29 +122,28 @@ class _Reader:
         count = self._number(at + 4, self._word)
         value_at = at + 4 + self._word
         if kind not in _SIZES:
-            # Readers pass over fields of unknown types (TIFF 6.0, section 7), but none of those that an image
-            # needs.
+            # Readers ignore fields of unknown types (TIFF 6.0, section 7), but an image needs these.
             if tag in (_WIDTH, _LENGTH, _STRIPS, _STRIP_BYTES):
-                raise Wrong(f"entry {tag} has type {kind}, which does not exist", at)
+                raise DamagedFile(f"entry {tag} has type {kind}, which does not exist", at)
             return tag, _Entry(kind, 0, value_at)
         if count * _SIZES[kind] > self._word:
             value_at = self._number(value_at, self._word)
             if value_at + count * _SIZES[kind] > self._size_bytes:
-                raise Wrong(f"the value of entry {tag} lies behind the end of the file", at)
+                raise DamagedFile(f"the value of entry {tag} ends after the end of the file", at)
         return tag, _Entry(kind, count, value_at)
 
     def _image(self, entries: dict[int, _Entry], place: int, properties: dict[str, Property]) -> None:
         for tag, name in ((_WIDTH, "width"), (_LENGTH, "height")):
             if tag not in entries:
-                raise Wrong(f"an image has no {name}", place)
+                raise DamagedFile(f"an image has no {name}", place)
         width, height = self._first(entries, _WIDTH), self._first(entries, _LENGTH)
         if not width or not height:
-            raise Wrong(f"an image is {width} × {height}", place)
+            raise DamagedFile(f"an image is {width} × {height}", place)
         photometric = self._first(entries, _PHOTOMETRIC, -1)
         if photometric < 0:
-            raise Wrong("an image does not say what its colours mean", place)
+            raise DamagedFile("an image does not say what its colours mean", place)
         if photometric == 3 and _MAP not in entries:
-            raise Wrong("an image has no palette", place)
+            raise DamagedFile("an image has no palette", place)
         properties |= {
             "width": width,
             "height": height,
@@ -160,16 +159,16 @@ class _Reader:
     def _pixels(self, entries: dict[int, _Entry], place: int, coding: int) -> None:
         places, sizes = (_TILES, _TILE_BYTES) if _TILES in entries else (_STRIPS, _STRIP_BYTES)
         if places not in entries:
-            raise Wrong("an image has no pixels", place)
+            raise DamagedFile("an image has no pixels", place)
         if sizes not in entries:
             if coding == 1 and entries[places].count == 1:
-                return  # old writers leave the length of a single strip to be reckoned
-            raise Wrong("an image does not say how long its pixels are", place)
+                return  # old writers omit the length of a single strip
+            raise DamagedFile("an image does not say how long its pixels are", place)
         if entries[places].count != entries[sizes].count:
-            raise Wrong("an image has other numbers of places and of lengths of its pixels", place)
+            raise DamagedFile("an image has different numbers of pixel offsets and pixel lengths", place)
         starts, lengths = self._values(entries[places]), self._values(entries[sizes])
         if any(start + length > self._size_bytes for start, length in zip(starts, lengths)):
-            raise Wrong("pixels lie behind the end of the file", place)
+            raise DamagedFile("its pixels end after the end of the file", place)
 
     def _first(self, entries: dict[int, _Entry], tag: int, default: int = 0) -> int:
         entry = entries.get(tag)
@@ -185,5 +184,5 @@ class _Reader:
         self._stream.seek(at)
         data = self._stream.read(size)
         if len(data) < size:
-            raise Wrong("it ends in the middle of a directory", at)
+            raise DamagedFile("it ends in the middle of a directory", at)
         return int.from_bytes(data, self._order)

@@ -21,7 +21,7 @@ from itertools import islice
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.exchange import parquet
-from webdepot.exchange.parquet import Kind, Value
+from webdepot.exchange.parquet import ColumnKind, Value
 from webdepot.model import EVERYTHING
 from webdepot.ports import State, TextQuery
 from webdepot.services.access import export_records, search
@@ -180,20 +180,20 @@ def _solr(archive: Archive, query: TextQuery, states: Iterator[State]) -> Iterat
 
 
 _COLUMNS = (
-    ("url", Kind.TEXT),
-    ("key", Kind.TEXT),
-    ("captured", Kind.MOMENT),
-    ("valid_from", Kind.MOMENT),
-    ("valid_to", Kind.TEXT),
-    ("title", Kind.TEXT),
-    ("headings", Kind.TEXT),
-    ("text", Kind.TEXT),
-    ("mime", Kind.TEXT),
-    ("format", Kind.TEXT),
-    ("size", Kind.NUMBER),
-    ("language", Kind.TEXT),
-    ("collection", Kind.TEXT),
-    ("digest", Kind.TEXT),
+    ("url", ColumnKind.TEXT),
+    ("key", ColumnKind.TEXT),
+    ("captured", ColumnKind.MOMENT),
+    ("valid_from", ColumnKind.MOMENT),
+    ("valid_to", ColumnKind.TEXT),
+    ("title", ColumnKind.TEXT),
+    ("headings", ColumnKind.TEXT),
+    ("text", ColumnKind.TEXT),
+    ("mime", ColumnKind.TEXT),
+    ("format", ColumnKind.TEXT),
+    ("size", ColumnKind.NUMBER),
+    ("language", ColumnKind.TEXT),
+    ("collection", ColumnKind.TEXT),
+    ("digest", ColumnKind.TEXT),
 )
 
 

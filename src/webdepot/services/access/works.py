@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
-from webdepot.exchange import catalogue
+from webdepot.exchange import catalogue, catalogue_search
 from webdepot.exchange.catalogue import Record
 from webdepot.index.text.words import tokens
 from webdepot.model import EVERYTHING
@@ -103,7 +103,7 @@ def _matching(
     """
     parts = [word for _, text in terms for word in tokens(text)]
     with archive.database.reading() as connection:
-        records = catalogue.listed(connection, words=[*words, *parts], limit=limit)
+        records = catalogue_search.find_works(connection, words=[*words, *parts], limit=limit)
     return [record for record in records if _matches(record, words, terms)]
 
 

@@ -1,9 +1,8 @@
-"""What is there: figures for the home page, the status page and `webdepot status`."""
+"""Figures about the archive: for the home page, the status page and `webdepot status`."""
 
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import islice
 
 from sqlalchemy import func, select
@@ -20,11 +19,11 @@ from webdepot.provenance import Event, latest
 from webdepot.services.access import gate
 
 MOST_LOOKED_THROUGH = 200
-"""Of the newest pages, where there are rules of access."""
+"""Newest pages that are examined if there are access rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Collection:
+class CollectionSize:
     name: str
     harvests: int
     size_bytes: int
@@ -32,17 +31,17 @@ class Collection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """What the first page shows."""
+    """Figures on the home page."""
 
     newest: Sequence[Capture]
-    collections: Sequence[Collection]
+    collections: Sequence[CollectionSize]
     captures: int
     size_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
-    """What staff want to see at a glance."""
+class ArchiveStatus:
+    """Figures on the status page and of `webdepot status`."""
 
     harvests_by_state: Mapping[str, int]
     harvests: Sequence[Harvest]
@@ -54,39 +53,11 @@ class Status:
     texts: int
     """Page states in the text index."""
     not_indexed: int
-    """Containers that wait for the index."""
+    """Containers that are not yet indexed."""
     disk_free_bytes: int
     disk_total_bytes: int
     events: Sequence[Event]
     """The newest."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Harvested:
-    """How often and when last a target was harvested."""
-
-    count: int
-    last_at: datetime
-    last: str
-
-
-def harvests_of_targets(archive: Archive, targets: Sequence[int]) -> Mapping[int, Harvested]:
-    """For the targets of a page; those that were never harvested are left out."""
-    if not targets:
-        return {}
-    chosen = (
-        select(
-            harvests.c.target,
-            func.count().label("times"),
-            func.max(harvests.c.started_at).label("last_at"),
-            func.max(harvests.c.id).label("last"),
-        )
-        .where(harvests.c.target.in_(targets))
-        .group_by(harvests.c.target)
-    )
-    with archive.database.reading() as connection:
-        rows = connection.execute(chosen).all()
-    return {row.target: Harvested(count=row.times, last_at=row.last_at, last=row.last) for row in rows}
 
 
 def home(archive: Archive, *, reader: Reader, limit: int = 12) -> Home:
@@ -99,15 +70,15 @@ def home(archive: Archive, *, reader: Reader, limit: int = 12) -> Home:
 
 
 def _newest(archive: Archive, reader: Reader, limit: int) -> list[Capture]:
-    """The newest pages that this reader may see; where rules close very many of them, fewer than could be
-    found.
+    """The newest pages that this reader may see. If rules close very many pages, there may be fewer than
+    `limit`.
     """
     newest = archive.captures.newest(MOST_LOOKED_THROUGH if gate.has_rules(archive) else limit)
     return list(islice(gate.filter_open(archive, newest, reader), limit))
 
 
-def collections(archive: Archive) -> list[Collection]:
-    """Every collection with its size; `all` is not among them."""
+def collections(archive: Archive) -> list[CollectionSize]:
+    """All collections with their size, without the collection `all`."""
     chosen = (
         select(
             harvests.c.collection,
@@ -121,12 +92,12 @@ def collections(archive: Archive) -> list[Collection]:
     )
     with archive.database.reading() as connection:
         return [
-            Collection(name=row[0], harvests=row[1], size_bytes=int(row[2]))
+            CollectionSize(name=row[0], harvests=row[1], size_bytes=int(row[2]))
             for row in connection.execute(chosen)
         ]
 
 
-def status(archive: Archive, *, limit: int = 20) -> Status:
+def status(archive: Archive, *, limit: int = 20) -> ArchiveStatus:
     count, size_bytes = _container_totals(archive)
     with archive.database.reading() as connection:
         by_state: dict[str, int] = dict(
@@ -138,7 +109,7 @@ def status(archive: Archive, *, limit: int = 20) -> Status:
         newest = runs.latest(connection, limit)
         events = latest(connection, limit)
     disk = shutil.disk_usage(archive.home)
-    return Status(
+    return ArchiveStatus(
         harvests_by_state=by_state,
         harvests=newest,
         containers=count,

@@ -1,4 +1,4 @@
-"""Who may do what, and what was done: the audit trail of every change."""
+"""The audit trail: who changed what, and when."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,9 @@ def trail(
 
 
 def iter_trail(archive: Archive, asked: EventFilter) -> Iterator[Event]:
-    """As `trail`, all of it, a page at a time: whoever reads may be slow and on other threads."""
+    """All events, newest first. They are read a page at a time: the consumer may be slow, or on other
+    threads.
+    """
     older_than = 0
     while page := trail(archive, asked, limit=_BATCH, older_than=older_than):
         yield from (event for _, event in page)

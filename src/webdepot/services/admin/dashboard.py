@@ -1,8 +1,7 @@
-"""The archive at a glance: what waits for whom, what runs, what failed, how much there is, and how it grew
-(mission K5, K15).
+"""The staff dashboard: work that waits, running harvests, failures, totals, and growth by month.
 
-All counts are made in the database, most of them along an index. Documents and sizes by month are read from
-the counts that each harvest has kept of itself.
+The database does all counting, mostly with an index. Documents and sizes by month come from the counts stored
+with each harvest.
 """
 
 import shutil
@@ -38,7 +37,7 @@ class DayCount:
     on: date
     good: int
     waiting: int
-    """Finished, and not decided about."""
+    """Finished, but not yet reviewed."""
     bad: int
     """Failed, stopped or rejected."""
 
@@ -66,9 +65,9 @@ class Overview:
     container_bytes: int
     captures: int
     formats: Sequence[FormatShare]
-    """Those with most bytes."""
+    """Those with the most bytes."""
     days: Sequence[DayCount]
-    """Harvests that began on each of the last thirty days."""
+    """Harvests that started on each of the last thirty days."""
     copies: Mapping[CopyState, int]
     disk_free_bytes: int
     disk_total_bytes: int
@@ -77,7 +76,7 @@ class Overview:
 
     @property
     def letters_out(self) -> int:
-        """Sent, and neither answered nor over."""
+        """Letters that were sent and are neither answered nor expired."""
         return self.letters.get(LetterState.SENT, 0)
 
     @property
@@ -126,7 +125,7 @@ def overview(archive: Archive) -> Overview:
 
 
 def months(archive: Archive) -> list[MonthCount]:
-    """Harvests, documents, bytes and errors of every month."""
+    """Harvests, documents, bytes and errors of each month."""
     month = func.substr(harvests.c.started_at, 1, 7, type_=String)
     counted = [
         func.coalesce(func.sum(harvests.c.counts[name].as_integer()), 0)
@@ -146,31 +145,33 @@ def months(archive: Archive) -> list[MonthCount]:
         ]
 
 
-def figures(found: Overview) -> list[dict[str, object]]:
+def figures(overview: Overview) -> list[dict[str, object]]:
     """The overview as rows: section, name, value."""
     rows: list[tuple[str, str, object]] = []
     for section, counts in (
-        ("targets", found.targets),
-        ("letters", found.letters),
-        ("cases", found.cases),
-        ("harvests", found.harvests),
-        ("turns", found.turns),
-        ("copies", found.copies),
+        ("targets", overview.targets),
+        ("letters", overview.letters),
+        ("cases", overview.cases),
+        ("harvests", overview.harvests),
+        ("turns", overview.turns),
+        ("copies", overview.copies),
     ):
         rows += [(section, state.value, count) for state, count in counts.items()]
     rows += [
-        ("plans", "active", found.plans),
-        ("plans", "due in a day", found.due_in_a_day),
-        ("archive", "containers", found.containers),
-        ("archive", "bytes in containers", found.container_bytes),
-        ("archive", "captures", found.captures),
-        ("disk", "free bytes", found.disk_free_bytes),
-        ("disk", "total bytes", found.disk_total_bytes),
+        ("plans", "active", overview.plans),
+        ("plans", "due in a day", overview.due_in_a_day),
+        ("archive", "containers", overview.containers),
+        ("archive", "bytes in containers", overview.container_bytes),
+        ("archive", "captures", overview.captures),
+        ("disk", "free bytes", overview.disk_free_bytes),
+        ("disk", "total bytes", overview.disk_total_bytes),
     ]
-    rows += [(f"formats: {share.name or share.mime}", "bytes", share.size_bytes) for share in found.formats]
+    rows += [
+        (f"formats: {share.name or share.mime}", "bytes", share.size_bytes) for share in overview.formats
+    ]
     rows += [
         (f"day {day.on}", name, value)
-        for day in found.days
+        for day in overview.days
         for name, value in (("good", day.good), ("waiting", day.waiting), ("bad", day.bad))
     ]
     return [{"section": section, "name": name, "value": value} for section, name, value in rows]
@@ -188,12 +189,12 @@ def _days(archive: Archive, now: datetime) -> list[DayCount]:
     with archive.database.reading() as connection:
         for text, state, count in connection.execute(chosen):
             counts.setdefault(text, {})[HarvestState(state)] = count
-    made = []
+    days = []
     for number in range(DAYS):
         on = (first + timedelta(days=number)).date()
         states = counts.get(on.isoformat(), {})
         good = states.get(HarvestState.KEPT, 0) + states.get(HarvestState.RUNNING, 0)
-        made.append(
+        days.append(
             DayCount(
                 on=on,
                 good=good,
@@ -201,4 +202,4 @@ def _days(archive: Archive, now: datetime) -> list[DayCount]:
                 bad=sum(states.get(state, 0) for state in _BAD),
             )
         )
-    return made
+    return days

@@ -1,8 +1,8 @@
-"""The doctor: is the archive healthy, and if not, what mends it? Each check is one function that looks and
-says.
+"""`webdepot doctor`: check whether the archive is healthy, and say how to repair it. Each check is one
+function.
 
-`mend` does what loses nothing and needs nobody: recovers containers of killed harvests, brings the indexes up
-to date.
+`mend` makes the repairs that lose nothing and need no decision: it recovers containers of killed harvests and
+brings the indexes up to date.
 """
 
 import os
@@ -27,6 +27,7 @@ from webdepot.harvest.browser import launch
 from webdepot.model import Container, ContainerState, HarvestState
 from webdepot.services.harvest import harvests, options, profiles, runner
 from webdepot.services.harvest.options import HarvestOptions
+from webdepot.services.index import indexer
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 LOW_DISK_BYTES = 2_000_000_000
@@ -44,8 +45,8 @@ class Check:
 def examine(
     home: Path, *, deep: bool = False, mend: bool = False, agent: str = "", watch: Watch = unwatched
 ) -> list[Check]:
-    """Every check in order. What cannot be opened ends the list with the reason; the doctor itself never
-    fails.
+    """The results of all checks, in order. If the archive cannot be opened, the list ends with the reason;
+    this function never raises.
     """
     checks = [_python(), _browser_files()]
     if not (home / DATABASE_NAME).exists():
@@ -61,7 +62,7 @@ def examine(
     try:
         with Archive.open(home, agent=agent) as archive:
             if mend:
-                checks += _mended(archive, watch)
+                checks += _repair(archive, watch)
             for check in (
                 _configuration,
                 _browser,
@@ -88,7 +89,7 @@ def _python() -> Check:
 
 
 def _browser_files() -> Check:
-    """Replay needs the service worker that set-up fetches."""
+    """Replay needs the service worker that `make install` fetches."""
     if (resources.files("webdepot") / "web" / "vendor" / "sw.js").is_file():
         return Check(name="replay", state="ok", message="the browser files are installed")
     return Check(
@@ -104,27 +105,27 @@ def _configuration(archive: Archive) -> Check:
         setting.name for setting in configuration.iter_settings(archive.config) if setting.source != "default"
     ]
     return Check(
-        name="configuration", state="ok", message=f"read; {len(set_keys)} keys differ from their defaults"
+        name="configuration", state="ok", message=f"valid; {len(set_keys)} settings are not the default"
     )
 
 
 def _browser(archive: Archive) -> Check:
-    """What opens pages for a harvest; needed only where the configuration or a profile says so."""
-    given = archive.config.harvest
-    wanting = _wanting_browser(archive)
+    """The browser for harvests; it is an error only if the configuration or a profile needs one."""
+    config = archive.config.harvest
+    user = _find_browser_user(archive)
     try:
-        program = launch.get_program(given.browser, sandbox=given.browser_sandbox)
+        program = launch.get_program(config.browser, sandbox=config.browser_sandbox)
     except ConfigError as error:
-        if wanting:
-            return Check(
-                name="browser", state="error", message=f"{wanting} opens pages in one", remedy=str(error)
-            )
-        return Check(name="browser", state="ok", message=f"pages can only be fetched plainly. {error}")
+        if user:
+            return Check(name="browser", state="error", message=f"{user} needs a browser", remedy=str(error))
+        return Check(
+            name="browser", state="ok", message=f"pages can only be fetched without a browser. {error}"
+        )
     return Check(name="browser", state="ok", message=f"pages can be opened in {program}")
 
 
-def _wanting_browser(archive: Archive) -> str:
-    """The first that asks for a browser; empty when nothing does."""
+def _find_browser_user(archive: Archive) -> str:
+    """The first setting or profile that needs a browser; empty if there is none."""
     if options.wants_browser(HarvestOptions.from_config(archive.config)):
         return "[harvest] fetch"
     for profile in profiles.every(archive)[0]:
@@ -135,7 +136,7 @@ def _wanting_browser(archive: Archive) -> str:
 
 def _home(archive: Archive) -> Check:
     if os.access(archive.home, os.W_OK):
-        return Check(name="home", state="ok", message=f"{archive.home} can be written")
+        return Check(name="home", state="ok", message=f"{archive.home} is writable")
     return Check(
         name="home",
         state="error",
@@ -146,33 +147,33 @@ def _home(archive: Archive) -> Check:
 
 def _disk(archive: Archive) -> Check:
     free = shutil.disk_usage(archive.home).free
-    words = f"{free / 1e9:,.1f} GB free"
+    message = f"{free / 1e9:,.1f} GB free"
     if free < LOW_DISK_BYTES:
         return Check(
             name="disk",
             state="warning",
-            message=words,
-            remedy="make room before the next harvest, or move the home to a larger disk",
+            message=message,
+            remedy="free some disk space before the next harvest, or move the home to a larger disk",
         )
-    return Check(name="disk", state="ok", message=words)
+    return Check(name="disk", state="ok", message=message)
 
 
 def _database(archive: Archive) -> Check:
     if archive.database.engine.dialect.name == "sqlite":
         with archive.database.reading() as connection:
-            answer = connection.execute(text("PRAGMA integrity_check(5)")).scalars().all()
-        if answer != ["ok"]:
+            result = connection.execute(text("PRAGMA integrity_check(5)")).scalars().all()
+        if result != ["ok"]:
             return Check(
                 name="database",
                 state="error",
-                message=f"is damaged: {answer[0]}",
+                message=f"is damaged: {result[0]}",
                 remedy="restore webdepot.db from your last backup",
             )
-    return Check(name="database", state="ok", message=f"is sound (schema {archive.database.revision()})")
+    return Check(name="database", state="ok", message=f"is intact (schema {archive.database.revision()})")
 
 
 def _harvests(archive: Archive) -> Check:
-    """Harvests that nobody works on although they say they run."""
+    """Harvests in the state running or stopped without a process, and harvests not yet in the depot."""
     with archive.database.reading() as connection:
         unfinished = runs.in_states(connection, [HarvestState.RUNNING, HarvestState.STOPPED])
         waiting = runs.in_states(connection, [HarvestState.FINISHED])
@@ -189,46 +190,43 @@ def _harvests(archive: Archive) -> Check:
         return Check(
             name="harvests",
             state="warning",
-            message=f"{len(waiting)} wait for the depot",
+            message=f"{len(waiting)} are not yet in the depot",
             remedy=f"webdepot harvest keep {waiting[0].id}",
         )
-    return Check(name="harvests", state="ok", message="none is left in the middle")
+    return Check(name="harvests", state="ok", message="none is unfinished")
 
 
 def _containers(archive: Archive) -> Check:
-    """Every container the database names is there, with its size."""
+    """Whether every container in the database exists with its size."""
     count, wrong, remedy = 0, [], "webdepot depot audit --older-than 0"
     with archive.database.reading() as connection:
         for container in shelf.iter_all(connection):
             count += 1
             size = _size_now(archive, container)
             if size != container.size_bytes and container.state is ContainerState.ELSEWHERE:
-                remedy = "Say where they are now: webdepot import --in-place PATH"
+                remedy = "Give their new location: webdepot import --in-place PATH"
             if size != container.size_bytes:
-                wrong.append(
-                    f"{container.name} ({'missing' if size is None else f'{size} instead of {container.size_bytes} bytes'})"
-                )
+                actual = "missing" if size is None else f"{size} instead of {container.size_bytes} bytes"
+                wrong.append(f"{container.name} ({actual})")
     if wrong:
         return Check(
             name="containers",
             state="error",
-            message=f"{len(wrong)} of {count} are not what they were: {', '.join(wrong[:3])}",
+            message=f"{len(wrong)} of {count} are missing or have the wrong size: {', '.join(wrong[:3])}",
             remedy=remedy,
         )
-    return Check(name="containers", state="ok", message=f"all {count} are in their places")
+    return Check(name="containers", state="ok", message=f"all {count} are there")
 
 
 def _size_now(archive: Archive, container: Container) -> int | None:
     try:
         return archive.container_size(container)
     except (WebdepotError, OSError):
-        return None  # where it is read in place from cannot be reached
+        return None  # the place that it is read from cannot be reached
 
 
 def _depot(archive: Archive) -> Check:
-    """Every package the database names has its inventory, and the depot holds no package that it does not
-    name.
-    """
+    """Whether every package in the database is in the depot, and the other way round."""
     with archive.database.reading() as connection:
         known = set(holdings.iter_ids(connection))
     held = set(package.iter_packages(archive.store))
@@ -236,14 +234,14 @@ def _depot(archive: Archive) -> Check:
         return Check(
             name="depot",
             state="error",
-            message=f"{len(missing)} packages are missing, {min(missing)} first",
+            message=f"{len(missing)} packages are missing, beginning with {min(missing)}",
             remedy="webdepot depot audit --older-than 0",
         )
     if extra := held - known:
         return Check(
             name="depot",
             state="warning",
-            message=f"{len(extra)} packages are not in the database, {min(extra)} first",
+            message=f"{len(extra)} packages are not in the database, beginning with {min(extra)}",
             remedy="webdepot doctor --mend",
         )
     return Check(name="depot", state="ok", message=f"{len(known)} packages")
@@ -271,14 +269,14 @@ def _indexed(archive: Archive, name: str, indexed: frozenset[str] | set[str]) ->
         return Check(
             name=f"index of {name}",
             state="error",
-            message=f"{len(extra)} containers are indexed but gone",
+            message=f"{len(extra)} containers are indexed but no longer exist",
             remedy="webdepot index rebuild",
         )
     return Check(name=f"index of {name}", state="ok", message=f"{len(known)} containers")
 
 
 def _checksums(archive: Archive, watch: Watch) -> Check:
-    """Read everything and compare: what only `--deep` does."""
+    """Read all containers and compare checksums; only with `--deep`."""
     with archive.database.reading() as connection:
         all_containers = list(shelf.iter_all(connection))
     damaged = []
@@ -297,22 +295,20 @@ def _checksums(archive: Archive, watch: Watch) -> Check:
             remedy="webdepot depot audit --older-than 0",
         )
     return Check(
-        name="checksums", state="ok", message=f"all {len(all_containers)} containers are as they were written"
+        name="checksums", state="ok", message=f"all {len(all_containers)} containers match their checksums"
     )
 
 
-def _mended(archive: Archive, watch: Watch) -> Iterator[Check]:
-    from webdepot.services.index import indexer
-
+def _repair(archive: Archive, watch: Watch) -> Iterator[Check]:
     with archive.database.reading() as connection:
         unfinished = runs.in_states(connection, [HarvestState.RUNNING])
     for harvest in unfinished:
         if not harvests.is_locked(archive, harvest):
-            said = runner.recover(archive, harvest)
+            message = runner.recover(archive, harvest)
             yield Check(
                 name="recovery",
                 state="ok",
-                message=f"{harvest.id}: {said}",
+                message=f"{harvest.id}: {message}",
                 remedy=f"webdepot harvest resume {harvest.id}",
             )
     done = indexer.update(archive, watch=watch)

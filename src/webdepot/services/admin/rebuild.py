@@ -1,15 +1,15 @@
-"""Everything again from the depot alone: configuration, database, catalogue, indexes.
+"""Rebuild an archive from its depot alone: configuration, database, catalogue, indexes.
 
-1. An empty home is founded with the configuration out of the register, and the given depot as its main place.
-   What a configuration file that is there already says counts more; a home where nothing has happened since
-   `init` is as good as an empty one.
-2. What people decided comes back out of the register, with the numbers it had.
-3. Each package gives back its target, harvest, containers, findings, formats and events; each tombstone what
-   was withdrawn.
-4. Rows that stand only beside a harvest follow, and the events that no package has.
-5. The indexes are made from the containers.
+1. Create an archive in an empty home, with the configuration from the register and the given depot as its
+   main place. Settings in an existing configuration file take precedence. A home where nothing has happened
+   since `init` counts as empty.
+2. Restore people's decisions from the register, with their original ids.
+3. Restore target, harvest, containers, findings, formats and events from each package, and withdrawals from
+   each tombstone.
+4. Restore rows that depend on a harvest, and the events that are in no package.
+5. Build the indexes from the containers.
 
-Every step can be repeated. A package that is damaged is told and stops no other.
+Every step can be repeated. A damaged package is reported and does not stop the others.
 """
 
 import json
@@ -47,18 +47,18 @@ class Rebuilt:
     packages: int
     tombstones: int
     rows: int
-    """Decisions of people and other rows out of the register."""
+    """People's decisions and other rows from the register."""
     captures: int
     pages: int
     failed: tuple[str, ...]
-    """What could not be brought back, with the reason."""
+    """What could not be restored, with the reason."""
 
 
 def rebuild(
     home: Path, source: str = "", *, clock: Clock = utc_now, agent: str = "", watch: Watch = unwatched
 ) -> Rebuilt:
-    """Make an archive again from a depot; `source` is its folder or address, by default the one that the
-    home's configuration names.
+    """Rebuild an archive from a depot; `source` is its folder or address, by default the one in the home's
+    configuration.
     """
     if source and _is_blank(home):
         _require_depot(places.open_store(MAIN, places.normal_address(source)), source)
@@ -68,17 +68,16 @@ def rebuild(
     with Archive.open(home, clock=clock, agent=agent) as archive:
         if source and places.normal_address(source) != archive.depot_address:
             raise Conflict(
-                f"The archive at {home} has its depot at {archive.depot_address}. Name an empty home to rebuild from another one."
+                f"The archive at {home} has its depot at {archive.depot_address}. "
+                "Give an empty home to rebuild from another depot."
             )
         return _rebuild(archive, watch)
 
 
 def _is_blank(home: Path) -> bool:
-    """Whether a home was founded and nothing came of it: no row, no harvest, no depot of its own, nor
-    anything else.
-    """
-    made = {FILE_NAME, DATABASE_NAME, "harvests", "index"}
-    if not (home / DATABASE_NAME).exists() or {path.name for path in home.iterdir()} != made:
+    """Whether a home is as `init` leaves it: without rows, harvests, a depot or other files."""
+    initial = {FILE_NAME, DATABASE_NAME, "harvests", "index"}
+    if not (home / DATABASE_NAME).exists() or {path.name for path in home.iterdir()} != initial:
         return False
     with Archive.open(home) as archive:
         if "depot.place" in archive.config.sources or any(archive.harvests_folder.iterdir()):
@@ -89,7 +88,7 @@ def _is_blank(home: Path) -> bool:
 
 
 def _has_rows(connection: Connection) -> Iterator[bool]:
-    """Of each table that is not filled by founding."""
+    """For each table that `init` leaves empty: whether it has rows."""
     known = MetaData()
     known.reflect(connection)
     for table in known.sorted_tables:
@@ -98,7 +97,7 @@ def _has_rows(connection: Connection) -> Iterator[bool]:
 
 
 def _clear(home: Path) -> None:
-    """Away with what `init` made but the configuration: an empty database and empty folders."""
+    """Remove what `init` created, except the configuration: an empty database and empty folders."""
     for path in home.glob(f"{DATABASE_NAME}*"):
         path.unlink()
     (home / "harvests").rmdir()
@@ -106,11 +105,11 @@ def _clear(home: Path) -> None:
 
 
 def _found(home: Path, source: str, *, clock: Clock, agent: str) -> None:
-    """A home for what comes back. What a configuration that is there says counts; the rest is the register's,
-    with the new place.
+    """Create the archive to restore into. Settings in an existing configuration file are kept; the others
+    come from the register, with the new depot place.
     """
     file = home / FILE_NAME
-    configuration.read(home)  # says in words what is wrong with it
+    configuration.read(home)  # raises ConfigError with an explanation if the file is wrong
     given = file.read_text(encoding="utf-8") if file.exists() else ""
     own = tomllib.loads(given)
     if file.exists() and (not source or own.get("depot", {}).get("place")):
@@ -118,7 +117,8 @@ def _found(home: Path, source: str, *, clock: Clock, agent: str) -> None:
         return
     if not source:
         raise InputError(
-            f"There is no archive at {home}. Name the depot to rebuild from: webdepot depot rebuild --from PLACE"
+            f"There is no archive at {home}. "
+            "Give the depot to rebuild from: webdepot depot rebuild --from PLACE"
         )
     address = places.normal_address(source)
     store = places.open_store(MAIN, address)
@@ -131,7 +131,7 @@ def _found(home: Path, source: str, *, clock: Clock, agent: str) -> None:
     file.unlink(missing_ok=True)
     setup.found(home, clock=clock, agent=agent, settings=_toml(tree))
     if any(own.values()):
-        file.with_name(f"{FILE_NAME}.before").write_text(given, encoding="utf-8")  # for the remarks in it
+        file.with_name(f"{FILE_NAME}.before").write_text(given, encoding="utf-8")  # for its comments
 
 
 def _rebuild(archive: Archive, watch: Watch) -> Rebuilt:
@@ -157,18 +157,16 @@ def _rebuild(archive: Archive, watch: Watch) -> Rebuilt:
             copies.expect(
                 connection, PackageId(known.id), version=known.head, size_bytes=0, now=archive.clock()
             )
-        event = Event(
-            at=archive.clock(),
-            agent=archive.agent,
-            action="rebuilt",
-            subject_kind="archive",
-            subject=archive.home.name,
+        event = archive.event(
+            "rebuilt",
+            "archive",
+            archive.home.name,
             outcome=Outcome.WARNING if failed else Outcome.SUCCESS,
             message=f"{adopted} packages from {archive.depot_address}",
         )
         append(connection, event)
     indexed = indexer.rebuild(archive, watch=watch)
-    failed += [f"{name}: {words}" for name, words in indexed.failed.items()]
+    failed += [f"{name}: {reason}" for name, reason in indexed.failed.items()]
     return Rebuilt(
         packages=adopted,
         tombstones=withdrawn,
@@ -182,11 +180,11 @@ def _rebuild(archive: Archive, watch: Watch) -> Rebuilt:
 def _restore_tombstones(archive: Archive) -> int:
     count = 0
     for stone in tombstone.iter_all(archive.store):
-        stays = tombstone.read_catalogued(archive.store, stone.package)
+        records = tombstone.read_catalogued(archive.store, stone.package)
         with archive.database.transaction() as connection:
-            if stays:
+            if records:
                 deposit_records.restore_withdrawn(
-                    connection, catalogue.from_document(stays, where=stone.package)[0]
+                    connection, catalogue.from_document(records, where=stone.package)[0]
                 )
             count += tombstone.record(connection, stone)
             copies.expect(
@@ -200,7 +198,7 @@ def _restore_tombstones(archive: Archive) -> int:
 
 
 def _restore_events(store: ObjectStore, connection: Connection, year: int) -> int:
-    """Events that no package had. Those that came back with packages are not told twice."""
+    """Restore the events that are in no package; how many. Events restored with packages are not repeated."""
     seen = {_facts(event) for event in iter_events(connection)}
     count = 0
     for row in register.iter_events(store, year):
@@ -212,7 +210,7 @@ def _restore_events(store: ObjectStore, connection: Connection, year: int) -> in
     return count
 
 
-def _event(row: Mapping[str, Any]) -> Event:
+def _event(row: Mapping[str, Any]) -> Event:  # a past event, so not `archive.event`, which says "now"
     detail = row["detail"] if isinstance(row["detail"], dict) else json.loads(row["detail"])
     return Event(
         at=from_iso(row["at"]),

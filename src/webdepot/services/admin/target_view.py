@@ -13,9 +13,9 @@ from webdepot.selection.grounds import KeptGround
 from webdepot.selection.letters import Letter
 from webdepot.selection.states import TARGET, TargetState
 from webdepot.selection.targets import Dossier, TargetFilter, TargetPage
-from webdepot.services.admin import archive_status
-from webdepot.services.admin.archive_status import Harvested
 from webdepot.services.catalogue import records
+from webdepot.services.harvest import target_harvests
+from webdepot.services.harvest.target_harvests import TargetHarvests
 from webdepot.services.permission import consent, letters
 from webdepot.services.selection import contacts, criteria, targets
 from webdepot.services.selection.criteria import CriteriaResult
@@ -40,7 +40,7 @@ class TargetView:
     contacts: Sequence[Contact]
     letters: Sequence[Letter]
     grounds: Sequence[KeptGround]
-    harvests: Harvested | None
+    harvests: TargetHarvests | None
     record: Record | None
     """Its record in the catalogue."""
     history: Sequence[Event]
@@ -53,7 +53,7 @@ class TargetListView:
 
     listing: TargetPage
     counts: Mapping[TargetState, int]
-    harvests: Mapping[int, Harvested]
+    harvests: Mapping[int, TargetHarvests]
     """Of the targets on the page that have been harvested."""
 
 
@@ -75,7 +75,7 @@ def view(archive: Archive, target: TargetId, *, roles: frozenset[Role]) -> Targe
         contacts=contacts.contacts_of(archive, dossier.id),
         letters=letters.letters_of(archive, dossier.id),
         grounds=consent.grounds_of(archive, dossier.id),
-        harvests=archive_status.harvests_of_targets(archive, [dossier.id]).get(dossier.id),
+        harvests=target_harvests.harvests_of_targets(archive, [dossier.id]).get(dossier.id),
         record=records.find_of_target(archive, dossier.id),
         history=targets.history(archive, dossier.id)[:MOST_EVENTS],
     )
@@ -87,5 +87,5 @@ def view_list(archive: Archive, wanted: TargetFilter) -> TargetListView:
     return TargetListView(
         listing=listing,
         counts=targets.counts(archive),
-        harvests=archive_status.harvests_of_targets(archive, [row.id for row in listing.rows]),
+        harvests=target_harvests.harvests_of_targets(archive, [row.id for row in listing.rows]),
     )

@@ -18,10 +18,10 @@ from sqlalchemy import Connection
 from webdepot.archive import Archive
 from webdepot.depot import holdings, package
 from webdepot.errors import InputError
-from webdepot.exchange import catalogue, incoming, transfer, urn
+from webdepot.exchange import catalogue, catalogue_search, incoming, transfer, urn
 from webdepot.exchange.catalogue import EDITABLE, Access, Level, Record, Source
 from webdepot.exchange.metadata import dublin_core
-from webdepot.exchange.transfer import Form, Transfer
+from webdepot.exchange.transfer import Transfer, TransferForm
 from webdepot.model import Package, Target, TargetId
 from webdepot.provenance import append, difference
 from webdepot.selection import targets
@@ -78,7 +78,7 @@ def shown_at(levels: Sequence[Record], transfer_object: Transfer) -> dict[str, t
     """Where files of an object that is not a web site can be replayed: member to address and timestamp."""
     own = levels[-1]
     files = transfer_object.files
-    if transfer_object.form is not Form.FILES or levels[0].level is Level.SITE:
+    if transfer_object.form is not TransferForm.FILES or levels[0].level is Level.SITE:
         return {}
     addresses = [
         each
@@ -139,7 +139,7 @@ def list_records(
     before.
     """
     with archive.database.reading() as connection:
-        return catalogue.listed(
+        return catalogue_search.find_works(
             connection,
             words=words.split(),
             levels=levels,

@@ -23,7 +23,7 @@ from webdepot.depot.package import ContainerSource, PackageFacts
 from webdepot.depot.tombstone import Tombstone
 from webdepot.exchange import catalogue, transfer, urn
 from webdepot.exchange.catalogue import Level, Record, Source
-from webdepot.exchange.transfer import Form, Transfer, TransferFile
+from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
 from webdepot.model import Harvest, Target, TargetId
 from webdepot.provenance import append, difference
 from webdepot.services.depot import site_metadata
@@ -251,4 +251,6 @@ def _of_containers(harvest: Harvest, containers: Sequence[ContainerSource]) -> T
                 container=each.name,
             )
         )
-    return transfer.measure(Form.CONTAINERS, files, files[0].member, lambda name: by_name[name].open("rb"))
+    return transfer.measure(
+        TransferForm.CONTAINERS, files, files[0].member, lambda name: by_name[name].open("rb")
+    )

@@ -21,7 +21,7 @@ from webdepot.depot import package
 from webdepot.errors import CorruptData, InputError, NotFound, NotPermitted, RemoteError
 from webdepot.exchange import catalogue, partners, transfer, unpacked
 from webdepot.exchange.catalogue import Record
-from webdepot.exchange.transfer import Form, Transfer, TransferFile
+from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
 from webdepot.exchange.unpacked import TooMany
 from webdepot.formats import results
 from webdepot.model import Capture, PackageId, RecordKind
@@ -103,20 +103,22 @@ def _prepare(archive: Archive, key: str, done: PreparedTrees) -> None:
 
 def _tree(archive: Archive, record: Record) -> Transfer:
     facts = package.read(archive.store, PackageId(record.package))
-    captures = unpacked.chosen(
+    captures = unpacked.choose(
         package.iter_captures(archive.store, facts), most=archive.config.exchange.most_tree_files
     )
     sources = [(capture, source) for capture in captures if (source := _source(archive, capture)) is not None]
     if not sources:
         raise InputError("It contains no successful response of a web server.")
-    places = unpacked.placed(capture.url for capture, _ in sources)
+    places = unpacked.place(capture.url for capture, _ in sources)
     puids = _puids(archive, [capture for capture, _ in sources])
     files = [
         _file(archive, capture, source, places[capture.url], puids.get(capture.digest, ("", "")))
         for capture, source in sources
     ]
     seeds = [*record.addresses, *map(str, facts.harvest.seeds)]
-    return transfer.measure(Form.TREE, files, unpacked.start_of(seeds, places), archive.open_container)
+    return transfer.measure(
+        TransferForm.TREE, files, unpacked.start_of(seeds, places), archive.open_container
+    )
 
 
 def _source(archive: Archive, capture: Capture) -> Capture | None:

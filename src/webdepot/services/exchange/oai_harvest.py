@@ -1,12 +1,11 @@
-"""Harvesting the list of a partner: everything since the last complete run, page by page, each page kept
-before the next is asked for.
+"""Harvest a partner's record list by OAI-PMH: everything since the last complete run, page by page. Each page
+is stored before the next is requested.
 
-1. A run that was killed or failed in the middle goes on with the token it kept; when the partner does not
-   know the token any more, the same list is asked for from its beginning (records that are known change
-   nothing).
-2. A new run asks from the answer date of the first page of the last complete run, by the partner's clock,
-   never by ours.
-3. Records that say something new wait to be taken in (`services/exchange/takeover.py`); deletions are applied there
+1. A run that was killed or failed resumes with its stored resumption token. If the partner no longer accepts
+   the token, the same list is requested from its beginning (known records change nothing).
+2. A new run starts from the response date of the first page of the last complete run: the partner's clock
+   counts, never ours.
+3. New and changed records wait to be ingested (`services/exchange/takeover.py`); deletions are applied there
    too.
 """
 
@@ -21,11 +20,17 @@ from urllib.parse import urlsplit
 from webdepot.archive import Archive
 from webdepot.errors import RemoteError
 from webdepot.exchange import partners
-from webdepot.exchange.client import Client
-from webdepot.exchange.oai.harvester import Circles, ListedRecord, ListPage, ProtocolError, Provider
-from webdepot.exchange.partners import Partner, PartnerRecord, RecordState, Run, RunState
+from webdepot.exchange.client import PartnerClient
+from webdepot.exchange.oai.harvester import (
+    ListedRecord,
+    ListPage,
+    LoopDetector,
+    ProtocolError,
+    RemoteRepository,
+)
+from webdepot.exchange.partners import ListRun, Partner, PartnerRecord, RecordState, RunState
 from webdepot.harvest.fetch.addresses import is_public
-from webdepot.provenance import Event, Outcome, append
+from webdepot.provenance import Outcome, append
 from webdepot.services.harvest import harvests
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
@@ -33,12 +38,12 @@ LONGEST_XML = 32 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
-    """What a run brought."""
+class ListHarvest:
+    """The result of a run."""
 
-    run: Run
+    run: ListRun
     new: int
-    """Records that said something new, deletions among them."""
+    """New and changed records, including deletions."""
 
 
 def harvest(
@@ -48,9 +53,9 @@ def harvest(
     from_the_beginning: bool = False,
     watch: Watch = unwatched,
     wait: Callable[[float], None] = time.sleep,
-) -> Listed:
-    """Bring the list of a partner up to date. RemoteError when it breaks off; what came is kept, and the next
-    call goes on there.
+) -> ListHarvest:
+    """Bring a partner's list up to date. RemoteError if it breaks off; received pages are kept, and the next
+    call resumes there.
     """
     with archive.database.reading() as connection:
         partner = partners.get(connection, name)
@@ -59,13 +64,13 @@ def harvest(
 
 
 def folder_of(archive: Archive, name: str) -> Path:
-    """Where downloads from a partner lie while they are not whole."""
+    """The folder for incomplete downloads from a partner."""
     return archive.home / "partners" / name
 
 
 def _harvest(
     archive: Archive, partner: Partner, from_the_beginning: bool, watch: Watch, wait: Callable[[float], None]
-) -> Listed:
+) -> ListHarvest:
     name = partner.name
     with archive.database.transaction() as connection:
         run = partners.last_run(connection, name)
@@ -77,7 +82,7 @@ def _harvest(
         else:
             run = replace(run, state=RunState.RUNNING, error="")
             partners.keep_run(connection, run)
-    provider = Provider(
+    provider = RemoteRepository(
         base_url=partner.url, client=client_for(archive, partner), wait=wait, clock=archive.clock
     )
     try:
@@ -87,40 +92,44 @@ def _harvest(
         raise
 
 
-def client_for(archive: Archive, partner: Partner) -> Client:
-    """Talks to public addresses, and to whatever address the partner itself has: the operator named that one."""
+def client_for(archive: Archive, partner: Partner) -> PartnerClient:
+    """A client that connects to public addresses, and to any address of the partner's own host, which the
+    operator has configured.
+    """
     own = _addresses_of(partner.url)
-    anything = archive.config.harvest.allow_private
+    allow_private = archive.config.harvest.allow_private
 
     def allowed(address: str) -> bool:
-        return anything or is_public(address) or _plain(address) in own
+        return allow_private or is_public(address) or _normal(address) in own
 
-    return Client(user_agent=archive.user_agent, allowed=allowed, token=partner.token)
+    return PartnerClient(user_agent=archive.user_agent, allowed=allowed, token=partner.token)
 
 
 def _addresses_of(url: str) -> frozenset[str]:
     try:
-        found = socket.getaddrinfo(urlsplit(url).hostname or "", None)
+        results = socket.getaddrinfo(urlsplit(url).hostname or "", None)
     except OSError:
         return frozenset()
-    return frozenset(_plain(str(place[4][0])) for place in found)
+    return frozenset(_normal(str(result[4][0])) for result in results)
 
 
-def _plain(address: str) -> str:
+def _normal(address: str) -> str:
     try:
         return str(ipaddress.ip_address(address.partition("%")[0]))
     except ValueError:
         return address
 
 
-def _run(archive: Archive, partner: Partner, provider: Provider, run: Run, watch: Watch) -> Listed:
-    new, circles = 0, Circles()
+def _run(
+    archive: Archive, partner: Partner, provider: RemoteRepository, run: ListRun, watch: Watch
+) -> ListHarvest:
+    new, loops = 0, LoopDetector()
     is_left_over = bool(run.resumption)
     while True:
-        page, run = _ask(partner, provider, run, is_left_over=is_left_over)
+        page, run = _fetch_page(partner, provider, run, is_left_over=is_left_over)
         is_left_over = False
-        run, found = _keep(archive, partner, run, page)
-        new += found
+        run, new_on_page = _store_page(archive, partner, run, page)
+        new += new_on_page
         watch(
             Progress(
                 phase=Phase.FETCH,
@@ -130,11 +139,13 @@ def _run(archive: Archive, partner: Partner, provider: Provider, run: Run, watch
             )
         )
         if run.state is RunState.COMPLETE:
-            return Listed(run=run, new=new)
-        circles.check(run.resumption)
+            return ListHarvest(run=run, new=new)
+        loops.check(run.resumption)
 
 
-def _ask(partner: Partner, provider: Provider, run: Run, *, is_left_over: bool) -> tuple[ListPage, Run]:
+def _fetch_page(
+    partner: Partner, provider: RemoteRepository, run: ListRun, *, is_left_over: bool
+) -> tuple[ListPage, ListRun]:
     """The next page. A token that an earlier call left may have ended meanwhile; one that was given just now
     must be good.
     """
@@ -144,18 +155,18 @@ def _ask(partner: Partner, provider: Provider, run: Run, *, is_left_over: bool) 
         except ProtocolError as error:
             if error.oai_code != "badResumptionToken" or not is_left_over:
                 raise
-            # The same list again; what is known is passed over.
+            # The same list again; known records are skipped.
             run = replace(run, resumption="", pages=0, records=0, deleted=0)
     return provider.list_records(_arguments(partner, run)), run
 
 
-def _arguments(partner: Partner, run: Run) -> Mapping[str, str]:
-    given = {"metadataPrefix": partner.prefix, "set": partner.set_spec, "from": run.since}
-    return {name: value for name, value in given.items() if value}
+def _arguments(partner: Partner, run: ListRun) -> Mapping[str, str]:
+    arguments = {"metadataPrefix": partner.prefix, "set": partner.set_spec, "from": run.since}
+    return {name: value for name, value in arguments.items() if value}
 
 
-def _keep(archive: Archive, partner: Partner, run: Run, page: ListPage) -> tuple[Run, int]:
-    """One page in one transaction, with the place of the next."""
+def _store_page(archive: Archive, partner: Partner, run: ListRun, page: ListPage) -> tuple[ListRun, int]:
+    """Store a page and the token of the next in one transaction; the run, and how many records are new."""
     now = archive.clock()
     is_last = not page.token
     run = replace(
@@ -174,7 +185,7 @@ def _keep(archive: Archive, partner: Partner, run: Run, page: ListPage) -> tuple
         partners.keep_run(connection, run)
         if is_last:
             message = f"{run.records} records in {run.pages} pages, {run.deleted} of them deleted"
-            append(connection, _event(archive, partner.name, "harvested", message, Outcome.SUCCESS))
+            append(connection, archive.event("harvested", "partner", partner.name, message=message))
     return run, new
 
 
@@ -193,23 +204,13 @@ def _row(archive: Archive, partner: Partner, record: ListedRecord) -> PartnerRec
     )
 
 
-def _fail(archive: Archive, name: str, words: str) -> None:
+def _fail(archive: Archive, name: str, message: str) -> None:
     with archive.database.transaction() as connection:
         run = partners.last_run(connection, name)
         if run is not None:
             partners.keep_run(
-                connection, replace(run, state=RunState.FAILED, ended_at=archive.clock(), error=words[:2000])
+                connection,
+                replace(run, state=RunState.FAILED, ended_at=archive.clock(), error=message[:2000]),
             )
-        append(connection, _event(archive, name, "harvested", words[:2000], Outcome.FAILURE))
-
-
-def _event(archive: Archive, name: str, action: str, message: str, outcome: Outcome) -> Event:
-    return Event(
-        at=archive.clock(),
-        agent=archive.agent,
-        action=action,
-        subject_kind="partner",
-        subject=name,
-        outcome=outcome,
-        message=message,
-    )
+        failure = archive.event("harvested", "partner", name, message=message[:2000], outcome=Outcome.FAILURE)
+        append(connection, failure)

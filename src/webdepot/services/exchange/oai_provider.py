@@ -1,12 +1,10 @@
-"""What partners and readers get from us: answers of OAI-PMH, the page behind a URN, the transfer object.
+"""What partners and readers get from us: OAI-PMH responses, the record of a URN, transfer objects.
 
-Who may fetch an object is decided by the rules of access, asked for the access point of whoever asks (the
-public, or a partner who shows the token that we gave): a ZIP holds everything, so it goes out only when no
-rule closes any capture in it. Restricted records go to partners only. What was withdrawn is gone for
-everybody.
+The access rules decide who may fetch an object, for the access point of the request (the public, or a partner
+that sends the token we issued). A ZIP holds everything, so it is delivered only if no rule closes any capture
+in it. Restricted records are for partners only. Withdrawn objects are gone for everybody.
 """
 
-import os
 import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from webdepot import durable
 from webdepot.access.policy import ANYONE, AccessPoint, Reader
 from webdepot.archive import Archive
 from webdepot.errors import NotFound, NotPermitted, Withdrawn
@@ -33,12 +32,12 @@ _DOMAIN = re.compile(r"[a-z][a-z0-9-]*(?:\.[a-z][a-z0-9-]*)+\Z", re.ASCII)
 
 
 class TokenNeeded(NotPermitted):
-    """Partners may have it; whoever asked has shown no token."""
+    """The object is for partners, and the request had no valid token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandedOver:
-    """A transfer object that may go out."""
+    """A transfer object that may be delivered."""
 
     record: Record
     transfer: Transfer
@@ -46,7 +45,7 @@ class HandedOver:
     archive: Archive
 
     def pieces(self, first: int, stop: int) -> Iterator[bytes]:
-        """Bytes from `first` to before `stop`."""
+        """The bytes from `first` up to but without `stop`."""
         return self.layout.pieces(first, stop, self.archive.open_container)
 
 
@@ -58,11 +57,11 @@ def answer(
     reader: Reader = ANYONE,
     token: str = "",
 ) -> bytes:
-    """The answer to a request of OAI-PMH; a partner with a token gets LMER and objects in the form that it
-    asked for.
+    """The response to an OAI-PMH request. A partner with a token gets LMER and objects in the form chosen for
+    it.
 
-    The record of a tree names the address of each file. Where a rule hides one of them the object is offered
-    in containers.
+    The record of a tree names the address of each file. If a rule hides one of them, the object is offered in
+    containers.
     """
     with archive.database.reading() as connection:
         partner = partners.find_by_token(connection, token)
@@ -112,18 +111,18 @@ def repository_of(
 
 
 def domain_of(archive: Archive) -> str:
-    """The domain name in our OAI identifiers. It does not depend on where the portal listens today."""
-    named = archive.config.exchange.repository.lower()
+    """The domain name in our OAI identifiers. It does not depend on where the portal listens."""
+    configured = archive.config.exchange.repository.lower()
     host = (urlsplit(archive.config.web.portal_url).hostname or "").lower()
-    return next((name for name in (named, host) if _DOMAIN.match(name)), NO_DOMAIN)
+    return next((name for name in (configured, host) if _DOMAIN.match(name)), NO_DOMAIN)
 
 
 def resolve(archive: Archive, urn: str) -> Record:
-    """The record behind a URN; NotFound when there is none, Withdrawn when it is gone."""
+    """The record of a URN; NotFound if there is none, Withdrawn if it was withdrawn."""
     with archive.database.reading() as connection:
         record = catalogue.find_urn(connection, urn[:600])
     if record is None:
-        raise NotFound(f"{urn[:200]} is not known here.")
+        raise NotFound(f"This archive has no object with the URN {urn[:200]}.")
     if record.withdrawn_at is not None:
         raise Withdrawn(f"{record.urn} was withdrawn on {record.withdrawn_at:%Y-%m-%d}.")
     return record
@@ -134,28 +133,28 @@ def hand_over(
 ) -> HandedOver:
     """The transfer object of a record, or its unpacked form.
 
-    TokenNeeded or NotPermitted when it is not for whoever asks, Withdrawn when it is gone.
+    TokenNeeded or NotPermitted if this reader may not have it, Withdrawn if it was withdrawn.
     """
     with archive.database.reading() as connection:
         record = catalogue.find(connection, key)
         packed = transfer.find(connection, key)
-        made = transfer.find_tree(connection, key) if unpacked else packed
+        wanted = transfer.find_tree(connection, key) if unpacked else packed
         partner = partners.find_by_token(connection, token)
     if record is not None and record.withdrawn_at is not None:
         raise Withdrawn(f"{record.urn} was withdrawn on {record.withdrawn_at:%Y-%m-%d}.")
-    if record is None or made is None or packed is None:
-        raise NotFound(f"There is nothing to fetch for {key[:200]}.")
+    if record is None or wanted is None or packed is None:
+        raise NotFound(f"There is no transfer object for {key[:200]}.")
     asking = Reader(name=partner.name, access_point=AccessPoint.PARTNER) if partner else reader
     if record.access is Access.RESTRICTED and asking.access_point not in (
         AccessPoint.PARTNER,
         AccessPoint.STAFF,
     ):
-        raise TokenNeeded(f"{record.urn} goes to partners only. Show the token that you were given.")
-    containers = {file.container for file in (*packed.files, *made.files)}
+        raise TokenNeeded(f"{record.urn} is for partners only. Send the token that you were given.")
+    containers = {file.container for file in (*packed.files, *wanted.files)}
     if not _is_open(archive, containers, asking):
         refusal = NotPermitted if partner else TokenNeeded
-        raise refusal(f"A rule of access closes {record.urn}, or a part of it.")
-    return HandedOver(record=record, transfer=made, layout=Layout(made.files), archive=archive)
+        raise refusal(f"An access rule closes {record.urn}, or a part of it.")
+    return HandedOver(record=record, transfer=wanted, layout=Layout(wanted.files), archive=archive)
 
 
 def is_open(archive: Archive, record: Record, reader: Reader) -> bool:
@@ -178,23 +177,14 @@ def _is_open(archive: Archive, containers: set[str], reader: Reader) -> bool:
 
 
 def _secret(path: Path) -> bytes:
-    """What tokens are signed with; made when first needed, and the same ever after."""
+    """The key that signs resumption tokens; created when first needed, and never changed."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        partial = path.with_name(f".{path.name}.{os.getpid()}")
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as sink:
-            sink.write(secrets.token_bytes(32))
-            sink.flush()
-            os.fsync(sink.fileno())
-        try:
-            os.link(partial, path)  # whoever comes first decides
-        except FileExistsError:
-            pass
-        finally:
-            partial.unlink()
+        with durable.locked(path.with_name(f".{path.name}.lock")):
+            if not path.exists():  # another process may have been first
+                durable.write_whole(path, secrets.token_bytes(32), mode=0o600)
         return path.read_bytes()
 
 

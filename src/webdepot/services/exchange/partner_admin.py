@@ -1,21 +1,21 @@
-"""Partners as people manage them: add, list, give a token, look at what went wrong, try again."""
+"""Manage partners: add, change, list, issue a token, see failures, retry."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from webdepot.archive import Archive
 from webdepot.exchange import partners
 from webdepot.exchange.partners import (
+    ListRun,
     OnWithdrawal,
     Partner,
     PartnerRecord,
     RecordState,
-    Run,
     RunState,
     UrnCheck,
 )
-from webdepot.provenance import Event, append, difference
+from webdepot.provenance import append, difference
 
 SHOWN_FAILURES = 200
 
@@ -23,10 +23,10 @@ SHOWN_FAILURES = 200
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartnerStatus:
     partner: Partner
-    last: Run | None
-    """The newest run, whatever became of it."""
-    complete: Run | None
-    """The newest complete one."""
+    last: ListRun | None
+    """The newest run, complete or not."""
+    complete: ListRun | None
+    """The newest complete run."""
     counts: dict[str, int]
     """Records by state."""
     failures: Sequence[PartnerRecord] = ()
@@ -47,7 +47,7 @@ def add(
     transfer: str = "",
     by: str = "",
 ) -> Partner:
-    """A new partner. Nothing is asked of it yet."""
+    """Add a partner, without contacting it yet."""
     partner = Partner(
         name=name,
         url=url.strip(),
@@ -63,19 +63,21 @@ def add(
     )
     with archive.database.transaction() as connection:
         added = partners.add(connection, partner)
-        append(connection, _event(archive, "added", name, url, difference({}, _told(added)), by=by))
+        detail = difference({}, _settings(added))
+        append(connection, archive.event("added", "partner", name, message=url, detail=detail, by=by))
     return added
 
 
 def change(archive: Archive, name: str, **changes: Any) -> Partner:
-    """Other settings for a partner, by the names of `Partner`; what is None stays."""
+    """Change settings of a partner, named as in `Partner`; None leaves a setting as it is."""
     with archive.database.transaction() as connection:
         before = partners.get(connection, name)
         partner = replace(before, **{key: value for key, value in changes.items() if value is not None})
         partners.check(partner)
         partners.change(connection, partner)
         names = ", ".join(sorted(key for key, value in changes.items() if value is not None))
-        append(connection, _event(archive, "changed", name, names, difference(_told(before), _told(partner))))
+        detail = difference(_settings(before), _settings(partner))
+        append(connection, archive.event("changed", "partner", name, message=names, detail=detail))
     return partner
 
 
@@ -83,11 +85,13 @@ def remove(archive: Archive, name: str) -> None:
     with archive.database.transaction() as connection:
         before = partners.get(connection, name)
         partners.remove(connection, name)
-        append(connection, _event(archive, "removed", name, "", difference(_told(before), {})))
+        append(
+            connection, archive.event("removed", "partner", name, detail=difference(_settings(before), {}))
+        )
 
 
 def issue_token(archive: Archive, name: str) -> str:
-    """A new token for a partner, shown once; the one before it ends."""
+    """Issue a new token to a partner; the previous token stops working. It is shown only once."""
     with archive.database.transaction() as connection:
         had = bool(partners.get(connection, name).issued_token_hash)
         token = partners.issue_token(connection, name)
@@ -95,7 +99,7 @@ def issue_token(archive: Archive, name: str) -> str:
             "before": {"token of ours": "***" if had else ""},
             "after": {"token of ours": "*** (another)"},
         }
-        append(connection, _event(archive, "issued", name, "token", detail))
+        append(connection, archive.event("issued", "partner", name, message="token", detail=detail))
     return token
 
 
@@ -120,7 +124,7 @@ def every(archive: Archive) -> list[PartnerStatus]:
 
 
 def retry(archive: Archive, name: str, identifier: str = "", *, by: str = "") -> int:
-    """Make refused records new again; how many."""
+    """Reset refused records to new, so that they are tried again; how many."""
     with archive.database.transaction() as connection:
         partners.get(connection, name)
         count = partners.retry(connection, name, identifier)
@@ -128,42 +132,26 @@ def retry(archive: Archive, name: str, identifier: str = "", *, by: str = "") ->
             "before": {RecordState.REFUSED.value: count},
             "after": {RecordState.REFUSED.value: 0, RecordState.NEW.value: count},
         }
+        message = f"{count} records {identifier}".strip()
         append(
             connection,
-            _event(
-                archive, "to be tried again", name, f"{count} records {identifier}".strip(), detail, by=by
-            ),
+            archive.event("to be tried again", "partner", name, message=message, detail=detail, by=by),
         )
         return count
 
 
-def note_asked_for(archive: Archive, name: str, *, by: str = "") -> None:
-    """That somebody wants the partner's list brought up to date now, and how it stood."""
+def record_request(archive: Archive, name: str, *, by: str = "") -> None:
+    """Record the event that a person asked to harvest the partner's list now."""
     with archive.database.transaction() as connection:
         last = partners.last_run(connection, name)
         detail = {
             "before": {"run": last.state.value if last else ""},
             "after": {"run": RunState.RUNNING.value},
         }
-        append(connection, _event(archive, "asked for", name, "", detail, by=by))
+        append(connection, archive.event("asked for", "partner", name, detail=detail, by=by))
 
 
-def _told(partner: Partner) -> dict[str, object]:
-    """The settings of a partner for the record; its token is nobody's business."""
+def _settings(partner: Partner) -> dict[str, object]:
+    """The settings of a partner for an event; the token is not shown."""
     names = ("url", "prefix", "set_spec", "collection", "urn_check", "on_withdrawal", "lmer")
     return {**{name: str(getattr(partner, name)) for name in names}, "token": "***" if partner.token else ""}
-
-
-def _event(
-    archive: Archive, action: str, name: str, message: str, detail: Mapping[str, object], *, by: str = ""
-) -> Event:
-    at, agent = archive.clock(), by or archive.agent
-    return Event(
-        at=at,
-        agent=agent,
-        action=action,
-        subject_kind="partner",
-        subject=name,
-        message=message,
-        detail=detail,
-    )

@@ -1,17 +1,18 @@
-"""Taking in what a partner offers: fetch the ZIP, verify it, load it into this depot, describe, index; and
-apply what the partner deleted.
+"""Ingest the objects that a partner offers: fetch the ZIP, verify it, load it into this depot, describe and
+index it; and apply the partner's deletions.
 
-For each record that waits, in the order of identifiers; one that fails is told and stops no other:
+For each waiting record, in the order of identifiers (one that fails is reported and does not stop the
+others):
 
-1. The record keeps to the profile, its URNs are URNs (a wrong check digit is a warning or a refusal, as the
-   partner is set).
-2. An object that is here is not fetched again; its description is brought up to date, without touching what
+1. Check that the record conforms to the profile and that its URNs are valid (a wrong check digit is a warning
+   or a refusal, depending on the partner's settings).
+2. An object that is already here is not fetched again; its description is updated, without changing what
    people wrote.
-3. The ZIP is fetched and verified (`transfer`).
-4. Its files become a harvest of kind `import` with everything that describes them (`objects`), and go the way
-   of every harvest.
+3. Fetch the ZIP and verify it (`transfer`).
+4. Its files become a harvest of kind `import` with everything that describes them (`objects`), which is then
+   processed like every harvest.
 
-All or nothing: until the package is there, neither catalogue nor index knows of the object.
+All or nothing: until the package is complete, the object is neither in the catalogue nor in the index.
 """
 
 import tempfile
@@ -26,12 +27,12 @@ from webdepot.depot import holdings, package
 from webdepot.errors import CorruptData, InputError, NotFound, NotPermitted, RemoteError
 from webdepot.exchange import catalogue, incoming, partners, urn
 from webdepot.exchange.catalogue import EDITABLE, Record, Source
-from webdepot.exchange.incoming import Refused
+from webdepot.exchange.incoming import RefusedObject
 from webdepot.exchange.metadata import markup, regbib
-from webdepot.exchange.metadata.regbib import Delivered
+from webdepot.exchange.metadata.regbib import DeliveredObject
 from webdepot.exchange.partners import OnWithdrawal, Partner, PartnerRecord, RecordState, UrnCheck
 from webdepot.model import HarvestState
-from webdepot.provenance import Event, Outcome, append
+from webdepot.provenance import Outcome, append
 from webdepot.services.access import rules
 from webdepot.services.catalogue import records
 from webdepot.services.exchange import oai_harvest, transfer
@@ -49,12 +50,12 @@ RECORD_FILE = "partner-record.xml"
 
 @dataclass(slots=True, kw_only=True)
 class TakenOver:
-    """What became of the records that waited."""
+    """What happened to the waiting records."""
 
     taken: list[str] = field(default_factory=list)
-    """URNs of objects that are new here."""
+    """URNs of new objects."""
     updated: list[str] = field(default_factory=list)
-    """URNs of objects that were here, described anew."""
+    """URNs of known objects whose description was updated."""
     known: int = 0
     withdrawn: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
@@ -72,7 +73,7 @@ def ingest(
     watch: Watch = unwatched,
     wait: Callable[[float], None] = time.sleep,
 ) -> TakenOver:
-    """Take in everything that waits (or so many records). A repeated call changes nothing."""
+    """Ingest all waiting records, or at most `limit`. A repeated call changes nothing."""
     with archive.database.reading() as connection:
         partner = partners.get(connection, name)
         waiting = partners.tally(connection, name).get(RecordState.NEW.value, 0)
@@ -99,11 +100,11 @@ def _iter_waiting(archive: Archive, name: str) -> Iterator[PartnerRecord]:
     after = ""
     while True:
         with archive.database.reading() as connection:
-            found = partners.in_state(connection, name, RecordState.NEW, limit=AT_ONCE, after=after)
-        yield from found
-        if len(found) < AT_ONCE:
+            batch = partners.in_state(connection, name, RecordState.NEW, limit=AT_ONCE, after=after)
+        yield from batch
+        if len(batch) < AT_ONCE:
             return
-        after = found[-1].identifier
+        after = batch[-1].identifier
 
 
 def _settle(
@@ -121,19 +122,17 @@ def _settle(
     except Gone as error:
         state, name, reason = RecordState.WITHDRAWN, record.urn, str(error)
         done.withdrawn.append(record.identifier)
-    except (Refused, RemoteError, InputError, CorruptData, NotPermitted, NotFound) as error:
+    except (RefusedObject, RemoteError, InputError, CorruptData, NotPermitted, NotFound) as error:
         state, name, reason = RecordState.REFUSED, record.urn, str(error)
         done.refused[record.identifier] = reason
-    done.warnings += [f"{record.identifier}: {words}" for words in warnings]
+    done.warnings += [f"{record.identifier}: {warning}" for warning in warnings]
     outcome = (
         Outcome.FAILURE if state is RecordState.REFUSED else Outcome.WARNING if warnings else Outcome.SUCCESS
     )
-    event = Event(
-        at=archive.clock(),
-        agent=archive.agent,
-        action="taken over" if state is not RecordState.REFUSED else "refused",
-        subject_kind="partner record",
-        subject=record.identifier[:500],
+    event = archive.event(
+        "taken over" if state is not RecordState.REFUSED else "refused",
+        "partner record",
+        record.identifier[:500],
         outcome=outcome,
         message=reason or state.value,
         detail={"partner": partner.name, "urn": name, "warnings": warnings[:20]},
@@ -154,25 +153,25 @@ def _take(
     watch: Watch,
     wait: Callable[[float], None],
 ) -> tuple[RecordState, str]:
-    """What becomes of one record, and its URN."""
+    """Process one record; its new state and its URN."""
     if record.sha256 == "deleted":
         done.withdrawn.append(record.identifier)
         return RecordState.WITHDRAWN, _apply_deletion(archive, partner, record)
     if not record.xml:
-        raise Refused(record.reason or "the record has no metadata")
+        raise RefusedObject(record.reason or "the record has no metadata")
     root = markup.parse(record.xml.encode(), what="The record")
     if root.tag != f"{{{regbib.METS}}}mets" or root.find(f"{{{regbib.METS}}}fileSec") is not None:
         done.described += 1
         return RecordState.DESCRIBED, ""
     breaches = regbib.check(root)
     if breaches:
-        raise Refused(*(f"against the profile: {words}" for words in breaches[:20]))
+        raise RefusedObject(*(f"against the profile: {breach}" for breach in breaches[:20]))
     delivered = regbib.read(root)
     _check_urns(delivered, partner, warnings)
     with archive.database.reading() as connection:
         known = catalogue.find_urn(connection, delivered.urn)
     if known is not None and known.withdrawn_at is not None:
-        raise Refused(f"{delivered.urn} was withdrawn here on {known.withdrawn_at:%Y-%m-%d}")
+        raise RefusedObject(f"{delivered.urn} was withdrawn here on {known.withdrawn_at:%Y-%m-%d}")
     if known is not None and known.is_object:
         _update(archive, partner, record, delivered, known, done)
     else:
@@ -181,14 +180,14 @@ def _take(
     return RecordState.TAKEN, delivered.urn
 
 
-def _check_urns(delivered: Delivered, partner: Partner, warnings: list[str]) -> None:
+def _check_urns(delivered: DeliveredObject, partner: Partner, warnings: list[str]) -> None:
     named = [str(level.fields.get("urn", "")) for level in delivered.levels]
     for each in (*named, delivered.urn):
         if not urn.is_nbn(each):
-            raise Refused(f"{each[:200]!r} is no URN of a national bibliography")
+            raise RefusedObject(f"{each[:200]!r} is not a URN:NBN")
     wrong = incoming.wrong_digits(delivered)
     if wrong and partner.urn_check is UrnCheck.REFUSE:
-        raise Refused(*wrong)
+        raise RefusedObject(*wrong)
     warnings += wrong
 
 
@@ -196,24 +195,25 @@ def _update(
     archive: Archive,
     partner: Partner,
     record: PartnerRecord,
-    delivered: Delivered,
+    delivered: DeliveredObject,
     known: Record,
     done: TakenOver,
 ) -> None:
-    """An object that is here: its files must be the same; its description may have changed."""
-    made = records.find_transfer(archive, known.key)
-    ours = {file.member: file.sha256 for file in made.files} if made else {}
+    """Update an object that is already here: its files must be the same; its description may have changed."""
+    held = records.find_transfer(archive, known.key)
+    ours = {file.member: file.sha256 for file in held.files} if held else {}
     theirs = {
         incoming.member_of(file): file.file_checksum.lower()
         for file in delivered.files
         if file.file_checksum_type.upper() in ("SHA-256", "SHA256")
     }
     if ours and any(ours.get(member) != value for member, value in theirs.items()):
-        raise Refused(
-            f"the files of {delivered.urn} are others than those that were taken in as {known.package}; what is in the depot stays"
+        raise RefusedObject(
+            f"the files of {delivered.urn} differ from those that were ingested as {known.package}; "
+            "the depot keeps what it has"
         )
     if known.origin.get("partner") != partner.name:
-        done.known += 1  # ours, or of another partner: whoever brought it describes it
+        done.known += 1  # ours, or another partner's: only the one it came from describes it
         return
     changed = False
     levels = objects.records_of(archive, _sender(partner, record), delivered)
@@ -241,7 +241,7 @@ def _fetch_and_load(
     archive: Archive,
     partner: Partner,
     record: PartnerRecord,
-    delivered: Delivered,
+    delivered: DeliveredObject,
     warnings: list[str],
     watch: Watch,
     wait: Callable[[float], None],
@@ -249,12 +249,13 @@ def _fetch_and_load(
     harvest = objects.find_harvest(archive, delivered)
     if harvest is None or not objects.is_loaded(archive, harvest):
         if sum(int(file.size) for file in delivered.files) > archive.config.exchange.largest_transfer_bytes:
-            raise Refused(
-                f"the object is larger than {archive.config.exchange.largest_transfer_bytes} bytes (exchange.largest_transfer_bytes)"
+            raise RefusedObject(
+                f"the object is larger than {archive.config.exchange.largest_transfer_bytes} bytes "
+                "(exchange.largest_transfer_bytes)"
             )
         packed = transfer.fetch(archive, partner, delivered, watch, wait)
         with tempfile.TemporaryDirectory(prefix=".taking-", dir=archive.home) as folder:
-            files = transfer.unpacked(packed, delivered, Path(folder) / "files")
+            files = transfer.unpack(packed, delivered, Path(folder) / "files")
             harvest = objects.load(archive, _sender(partner, record), delivered, files, Path(folder))
         transfer.discard(packed)
     finished = warc_files.finish(archive, harvest) if harvest.state is HarvestState.RUNNING else harvest
@@ -282,26 +283,28 @@ def _sender(partner: Partner, record: PartnerRecord) -> Sender:
 
 
 def _apply_deletion(archive: Archive, partner: Partner, record: PartnerRecord) -> str:
-    """The partner withdrew a record: our copy is closed, unless the partner is set otherwise. Its URN."""
-    known = _known(archive, partner, record)
+    """Close our copy of a record that the partner deleted, unless the partner's settings say otherwise; its
+    URN.
+    """
+    known = _find_held(archive, partner, record)
     if known is None or known.withdrawn_at is not None or partner.on_withdrawal is OnWithdrawal.NOTE:
         return known.urn if known else record.urn
-    words = f"Withdrawn by the partner {partner.name} on {record.datestamp[:10]}."
-    _close_captures(archive, known, words)
-    records.close(archive, known.key, reason=words)
+    reason = f"Withdrawn by the partner {partner.name} on {record.datestamp[:10]}."
+    _close_captures(archive, known, reason)
+    records.close(archive, known.key, reason=reason)
     return known.urn
 
 
-def _known(archive: Archive, partner: Partner, record: PartnerRecord) -> Record | None:
-    """What we hold of a deleted record: by the URN it had, if this partner brought it."""
+def _find_held(archive: Archive, partner: Partner, record: PartnerRecord) -> Record | None:
+    """Our catalogue record of a deleted partner record, found by its URN, if it came from this partner."""
     with archive.database.reading() as connection:
-        found = catalogue.find_urn(connection, record.urn) if record.urn else None
-    return found if found is not None and found.origin.get("partner") == partner.name else None
+        held = catalogue.find_urn(connection, record.urn) if record.urn else None
+    return held if held is not None and held.origin.get("partner") == partner.name else None
 
 
-def _close_captures(archive: Archive, known: Record, words: str) -> None:
-    """Rules of access for what came with the object: host by host between its first and last moment, and what
-    stands below its URN.
+def _close_captures(archive: Archive, known: Record, public_text: str) -> None:
+    """Add access rules that close the captures of an object: for each host from its first to its last
+    capture, and for the addresses below its URN.
     """
     with archive.database.reading() as connection:
         held = holdings.find(connection, known.package)
@@ -320,6 +323,6 @@ def _close_captures(archive: Archive, known: Record, words: str) -> None:
             answer=RuleAnswer.REFUSE,
             captured_from=first,
             captured_to=last,
-            public_text=words,
+            public_text=public_text,
             reason="partner",
         )

@@ -1,10 +1,11 @@
-"""The transfer object of a partner: its ZIP fetched from the Transfer-URL, verified and unpacked.
+"""Fetch a partner's transfer object from its Transfer-URL, verify and unpack it.
 
-1. `fetch` brings the ZIP into `partners/NAME/`, going on where it broke; its checksum is compared.
-2. `unpacked` looks at its members before anything is written, unpacks them and compares each file with what
-   the record says.
+1. `fetch` downloads the ZIP into `partners/NAME/`, resuming an interrupted download, and verifies its
+   checksum.
+2. `unpack` checks the member list before anything is written, unpacks the members and compares each file with
+   the record.
 
-What is not as the record says is refused with every reason, and nothing of it stays.
+An object that differs from its record is refused with all reasons, and its download is removed.
 """
 
 import hashlib
@@ -17,9 +18,9 @@ from webdepot.archive import Archive
 from webdepot.depot.bundle import zipped
 from webdepot.errors import RemoteError
 from webdepot.exchange import incoming
-from webdepot.exchange.client import Got, TooLarge
-from webdepot.exchange.incoming import CheckedFile, Refused
-from webdepot.exchange.metadata.regbib import Delivered
+from webdepot.exchange.client import PartnerResponse, TooLarge
+from webdepot.exchange.incoming import CheckedFile, RefusedObject
+from webdepot.exchange.metadata.regbib import DeliveredObject
 from webdepot.exchange.partners import Partner
 from webdepot.services.exchange import oai_harvest
 from webdepot.services.progress import Phase, Progress, Watch
@@ -32,12 +33,16 @@ class Gone(Exception):
 
 
 def fetch(
-    archive: Archive, partner: Partner, delivered: Delivered, watch: Watch, wait: Callable[[float], None]
+    archive: Archive,
+    partner: Partner,
+    delivered: DeliveredObject,
+    watch: Watch,
+    wait: Callable[[float], None],
 ) -> Path:
-    """The whole ZIP, verified; what came before of it is not asked for again."""
+    """The complete and verified ZIP; an earlier partial download is resumed."""
     url = delivered.object.transfer_url
     if not re.match(r"https?://[^/\s]+/", url):
-        raise Refused(f"the Transfer-URL {url[:200]!r} is no address on the web")
+        raise RefusedObject(f"the Transfer-URL {url[:200]!r} is not a web address")
     folder = oai_harvest.folder_of(archive, partner.name)
     path = folder / f"{hashlib.sha256(f'{delivered.urn} {url}'.encode()).hexdigest()[:32]}.zip"
     for attempt in range(1, TRIES + 1):
@@ -46,7 +51,7 @@ def fetch(
             break
         except TooLarge as error:
             discard(path)
-            raise Refused("the ZIP is larger than the files that the record tells of") from error
+            raise RefusedObject("the ZIP is larger than the files that the record describes") from error
         except RemoteError as error:
             if not error.retry or attempt == TRIES:
                 if path.exists() and path.stat().st_size == 0:
@@ -56,12 +61,12 @@ def fetch(
     reasons = list(incoming.check_zip(path, delivered))
     if reasons:
         discard(path)
-        raise Refused(*reasons)
+        raise RefusedObject(*reasons)
     return path
 
 
 def discard(path: Path) -> None:
-    """A download that is of no use any more, with the mark beside it."""
+    """Remove a download and the file with its ETag."""
     path.unlink(missing_ok=True)
     path.with_suffix(".etag").unlink(missing_ok=True)
 
@@ -69,53 +74,59 @@ def discard(path: Path) -> None:
 def _download(
     archive: Archive, partner: Partner, url: str, path: Path, limit_bytes: int, watch: Watch
 ) -> None:
-    marks = path.with_suffix(".etag")
-    offset = path.stat().st_size if path.exists() and marks.exists() else 0
-    etag = marks.read_text() if offset else ""
+    etag_file = path.with_suffix(".etag")
+    offset = path.stat().st_size if path.exists() and etag_file.exists() else 0
+    etag = etag_file.read_text() if offset else ""
     is_same_host = _origin(url) == _origin(partner.url)
     client = oai_harvest.client_for(archive, partner)
     with path.open("r+b" if offset else "wb") as sink:
         sink.seek(offset)
         started = False
 
-        def taken(got: Got, piece: bytes) -> None:
+        def write(response: PartnerResponse, piece: bytes) -> None:
             nonlocal started
-            if got.status not in (200, 206):
+            if response.status not in (200, 206):
                 return
             if not started:
                 started = True
-                if got.status == 200:
+                if response.status == 200:
                     sink.seek(0)
                     sink.truncate()
-                marks.write_text(got.headers.get("ETag") or "")
+                etag_file.write_text(response.headers.get("ETag") or "")
             sink.write(piece)
             watch(Progress(phase=Phase.FETCH, done=0, size_bytes=sink.tell(), note=url[:200]))
 
-        got = client.get(
-            url, taken, limit_bytes=limit_bytes, offset=offset, etag=etag, with_token=is_same_host
+        response = client.get(
+            url, write, limit_bytes=limit_bytes, offset=offset, etag=etag, with_token=is_same_host
         )
-    if got.status == 416:  # what is here is whole, or of another object: the checksum tells
+    _check_status(response.status, url, path)
+
+
+def _check_status(status: int, url: str, path: Path) -> None:
+    if status == 416:  # the file is complete, or another object's: the checksum will show
         return
-    if got.status in (404, 410):
+    if status in (404, 410):
         discard(path)
-    if got.status == 410:
-        raise Gone(f"{url[:200]} answers 410: the object was withdrawn")
-    if got.status not in (200, 206):
-        words = {401: " It wants a token: webdepot partner add --token", 403: " We may not have it."}.get(
-            got.status, ""
-        )
+    if status == 410:
+        raise Gone(f"{url[:200]} returned status 410: the object was withdrawn")
+    if status not in (200, 206):
+        advice = {
+            401: " It requires a token: webdepot partner add --token",
+            403: " Access was denied.",
+        }.get(status, "")
         raise RemoteError(
-            f"The Transfer-URL {url[:200]} answers {got.status}.{words}",
-            retry=got.status in (429, 500, 502, 503, 504),
+            f"The Transfer-URL {url[:200]} returned status {status}.{advice}",
+            retry=status in (429, 500, 502, 503, 504),
         )
 
 
 def _origin(url: str) -> str:
-    found = re.match(r"https?://[^/?#]+", url)
-    return found[0].lower() if found else ""
+    origin = re.match(r"https?://[^/?#]+", url)
+    return origin[0].lower() if origin else ""
 
 
-def unpacked(packed: Path, delivered: Delivered, folder: Path) -> list[CheckedFile]:
+def unpack(packed: Path, delivered: DeliveredObject, folder: Path) -> list[CheckedFile]:
+    """Unpack the ZIP into the folder; its files, all equal to the record. RefusedObject if one differs."""
     checked: list[CheckedFile] = []
     try:
         with zipfile.ZipFile(packed) as archive:
@@ -125,8 +136,8 @@ def unpacked(packed: Path, delivered: Delivered, folder: Path) -> list[CheckedFi
                 reasons = list(incoming.check_files(folder, delivered, checked))
     except (*zipped.BROKEN, OSError) as error:
         discard(packed)
-        raise Refused(f"the ZIP cannot be unpacked: {error}") from error
+        raise RefusedObject(f"the ZIP cannot be unpacked: {error}") from error
     if reasons:
         discard(packed)
-        raise Refused(*reasons[:50])
+        raise RefusedObject(*reasons[:50])
     return checked

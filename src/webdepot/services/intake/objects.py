@@ -27,11 +27,11 @@ from webdepot.container.loose import LooseFile
 from webdepot.errors import CorruptData, InputError
 from webdepot.exchange import catalogue, incoming, transfer
 from webdepot.exchange.catalogue import EDITABLE, Record, Source
-from webdepot.exchange.incoming import CheckedFile, Refused
+from webdepot.exchange.incoming import CheckedFile, RefusedObject
 from webdepot.exchange.metadata import regbib
 from webdepot.exchange.metadata.lmer import PRONOM
-from webdepot.exchange.metadata.regbib import Delivered
-from webdepot.exchange.transfer import Form, TransferFile
+from webdepot.exchange.metadata.regbib import DeliveredObject
+from webdepot.exchange.transfer import TransferFile, TransferForm
 from webdepot.harvest import runs
 from webdepot.model import Harvest, HarvestId, HarvestKind, HarvestState, Target
 from webdepot.reasons import said
@@ -61,7 +61,7 @@ class Sender:
 
 
 def load(
-    archive: Archive, sender: Sender, delivered: Delivered, files: Sequence[CheckedFile], folder: Path
+    archive: Archive, sender: Sender, delivered: DeliveredObject, files: Sequence[CheckedFile], folder: Path
 ) -> Harvest:
     """Put files into the containers of a harvest, with everything that describes them; `folder` is for
     temporary files.
@@ -77,14 +77,14 @@ def load(
     return harvest
 
 
-def _refuse_known(archive: Archive, delivered: Delivered, files: Sequence[CheckedFile]) -> None:
-    """Refused if the archive has one of the files in another harvest."""
+def _refuse_known(archive: Archive, delivered: DeliveredObject, files: Sequence[CheckedFile]) -> None:
+    """RefusedObject if the archive has one of the files in another harvest."""
     own = _harvest_id(delivered)
     with archive.database.reading() as connection:
         for file in files:
             known = shelf.find_bytes(connection, file.sha256)
             if known is not None and known.harvest != own:
-                raise Refused(
+                raise RefusedObject(
                     f"{file.facts.name[:200]} is already in this archive, "
                     f"as {known.name} of harvest {known.harvest}"
                 )
@@ -107,7 +107,7 @@ def _undo(archive: Archive, harvest: Harvest) -> None:
 def _fill(
     archive: Archive,
     sender: Sender,
-    delivered: Delivered,
+    delivered: DeliveredObject,
     files: Sequence[CheckedFile],
     folder: Path,
     harvest: Harvest,
@@ -119,7 +119,9 @@ def _fill(
             (incoming.member_of(file) for file in delivered.files if file.file_identifier == first),
             listed[0].member,
         )
-        form = Form.CONTAINERS if all(_is_container(file.path) for file in files) else Form.FILES
+        form = (
+            TransferForm.CONTAINERS if all(_is_container(file.path) for file in files) else TransferForm.FILES
+        )
         transfer_object = transfer.measure(form, listed, start, archive.open_container)
         levels = records_of(archive, sender, delivered)
         deposit.keep_descriptions(archive, harvest, sender.descriptions)
@@ -132,7 +134,7 @@ def _place(
     archive: Archive,
     sender: Sender,
     harvest: Harvest,
-    delivered: Delivered,
+    delivered: DeliveredObject,
     files: Sequence[CheckedFile],
     folder: Path,
 ) -> list[TransferFile]:
@@ -168,7 +170,7 @@ def _place(
         else:
             container = warc_files.take_container(archive, harvest, file.path)
             if container.sha256 != file.sha256:
-                raise Refused(f"the records of {file.facts.name[:200]} cannot be opened separately")
+                raise RefusedObject(f"the records of {file.facts.name[:200]} cannot be opened separately")
             placed.append(_listed(file, container.name, 0))
     return placed
 
@@ -193,7 +195,7 @@ def _listed(file: CheckedFile, container: str, offset: int, url: str = "") -> Tr
     )
 
 
-def records_of(archive: Archive, sender: Sender, delivered: Delivered) -> tuple[Record, ...]:
+def records_of(archive: Archive, sender: Sender, delivered: DeliveredObject) -> tuple[Record, ...]:
     """The sender's levels as records of our catalogue, with the keys that their URNs have here."""
     now = archive.clock()
     levels: list[Record] = []
@@ -225,7 +227,7 @@ def records_of(archive: Archive, sender: Sender, delivered: Delivered) -> tuple[
     return tuple(levels)
 
 
-def _target(archive: Archive, sender: Sender, delivered: Delivered) -> Target:
+def _target(archive: Archive, sender: Sender, delivered: DeliveredObject) -> Target:
     seeds = [Url(each) for each in incoming.seeds_of(delivered)]
     top = delivered.levels[0].fields.get("title") or delivered.object.name or delivered.urn
     target = targets.nominate(archive, seeds, collection=sender.collection, name=str(top)[:300])
@@ -233,13 +235,13 @@ def _target(archive: Archive, sender: Sender, delivered: Delivered) -> Target:
     return target
 
 
-def _harvest_id(delivered: Delivered) -> HarvestId:
+def _harvest_id(delivered: DeliveredObject) -> HarvestId:
     """Derived from the URN, so that an interrupted run finds what it began."""
     mark = hashlib.sha256(delivered.urn.encode()).hexdigest()[:12]
     return HarvestId(f"{to_timestamp(_date_of(delivered))}-partner-{mark}")
 
 
-def find_harvest(archive: Archive, delivered: Delivered) -> Harvest | None:
+def find_harvest(archive: Archive, delivered: DeliveredObject) -> Harvest | None:
     with archive.database.reading() as connection:
         name = _harvest_id(delivered)
         return runs.get(connection, name) if runs.exists(connection, name) else None
@@ -250,7 +252,7 @@ def is_loaded(archive: Archive, harvest: Harvest) -> bool:
     return (harvests.folder_of(archive, harvest) / deposit_records.FILE).exists()
 
 
-def _begin(archive: Archive, sender: Sender, delivered: Delivered, target: Target) -> Harvest:
+def _begin(archive: Archive, sender: Sender, delivered: DeliveredObject, target: Target) -> Harvest:
     begun = find_harvest(archive, delivered)
     if begun is not None:
         with archive.database.transaction() as connection:
@@ -271,7 +273,7 @@ def _begin(archive: Archive, sender: Sender, delivered: Delivered, target: Targe
     return harvest
 
 
-def _fetched_at(file: CheckedFile, delivered: Delivered) -> datetime:
+def _fetched_at(file: CheckedFile, delivered: DeliveredObject) -> datetime:
     """When a file was fetched: its own date if the sender gives its web address, otherwise that of the
     object.
 
@@ -281,7 +283,7 @@ def _fetched_at(file: CheckedFile, delivered: Delivered) -> datetime:
     return from_iso(file.facts.file_date_time) if has_url else _date_of(delivered)
 
 
-def _date_of(delivered: Delivered) -> datetime:
+def _date_of(delivered: DeliveredObject) -> datetime:
     return from_iso(delivered.object.master_creation_date)
 
 

@@ -4,7 +4,7 @@
    scanner.
 2. Read every container: if one has no complete record, the whole submission is refused.
 3. A submission that was taken in before is recognised by its content, however it is packed now.
-4. Refused: a copy of it goes to the quarantine, with the list of reasons. The sender's own file is not
+4. RefusedObject: a copy of it goes to the quarantine, with the list of reasons. The sender's own file is not
    touched.
 5. Taken in: the containers become a harvest of kind `import`, which is ingested like every harvest; the
    sender's descriptions (bag-info, METS, datapackage) become part of the package. A package of another
@@ -28,7 +28,7 @@ from webdepot.depot.bundle.submission import Receipt, Submission, SubmissionKind
 from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import CorruptData, InputError, NotFound, WebdepotError
 from webdepot.exchange import uof
-from webdepot.exchange.incoming import Refused
+from webdepot.exchange.incoming import RefusedObject
 from webdepot.model import Package, PackageId, Severity
 from webdepot.provenance import Outcome, append
 from webdepot.services.catalogue import submitted_records
@@ -156,7 +156,7 @@ def _take_uof(
 ) -> ReceivedSubmission:
     try:
         known, report = uof_service.take(archive, opened, collection=collection, folder=folder, watch=watch)
-    except Refused as refused:
+    except RefusedObject as refused:
         return _refuse(archive, opened, identifier, list(refused.reasons))
     held = known or (report.package if report else None)
     receipt = _accept(archive, opened, identifier, held.harvest if held else "")

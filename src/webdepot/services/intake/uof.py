@@ -20,9 +20,9 @@ from webdepot.depot.bundle import submission
 from webdepot.depot.bundle.submission import Submission
 from webdepot.errors import InputError
 from webdepot.exchange import catalogue, incoming, transfer, uof, urn
-from webdepot.exchange.incoming import CheckedFile, Refused
+from webdepot.exchange.incoming import CheckedFile, RefusedObject
 from webdepot.exchange.metadata.lmer import LmerFile
-from webdepot.exchange.metadata.regbib import Delivered, DeliveredLevel
+from webdepot.exchange.metadata.regbib import DeliveredLevel, DeliveredObject
 from webdepot.model import HarvestState, Package
 from webdepot.services.intake import ingest, objects, warc_files
 from webdepot.services.intake.ingest import ArchiveReport
@@ -37,7 +37,7 @@ _MOST_REASONS = 50
 def take(
     archive: Archive, opened: Submission, *, collection: str, folder: Path, watch: Watch
 ) -> tuple[Package | None, ArchiveReport | None]:
-    """The package of an object that is known, or the report of a new one. Refused with all reasons, leaving
+    """The package of an object that is known, or the report of a new one. RefusedObject with all reasons, leaving
     nothing.
     """
     described = (opened.root / submission.UOF_METS).read_bytes()
@@ -59,24 +59,24 @@ def take(
     return None, ingest.take_in(archive, finished, deposit=True, watch=watch)
 
 
-def _verify(opened: Submission, described: bytes) -> tuple[Delivered, list[CheckedFile]]:
-    """The description of an object and its files; Refused if they do not match."""
+def _verify(opened: Submission, described: bytes) -> tuple[DeliveredObject, list[CheckedFile]]:
+    """The description of an object and its files; RefusedObject if they do not match."""
     try:
         delivered = uof.read(described)
     except InputError as error:
-        raise Refused(str(error)) from error
+        raise RefusedObject(str(error)) from error
     reasons = list(_iter_mismatches(opened, delivered))
     checked: list[CheckedFile] = []
     if not reasons:
         reasons = list(incoming.check_files(opened.root, delivered, checked))
     if reasons:
-        raise Refused(*reasons[:_MOST_REASONS])
+        raise RefusedObject(*reasons[:_MOST_REASONS])
     is_below = all(file.path.startswith(f"/{uof.CONTENT}/") for file in delivered.files)
     files = [_complete(file, delivered, strip=is_below) for file in checked]
     return replace(delivered, files=tuple(file.facts for file in files)), files
 
 
-def _iter_mismatches(opened: Submission, delivered: Delivered) -> Iterator[str]:
+def _iter_mismatches(opened: Submission, delivered: DeliveredObject) -> Iterator[str]:
     """One message for each file that is missing, listed twice, not listed, or has another size."""
     there = {path.relative_to(opened.root).as_posix(): path for path in submission.contents_of(opened)}
     listed = [incoming.member_of(file) for file in delivered.files]
@@ -95,7 +95,7 @@ def _iter_mismatches(opened: Submission, delivered: Delivered) -> Iterator[str]:
             yield f"{name[:200]} has {there[name].stat().st_size} bytes, but {file.size[:30]} are listed"
 
 
-def _complete(file: CheckedFile, delivered: Delivered, *, strip: bool) -> CheckedFile:
+def _complete(file: CheckedFile, delivered: DeliveredObject, *, strip: bool) -> CheckedFile:
     """Fill in what METS may leave out; `strip` removes the folder `content/` from the path."""
     facts = file.facts
     try:
@@ -113,7 +113,7 @@ def _complete(file: CheckedFile, delivered: Delivered, *, strip: bool) -> Checke
     return replace(file, facts=complete)
 
 
-def _with_urns(archive: Archive, delivered: Delivered, files: Sequence[CheckedFile]) -> Delivered:
+def _with_urns(archive: Archive, delivered: DeliveredObject, files: Sequence[CheckedFile]) -> DeliveredObject:
     """The object with a URN at every level; a level without one gets ours, always the same for the same
     files.
     """
@@ -138,8 +138,8 @@ def _with_urns(archive: Archive, delivered: Delivered, files: Sequence[CheckedFi
     )
 
 
-def _find_known(archive: Archive, delivered: Delivered, files: Sequence[CheckedFile]) -> Package | None:
-    """The package of an object that is known; Refused if it was withdrawn or has other files."""
+def _find_known(archive: Archive, delivered: DeliveredObject, files: Sequence[CheckedFile]) -> Package | None:
+    """The package of an object that is known; RefusedObject if it was withdrawn or has other files."""
     with archive.database.reading() as connection:
         record = catalogue.find_urn(connection, delivered.urn)
         known = transfer.find(connection, record.key) if record is not None else None
@@ -147,9 +147,11 @@ def _find_known(archive: Archive, delivered: Delivered, files: Sequence[CheckedF
     if record is None or (known is None and record.withdrawn_at is None):
         return None
     if record.withdrawn_at is not None:
-        raise Refused(f"{delivered.urn} was withdrawn here on {record.withdrawn_at:%Y-%m-%d}")
+        raise RefusedObject(f"{delivered.urn} was withdrawn here on {record.withdrawn_at:%Y-%m-%d}")
     if known is not None and sorted(file.sha256 for file in known.files) != sorted(
         file.sha256 for file in files
     ):
-        raise Refused(f"{delivered.urn} is already in the depot with other files, which are not replaced")
+        raise RefusedObject(
+            f"{delivered.urn} is already in the depot with other files, which are not replaced"
+        )
     return held

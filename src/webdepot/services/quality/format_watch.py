@@ -13,7 +13,7 @@ from sqlalchemy import Select, Text, cast, func, select, true
 
 from webdepot.archive import Archive
 from webdepot.formats import registry, report
-from webdepot.formats.registry import Entry, Flag, Registry, Risk, Software
+from webdepot.formats.registry import Flag, Registry, RegistryEntry, Risk, Software
 from webdepot.formats.report import FormatShare, HarvestTable
 from webdepot.formats.tables import format_counts, identifications, surveys
 from webdepot.harvest.tables import harvests
@@ -191,7 +191,7 @@ def _to_detail(known: Registry) -> dict[str, object]:
     return dict(json.loads(json.dumps(entries | software, default=str)))
 
 
-def change_entry(archive: Archive, entry: Entry, *, by: str) -> None:
+def change_entry(archive: Archive, entry: RegistryEntry, *, by: str) -> None:
     """Add an entry, or replace the one with the same identifier."""
     known = load_registry(archive)
     save_registry(archive, replace(known, entries={**known.entries, entry.puid: entry}), by=by)

@@ -22,7 +22,7 @@ from webdepot.container import shelf
 from webdepot.depot import package
 from webdepot.errors import InputError
 from webdepot.formats import report, results, signatures, survey
-from webdepot.formats.examine import Examined, Examiner
+from webdepot.formats.examine import Examined, FileExaminer
 from webdepot.formats.report import FormatShare, HarvestTable
 from webdepot.formats.signatures import SignatureSet
 from webdepot.formats.survey import SurveyTask
@@ -111,7 +111,7 @@ def _task(archive: Archive, container: Container, folder: Path, *, workers: int)
         path=archive.container_path(container.name),
         name=container.name,
         rows=folder / f"{container.name}.jsonl.gz",
-        already=results.Known(archive.database.url),
+        already=results.KnownResults(archive.database.url),
         temporary=folder,
         signatures=archive.signatures(),
         workers=workers,
@@ -196,9 +196,9 @@ def examine_files(
     files = _iter_files(paths)
     count = 1 if len(paths) == 1 and paths[0].is_file() else workers or os.cpu_count() or 1
     with ExitStack() as stack:
-        free: SimpleQueue[Examiner] = SimpleQueue()
+        free: SimpleQueue[FileExaminer] = SimpleQueue()
         for _ in range(count):
-            free.put(stack.enter_context(Examiner(signature_file)))
+            free.put(stack.enter_context(FileExaminer(signature_file)))
         threads = stack.enter_context(ThreadPoolExecutor(count))
         waiting: deque[Future[FileReport]] = deque()
         for path in files:
@@ -247,7 +247,7 @@ def report_containers(
 
 def update_signatures(archive: Archive, source: Path) -> tuple[SignatureSet, bool]:
     """Install a set of signatures from a file and use it from now on; the set, and whether it was new."""
-    installed = signatures.take(source, archive.signatures_folder, at=archive.clock(), by=archive.agent)
+    installed = signatures.install(source, archive.signatures_folder, at=archive.clock(), by=archive.agent)
     with archive.database.transaction() as connection:
         is_new = signatures.add(connection, installed)
         if is_new:
@@ -267,7 +267,7 @@ def signature_sets(archive: Archive) -> list[SignatureSet]:
         return signatures.every(connection)
 
 
-def _examine(free: "SimpleQueue[Examiner]", path: Path, checked: bool) -> FileReport:
+def _examine(free: "SimpleQueue[FileExaminer]", path: Path, checked: bool) -> FileReport:
     examiner = free.get()
     try:
         size_bytes = path.stat().st_size

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import InputError
-from webdepot.formats.registry import KINDS, Entry, Risk, Software
+from webdepot.formats.registry import KINDS, RegistryEntry, Risk, Software
 from webdepot.model import EVERYTHING
 from webdepot.services.admin import archive_status
 from webdepot.services.quality import format_watch
@@ -91,7 +91,7 @@ def _change(request: Request, form: dict[str, str]) -> Response:
         return RedirectResponse("/formats/registry", status_code=303)
     if form.get("risk") not in [risk.value for risk in Risk]:
         raise InputError(f"Choose one of the risks: {', '.join(Risk)}.")
-    entry = Entry(
+    entry = RegistryEntry(
         puid=form.get("puid", "").strip()[:100],
         name=form.get("name", "").strip()[:200],
         risk=Risk(form["risk"]),

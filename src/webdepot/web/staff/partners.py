@@ -79,7 +79,7 @@ def _order(request: Request, form: Mapping[str, str]) -> Response:
         partner_admin.retry(archive, name, form.get("identifier", "")[:500], by=name_of(request))
     runs = of_app(request, PartnerRuns).runs
     if not runs.is_running(name):
-        partner_admin.note_asked_for(archive, name, by=name_of(request))
+        partner_admin.record_request(archive, name, by=name_of(request))
     runs.start(name, lambda: _harvest_and_ingest(archive, name))
     return RedirectResponse(f"/partners/{name}", status_code=303)
 

@@ -1,10 +1,11 @@
-"""WebM and Matroska (RFC 8794, RFC 9559): elements in elements, their lengths, tracks and clusters."""
+"""WebM and Matroska (RFC 8794, RFC 9559): nested elements, their lengths, tracks and clusters."""
 
 import struct
 from typing import BinaryIO
 
-from webdepot.formats.texts import finding
-from webdepot.formats.validity import Checked, Property, Wrong, judged
+from webdepot.formats.validators.structure import check_structure
+from webdepot.formats.validity import CheckResult, DamagedFile, Property
+from webdepot.model import Finding
 
 MOST_ELEMENTS = 50_000
 _HEADER, _SEGMENT, _INFO, _TRACKS, _TRACK, _CLUSTER = (
@@ -27,26 +28,20 @@ _DOCTYPE, _SCALE, _DURATION, _CODEC, _VIDEO, _WIDTH, _HEIGHT = (
 _INSIDE = frozenset((_HEADER, _SEGMENT, _INFO, _TRACKS, _TRACK, _VIDEO))
 
 
-def check(stream: BinaryIO) -> Checked:
-    reader = _Reader(stream)
-    try:
-        reader.read()
-    except Wrong as error:
-        return judged([finding("film-damaged", place=f"byte {error.place}", detail=error)], reader.properties)
-    except (EOFError, struct.error):
-        where = f"byte {stream.tell()}"
-        return judged(
-            [finding("film-damaged", place=where, detail="it ends in the middle of an element")],
-            reader.properties,
-        )
-    return judged([], reader.properties)
+def check(stream: BinaryIO) -> CheckResult:
+    return check_structure(stream, _read, code="film-damaged", part="an element")
+
+
+def _read(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
+    _Reader(stream, properties).read()
+    return []
 
 
 class _Reader:
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO, properties: dict[str, Property]) -> None:
         self._stream = stream
         self._size_bytes = stream.seek(0, 2)
-        self.properties: dict[str, Property] = {}
+        self._properties = properties
         self._seen: set[int] = set()
         self._codecs: list[str] = []
         self._scale = 1_000_000
@@ -61,8 +56,8 @@ class _Reader:
             (_CLUSTER, "sound or pictures"),
         ):
             if element not in self._seen:
-                raise Wrong(f"it has no {name}", self._size_bytes)
-        self.properties["codecs"] = ", ".join(self._codecs)
+                raise DamagedFile(f"it has no {name}", self._size_bytes)
+        self._properties["codecs"] = ", ".join(self._codecs)
 
     def _walk(self, at: int, end: int) -> None:
         while at < end:
@@ -74,9 +69,9 @@ class _Reader:
                 return
             stop = end if length < 0 else start + length
             if stop > end:
-                raise Wrong(f"element {name:X} is longer than what it stands in", at)
+                raise DamagedFile(f"element {name:X} is longer than the element that contains it", at)
             if not self._seen and name != _HEADER:
-                raise Wrong("it does not begin with its header", at)
+                raise DamagedFile("it does not begin with its header", at)
             self._seen.add(name)
             if name in _INSIDE:
                 self._walk(start, stop)
@@ -91,26 +86,26 @@ class _Reader:
             return
         data = self._stream.read(length)
         if name == _DOCTYPE:
-            self.properties["document_type"] = data.strip(b"\0").decode("latin-1")
+            self._properties["document_type"] = data.strip(b"\0").decode("latin-1")
         elif name == _CODEC:
             self._codecs.append(data.strip(b"\0").decode("latin-1"))
         elif name == _SCALE:
             self._scale = int.from_bytes(data, "big") or self._scale
         elif name == _DURATION and length in (4, 8):
-            self.properties["duration_s"] = round(
+            self._properties["duration_s"] = round(
                 struct.unpack(">f" if length == 4 else ">d", data)[0] * self._scale / 1e9, 3
             )
         else:
-            self.properties["width" if name == _WIDTH else "height"] = int.from_bytes(data, "big")
+            self._properties["width" if name == _WIDTH else "height"] = int.from_bytes(data, "big")
 
     def _number(self, *, keeps_mark: bool) -> int:
-        """A number of variable length; -1 for the unknown length."""
+        """The next number of variable length; -1 for the unknown length."""
         first = self._stream.read(1)
         if not first:
             raise EOFError
         length = 9 - first[0].bit_length()
         if length > 8 or (keeps_mark and length > 4):
-            raise Wrong("a number of an element is damaged", self._stream.tell() - 1)
+            raise DamagedFile("the name or length of an element is damaged", self._stream.tell() - 1)
         rest = self._stream.read(length - 1)
         if len(rest) < length - 1:
             raise EOFError

@@ -1,6 +1,6 @@
-"""The meaning of a PDF's objects, where readers stumble: catalog, page tree, boxes, fonts, annotations,
-outlines, destinations, names, dates, labels, metadata (ISO 32000-1, 7.7, 12.3, 14.3). Every walk remembers
-where it was: hostile files lead in circles.
+"""Check the objects of a PDF that often cause problems for readers: catalog, page tree, boxes, fonts,
+annotations, outlines, destinations, names, dates, labels, metadata (ISO 32000-1, 7.7, 12.3, 14.3). Every
+traversal remembers the visited objects, since hostile files contain loops.
 """
 
 import io
@@ -29,14 +29,14 @@ _LAYOUTS = frozenset(
 )
 _FONTS = frozenset(("/Type0", "/Type1", "/MMType1", "/Type3", "/TrueType", "/CIDFontType0", "/CIDFontType2"))
 _KINDS = {
-    "/Names": Dictionary, "/AcroForm": Dictionary, "/ViewerPreferences": Dictionary, "/StructTreeRoot": Dictionary,
-    "/PageLabels": Dictionary, "/MarkInfo": Dictionary, "/Lang": String,
+    "/Names": Dictionary, "/AcroForm": Dictionary, "/ViewerPreferences": Dictionary,
+    "/StructTreeRoot": Dictionary, "/PageLabels": Dictionary, "/MarkInfo": Dictionary, "/Lang": String,
 }  # fmt: skip
 Problems = Iterator[str]
 
 
 def iter_problems(pdf: pikepdf.Pdf, properties: dict[str, Property]) -> Problems:
-    """All that is wrong, in words. Fills in what it learns."""
+    """All problems, as text; fills in `properties`."""
     yield from _trailer(pdf)
     root = pdf.trailer.get("/Root")
     if not isinstance(root, Dictionary):
@@ -67,7 +67,7 @@ def _trailer(pdf: pikepdf.Pdf) -> Problems:
         yield "its identifier is not a pair of strings"
     info = pdf.trailer.get("/Info")
     if info is not None and not isinstance(info, Dictionary):
-        yield "its information is no dictionary"
+        yield "its information is not a dictionary"
 
 
 def _catalog(root: Dictionary) -> Problems:
@@ -85,7 +85,7 @@ def _catalog(root: Dictionary) -> Problems:
     for key, kind in _KINDS.items():
         value = root.get(key)
         if value is not None and not isinstance(value, kind):
-            yield f"{key[1:]} of its catalog is of the wrong kind"
+            yield f"{key[1:]} of its catalog is of the wrong type"
     labels = root.get("/PageLabels")
     if isinstance(labels, Dictionary) and "/Nums" not in labels and "/Kids" not in labels:
         yield "its page labels have no numbers"
@@ -108,17 +108,17 @@ def _branch(
     pages: list[Any],
     seen: set[tuple[int, int]],
     depth: int,
-    given: dict[str, Any],
+    attributes: dict[str, Any],
 ) -> Problems:
     if node.objgen in seen or depth > MOST_DEPTH:
-        yield "its tree of pages leads in a circle"
+        yield "its page tree contains a loop"
         return
     seen.add(node.objgen)
     if parent is not None and (
         not isinstance(node.get("/Parent"), Dictionary) or node["/Parent"].objgen != parent.objgen
     ):
-        yield "a page does not name its parent in the tree of pages"
-    inherited = given | {
+        yield "a page does not name its parent in the page tree"
+    inherited = attributes | {
         key: node[key] for key in ("/MediaBox", "/Resources", "/CropBox", "/Rotate") if key in node
     }
     kind = node.get("/Type")
@@ -129,10 +129,10 @@ def _branch(
         pages.append(node)
         return
     if kind != Name.Pages:
-        yield f"a node of the tree of pages is of type {kind}"
+        yield f"a node of the page tree is of type {kind}"
     kids = node.get("/Kids")
     if not isinstance(kids, Array):
-        yield "a node of the tree of pages has no list of pages"
+        yield "a node of the page tree has no list of pages"
         return
     before = len(pages)
     for kid in kids:
@@ -141,24 +141,24 @@ def _branch(
         if isinstance(kid, Dictionary):
             yield from _branch(kid, node, pages, seen, depth + 1, inherited)
         else:
-            yield "the tree of pages names something that is no page"
+            yield "the page tree names something that is not a page"
     if node.get("/Count") != len(pages) - before:
-        yield f"the tree of pages counts {node.get('/Count')} pages and has {len(pages) - before}"
+        yield f"the page tree states {node.get('/Count')} pages, but has {len(pages) - before}"
 
 
-def _inherited(given: dict[str, Any]) -> Problems:
-    box = given.get("/MediaBox")
+def _inherited(attributes: dict[str, Any]) -> Problems:
+    box = attributes.get("/MediaBox")
     if box is None:
         yield "a page has no size"
     elif not _is_box(box):
-        yield "the size of a page is no box"
-    if "/CropBox" in given and not _is_box(given["/CropBox"]):
-        yield "the visible part of a page is no box"
-    rotation = given.get("/Rotate", 0)
+        yield "the size of a page is not a rectangle"
+    if "/CropBox" in attributes and not _is_box(attributes["/CropBox"]):
+        yield "the crop box of a page is not a rectangle"
+    rotation = attributes.get("/Rotate", 0)
     if not isinstance(rotation, int) or rotation % 90:
-        yield f"a page is turned by {rotation} degrees"
-    if not isinstance(given.get("/Resources", Dictionary()), Dictionary):
-        yield "the resources of a page are no dictionary"
+        yield f"a page is rotated by {rotation} degrees"
+    if not isinstance(attributes.get("/Resources", Dictionary()), Dictionary):
+        yield "the resources of a page are not a dictionary"
 
 
 def _is_box(box: Any) -> bool:
@@ -175,9 +175,9 @@ def _is_box(box: Any) -> bool:
 def _page(page: Dictionary, known: set[tuple[int, int]]) -> Problems:
     contents = page.get("/Contents")
     if contents is not None and not isinstance(contents, (Stream, Array)):
-        yield "the content of a page is no stream"
+        yield "the content of a page is not a stream"
     elif isinstance(contents, Array) and not all(isinstance(each, Stream) for each in contents):
-        yield "a part of the content of a page is no stream"
+        yield "a part of the content of a page is not a stream"
     resources = page.get("/Resources")
     if isinstance(resources, Dictionary):
         yield from _resources(resources)
@@ -185,7 +185,7 @@ def _page(page: Dictionary, known: set[tuple[int, int]]) -> Problems:
     if annotations is None:
         return
     if not isinstance(annotations, Array):
-        yield "the annotations of a page are no list"
+        yield "the annotations of a page are not a list"
         return
     for each in annotations:
         yield from _annotation(each, known)
@@ -197,7 +197,7 @@ def _resources(resources: Dictionary) -> Problems:
         if named is None:
             continue
         if not isinstance(named, Dictionary):
-            yield f"{key[1:]} among the resources of a page is no dictionary"
+            yield f"{key[1:]} in the resources of a page is not a dictionary"
             continue
         for name in list(named.keys())[:200]:
             each = named.get(name)
@@ -206,31 +206,31 @@ def _resources(resources: Dictionary) -> Problems:
             elif key == "/Font":
                 yield from _font(each, name)
             elif str(each.get("/Subtype")) not in ("/Image", "/Form", "/PS"):
-                yield f"XObject {name} of a page is of no known kind"
+                yield f"XObject {name} of a page is of an unknown kind"
 
 
 def _font(font: Any, name: str) -> Problems:
     if font.get("/Type") != Name.Font:
         yield f"font {name} is not marked as one"
     if str(font.get("/Subtype")) not in _FONTS:
-        yield f"font {name} is of no known kind"
+        yield f"font {name} is of an unknown kind"
     elif str(font.get("/Subtype")) in ("/Type1", "/TrueType") and not isinstance(font.get("/BaseFont"), Name):
         yield f"font {name} has no name"
 
 
 def _annotation(each: Any, known: set[tuple[int, int]]) -> Problems:
     if not isinstance(each, Dictionary):
-        yield "an annotation is no dictionary"
+        yield "an annotation is not a dictionary"
         return
     if not isinstance(each.get("/Subtype"), Name):
-        yield "an annotation is of no kind"
+        yield "an annotation has no type"
     rectangle = each.get("/Rect")
     if (
         not isinstance(rectangle, Array)
         or len(rectangle) != 4
         or not all(isinstance(number, (int, Decimal, float)) for number in rectangle)
     ):
-        yield "an annotation has no place"
+        yield "an annotation has no rectangle"
     if "/Dest" in each:
         yield from _destination(each["/Dest"], known)
     yield from _action(each.get("/A"), known)
@@ -240,10 +240,10 @@ def _action(action: Any, known: set[tuple[int, int]]) -> Problems:
     if action is None:
         return
     if not isinstance(action, Dictionary) or not isinstance(action.get("/S"), Name):
-        yield "an action is of no kind"
+        yield "an action has no type"
     elif action["/S"] == Name.GoTo:
         if "/D" not in action:
-            yield "an action leads nowhere"
+            yield "an action has no destination"
         else:
             yield from _destination(action["/D"], known)
 
@@ -254,7 +254,7 @@ def _destination(place: Any, known: set[tuple[int, int]]) -> Problems:
     if isinstance(place, (String, Name)):
         return
     if not isinstance(place, Array) or not len(place):
-        yield "a destination is of the wrong kind"
+        yield "a destination is of the wrong type"
         return
     page = place[0]
     if isinstance(page, Dictionary):
@@ -271,7 +271,7 @@ def _outlines(root: Dictionary, known: set[tuple[int, int]]) -> Problems:
     if top is None:
         return
     if not isinstance(top, Dictionary):
-        yield "its outline is no dictionary"
+        yield "its outline is not a dictionary"
         return
     seen: set[tuple[int, int]] = {top.objgen}
     waiting = [top]
@@ -282,10 +282,10 @@ def _outlines(root: Dictionary, known: set[tuple[int, int]]) -> Problems:
             yield "a list of its outline has only one end"
         while item is not None:
             if not isinstance(item, Dictionary):
-                yield "an entry of its outline is no dictionary"
+                yield "an entry of its outline is not a dictionary"
                 return
             if item.objgen in seen or len(seen) > MOST_NODES:
-                yield "its outline leads in a circle"
+                yield "its outline contains a loop"
                 return
             seen.add(item.objgen)
             yield from _outline_item(item, parent, last, known)
@@ -309,9 +309,9 @@ def _outline_item(
         yield "an entry of its outline does not name its parent"
     before = item.get("/Prev")
     if last is not None and (not isinstance(before, Dictionary) or before.objgen != last.objgen):
-        yield "an entry of its outline does not name the one before"
+        yield "an entry of its outline does not name the entry before it"
     if "/Count" in item and not isinstance(item["/Count"], int):
-        yield "an entry of its outline has no right count"
+        yield "an entry of its outline has a wrong count"
     if "/Dest" in item:
         yield from _destination(item["/Dest"], known)
     yield from _action(item.get("/A"), known)
@@ -339,10 +339,10 @@ def _name_tree(top: Any, check: Callable[[Any], Problems]) -> Problems:
     while waiting:
         node = waiting.pop()
         if not isinstance(node, Dictionary):
-            yield "a tree of names has a node that is no dictionary"
+            yield "a name tree has a node that is not a dictionary"
             continue
         if node.objgen != (0, 0) and node.objgen in seen:
-            yield "a tree of names leads in a circle"
+            yield "a name tree contains a loop"
             return
         seen.add(node.objgen)
         if len(seen) > MOST_NODES:
@@ -352,7 +352,7 @@ def _name_tree(top: Any, check: Callable[[Any], Problems]) -> Problems:
         pairs = node.get("/Names")
         if isinstance(pairs, Array):
             if len(pairs) % 2:
-                yield "a tree of names has a name without a value"
+                yield "a name tree has a name without a value"
             for value in list(pairs)[1 : 2 * MOST_PAGES_LOOKED_AT : 2]:
                 yield from check(value)
 
@@ -364,11 +364,11 @@ def _info(pdf: pikepdf.Pdf, properties: dict[str, Property]) -> Problems:
     for key in ("/CreationDate", "/ModDate"):
         value = info.get(key)
         if value is not None and not (isinstance(value, String) and _DATE.fullmatch(str(value).strip("\0 "))):
-            yield f"its {key[1:]} is no date: {str(value)[:40]}"
+            yield f"its {key[1:]} is not a date: {str(value)[:40]}"
     for key in ("/Title", "/Author", "/Subject", "/Keywords", "/Creator", "/Producer"):
         value = info.get(key)
         if value is not None and not isinstance(value, String):
-            yield f"its {key[1:]} is no text"
+            yield f"its {key[1:]} is not text"
         elif value is not None and key in ("/Title", "/Producer", "/Creator"):
             properties[key[1:].lower()] = str(value)[:200]
 
@@ -378,11 +378,11 @@ def _metadata(root: Dictionary) -> Problems:
     if metadata is None:
         return
     if not isinstance(metadata, Stream):
-        yield "its metadata are no stream"
+        yield "its metadata are not a stream"
         return
     try:
         data = bytes(metadata.read_bytes())
     except pikepdf.PdfError:
-        return  # qpdf tells of streams that it cannot unpack
+        return  # qpdf reports streams that it cannot unpack
     if wrong := check_xml_part(io.BytesIO(data.strip(b"\0 \r\n\t"))):
         yield f"its metadata are not well-formed XML ({wrong})"

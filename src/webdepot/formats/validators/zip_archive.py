@@ -1,9 +1,9 @@
-"""ZIP, office documents and books in ZIP, and gzip: every member is unpacked against its checksum, with a
-limit on what comes out.
+"""ZIP, office documents and e-books in ZIP, and gzip: every member is unpacked and compared with its
+checksum, up to a limit of the unpacked size.
 
-A ZIP bomb (https://www.bamsoftware.com/hacks/zipbomb/) promises or unpacks to far more than it is; its check
-stops at the limit. Documents are looked at by the rules of their packages: Open Packaging Conventions
-(ECMA-376, part 2), OpenDocument 1.3 part 2, and EPUB OCF 3.3: the parts that they name exist, and XML parts
+A ZIP bomb (https://www.bamsoftware.com/hacks/zipbomb/) states or unpacks to a far larger size than its own;
+its check stops at the limit. Documents are checked by the rules of their packages: Open Packaging Conventions
+(ECMA-376, part 2), OpenDocument 1.3 part 2, and EPUB OCF 3.3: all parts that they name exist, and XML parts
 are well-formed.
 """
 
@@ -19,7 +19,7 @@ from lxml import etree
 
 from webdepot.formats.texts import finding
 from webdepot.formats.validators.markup import check_xml_part
-from webdepot.formats.validity import Checked, Property, Validity, judged
+from webdepot.formats.validity import CheckResult, Property, Validity, judge
 from webdepot.model import Finding
 
 MOST_UNPACKED_BYTES = 256 << 20
@@ -31,16 +31,16 @@ _PARTS = "{http://schemas.openxmlformats.org/package/2006/"
 Rules = Callable[[zipfile.ZipFile], Iterator[str]]
 
 
-def check_zip(stream: BinaryIO) -> Checked:
+def check_zip(stream: BinaryIO) -> CheckResult:
     return _check_members(stream, None)
 
 
-def check_document(stream: BinaryIO) -> Checked:
-    """Office Open XML, OpenDocument or EPUB, by what is in it."""
+def check_document(stream: BinaryIO) -> CheckResult:
+    """Check Office Open XML, OpenDocument or EPUB; the content decides which."""
     return _check_members(stream, _rules_of)
 
 
-def _check_members(stream: BinaryIO, rules: Rules | None) -> Checked:
+def _check_members(stream: BinaryIO, rules: Rules | None) -> CheckResult:
     properties: dict[str, Property] = {}
     try:
         with zipfile.ZipFile(stream) as archive:
@@ -50,14 +50,16 @@ def _check_members(stream: BinaryIO, rules: Rules | None) -> Checked:
                 "unpacked_bytes": sum(member.file_size for member in members),
             }
             if given_up := _refused(members):
-                return Checked(validity=Validity.NOT_CHECKED, findings=[given_up], properties=properties)
+                return CheckResult(validity=Validity.NOT_CHECKED, findings=[given_up], properties=properties)
             problem = _unpacked(archive, members)
             if problem is not None:
                 if problem.code == "formats.expands-without-end":
-                    return Checked(validity=Validity.NOT_CHECKED, findings=[problem], properties=properties)
-                return judged([problem], properties)
+                    return CheckResult(
+                        validity=Validity.NOT_CHECKED, findings=[problem], properties=properties
+                    )
+                return judge([problem], properties)
             findings = list(_parts(archive, members, rules)) if rules else []
-            return judged([*findings, *_around(stream, archive)], properties)
+            return judge([*findings, *_around(stream, archive)], properties)
     except (
         zipfile.BadZipFile,
         zlib.error,
@@ -67,7 +69,7 @@ def _check_members(stream: BinaryIO, rules: Rules | None) -> Checked:
         OSError,
         NotImplementedError,
     ) as error:
-        return judged([finding("zip-damaged", detail=error)], properties)
+        return judge([finding("zip-damaged", detail=error)], properties)
 
 
 def _refused(members: list[zipfile.ZipInfo]) -> Finding | None:
@@ -108,7 +110,7 @@ def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -> in
 
 
 def _around(stream: BinaryIO, archive: zipfile.ZipFile) -> list[Finding]:
-    """Bytes behind the end of the archive. What stands before it makes it unpack itself, and is no fault."""
+    """Bytes after the end of the archive. Bytes before it are allowed: they make it self-extracting."""
     size_bytes = stream.seek(0, 2)
     stream.seek(max(0, size_bytes - 70_000))
     tail = stream.read()
@@ -118,17 +120,17 @@ def _around(stream: BinaryIO, archive: zipfile.ZipFile) -> list[Finding]:
 
 
 def _parts(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], rules: Rules) -> Iterator[Finding]:
-    told = 0
+    reported = 0
     for member in members:
         if member.filename.lower().endswith(_XML_PARTS) and member.file_size:
             with archive.open(member) as file:
                 wrong = check_xml_part(file)  # type: ignore[arg-type]  # only read() is used
-            if wrong and told < 10:
-                told += 1
+            if wrong and reported < 10:
+                reported += 1
                 yield finding(
                     "part-not-well-formed", place=member.filename, detail=f"{member.filename}, {wrong}"
                 )
-    if not told:
+    if not reported:
         yield from (finding("document-damaged", detail=problem) for problem in rules(archive))
 
 
@@ -198,9 +200,9 @@ def _book(archive: zipfile.ZipFile, names: set[str]) -> Iterator[str]:
         or first.compress_type != zipfile.ZIP_STORED
         or _declared(archive) != b"application/epub+zip"
     ):
-        yield "its first member is not its media type, unpacked"
+        yield "its first member is not an uncompressed mimetype"
     if "META-INF/container.xml" not in names:
-        yield "it does not say where its book is"
+        yield "META-INF/container.xml is missing"
         return
     for root in _elements(
         archive, "META-INF/container.xml", "{urn:oasis:names:tc:opendocument:xmlns:container}rootfile"
@@ -217,7 +219,7 @@ def _book(archive: zipfile.ZipFile, names: set[str]) -> Iterator[str]:
 
 
 def _elements(archive: zipfile.ZipFile, name: str, tag: str) -> Iterator[etree._Element]:
-    """Elements of a small part that is well-formed, which was seen before."""
+    """Elements of a small part that was already found to be well-formed."""
     with archive.open(name) as file:
         data = file.read(MOST_PART_BYTES)
     parser = etree.XMLParser(
@@ -228,16 +230,16 @@ def _elements(archive: zipfile.ZipFile, name: str, tag: str) -> Iterator[etree._
         yield from root.iter(tag)
 
 
-def check_gzip(stream: BinaryIO) -> Checked:
+def check_gzip(stream: BinaryIO) -> CheckResult:
     total, members = 0, 0
     data = stream.read(_CHUNK_BYTES)
     while data:
         if not data.startswith(b"\x1f\x8b"):
             if not members:
-                return judged([finding("gzip-damaged", detail="it has no gzip header")])
+                return judge([finding("gzip-damaged", detail="it has no gzip header")])
             rest = len(data) + sum(len(chunk) for chunk in iter(lambda: stream.read(_CHUNK_BYTES), b""))
             zeros = not data.strip(b"\0")
-            return judged(
+            return judge(
                 [] if zeros else [finding("trailing-bytes", detail=rest)],
                 {"members": members, "unpacked_bytes": total},
             )
@@ -246,17 +248,17 @@ def check_gzip(stream: BinaryIO) -> Checked:
             while not unpacker.eof:
                 total += len(unpacker.decompress(data, _CHUNK_BYTES))
                 if total > MOST_UNPACKED_BYTES:
-                    return Checked(
+                    return CheckResult(
                         validity=Validity.NOT_CHECKED,
                         findings=[finding("expands-without-end", limit=MOST_UNPACKED_BYTES)],
                     )
                 data = unpacker.unconsumed_tail or (b"" if unpacker.eof else stream.read(_CHUNK_BYTES))
                 if not data and not unpacker.eof and not unpacker.decompress(b"", _CHUNK_BYTES):
-                    return judged([finding("gzip-damaged", detail="it ends in the middle")])
+                    return judge([finding("gzip-damaged", detail="it ends in the middle")])
         except zlib.error as error:
-            return judged([finding("gzip-damaged", detail=error)])
+            return judge([finding("gzip-damaged", detail=error)])
         members += 1
         data = unpacker.unused_data or stream.read(_CHUNK_BYTES)
         if len(data) == 1:
             data += stream.read(_CHUNK_BYTES)
-    return judged([], {"members": members, "unpacked_bytes": total})
+    return judge([], {"members": members, "unpacked_bytes": total})

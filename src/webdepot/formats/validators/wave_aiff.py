@@ -1,5 +1,4 @@
-"""WAVE and AIFF: own small readers of chunks, since decoders play what is left of a broken file without a
-word.
+"""WAVE and AIFF, read chunk by chunk, since decoders silently play what is left of a damaged file.
 
 Multimedia Programming Interface 1.0 (RIFF),
 https://www.mmsp.ece.mcgill.ca/Documents/AudioFormats/WAVE/WAVE.html, EBU Tech 3306 (RF64) and AIFF 1.3
@@ -9,11 +8,12 @@ to an even length.
 
 import math
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import BinaryIO, Literal
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Checked, Property, Wrong, judged
+from webdepot.formats.validators.structure import check_structure
+from webdepot.formats.validity import CheckResult, DamagedFile, Property
 from webdepot.model import Finding
 
 MOST_CHUNKS = 10_000
@@ -31,23 +31,12 @@ _PCM = 1
 _FOR_RF64 = 0xFFFFFFFF
 
 
-def check_wave(stream: BinaryIO) -> Checked:
-    properties: dict[str, Property] = {}
-    return _answer("wave-damaged", properties, lambda: _wave(stream, properties))
+def check_wave(stream: BinaryIO) -> CheckResult:
+    return check_structure(stream, _wave, code="wave-damaged", part="a chunk")
 
 
-def check_aiff(stream: BinaryIO) -> Checked:
-    properties: dict[str, Property] = {}
-    return _answer("aiff-damaged", properties, lambda: _aiff(stream, properties))
-
-
-def _answer(code: str, properties: dict[str, Property], read: Callable[[], list[Finding]]) -> Checked:
-    try:
-        return judged(read(), properties)
-    except Wrong as error:
-        return judged([finding(code, place=f"byte {error.place}", detail=error)], properties)
-    except struct.error:
-        return judged([finding(code, detail="it ends in the middle of a chunk")], properties)
+def check_aiff(stream: BinaryIO) -> CheckResult:
+    return check_structure(stream, _aiff, code="aiff-damaged", part="a chunk")
 
 
 def _wave(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
@@ -56,11 +45,11 @@ def _wave(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
     header = stream.read(12)
     is_large = header[:4] in (b"RF64", b"BW64")
     if len(header) < 12 or (header[:4] != b"RIFF" and not is_large) or header[8:] != b"WAVE":
-        raise Wrong("it has no RIFF header")
+        raise DamagedFile("it has no RIFF header")
     stated = int.from_bytes(header[4:8], "little")
     end = size_bytes if is_large and stated == _FOR_RF64 else stated + 8
     if end > size_bytes + (stated % 2):
-        raise Wrong(f"it promises {end} bytes and has {size_bytes}", 4)
+        raise DamagedFile(f"its header states {end} bytes, but it has {size_bytes}", 4)
     block_bytes = bytes_a_second = sound_bytes = -1
     data_bytes = 0
     for kind, at, length in _chunks(stream, 12, min(end, size_bytes), size_bytes, "little"):
@@ -68,18 +57,18 @@ def _wave(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
             data_bytes = struct.unpack("<Q", stream.read(16)[8:])[0]
         elif kind == b"fmt ":
             if block_bytes > 0:
-                raise Wrong("it has two formats", at)
+                raise DamagedFile("it has two formats", at)
             block_bytes, bytes_a_second = _wave_format(stream.read(min(length, 40)), at, properties)
         elif kind == b"data":
             if block_bytes < 0:
-                raise Wrong("its sound stands before its format, or it has no format", at)
+                raise DamagedFile("its sound data come before its format, or it has no format", at)
             if sound_bytes >= 0:
-                raise Wrong("it has its sound twice", at)
+                raise DamagedFile("it has its sound twice", at)
             sound_bytes = data_bytes if is_large and data_bytes else length
             if sound_bytes % block_bytes:
-                raise Wrong("its sound ends within a sample", at)
+                raise DamagedFile("its sound ends within a sample", at)
     if sound_bytes < 0:
-        raise Wrong("it has no sound data", min(end, size_bytes))
+        raise DamagedFile("it has no sound data", min(end, size_bytes))
     properties["duration_s"] = round(sound_bytes / bytes_a_second, 3) if bytes_a_second else 0.0
     rest = size_bytes - end
     return [finding("trailing-bytes", place=f"byte {end}", detail=rest)] if rest > 1 else []
@@ -87,7 +76,7 @@ def _wave(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
 
 def _wave_format(data: bytes, at: int, properties: dict[str, Property]) -> tuple[int, int]:
     if len(data) < 16:
-        raise Wrong("its format is too short", at)
+        raise DamagedFile("its format is too short", at)
     tag, channels, rate, bytes_a_second, block_bytes, bits = struct.unpack("<HHIIHH", data[:16])
     properties |= {
         "channels": channels,
@@ -96,13 +85,13 @@ def _wave_format(data: bytes, at: int, properties: dict[str, Property]) -> tuple
         "codec": _WAVE_CODECS.get(tag, f"{tag:#06x}"),
     }
     if not channels or not rate or not block_bytes:
-        raise Wrong("its format has no channels, no rate or no sample size", at)
+        raise DamagedFile("its format has no channels, no rate or no sample size", at)
     if tag == _PCM and (
         not bits or block_bytes != channels * ((bits + 7) // 8) or bytes_a_second != rate * block_bytes
     ):
-        raise Wrong("the numbers of its format contradict each other", at)
+        raise DamagedFile("the numbers of its format contradict each other", at)
     if tag == 0xFFFE and len(data) < 40:
-        raise Wrong("its format is called extensible and has no extension", at)
+        raise DamagedFile("its format is extensible, but has no extension", at)
     return block_bytes, bytes_a_second
 
 
@@ -111,38 +100,38 @@ def _aiff(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
     stream.seek(0)
     header = stream.read(12)
     if len(header) < 12 or header[:4] != b"FORM" or header[8:] not in (b"AIFF", b"AIFC"):
-        raise Wrong("it has no FORM header")
+        raise DamagedFile("it has no FORM header")
     end = int.from_bytes(header[4:8], "big") + 8
     if end > size_bytes + 1:
-        raise Wrong(f"it promises {end} bytes and has {size_bytes}", 4)
+        raise DamagedFile(f"its header states {end} bytes, but it has {size_bytes}", 4)
     frames = block_bytes = sound_bytes = -1
     is_packed = False
     for kind, at, length in _chunks(stream, 12, min(end, size_bytes), size_bytes, "big"):
         if kind == b"COMM":
             if frames >= 0:
-                raise Wrong("it has two formats", at)
+                raise DamagedFile("it has two formats", at)
             frames, block_bytes, is_packed = _aiff_format(
                 stream.read(min(length, 300)), header[8:], at, properties
             )
         elif kind == b"SSND":
             if sound_bytes >= 0:
-                raise Wrong("it has its sound twice", at)
+                raise DamagedFile("it has its sound twice", at)
             if length < 8:
-                raise Wrong("its sound is too short", at)
+                raise DamagedFile("its sound is too short", at)
             sound_bytes = length - 8 - struct.unpack(">I", stream.read(4))[0]
     if frames < 0:
-        raise Wrong("it has no format", 12)
+        raise DamagedFile("it has no format", 12)
     if frames and sound_bytes < 0:
-        raise Wrong("it has no sound data", 12)
+        raise DamagedFile("it has no sound data", 12)
     if not is_packed and sound_bytes >= 0 and frames * block_bytes > sound_bytes:
-        raise Wrong(f"it promises {frames} samples and has {sound_bytes // block_bytes}", 12)
+        raise DamagedFile(f"it states {frames} samples, but has {sound_bytes // block_bytes}", 12)
     rest = size_bytes - end
     return [finding("trailing-bytes", place=f"byte {end}", detail=rest)] if rest > 1 else []
 
 
 def _aiff_format(data: bytes, kind: bytes, at: int, properties: dict[str, Property]) -> tuple[int, int, bool]:
     if len(data) < 18 or (kind == b"AIFC" and len(data) < 23):
-        raise Wrong("its format is too short", at)
+        raise DamagedFile("its format is too short", at)
     channels, frames, bits = struct.unpack(">hIh", data[:8])
     rate = _extended(data[8:18])
     codec = data[18:22] if kind == b"AIFC" else b"NONE"
@@ -153,13 +142,13 @@ def _aiff_format(data: bytes, kind: bytes, at: int, properties: dict[str, Proper
         "codec": codec.decode("latin-1").strip(),
     }
     if channels < 1 or not 1 <= bits <= 64 or rate <= 0:
-        raise Wrong("its format has no channels, no rate or no sample size", at)
+        raise DamagedFile("its format has no channels, no rate or no sample size", at)
     properties["duration_s"] = round(frames / rate, 3)
     return frames, channels * ((bits + 7) // 8), codec not in (b"NONE", b"sowt", b"twos", b"raw ")
 
 
 def _extended(data: bytes) -> float:
-    """The 80-bit number of Apple's numerics."""
+    """An 80-bit extended floating-point number."""
     exponent, mantissa = struct.unpack(">HQ", data)
     try:
         return math.ldexp(mantissa, (exponent & 0x7FFF) - 16383 - 63) * (-1 if exponent & 0x8000 else 1)
@@ -170,7 +159,9 @@ def _extended(data: bytes) -> float:
 def _chunks(
     stream: BinaryIO, at: int, end: int, size_bytes: int, order: Literal["little", "big"]
 ) -> Iterator[tuple[bytes, int, int]]:
-    """Each chunk with the stream at its first byte; a chunk that is longer than the file is wrong."""
+    """Name, offset and length of each chunk, with the stream at its content; DamagedFile if a chunk is longer
+    than the file.
+    """
     for _ in range(MOST_CHUNKS):
         if at + 8 > end:
             return
@@ -178,11 +169,11 @@ def _chunks(
         head = stream.read(8)
         kind, length = head[:4], int.from_bytes(head[4:], order)
         if not all(0x20 <= byte < 0x7F for byte in kind):
-            raise Wrong(f"{kind!r} is no name of a chunk", at)
+            raise DamagedFile(f"{kind!r} is not a chunk name", at)
         if kind == b"data" and length == _FOR_RF64:
             length = size_bytes - at - 8
         if at + 8 + length > size_bytes:
-            raise Wrong(f"chunk {kind.decode('latin-1')!r} is longer than the file", at)
+            raise DamagedFile(f"chunk {kind.decode('latin-1')!r} is longer than the file", at)
         yield kind, at, length
         at += 8 + length + length % 2
-    raise Wrong("it has too many chunks", at)
+    raise DamagedFile("it has too many chunks", at)

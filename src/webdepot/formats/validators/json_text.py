@@ -1,56 +1,57 @@
-"""JSON by RFC 8259, strictly: one value, no NaN, no trailing comma, an encoding of Unicode."""
+"""JSON, strictly by RFC 8259: one value, no NaN, no trailing comma, a Unicode encoding."""
 
 import json
 from typing import Any, BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Checked, Validity, judged
+from webdepot.formats.validity import CheckResult, Validity, judge
 
 LONGEST_JSON_BYTES = 8 << 20
 
 
-def check_json(stream: BinaryIO) -> Checked:
+def check_json(stream: BinaryIO) -> CheckResult:
     data = stream.read(LONGEST_JSON_BYTES + 1)
     if len(data) > LONGEST_JSON_BYTES:
-        return Checked(
+        return CheckResult(
             validity=Validity.NOT_CHECKED,
             findings=[finding("too-large", detail=f"more than {LONGEST_JSON_BYTES} bytes")],
         )
     repeated: list[str] = []
     try:
-        found = json.loads(
+        value = json.loads(
             data,
             parse_constant=_refuse,
-            object_pairs_hook=lambda pairs: _noted(pairs, repeated),
+            object_pairs_hook=lambda pairs: _to_dict(pairs, repeated),
             parse_int=str,
         )
     except RecursionError:
-        return Checked(
+        return CheckResult(
             validity=Validity.NOT_CHECKED,
             findings=[finding("nested-too-deep", detail="more levels than can be read")],
         )
     except UnicodeDecodeError as error:
-        return judged([finding("json-not-valid", place=f"byte {error.start}", detail=error.reason)])
+        return judge([finding("json-not-valid", place=f"byte {error.start}", detail=error.reason)])
     except json.JSONDecodeError as error:
-        return judged(
+        return judge(
             [finding("json-not-valid", place=f"line {error.lineno}, column {error.colno}", detail=error.msg)]
         )
     except ValueError as error:
-        return judged([finding("json-not-valid", detail=error)])
-    kind = "object" if isinstance(found, dict) else "array" if isinstance(found, list) else "value"
-    return judged(
+        return judge([finding("json-not-valid", detail=error)])
+    kind = "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "value"
+    return judge(
         [finding("json-names-repeated", detail=name) for name in repeated[:3]],
         {"root": kind, "encoding": "US-ASCII" if data.isascii() else json.detect_encoding(data).upper()},
     )
 
 
-def _noted(pairs: list[tuple[str, Any]], repeated: list[str]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _to_dict(pairs: list[tuple[str, Any]], repeated: list[str]) -> dict[str, Any]:
+    """The object; a name that occurs twice is added to `repeated`."""
+    members = dict(pairs)
+    if len(members) != len(pairs):
         names = [name for name, _ in pairs]
         repeated.append(next(name for name in names if names.count(name) > 1))
-    return found
+    return members
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON value")
+    raise ValueError(f"{constant} is not a JSON value")

@@ -1,15 +1,15 @@
-"""JPEG 2000, part 1 (ITU-T T.800): the boxes of JP2 and the marker segments of the codestream, to the end
-mark.
+"""JPEG 2000, part 1 (ITU-T T.800): the boxes of JP2 and the marker segments of the codestream, up to the end
+marker.
 
-Decoders show what is left of a cut codestream; so the lengths of tile-parts are followed here, and the pixels
-decoded elsewhere.
+Decoders show what is left of a truncated codestream, so the lengths of tile-parts are checked here; `image`
+decodes the pixels.
 """
 
 import struct
 from typing import BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Property, Wrong
+from webdepot.formats.validity import DamagedFile, Property
 from webdepot.model import Finding
 
 MOST_BOXES = 10_000
@@ -27,8 +27,8 @@ def structure(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding
         elif head == _SIGNATURE:
             _boxes(stream, size_bytes, properties)
         else:
-            raise Wrong("it does not begin like JPEG 2000", 0)
-    except Wrong as error:
+            raise DamagedFile("it does not begin like JPEG 2000", 0)
+    except DamagedFile as error:
         return [finding("image-damaged", place=f"byte {error.place}", detail=error)]
     except (EOFError, struct.error):
         return [finding("image-cut-off", place=f"byte {stream.tell()}")]
@@ -43,21 +43,21 @@ def _boxes(stream: BinaryIO, size_bytes: int, properties: dict[str, Property]) -
             break
         kind, start, end = _box(stream, at, size_bytes)
         if not seen and kind != b"ftyp":
-            raise Wrong("its file type box is not the second box", at)
+            raise DamagedFile("its file type box is not the second box", at)
         if kind == b"ftyp" and (end - start < 8 or seen):
-            raise Wrong("its file type box is damaged", at)
+            raise DamagedFile("its file type box is damaged", at)
         if kind == b"jp2h":
             _header(stream, start, end, properties)
         if kind == b"jp2c":
             if b"jp2h" not in seen:
-                raise Wrong("its codestream stands before its header", at)
+                raise DamagedFile("its codestream comes before its header", at)
             _codestream(stream, start, end, properties)
         seen.append(kind)
         at = end
     if b"jp2h" not in seen:
-        raise Wrong("it has no header", at)
+        raise DamagedFile("it has no header", at)
     if b"jp2c" not in seen:
-        raise Wrong("it has no codestream", at)
+        raise DamagedFile("it has no codestream", at)
 
 
 def _box(stream: BinaryIO, at: int, limit: int) -> tuple[bytes, int, int]:
@@ -69,7 +69,7 @@ def _box(stream: BinaryIO, at: int, limit: int) -> tuple[bytes, int, int]:
         start += 8
     end = limit if length == 0 else at + length
     if end < start:
-        raise Wrong(f"box {kind.decode('latin-1')} has length {length}", at)
+        raise DamagedFile(f"box {kind.decode('latin-1')} has length {length}", at)
     if end > limit:
         raise EOFError
     return kind, start, end
@@ -81,14 +81,14 @@ def _header(stream: BinaryIO, start: int, end: int, properties: dict[str, Proper
     while at < end:
         kind, body, stop = _box(stream, at, end)
         if not inner and kind != b"ihdr":
-            raise Wrong("its image header is not the first in its header", at)
+            raise DamagedFile("its image header is not the first box in its header", at)
         stream.seek(body)
         if kind == b"ihdr":
             if stop - body != 14:
-                raise Wrong("its image header has the wrong length", at)
+                raise DamagedFile("its image header has the wrong length", at)
             height, width, components, depth, coding = struct.unpack(">IIHBB", stream.read(12))
             if not height or not width or not components or coding != 7:
-                raise Wrong("its image header has values that do not exist", at)
+                raise DamagedFile("its image header has values that are not valid", at)
             properties |= {
                 "width": width,
                 "height": height,
@@ -105,33 +105,33 @@ def _header(stream: BinaryIO, start: int, end: int, properties: dict[str, Proper
         inner.append(kind)
         at = stop
     if b"colr" not in inner:
-        raise Wrong("it does not say what its colours mean", start)
+        raise DamagedFile("it does not say what its colours mean", start)
 
 
 def _codestream(stream: BinaryIO, start: int, end: int, properties: dict[str, Property]) -> None:
     stream.seek(start)
     if stream.read(2) != b"\xff\x4f":
-        raise Wrong("its codestream has no start mark", start)
+        raise DamagedFile("its codestream has no start marker", start)
     at, seen = start + 2, set()
     while True:
         stream.seek(at)
         marker, length = struct.unpack(">HH", stream.read(4))
         if at == start + 2 and marker != 0xFF51:
-            raise Wrong("the size is not the first in its codestream", at)
+            raise DamagedFile("its codestream does not begin with its size", at)
         if marker == 0xFF90:
             break
         if marker < 0xFF00 or length < 2 or at + 2 + length > end:
-            raise Wrong("a segment of its codestream is damaged", at)
+            raise DamagedFile("a segment of its codestream is damaged", at)
         if marker == 0xFF51:
             _, right, bottom, left, top = struct.unpack(">HIIII", stream.read(18))
             if right <= left or bottom <= top:
-                raise Wrong("its codestream has no size", at)
+                raise DamagedFile("its codestream has no size", at)
             properties |= {"width": right - left, "height": bottom - top}
         seen.add(marker)
         at += 2 + length
     for marker, name in ((0xFF52, "coding style"), (0xFF5C, "quantisation")):
         if marker not in seen:
-            raise Wrong(f"its codestream has no {name}", at)
+            raise DamagedFile(f"its codestream has no {name}", at)
     _tile_parts(stream, at, end)
 
 
@@ -144,15 +144,15 @@ def _tile_parts(stream: BinaryIO, at: int, end: int) -> None:
         if mark != b"\xff\x90":
             if len(mark) < 2 or at >= end:
                 raise EOFError
-            raise Wrong("a tile of its codestream does not begin where it should", at)
+            raise DamagedFile("a tile of its codestream does not begin where it should", at)
         _, _, length, _, _ = struct.unpack(">HHIBB", stream.read(10))
-        if length == 0:  # up to the end mark
+        if length == 0:  # up to the end marker
             stream.seek(end - 2)
             if stream.read(2) != b"\xff\xd9":
                 raise EOFError
             return
         if length < 14:
-            raise Wrong("a tile has an impossible length", at)
+            raise DamagedFile("a tile has an impossible length", at)
         if at + length > end:
             raise EOFError
         at += length
