@@ -13,7 +13,7 @@ class OrganisationView:
     organisation: Organisation
     every_host: Sequence[KnownHost]
     hosts: Sequence[KnownHost]
-    """Those of the kind that was asked for, at most so many as were asked for."""
+    """Those of the requested kind, up to the requested number."""
     counts: Mapping[str, int]
     """Hosts by kind."""
 
