@@ -52,7 +52,7 @@ from webdepot import cdxj
 from webdepot.access.policy import RuleAnswer
 from webdepot.archive import Archive
 from webdepot.digest import sha1
-from webdepot.index import entry
+from webdepot.index import capture_from_record
 from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.services.access import rules
@@ -90,11 +90,11 @@ with Archive.open(Path(sys.argv[1])) as archive:
 INDEX = """
 import sys
 from pathlib import Path
-from webdepot.index import entry
+from webdepot.index import capture_from_record
 from webdepot.index.captures import SqliteCaptureIndex
 index = SqliteCaptureIndex(Path(sys.argv[2]))
 path = Path(sys.argv[1])
-print(index.add(path.name, entry.of_container(path, path.name, on_finding=print), collection="bench"))
+print(index.add(path.name, capture_from_record.of_container(path, path.name, on_finding=print), collection="bench"))
 index.close()
 """
 
@@ -254,7 +254,7 @@ def make_home(home: Path, warc: Path, hot: int) -> str:
         assert taken.harvest is not None
         path = next((home / "harvests" / taken.harvest.id).rglob("*.warc.gz"))
         archive.captures.add(
-            path.name, entry.of_container(path, path.name, on_finding=print), collection="bench"
+            path.name, capture_from_record.of_container(path, path.name, on_finding=print), collection="bench"
         )
         archive.captures.add("hot.warc.gz", hot_captures(hot, "hot.warc.gz"), collection="bench")
     return path.name
@@ -266,7 +266,9 @@ def make_pywb(folder: Path, warc: Path, hot: int) -> None:
         (place / name).mkdir(parents=True)
     shutil.copy(warc, place / "archive" / warc.name)
     with closing(SqliteCaptureIndex(folder / "sorted.db")) as index:
-        index.add(warc.name, entry.of_container(warc, warc.name, on_finding=print), collection="bench")
+        index.add(
+            warc.name, capture_from_record.of_container(warc, warc.name, on_finding=print), collection="bench"
+        )
         index.add("hot.warc.gz", hot_captures(hot, "hot.warc.gz"), collection="bench")
         with (place / "indexes" / "index.cdxj").open("w") as file:
             file.writelines(cdxj.line(capture) + "\n" for capture in index.scan("", "\x7f"))

@@ -201,8 +201,7 @@ def _harvested(way: str, out: Path, pages: int) -> dict[str, float]:
 
 
 async def _opened(pages: int) -> dict[str, float]:
-    from webdepot.harvest.browser import launch
-    from webdepot.harvest.browser import minder as browser_minder
+    from webdepot.harvest.browser import launch, supervisor
     from webdepot.harvest.browser import tab as browser_tab
     from webdepot.harvest.browser.devtools import DevTools
 
@@ -224,8 +223,8 @@ async def _opened(pages: int) -> dict[str, float]:
         *(option for option in launch._OPTIONS if not option.startswith(blocks)),
     )
     minder = Path(tempfile.mkdtemp(prefix="webdepot-bench-")) / "minder.py"
-    minder.write_text(Path(browser_minder.__file__).read_text().replace("    _leave_network(library)\n", ""))
-    browser_minder.__file__ = str(minder)
+    minder.write_text(Path(supervisor.__file__).read_text().replace("    _leave_network(library)\n", ""))
+    supervisor.__file__ = str(minder)
     process = launch.start(Path(shutil.which("chromium") or ""), sandbox=os.geteuid() != 0)
     devtools = await DevTools.open(process.commands, process.answers)
     began_s, seen = time.monotonic(), 0

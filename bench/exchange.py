@@ -27,7 +27,7 @@ from sqlalchemy import insert
 
 from webdepot.archive import Archive
 from webdepot.exchange import catalogue, transfer, urn
-from webdepot.exchange.catalogue import Level, Record, sets_of
+from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel, sets_of
 from webdepot.exchange.oai import provider
 from webdepot.exchange.tables import catalogue as catalogue_table
 from webdepot.exchange.tables import catalogue_sets, transfers
@@ -158,7 +158,7 @@ def fill(archive: Archive, count: int) -> None:
                     rows.append(
                         _record(
                             site,
-                            Level.SITE,
+                            RecordLevel.SITE,
                             "",
                             at,
                             addresses=(f"http://www{number}.example/",),
@@ -167,7 +167,7 @@ def fill(archive: Archive, count: int) -> None:
                     )
                 own = _record(
                     f"slice-{number:08d}",
-                    Level.SLICE,
+                    RecordLevel.SLICE,
                     site,
                     at + timedelta(seconds=number // 3),
                     is_object=True,
@@ -185,8 +185,8 @@ def fill(archive: Archive, count: int) -> None:
             connection.execute(insert(transfers), made)
 
 
-def _record(key: str, level: Level, parent: str, at: datetime, **more: object) -> Record:
-    return Record(
+def _record(key: str, level: RecordLevel, parent: str, at: datetime, **more: object) -> CatalogueRecord:
+    return CatalogueRecord(
         key=key,
         level=level,
         parent=parent,

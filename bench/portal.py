@@ -13,8 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-from webdepot import accounts
-from webdepot.accounts import Role
+from webdepot.accounts import accounts
+from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 
 PASSWORD = "bench bench bench"

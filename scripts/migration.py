@@ -13,7 +13,8 @@ from pathlib import Path
 import alembic.command
 
 import webdepot
-from webdepot import accounts, database, provenance  # noqa: F401 - they register tables
+from webdepot import database
+from webdepot.accounts import accounts  # noqa: F401 - they register tables
 from webdepot.database import Database
 
 

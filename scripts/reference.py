@@ -3,7 +3,7 @@
     python scripts/reference.py            write docs/reference/*.md
     python scripts/reference.py --check    exit 1 and list the pages that differ
 
-Five pages: commands (from the program), configuration (from `settings.py`), errors and exit codes (from
+Five pages: commands (from the program), configuration (from `config/settings.py`), errors and exit codes (from
 `errors.py` and `cli/main.py`), ports (from `ports.py`), states (from the state tables). To change a text,
 change it in the code.
 """
@@ -170,7 +170,7 @@ def _epilog(text: str) -> str:
 
 
 def configuration() -> Iterator[str]:
-    from webdepot import config
+    from webdepot.config import config
 
     yield from ("# Configuration", "")
     yield f"An archive is configured by the file `{config.FILE_NAME}` in its home. `webdepot init` writes it"

@@ -14,7 +14,7 @@ import pytest
 from argon2 import PasswordHasher
 from hypothesis import settings
 
-from webdepot import accounts
+from webdepot.accounts import accounts
 from webdepot.archive import Archive
 from webdepot.engine.local import ProcessEngine
 from webdepot.services.admin import setup

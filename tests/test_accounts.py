@@ -4,8 +4,8 @@ import pytest
 from argon2 import PasswordHasher
 from sqlalchemy import text
 
-from webdepot import accounts, sessions
-from webdepot.accounts import Role
+from webdepot.accounts import accounts, sessions
+from webdepot.accounts.accounts import Role
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.times import utc_now
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from webdepot import config as configuration
+from webdepot.config import config as configuration
 from webdepot.errors import ConfigError
 from webdepot.services.admin import setup
 

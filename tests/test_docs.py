@@ -14,8 +14,9 @@ from urllib.parse import unquote
 import pytest
 import typer.main
 
-from webdepot import config, errors
+from webdepot import errors
 from webdepot.cli import main
+from webdepot.config import config
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

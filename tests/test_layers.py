@@ -1,19 +1,22 @@
-"""The import law: faces -> services and archive -> rooms -> foundation; rooms do not import each other, but
-all may read `container`.
+"""The layers: interfaces -> services and archive -> components -> foundation. Imports point downwards.
 
-Imports are taken from the syntax tree of every module, so those inside functions count as well.
+Components do not import each other, but all may read `container`, the file format. Areas of `services` are
+ordered as well. Imports are read from the syntax tree of every module, so those inside functions and those for
+the type checker count too.
 """
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "webdepot"
-FACES = {"cli", "web", "demo"}
+INTERFACES = {"cli", "web", "demo"}
 COMPOSITION = {"services", "archive"}
-ROOMS = {
+COMPONENTS = {
     "selection",
     "harvest",
     "container",
@@ -25,37 +28,83 @@ ROOMS = {
     "exchange",
     "engine",
 }
-SHARED_ROOM = "container"
+SHARED_COMPONENT = "container"
 FOUNDATION = {
+    "accounts",
     "cdxj",
-    "model",
-    "url",
-    "words",
-    "times",
+    "config",
+    "csv_text",
+    "database",
     "digest",
     "durable",
     "errors",
     "event_loop",
     "http_headers",
-    "config",
-    "settings",
-    "database",
+    "mail",
+    "model",
+    "ports",
     "provenance",
     "reasons",
-    "accounts",
-    "ports",
-    "mail",
-    "sessions",
-    "sheets",
+    "search_words",
+    "sqlite_wal",
     "states",
+    "times",
+    "url",
     "version",
-    "wal",
 }
 MIGRATIONS = "migrations"
-"""Alembic's files: they see the tables of every room and nothing sees them."""
+"""Alembic's files: they see the tables of every component and nothing sees them."""
 COMPOSITION_ROOT = "archive"
+AREAS = (
+    "progress",
+    "access",
+    "index",
+    "selection",
+    "harvest",
+    "quality",
+    "depot",
+    "catalogue",
+    "permission",
+    "intake",
+    "exchange",
+    "review",
+    "schedule",
+    "admin",
+    "pipeline",
+)
+"""Areas of `services`, lowest first: an area imports itself and those before it."""
+DEFERRED: dict[tuple[str, str], str] = {
+    ("webdepot.archive", "webdepot.depot.store.in_place"): "obstore",
+    ("webdepot.archive", "webdepot.engine.local"): "multiprocessing",
+    ("webdepot.archive", "webdepot.formats.examine"): "pygfried, in the guarded process: subprocess and mmap",
+    ("webdepot.archive", "webdepot.formats.signature_sets"): "pygfried",
+    ("webdepot.archive", "webdepot.index.captures"): "sqlite3",
+    ("webdepot.archive", "webdepot.index.text.sqlite_index"): "numpy",
+    ("webdepot.archive", "webdepot.index.text.tantivy_index"): "tantivy",
+    ("webdepot.cli.call", "webdepot.archive"): "sqlalchemy",
+    ("webdepot.cli.commands.archive", "webdepot.services.selection.organisations"): "dns, cryptography",
+    ("webdepot.cli.commands.harvest", "webdepot.services.intake.ingest"): "resiliparse, lxml",
+    ("webdepot.cli.commands.harvest", "webdepot.services.pipeline"): "resiliparse, lxml",
+    ("webdepot.cli.commands.home", "webdepot.services.admin.archive_status"): "sqlalchemy",
+    ("webdepot.cli.commands.home", "webdepot.services.admin.doctor"): "pycurl, lxml",
+    ("webdepot.cli.commands.home", "webdepot.services.admin.setup"): "sqlalchemy",
+    ("webdepot.cli.commands.serve", "webdepot.demo.run"): "PIL, pikepdf",
+    ("webdepot.cli.main", "webdepot.database"): "sqlalchemy",
+    ("webdepot.depot.places", "webdepot.depot.store.s3"): "obstore",
+    ("webdepot.services.harvest.crawler", "webdepot.services.harvest.host_gate"): "dns, cryptography",
+    ("webdepot.services.quality.harvest_check", "webdepot.harvest.links.bodies"): "turbohtml",
+    ("webdepot.services.quality.harvest_check", "webdepot.harvest.links.extract"): "turbohtml",
+    ("webdepot.web.serve", "webdepot.web.replay.proxy_mode"): "cryptography",
+}
+"""Imports of our own modules inside functions: (importer, imported) to the heavy library that a command or a
+worker would otherwise load when it starts. There are no others.
+"""
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "misc", "core", "base", "managers"}
 LONGEST_MODEL = 300
+LONGEST_FUNCTION = 60
+MOST_MODULES = 22
+SAME_NAME: dict[str, str] = {}
+"""Public class names that exist more than once, and why."""
 
 
 def modules() -> list[Path]:
@@ -63,9 +112,15 @@ def modules() -> list[Path]:
 
 
 def part_of(name: str) -> str:
-    """`webdepot.harvest.links.extract` belongs to `harvest`; the package itself to nothing."""
+    """`webdepot.harvest.links` belongs to `harvest`; the package itself to nothing."""
     parts = name.split(".")
     return parts[1] if len(parts) > 1 else ""
+
+
+def area_of(name: str) -> str:
+    """`webdepot.services.harvest.runs` belongs to the area `harvest`; everything outside services to none."""
+    parts = name.split(".")
+    return parts[2] if len(parts) > 2 and parts[1] == "services" else ""
 
 
 def name_of(path: Path) -> str:
@@ -73,54 +128,141 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(source: str, package: str) -> Iterator[tuple[int, str]]:
-    """Every module of ours that a source imports, with the line; `from webdepot import x` means `webdepot.x`."""
-    for node in ast.walk(ast.parse(source)):
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(source: str | ast.Module, package: str) -> Iterator[tuple[ast.stmt, str, str]]:
+    """Every import of ours in a source: the statement, the module, and the name taken from it (or nothing)."""
+    for node in ast.walk(ast.parse(source) if isinstance(source, str) else source):
         if isinstance(node, ast.Import):
-            yield from (
-                (node.lineno, alias.name) for alias in node.names if alias.name.split(".")[0] == "webdepot"
-            )
+            yield from ((node, alias.name, "") for alias in node.names if alias.name.startswith("webdepot"))
         elif isinstance(node, ast.ImportFrom):
             above = package.rsplit(".", node.level - 1)[0] if node.level else ""
-            base = ".".join(filter(None, (above, node.module)))
-            if base == "webdepot":
-                yield from ((node.lineno, f"webdepot.{alias.name}") for alias in node.names)
-            elif base.startswith("webdepot."):
-                yield node.lineno, base
+            origin = ".".join(filter(None, (above, node.module)))
+            if origin == "webdepot" or origin.startswith("webdepot."):
+                yield from ((node, origin, alias.name) for alias in node.names)
+
+
+@cache
+def known_modules() -> frozenset[str]:
+    return frozenset(map(name_of, modules()))
+
+
+def module_of(origin: str, name: str) -> str:
+    """The module that `from origin import name` loads: `name` itself where that is a module."""
+    whole = f"{origin}.{name}"
+    return whole if name and whole in known_modules() else origin
+
+
+def imports_of(path: Path) -> list[tuple[ast.stmt, str, str]]:
+    package = name_of(path) if path.name == "__init__.py" else name_of(path).rpartition(".")[0]
+    return list(imports(tree_of(path), package))
 
 
 def is_allowed(importer: str, imported: str) -> bool:
     """May a module of one part import a module of another?"""
     if importer in (imported, MIGRATIONS) or not imported:
         return True
-    if imported in FACES:
-        # The command line starts the other faces; nothing else looks upwards.
+    if imported in INTERFACES:
+        # The command line starts the other interfaces; nothing else looks upwards.
         return importer == "cli"
     if imported in COMPOSITION:
-        return importer in FACES or (
+        return importer in INTERFACES or (
             importer in COMPOSITION and (importer, imported) != (COMPOSITION_ROOT, "services")
         )
-    if imported in ROOMS:
-        return importer in FACES | COMPOSITION or (importer in ROOMS and imported == SHARED_ROOM)
+    if imported in COMPONENTS:
+        return importer in INTERFACES | COMPOSITION or (
+            importer in COMPONENTS and imported == SHARED_COMPONENT
+        )
     return imported in FOUNDATION
+
+
+def is_type(name: str) -> bool:
+    """Whether a name is one of a class or a constant, by how it is written."""
+    return name[:1].isupper()
 
 
 def test_every_part_has_its_layer() -> None:
     parts = {part_of(name_of(path)) for path in modules()} - {"", MIGRATIONS}
-    assert parts - FACES - COMPOSITION - ROOMS - FOUNDATION == set()
+    assert parts - INTERFACES - COMPOSITION - COMPONENTS - FOUNDATION == set()
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: name_of(path))
 def test_imports_point_downwards(path: Path) -> None:
     importer = part_of(name_of(path))
-    package = name_of(path) if path.name == "__init__.py" else name_of(path).rpartition(".")[0]
-    found = imports(path.read_text(encoding="utf-8"), package)
     wrong = [
-        f"{path.name}:{line} imports {name}"
-        for line, name in found
-        if not is_allowed(importer, part_of(name))
+        f"{path.name}:{node.lineno} imports {origin}.{name}"
+        for node, origin, name in imports_of(path)
+        if not is_allowed(importer, part_of(module_of(origin, name)))
     ]
     assert wrong == []
+
+
+def test_areas_of_services_call_down_only() -> None:
+    wrong = [
+        f"{name_of(path)}:{node.lineno} imports {module_of(origin, name)}"
+        for path in modules()
+        if (own := area_of(name_of(path)))
+        for node, origin, name in imports_of(path)
+        if (other := area_of(module_of(origin, name))) and AREAS.index(other) > AREAS.index(own)
+    ]
+    assert wrong == []
+
+
+def test_interfaces_import_only_types_of_components() -> None:
+    wrong = [
+        f"{name_of(path)}:{node.lineno} imports {origin}.{name}"
+        for path in modules()
+        if part_of(name_of(path)) in INTERFACES
+        for node, origin, name in imports_of(path)
+        if part_of(module_of(origin, name)) in COMPONENTS and not is_type(name)
+    ]
+    assert wrong == []
+
+
+def test_interfaces_open_no_transactions() -> None:
+    wrong = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in modules()
+        if part_of(name_of(path)) in INTERFACES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("transaction", "reading", "remembered")
+    ]
+    assert wrong == []
+
+
+def test_no_modules_import_each_other() -> None:
+    graph = {
+        name_of(path): {module_of(origin, name) for _, origin, name in imports_of(path)} for path in modules()
+    }
+    done: set[str] = set()
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        assert name not in above, " -> ".join((*above[above.index(name) :], name))
+        if name not in done and name in graph:
+            for imported in sorted(graph[name] - {name}):
+                visit(imported, (*above, name))
+            done.add(name)
+
+    for name in sorted(graph):
+        visit(name, ())
+
+
+def test_imports_inside_functions_are_the_listed_ones() -> None:
+    deferred = {
+        (name_of(path), module_of(origin, name))
+        for path in modules()
+        for function in ast.walk(tree_of(path))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for _, origin, name in imports(ast.Module(body=[*function.body], type_ignores=[]), "")
+    }
+    assert {
+        (importer, imported) for importer, imported in deferred if part_of(importer) != MIGRATIONS
+    } == set(DEFERRED)
 
 
 @pytest.mark.parametrize(
@@ -142,30 +284,65 @@ def test_imports_point_downwards(path: Path) -> None:
         ("ports", "services", False),
     ],
 )
-def test_the_law_itself(importer: str, imported: str, allowed: bool) -> None:
+def test_which_part_may_import_which(importer: str, imported: str, allowed: bool) -> None:
     assert is_allowed(importer, imported) is allowed
 
 
 def test_imports_inside_functions_and_relative_ones_are_seen() -> None:
     lines = (
         "def late():",
-        "    from webdepot.index import entry",
+        "    from webdepot.index import captures",
         "    import webdepot.depot.ocfl",
         "    from webdepot import services",
         "    import json",
     )
-    assert {name for _, name in imports("\n".join(lines), "webdepot.harvest")} == {
-        "webdepot.index",
+    assert {module_of(origin, name) for _, origin, name in imports("\n".join(lines), "webdepot.harvest")} == {
+        "webdepot.index.captures",
         "webdepot.depot.ocfl",
         "webdepot.services",
     }
-    assert list(imports("from ..index import entry", "webdepot.harvest")) == [(1, "webdepot.index")]
-    assert list(imports("from .links import extract", "webdepot.harvest")) == [(1, "webdepot.harvest.links")]
-    assert list(imports("from .. import index", "webdepot.harvest")) == [(1, "webdepot.index")]
+    relative = {
+        "from ..index import captures": "webdepot.index.captures",
+        "from .links import extract": "webdepot.harvest.links.extract",
+        "from .. import index": "webdepot.index",
+    }
+    for line, module in relative.items():
+        ((_, origin, name),) = imports(line, "webdepot.harvest")
+        assert module_of(origin, name) == module
 
 
 def test_no_module_hides_behind_an_empty_name() -> None:
     assert [path for path in modules() if {path.stem, path.parent.name} & FORBIDDEN_NAMES] == []
+
+
+def test_no_folder_has_too_many_modules() -> None:
+    folders = defaultdict(int)
+    for path in modules():
+        folders[path.parent.relative_to(SOURCE).as_posix()] += path.name != "__init__.py"
+    assert {folder: count for folder, count in folders.items() if count > MOST_MODULES} == {}
+
+
+def test_no_function_is_too_long() -> None:
+    long = [
+        f"{name_of(path)}:{node.lineno} {node.name}"
+        for path in modules()
+        if part_of(name_of(path)) != MIGRATIONS
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION
+    ]
+    assert long == []
+
+
+def test_no_public_class_name_means_two_things() -> None:
+    places = defaultdict(list)
+    for path in modules():
+        for node in tree_of(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(name_of(path))
+    repeated = {name: where for name, where in places.items() if len(where) > 1}
+    assert {name: where for name, where in repeated.items() if name not in SAME_NAME} == {}
+    assert set(SAME_NAME) <= set(repeated)
 
 
 def test_the_shared_nouns_stay_few() -> None:
@@ -173,23 +350,5 @@ def test_the_shared_nouns_stay_few() -> None:
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    with_words = [path for path in modules() if path.name != "__init__.py"]
-    assert [
-        name_of(path)
-        for path in with_words
-        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    ] == []
-
-
-@pytest.mark.parametrize("path", sorted((SOURCE / "cli").rglob("*.py")), ids=lambda path: name_of(path))
-def test_the_command_line_takes_only_types_from_components_and_opens_no_transaction(path: Path) -> None:
-    source = path.read_text(encoding="utf-8")
-    functions = [
-        f"{path.name}:{node.lineno} imports {alias.name} of {node.module}"
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.ImportFrom) and part_of(node.module or "") in ROOMS
-        for alias in node.names
-        if not alias.name[:1].isupper()
-    ]
-    assert functions == []
-    assert ".transaction()" not in source and ".reading()" not in source
+    with_text = [path for path in modules() if path.name != "__init__.py"]
+    assert [name_of(path) for path in with_text if not ast.get_docstring(tree_of(path))] == []

@@ -6,8 +6,8 @@ import pytest
 
 from letters import LetterBox
 from webdepot import mail
+from webdepot.config.settings import MailConfig
 from webdepot.errors import ConfigError, InputError, RemoteError
-from webdepot.settings import MailConfig
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 

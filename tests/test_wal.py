@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webdepot import wal
+from webdepot import sqlite_wal
 from webdepot.database import Database
 from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.selection.domains.lookup.answer_cache import KeptAnswers
@@ -60,6 +60,6 @@ def test_patience_has_an_end(tmp_path):
     other.execute("BEGIN IMMEDIATE")
     waiting = sqlite3.connect(tmp_path / "new.db", isolation_level=None)
     with pytest.raises(sqlite3.OperationalError, match="locked"):
-        wal.turn_on(waiting, patience_s=0.05)
+        sqlite_wal.turn_on(waiting, patience_s=0.05)
     waiting.close()
     other.close()

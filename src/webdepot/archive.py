@@ -20,8 +20,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from webdepot import config as configuration
-from webdepot.container import shelf
+from webdepot.config import config as configuration
+from webdepot.config.settings import Config
+from webdepot.container import locations
 from webdepot.database import Database
 from webdepot.depot import places
 from webdepot.depot.store import cache
@@ -30,7 +31,6 @@ from webdepot.errors import NotFound, NotPermitted, RemoteError
 from webdepot.model import Container, ContainerState
 from webdepot.ports import CaptureIndex, Engine, FormatIdentifier, ObjectStore, TextIndex
 from webdepot.provenance import Event, Outcome
-from webdepot.settings import Config
 from webdepot.times import Clock, utc_now
 from webdepot.version import VERSION
 
@@ -163,7 +163,7 @@ class Archive:
 
     def signatures(self) -> Path | None:
         """The file of the signatures installed last; None if those of the program are in use."""
-        from webdepot.formats import signatures
+        from webdepot.formats import signature_sets as signatures
 
         with self.database.reading() as connection:
             newest = signatures.find_newest(connection)
@@ -202,7 +202,7 @@ class Archive:
         raise NotFound(f"Container {name} is not where the database says it is. Run: webdepot doctor")
 
     def _path_elsewhere(self, found: Container) -> Path:
-        from webdepot.depot.store.elsewhere import Elsewhere
+        from webdepot.depot.store.in_place import Elsewhere
 
         source = Elsewhere(found.place)
         if source.path is None:
@@ -250,7 +250,7 @@ class Archive:
         if container.state is ContainerState.KEPT:
             return self.store.size(container.place)
         if container.state is ContainerState.ELSEWHERE:
-            from webdepot.depot.store.elsewhere import Elsewhere
+            from webdepot.depot.store.in_place import Elsewhere
 
             source = Elsewhere(container.place)
             size = source.size()
@@ -273,7 +273,7 @@ class Archive:
             return
         found = self._find_container(name)
         if found is not None and found.state is ContainerState.ELSEWHERE:
-            from webdepot.depot.store.elsewhere import Elsewhere
+            from webdepot.depot.store.in_place import Elsewhere
 
             if Elsewhere(found.place).path is not None:
                 self._path_elsewhere(found)
@@ -298,7 +298,7 @@ class Archive:
     def _find_placed(self, name: str) -> tuple[Container | None, Path | None]:
         """A container, and the path its file should have on this machine, if any."""
         return self.database.remembered(
-            f"container {name}", lambda connection: self._placed(shelf.find(connection, name))
+            f"container {name}", lambda connection: self._placed(locations.find(connection, name))
         )
 
     def _placed(self, found: Container | None) -> tuple[Container | None, Path | None]:

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
-from webdepot import wal
+from webdepot import sqlite_wal
 from webdepot.errors import Conflict, NoSpace, WebdepotError
 from webdepot.reasons import from_kept, to_kept
 from webdepot.times import from_iso
@@ -267,7 +267,7 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {_PATIENCE_S * 1000}")
-    wal.turn_on(cursor, patience_s=_PATIENCE_S)
+    sqlite_wal.turn_on(cursor, patience_s=_PATIENCE_S)
     # FULL, not NORMAL: in WAL mode NORMAL may lose the last commits in a power cut.
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.execute("PRAGMA foreign_keys = ON")

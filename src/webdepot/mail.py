@@ -17,9 +17,9 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime, make_msgid
 
+from webdepot.config.settings import MailConfig
 from webdepot.errors import ConfigError, InputError, RemoteError
 from webdepot.reasons import said
-from webdepot.settings import MailConfig
 
 LONGEST_ADDRESS = 254
 LONGEST_SUBJECT = 300

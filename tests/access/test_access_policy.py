@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webdepot.access import rules
-from webdepot.access.closed import areas
+from webdepot.access.closed_areas import areas
 from webdepot.access.policy import DEFAULT_TEXT, AccessPoint, Reader, Rule, RuleAnswer, allows
 from webdepot.database import Database, metadata
 from webdepot.errors import InputError

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webdepot.access.closed import areas
+from webdepot.access.closed_areas import areas
 from webdepot.access.policy import AccessPoint, Reader, Rule, RuleAnswer, allows
 
 KEYS = ["org,a)/", "org,a)/x", "org,a)/x/y", "org,a)/xz", "org,a,sub)/", "org,b)/"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from webdepot.container import http
 from webdepot.container.http import HttpHead, content_decoded, parse_head, transfer_decoded
-from webdepot.container.pieces import stream_of
+from webdepot.container.streams import stream_of
 
 LIMIT = 10_000_000
 

@@ -8,12 +8,12 @@ from sqlalchemy import delete, update
 
 from webdepot.database import Database, metadata
 from webdepot.exchange import catalogue, catalogue_search, catalogue_words
-from webdepot.exchange.catalogue import Level, Record
+from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
 from webdepot.reasons import Reason, said, together
-from webdepot.selection import schedule, schedules, targets
+from webdepot.selection import plan_dates, plans, targets
 from webdepot.selection import tables as selection_tables
 from webdepot.selection.permission import Ground
-from webdepot.selection.schedule import Plan
+from webdepot.selection.plan_dates import Plan
 from webdepot.selection.states import TargetState
 from webdepot.selection.targets import Nomination, TargetFilter, TargetSort
 from webdepot.url import from_typed
@@ -124,12 +124,12 @@ def test_many_and_few_are_listed_in_the_same_order(filled: Database, monkeypatch
 
 def test_plans_are_found_like_their_targets(filled: Database):
     with filled.transaction() as connection:
-        dates = schedule.read_dates("monthly", first_on="2026-06-01")
+        dates = plan_dates.read_dates("monthly", first_on="2026-06-01")
         for one in targets.listing(connection, TargetFilter()).rows:
             plan = Plan(target=one.id, dates=dates, next_at=NOW, changed_by="Ada", changed_at=NOW)
-            schedules.save(connection, plan)
-        asked = schedules.PlanFilter(words="seum.nl")
-        assert [row.name for row in schedules.listing(connection, asked).rows] == ["Klokkenmuseum Asten"]
+            plans.save(connection, plan)
+        asked = plans.PlanFilter(words="seum.nl")
+        assert [row.name for row in plans.listing(connection, asked).rows] == ["Klokkenmuseum Asten"]
 
 
 def test_works_with_all_words_are_found_from_the_rarest(database: Database, monkeypatch: pytest.MonkeyPatch):
@@ -141,8 +141,13 @@ def test_works_with_all_words_are_found_from_the_rarest(database: Database, monk
                 "genre": "museum",
             }
             key = f"site-{number:02d}"
-            record = Record(
-                key=key, level=Level.SITE, urn=f"urn:nbn:de:{key}", created_at=NOW, changed_at=NOW, **facts
+            record = CatalogueRecord(
+                key=key,
+                level=RecordLevel.SITE,
+                urn=f"urn:nbn:de:{key}",
+                created_at=NOW,
+                changed_at=NOW,
+                **facts,
             )
             catalogue.put(connection, record)
 

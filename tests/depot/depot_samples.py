@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from webdepot import digest
 from webdepot.depot import layout, package, rows
 from webdepot.depot.package import ContainerSource, PackageContent
-from webdepot.index import entry
+from webdepot.index import capture_from_record
 from webdepot.model import (
     Answer,
     Harvest,
@@ -68,7 +68,9 @@ def content_of(
         for page in range(3)
     }
     path = write_warc(folder / name, pages, when=when)
-    rows.write_captures(folder / "captures", entry.of_container(path, name, on_finding=lambda _: None))
+    rows.write_captures(
+        folder / "captures", capture_from_record.of_container(path, name, on_finding=lambda _: None)
+    )
     rows.write_findings(folder / "findings", [])
     rows.write_rows(folder / "formats", [])
     harvest = Harvest(

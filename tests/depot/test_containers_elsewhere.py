@@ -13,7 +13,7 @@ from depot_samples import write_warc
 
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
-from webdepot.container import shelf
+from webdepot.container import locations
 from webdepot.errors import CorruptData, NotFound
 from webdepot.model import ContainerState
 from webdepot.services import pipeline
@@ -102,7 +102,7 @@ def check_pages(archive: Archive) -> None:
 
 def held(archive: Archive):
     with archive.database.reading() as connection:
-        return list(shelf.iter_all(connection))
+        return list(locations.iter_all(connection))
 
 
 def empty_cache(archive: Archive) -> None:

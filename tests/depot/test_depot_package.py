@@ -18,7 +18,7 @@ from sqlalchemy import create_engine
 import webdepot.harvest.tables
 import webdepot.selection.tables  # noqa: F401 - packages refer to harvests, harvests to targets
 from webdepot.database import metadata
-from webdepot.depot import chain, fixity, holdings, ocfl, package, rows
+from webdepot.depot import event_chain, fixity, holdings, ocfl, package, rows
 from webdepot.depot.package import ContainerSource, PackageContent
 from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import CorruptData, NotFound
@@ -264,12 +264,12 @@ def test_rows_of_packages_in_the_database(store, content, tmp_path):
 
 
 def test_each_line_vouches_for_the_one_before():
-    log = chain.extend(b"", EVENTS)
-    assert chain.extend(log, EVENTS) == log
-    longer = chain.extend(log, [replace(EVENTS[0], action="audited")])
+    log = event_chain.extend(b"", EVENTS)
+    assert event_chain.extend(log, EVENTS) == log
+    longer = event_chain.extend(log, [replace(EVENTS[0], action="audited")])
     assert longer.startswith(log)
     lines = longer.splitlines(keepends=True)
-    assert list(chain.check(io.BytesIO(longer), subject="x")) == []
+    assert list(event_chain.check(io.BytesIO(longer), subject="x")) == []
     for changed in (
         lines[1:],
         [lines[0], lines[2]],
@@ -277,7 +277,7 @@ def test_each_line_vouches_for_the_one_before():
         [lines[0].replace(b"anna", b"otto"), *lines[1:]],
         [b"x\n"],
     ):
-        assert list(chain.check(io.BytesIO(b"".join(changed)), subject="x"))
+        assert list(event_chain.check(io.BytesIO(b"".join(changed)), subject="x"))
 
 
 @given(
@@ -298,9 +298,9 @@ def test_each_line_vouches_for_the_one_before():
 )
 @settings(max_examples=50, deadline=None)
 def test_any_events_come_back(events):
-    log = chain.extend(b"", events)
-    assert list(chain.read(io.BytesIO(log), where="x")) == events
-    assert list(chain.check(io.BytesIO(log), subject="x")) == []
+    log = event_chain.extend(b"", events)
+    assert list(event_chain.read(io.BytesIO(log), where="x")) == events
+    assert list(event_chain.check(io.BytesIO(log), subject="x")) == []
 
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

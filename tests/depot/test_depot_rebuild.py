@@ -7,9 +7,9 @@ import pytest
 from depot_samples import write_warc
 from sqlalchemy import MetaData, select
 
-from webdepot import accounts
 from webdepot.access.policy import ANYONE
-from webdepot.accounts import Role
+from webdepot.accounts import accounts
+from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 from webdepot.depot import ocfl, register
 from webdepot.errors import Conflict, InputError

@@ -15,10 +15,11 @@ import pytest
 from closed_network import ClosedNetwork, wait_for
 from musterstadt import MEMBERS
 
-from webdepot import accounts, event_loop
-from webdepot.accounts import Role
+from webdepot import event_loop
+from webdepot.accounts import accounts
+from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
-from webdepot.config import read
+from webdepot.config.config import read
 from webdepot.errors import ConfigError, InputError, NotFound, NotPermitted
 from webdepot.selection.domains.facts import LookupStatus
 from webdepot.selection.domains.lookup.resolver import Resolver

@@ -11,7 +11,7 @@ from closed_network import ClosedNetwork
 from musterstadt import MEMBERS, STRANGERS
 
 from webdepot.archive import Archive
-from webdepot.config import read
+from webdepot.config.config import read
 from webdepot.model import Harvest
 from webdepot.services.harvest import harvests, runner
 from webdepot.services.harvest.options import HarvestOptions

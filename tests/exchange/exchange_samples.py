@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from webdepot.exchange import catalogue, transfer, urn
-from webdepot.exchange.catalogue import Level, Record
+from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
 from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
 
 
@@ -52,7 +52,7 @@ class Warc:
         return self.path
 
 
-def stock(archive, *, slices: int = 250, withdrawn: int = 5) -> list[Record]:
+def stock(archive, *, slices: int = 250, withdrawn: int = 5) -> list[CatalogueRecord]:
     """A catalogue with a site and its slices (and what could be fetched of them), a journal article and a
     thesis; some are withdrawn.
     """
@@ -61,7 +61,7 @@ def stock(archive, *, slices: int = 250, withdrawn: int = 5) -> list[Record]:
     with archive.database.transaction() as connection:
         site = record(
             "site-www-example-org-0001",
-            Level.SITE,
+            RecordLevel.SITE,
             title="Die Gartenschau <Musterstadt> & Umgebung\x0b",
             subtitle="offizielle Website",
             creators=("Musterstadt, Amt für Stadtgrün", "Stadt Musterstadt"),
@@ -84,7 +84,7 @@ def stock(archive, *, slices: int = 250, withdrawn: int = 5) -> list[Record]:
             day = at + timedelta(days=number)
             piece = record(
                 f"2026-gartenschau-{number:06d}",
-                Level.SLICE,
+                RecordLevel.SLICE,
                 parent=site.key,
                 title=site.title,
                 date=f"{day:%Y-%m-%d}",
@@ -100,11 +100,11 @@ def stock(archive, *, slices: int = 250, withdrawn: int = 5) -> list[Record]:
             made.append(catalogue.put(connection, piece))
             transfer.record(connection, piece.key, transfer_of(number), now=at)
         journal = record(
-            "journal-1", Level.JOURNAL, title="Zeitschrift für Uhren", identifiers=("issn:1234-5679",)
+            "journal-1", RecordLevel.JOURNAL, title="Zeitschrift für Uhren", identifiers=("issn:1234-5679",)
         )
         issue = record(
             "issue-1",
-            Level.ISSUE,
+            RecordLevel.ISSUE,
             parent=journal.key,
             title="Zeitschrift für Uhren",
             part="12 (2004), 3",
@@ -112,7 +112,7 @@ def stock(archive, *, slices: int = 250, withdrawn: int = 5) -> list[Record]:
         )
         article = record(
             "article-1",
-            Level.ARTICLE,
+            RecordLevel.ARTICLE,
             parent=issue.key,
             title="Über die Unruh",
             creators=("Huygens, Christiaan",),
@@ -122,7 +122,7 @@ def stock(archive, *, slices: int = 250, withdrawn: int = 5) -> list[Record]:
         )
         thesis = record(
             "thesis-1",
-            Level.THESIS,
+            RecordLevel.THESIS,
             title="Pendel",
             creators=("Foucault, Léon",),
             date="1851",
@@ -134,9 +134,9 @@ def stock(archive, *, slices: int = 250, withdrawn: int = 5) -> list[Record]:
     return made
 
 
-def record(key: str, level: Level, **more) -> Record:
+def record(key: str, level: RecordLevel, **more) -> CatalogueRecord:
     at = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
-    return Record(
+    return CatalogueRecord(
         **{
             "key": key,
             "level": level,

@@ -19,8 +19,8 @@ import oaipmh.metadata
 import oaipmh.server
 from lxml import etree
 
-from webdepot.exchange.addresses import Addresses
-from webdepot.exchange.catalogue import Record
+from webdepot.exchange.addresses import ObjectAddresses
+from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.exchange.metadata import regbib
 from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
 
@@ -86,7 +86,7 @@ def desk() -> Iterator[Desk]:
 class Offer:
     """An object as a partner offers it: levels and files, turned into a METS record and a ZIP."""
 
-    levels: list[Record]
+    levels: list[CatalogueRecord]
     files: dict[str, bytes]
     mimes: dict[str, str] = field(default_factory=dict)
     start: str = ""
@@ -123,7 +123,7 @@ class Offer:
             sha256=hashlib.sha256(packed).hexdigest(),
         )
         return regbib.to_element(
-            self.levels, made, addresses=Addresses(portal_url=base, institution="Partner")
+            self.levels, made, addresses=ObjectAddresses(portal_url=base, institution="Partner")
         )
 
     @property

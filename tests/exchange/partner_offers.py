@@ -8,9 +8,9 @@ from lxml import etree
 from partner_doubles import Desk, Offer, put
 
 from webdepot.archive import Archive
-from webdepot.container import shelf
+from webdepot.container import locations
 from webdepot.exchange import catalogue, partners, urn
-from webdepot.exchange.catalogue import Level
+from webdepot.exchange.catalogue import RecordLevel
 from webdepot.exchange.metadata import lmer
 from webdepot.services.exchange import oai_harvest, partner_admin, takeover
 
@@ -22,7 +22,7 @@ def website(number: int = 1, *, files: dict[str, bytes] | None = None) -> Offer:
     at = datetime(2005, 3, 2, tzinfo=UTC)
     site = record(
         "WD1",
-        Level.SITE,
+        RecordLevel.SITE,
         title="Gartenschau",
         publisher="Stadt",
         addresses=("http://www.gartenschau.example/",),
@@ -31,7 +31,7 @@ def website(number: int = 1, *, files: dict[str, bytes] | None = None) -> Offer:
     )
     piece = record(
         f"WD1-{number}",
-        Level.SLICE,
+        RecordLevel.SLICE,
         parent="WD1",
         title="Gartenschau",
         part="2005-03-01",
@@ -52,13 +52,20 @@ def website(number: int = 1, *, files: dict[str, bytes] | None = None) -> Offer:
 
 
 def article() -> Offer:
-    journal = record("J1", Level.JOURNAL, title="Zeitschrift für Uhren", identifiers=("issn:1234-5679",))
+    journal = record(
+        "J1", RecordLevel.JOURNAL, title="Zeitschrift für Uhren", identifiers=("issn:1234-5679",)
+    )
     issue = record(
-        "J1-3", Level.ISSUE, parent="J1", title="Zeitschrift für Uhren", part="12 (2004), 3", date="2004"
+        "J1-3",
+        RecordLevel.ISSUE,
+        parent="J1",
+        title="Zeitschrift für Uhren",
+        part="12 (2004), 3",
+        date="2004",
     )
     piece = record(
         "J1-3-7",
-        Level.ARTICLE,
+        RecordLevel.ARTICLE,
         parent="J1-3",
         title="Über die Unruh",
         creators=("Huygens, Christiaan",),
@@ -77,7 +84,7 @@ def state(archive: Archive) -> tuple[dict[str, int], int, int]:
     """Records of the partner by state, records of the catalogue, containers on the shelf."""
     with archive.database.reading() as connection:
         records = sum(1 for _ in catalogue.iter_all(connection))
-        return partners.tally(connection, "p"), records, shelf.totals(connection)[0]
+        return partners.tally(connection, "p"), records, locations.totals(connection)[0]
 
 
 def refused(archive: Archive, offers, desk_: Desk, **how) -> str:

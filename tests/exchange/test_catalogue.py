@@ -10,7 +10,7 @@ from webdepot.archive import Archive
 from webdepot.depot import ocfl, package
 from webdepot.errors import CorruptData, InputError, NotFound
 from webdepot.exchange import catalogue, transfer, urn
-from webdepot.exchange.catalogue import Access, Level, Record, Source
+from webdepot.exchange.catalogue import Access, CatalogueRecord, RecordLevel, Source
 from webdepot.selection import targets
 from webdepot.services import pipeline
 from webdepot.services.admin import rebuild
@@ -18,7 +18,7 @@ from webdepot.services.catalogue import records as records_service
 from webdepot.services.depot import withdrawal
 
 
-def records(archive: Archive) -> dict[str, Record]:
+def records(archive: Archive) -> dict[str, CatalogueRecord]:
     with archive.database.reading() as connection:
         return {record.key: record for record in catalogue.iter_all(connection)}
 
@@ -36,7 +36,7 @@ def test_a_deposit_makes_site_and_slice_with_their_urns(archive, kept):
     own = records_service.find_of_harvest(archive, kept.harvest.id)
     seen = records_service.view(archive, own.urn.upper())
     site, slice_ = seen.levels
-    assert (site.level, slice_.level, slice_.parent) == (Level.SITE, Level.SLICE, site.key)
+    assert (site.level, slice_.level, slice_.parent) == (RecordLevel.SITE, RecordLevel.SLICE, site.key)
     assert urn.is_valid(site.urn)
     assert urn.is_valid(slice_.urn)
     assert slice_.urn == kept.package.urn == seen.package.urn
@@ -183,9 +183,9 @@ def test_who_may_fetch_a_site_counts_for_its_slices(archive, kept):
 
 def test_sets_have_their_parents():
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    record = Record(
+    record = CatalogueRecord(
         key="k",
-        level=Level.SLICE,
+        level=RecordLevel.SLICE,
         parent="s",
         urn="urn:nbn:de:example-1",
         title="t",
@@ -214,8 +214,8 @@ def test_a_datestamp_is_never_older_than_what_others_can_see(archive):
     assert catalogue.stamp(now) > now - timedelta(seconds=1)
     assert catalogue.stamp(now).microsecond == 0
     assert catalogue.stamp(now, size_bytes=10**11) > now + timedelta(minutes=30)
-    record = Record(
-        key="k", level=Level.SITE, urn="urn:nbn:de:example-1", title="t", created_at=now, changed_at=now
+    record = CatalogueRecord(
+        key="k", level=RecordLevel.SITE, urn="urn:nbn:de:example-1", title="t", created_at=now, changed_at=now
     )
     with archive.database.transaction() as connection:
         catalogue.put(connection, record)
@@ -233,9 +233,9 @@ def test_a_damaged_document_is_told(bad):
 
 def test_a_document_gives_back_what_was_put_in():
     at = datetime(2026, 1, 1, 1, 2, 3, 4, tzinfo=UTC)
-    record = Record(
+    record = CatalogueRecord(
         key="k",
-        level=Level.ARTICLE,
+        level=RecordLevel.ARTICLE,
         urn="urn:nbn:de:example-1",
         title="t",
         creators=("a", "b"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from webdepot.errors import InputError
-from webdepot.exchange.catalogue import Level, Record
+from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
 from webdepot.exchange.metadata import dublin_core
 from webdepot.exchange.metadata.dublin_core import DC, OAI_DC, DublinCore
 
@@ -53,9 +53,9 @@ def check(data: bytes) -> etree._Element:
 
 def test_a_slice_has_from_its_site_what_it_does_not_say_itself():
     at = datetime(2024, 5, 17, 23, 59, tzinfo=UTC)
-    site = Record(
+    site = CatalogueRecord(
         key="s",
-        level=Level.SITE,
+        level=RecordLevel.SITE,
         urn="urn:nbn:de:example-1",
         title="Rathaus",
         publisher="City",
@@ -63,9 +63,9 @@ def test_a_slice_has_from_its_site_what_it_does_not_say_itself():
         created_at=at,
         changed_at=at,
     )
-    slice_ = Record(
+    slice_ = CatalogueRecord(
         key="t",
-        level=Level.SLICE,
+        level=RecordLevel.SLICE,
         parent="s",
         urn="urn:nbn:de:example-2",
         title="Rathaus <Musterstadt> & Umgebung\x00\x0b",

@@ -14,8 +14,8 @@ from test_unpacked import keep, write
 from test_uof_import import NAME, thesis
 
 from looks import PASSWORD, look_at, needs_axe, signed_in
-from webdepot import accounts
-from webdepot.accounts import Role
+from webdepot.accounts import accounts
+from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
 from webdepot.services.catalogue import records

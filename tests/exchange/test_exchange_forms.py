@@ -13,7 +13,7 @@ from oai_rules import METS, schema
 
 from webdepot.archive import Archive
 from webdepot.exchange import transfer
-from webdepot.exchange.catalogue import Level
+from webdepot.exchange.catalogue import RecordLevel
 from webdepot.exchange.metadata import lmer
 from webdepot.exchange.transfer import Layout, TransferFile, TransferForm
 from webdepot.services import pipeline
@@ -73,7 +73,7 @@ def test_uof_out_and_in_again_elsewhere(archive, kept, tmp_path):
         assert received.receipt.reasons == ()
         own = records.get(other, kept.urn)
         seen = records.view(other, own.key)
-        assert [level.level for level in seen.levels] == [Level.SITE, Level.SLICE]
+        assert [level.level for level in seen.levels] == [RecordLevel.SITE, RecordLevel.SLICE]
         assert (seen.levels[0].title, seen.levels[0].publisher, seen.levels[0].creators) == (
             "Uhrenmuseum",
             "Stadt",

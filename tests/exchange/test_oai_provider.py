@@ -13,8 +13,8 @@ from lxml import etree
 from oai_rules import NS, checked, errors, headers, token
 
 from webdepot.exchange import catalogue
-from webdepot.exchange.addresses import Addresses
-from webdepot.exchange.catalogue import Level
+from webdepot.exchange.addresses import ObjectAddresses
+from webdepot.exchange.catalogue import RecordLevel
 from webdepot.exchange.metadata import lmer
 from webdepot.exchange.metadata.lmer import Version
 from webdepot.exchange.metadata.mab import MAB
@@ -30,7 +30,7 @@ REPOSITORY = Repository(
     base_url=f"{BASE}/oai",
     domain="depot.example.org",
     admin_email="clocks@example.org",
-    addresses=Addresses(portal_url=BASE, institution="Archive of Clocks", code="DE-9999"),
+    addresses=ObjectAddresses(portal_url=BASE, institution="Archive of Clocks", code="DE-9999"),
     secret=b"x" * 32,
 )
 OBJECT = "oai:depot.example.org:2026-gartenschau-000100"
@@ -249,7 +249,7 @@ def test_a_change_between_two_pages_loses_nothing(archive):
             found = catalogue.find(connection, key)
             catalogue.put(connection, replace(found, title="changed", changed_at=later))
         catalogue.put(
-            connection, record("new-one", Level.SITE, title="n", changed_at=later, created_at=later)
+            connection, record("new-one", RecordLevel.SITE, title="n", changed_at=later, created_at=later)
         )
     while following := token(root):
         root = ask(
@@ -326,7 +326,7 @@ def test_provenance_of_a_partners_record(archive):
         "harvested_at": "2026-02-02T00:00:00Z",
     }
     with archive.database.transaction() as connection:
-        catalogue.put(connection, record("one", Level.SITE, title="t", origin=origin, changed_at=at))
+        catalogue.put(connection, record("one", RecordLevel.SITE, title="t", origin=origin, changed_at=at))
     telling = replace(REPOSITORY, with_provenance=True)
     root = ask(
         archive,

@@ -19,7 +19,7 @@ from webdepot.access.policy import ANYONE, Reader
 from webdepot.archive import Archive
 from webdepot.errors import NotPermitted
 from webdepot.exchange import catalogue
-from webdepot.exchange.catalogue import Level
+from webdepot.exchange.catalogue import RecordLevel
 from webdepot.exchange.metadata import lmer, mab, regbib
 from webdepot.exchange.metadata.regbib import METS
 from webdepot.services.access import replay, search
@@ -75,7 +75,7 @@ def test_an_article_with_its_journal_goes_in_and_out(archive, partner):
     with archive.database.reading() as connection:
         own = catalogue.find_urn(connection, offer.levels[-1].urn)
         levels = catalogue.levels(connection, own)
-    assert [level.level for level in levels] == [Level.JOURNAL, Level.ISSUE, Level.ARTICLE]
+    assert [level.level for level in levels] == [RecordLevel.JOURNAL, RecordLevel.ISSUE, RecordLevel.ARTICLE]
     assert (levels[0].identifiers, levels[1].part, levels[2].creators) == (
         ("issn:1234-5679",),
         "12 (2004), 3",
@@ -135,7 +135,7 @@ def test_a_thesis_is_taken_in_found_shown_and_handed_on_to_a_third_depot(archive
         for depot in (archive, following):
             own = records.get(depot, THESIS_URN)
             assert (own.level, own.title, own.creators, own.date, own.ddc) == (
-                Level.THESIS,
+                RecordLevel.THESIS,
                 "On the pendulum",
                 ("Huygens, Christiaan",),
                 "2004",

@@ -8,8 +8,8 @@ from exchange_samples import ask, portal
 from partner_doubles import desk, put
 from partner_offers import article, checksum
 
-from webdepot import accounts
-from webdepot.accounts import Role
+from webdepot.accounts import accounts
+from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
 from webdepot.services.catalogue import records

@@ -19,7 +19,7 @@ from webdepot.archive import Archive
 from webdepot.cli.main import build_app
 from webdepot.depot.bundle.submission import SubmissionKind, SubmissionState
 from webdepot.exchange import urn
-from webdepot.exchange.catalogue import Level
+from webdepot.exchange.catalogue import RecordLevel
 from webdepot.exchange.metadata import mab, regbib
 from webdepot.exchange.metadata.lmer import FILE, OBJECT
 from webdepot.exchange.metadata.regbib import METS
@@ -107,7 +107,7 @@ def test_a_thesis_becomes_a_package_that_is_found_shown_and_handed_on(archive, t
     assert (done.receipt.kind, done.package.urn) == (SubmissionKind.UOF, NAME)
     own = records.get(archive, NAME)
     assert (own.level, own.title, own.creators, own.date, own.is_object) == (
-        Level.THESIS,
+        RecordLevel.THESIS,
         "Pendulum clocks",
         ("Huygens, Christiaan",),
         "2004",
@@ -163,10 +163,10 @@ def test_other_descriptions_and_no_urn(archive, tmp_path, described, more):
     assert urn.is_valid(own.urn)
     assert "hdl:1887/17" in own.identifiers
     if more is None:
-        assert (own.level, own.title) == (Level.MONOGRAPH, "an object")
+        assert (own.level, own.title) == (RecordLevel.MONOGRAPH, "an object")
     else:
         assert (own.level, own.title, own.creators, own.date) == (
-            Level.THESIS,
+            RecordLevel.THESIS,
             "Pendulum clocks",
             ("Huygens, Christiaan",),
             "2004",
@@ -194,7 +194,7 @@ def test_a_loose_site_is_replayed_at_its_own_addresses_and_containers_may_lie_be
         "content/s.warc.gz": (warc.read_bytes(), "application/warc", "WARC 1.1"),
     }
     take(archive, pack(tmp_path / "site.zip", mets(files, described=described), bytes_of(files)))
-    assert records.get(archive, NAME).level is Level.SITE
+    assert records.get(archive, NAME).level is RecordLevel.SITE
     for address, words in (
         ("http://www.uhren.example/", PAGE),
         ("http://www.uhren.example/late", b"<title>Late</title>"),

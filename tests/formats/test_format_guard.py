@@ -13,7 +13,7 @@ from format_samples import HTML, image, slow_zip
 from webdepot.formats import scratch
 from webdepot.formats.batch import Batch
 from webdepot.formats.examine import Exhibit, FileExaminer
-from webdepot.formats.guard import Guard, Limits
+from webdepot.formats.guarded_process import Guard, Limits
 from webdepot.formats.validity import Validity
 from webdepot.model import Finding
 

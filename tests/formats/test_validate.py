@@ -20,7 +20,7 @@ from PIL import Image
 
 from webdepot.formats import validate
 from webdepot.formats.examine import FileExaminer
-from webdepot.formats.guard import Limits
+from webdepot.formats.guarded_process import Limits
 from webdepot.formats.validity import CheckResult, Validity
 from webdepot.model import Basis, Format, FormatVerdict, Severity
 

@@ -21,10 +21,10 @@ from harvest_site import Answer, Asked, Site, running_site
 
 from webdepot import event_loop
 from webdepot.errors import ConfigError
-from webdepot.harvest.browser import launch, minder
+from webdepot.harvest.browser import launch, supervisor
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.devtools import DevTools
-from webdepot.harvest.fetch.mode import Fetching, Screenshots
+from webdepot.harvest.fetch.fetch_mode import Fetching, Screenshots
 from webdepot.harvest.report.result import CrawlResult, HostSettings
 from webdepot.harvest.scope.membership import ScopeKind
 
@@ -349,9 +349,9 @@ def test_the_browser_itself_has_no_way_out(site: Site, tmp_path: Path, monkeypat
     """Without our answers it reaches nothing, not even this machine; nor where the system does not let it
     leave the network.
     """
-    script = Path(minder.__file__).read_text()
+    script = Path(supervisor.__file__).read_text()
     (tmp_path / "minder.py").write_text(script.replace("    _leave_network(library)\n", ""))
-    monkeypatch.setattr(minder, "__file__", str(tmp_path / "minder.py"))
+    monkeypatch.setattr(supervisor, "__file__", str(tmp_path / "minder.py"))
     site.page("/", "<p>reached</p>")
 
     async def main() -> tuple[str, str]:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from webdepot.harvest import intake, peers
+from webdepot.harvest import intake, peer_processes
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.intake import LinkIntake
 from webdepot.harvest.judge import CrawlJudge
 from webdepot.harvest.links.extract import Extracted
-from webdepot.harvest.peers import PeerReport, Peers
+from webdepot.harvest.peer_processes import PeerReport, Peers
 from webdepot.harvest.report.log import JSON_NAME, CrawlLog
 from webdepot.harvest.report.result import CrawlSettings
 from webdepot.harvest.seed_book import SeedBook
@@ -81,7 +81,7 @@ class Process:
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[Process, Process]]:
-    peers.deal_out(tmp_path, SETTINGS.seeds, 2)
+    peer_processes.deal_out(tmp_path, SETTINGS.seeds, 2)
     with ExitStack() as opened:
         yield Process(tmp_path, 0, opened), Process(tmp_path, 1, opened)
 
@@ -128,8 +128,8 @@ def test_links_beyond_the_seeds_hosts_are_judged_where_they_are_found(tmp_path: 
     wide = CrawlSettings(
         seeds=SETTINGS.seeds, user_agent="Webdepot/1 (test)", scope=SETTINGS.scope.ANY, rejects=("private",)
     )
-    peers.deal_out(tmp_path, wide.seeds, 2)
-    known = peers.owners(tmp_path, 2)
+    peer_processes.deal_out(tmp_path, wide.seeds, 2)
+    known = peer_processes.owners(tmp_path, 2)
     other = next(url for number in range(99) if known.of(url := f"http://h{number}.example/") == 1)
     with ExitStack() as opened:
         one, two = Process(tmp_path, 0, opened, wide), Process(tmp_path, 1, opened, wide)
@@ -145,7 +145,7 @@ def test_where_a_rule_looks_hosts_up_the_finder_judges(tmp_path: Path) -> None:
         """Not called."""
 
     settings = replace(SETTINGS, look_up=look_up)
-    peers.deal_out(tmp_path, settings.seeds, 2)
+    peer_processes.deal_out(tmp_path, settings.seeds, 2)
     with ExitStack() as opened:
         one, two = Process(tmp_path, 0, opened, settings), Process(tmp_path, 1, opened, settings)
         one.reads(f"{THEIRS}y", f"{THEIRS}private/z")
@@ -179,4 +179,4 @@ def test_a_process_that_reads_more_withdraws_its_report_of_being_idle(pair: tupl
     assert [report.idle for report in two.wire.reports] == [True, False]
     one.peers.report_idle()
     two.peers.report_idle()
-    assert peers.is_over([one.wire.reports[-1], two.wire.reports[-1]])
+    assert peer_processes.is_over([one.wire.reports[-1], two.wire.reports[-1]])

@@ -18,12 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webdepot.errors import ConfigError
-from webdepot.harvest import control, peers
+from webdepot.harvest import control, peer_processes
 from webdepot.harvest.control import Orders, OrderVerb
 from webdepot.harvest.fetch import login
 from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.cookies import CookieJar
-from webdepot.harvest.peers import PeerReport
+from webdepot.harvest.peer_processes import PeerReport
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.politeness.servers import SharedServers
 
@@ -191,18 +191,18 @@ def test_it_is_over_when_all_are_idle_and_all_was_read() -> None:
         PeerReport(idle=True, written_bytes=10, read_bytes=5),
         PeerReport(idle=True, written_bytes=5, read_bytes=10),
     ]
-    assert peers.is_over(idle)
-    assert not peers.is_over([idle[0], PeerReport(idle=True, written_bytes=15, read_bytes=10)])
-    assert not peers.is_over([idle[0], PeerReport(idle=False, written_bytes=5, read_bytes=10)])
-    assert not peers.is_over([idle[0], None])
+    assert peer_processes.is_over(idle)
+    assert not peer_processes.is_over([idle[0], PeerReport(idle=True, written_bytes=15, read_bytes=10)])
+    assert not peer_processes.is_over([idle[0], PeerReport(idle=False, written_bytes=5, read_bytes=10)])
+    assert not peer_processes.is_over([idle[0], None])
 
 
 def test_each_process_gets_as_many_hosts_of_the_seeds_and_a_host_has_one_owner(tmp_path: Path) -> None:
-    by_hash = peers.owners(tmp_path, 7)
+    by_hash = peer_processes.owners(tmp_path, 7)
     assert by_hash.of("http://www.a.example/x") == by_hash.of("https://a.example:8443/y")
     seeds = [f"http://{www}h{number}.example/" for number in range(50) for www in ("", "www.")]
-    peers.deal_out(tmp_path, seeds, 3)
-    owners = peers.owners(tmp_path, 3)
+    peer_processes.deal_out(tmp_path, seeds, 3)
+    owners = peer_processes.owners(tmp_path, 3)
     assert Counter(owners.of(seed) for seed in seeds) == {0: 34, 1: 34, 2: 32}
     assert all(
         owners.of(f"http://h{number}.example/") == owners.of(f"https://www.h{number}.example:8443/x")

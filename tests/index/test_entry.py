@@ -16,7 +16,7 @@ from webdepot import cdxj
 from webdepot.container.reader import iter_records, read_record
 from webdepot.container.record import Record
 from webdepot.digest import sha1
-from webdepot.index import entry
+from webdepot.index import capture_from_record
 from webdepot.model import RecordKind
 
 CDXJ_INDEXER = Path(sys.executable).with_name("cdxj-indexer")
@@ -24,7 +24,7 @@ CDXJ_INDEXER = Path(sys.executable).with_name("cdxj-indexer")
 
 def captures(path):
     findings = []
-    found = list(entry.of_container(path, path.name, on_finding=findings.append))
+    found = list(capture_from_record.of_container(path, path.name, on_finding=findings.append))
     assert findings == []
     return found
 
@@ -143,7 +143,9 @@ def test_damage_is_reported_and_skipped(made):
     data[captures(path)[1].location.offset + 60] ^= 0xFF
     path.write_bytes(data)
     findings: list = []
-    assert [one.url for one in entry.of_container(path, path.name, on_finding=findings.append)] == [
+    assert [
+        one.url for one in capture_from_record.of_container(path, path.name, on_finding=findings.append)
+    ] == [
         "http://a.org/",
         "http://c.org/",
     ]
@@ -223,7 +225,9 @@ def both_ways(data: bytes):
             patch.setattr(Record, "find_status_and_type", find)
             records = iter_records(io.BytesIO(data), "a.warc.gz", on_finding=findings.append)
             read = list(
-                entry.paired(records, lambda record: (entry.of_record(record), None), on_finding=print)
+                capture_from_record.paired(
+                    records, lambda record: (capture_from_record.of_record(record), None), on_finding=print
+                )
             )
         results.append((read, findings))
     return results

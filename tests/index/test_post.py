@@ -9,7 +9,7 @@ from cdxj_indexer.postquery import append_method_query
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webdepot.index import entry, post
+from webdepot.index import capture_from_record, post_requests
 from webdepot.url import key as key_of
 
 URL = "http://example.org/api"
@@ -39,12 +39,12 @@ JSON = "application/json"
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 def test_keys_are_those_of_cdxj_indexer(method: str, content_type: str, body: bytes):
     _, appended = append_method_query(method, content_type, str(len(body)), BytesIO(body), URL)
-    assert key_of(post.folded(URL, method, content_type, body)) == key_of(URL + appended)
+    assert key_of(post_requests.folded(URL, method, content_type, body)) == key_of(URL + appended)
 
 
 def test_get_is_left_as_it_is_and_other_methods_are_named():
-    assert post.folded(URL, "GET", "", b"") == URL
-    assert post.folded(URL + "?a=1", "DELETE", "", b"") == URL + "?a=1&__wb_method=DELETE"
+    assert post_requests.folded(URL, "GET", "", b"") == URL
+    assert post_requests.folded(URL + "?a=1", "DELETE", "", b"") == URL + "?a=1&__wb_method=DELETE"
 
 
 @given(
@@ -52,7 +52,10 @@ def test_get_is_left_as_it_is_and_other_methods_are_named():
     st.binary(max_size=300),
 )
 def test_any_body_gives_a_bounded_address(content_type: str, body: bytes):
-    assert len(post.folded(URL, "POST", content_type, body)) <= len(URL) + 30 + post.LONGEST_QUERY
+    assert (
+        len(post_requests.folded(URL, "POST", content_type, body))
+        <= len(URL) + 30 + post_requests.LONGEST_QUERY
+    )
 
 
 @pytest.mark.parametrize("request_first", [True, False])
@@ -68,7 +71,11 @@ def test_two_answers_of_one_address_get_two_keys(tmp_path: Path, request_first: 
             question = _record("request", f"<urn:q:{number}>", line, f"<urn:a:{number}>")
             for record in (question, answer) if request_first else (answer, question):
                 file.write(record)
-    found = list(entry.of_container(path, path.name, on_finding=lambda finding: pytest.fail(str(finding))))
+    found = list(
+        capture_from_record.of_container(
+            path, path.name, on_finding=lambda finding: pytest.fail(str(finding))
+        )
+    )
     assert [one.key for one in found] == [
         "org,example)/api?__wb_method=post&q=1",
         "org,example)/api?__wb_method=post&q=2",

@@ -10,13 +10,13 @@ import pytest
 from letters import LetterBox
 from webdepot.access.policy import AccessPoint, Reader, allows
 from webdepot.archive import Archive
+from webdepot.config.settings import MailConfig
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.model import Verdict
 from webdepot.selection.cases import CASE, CaseState, Decision
 from webdepot.services.access import rules
 from webdepot.services.permission import complaints, delivery
 from webdepot.services.permission.complaints import Area, Audience, Ruling
-from webdepot.settings import MailConfig
 from webdepot.url import key
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)

@@ -11,8 +11,9 @@ import pytest
 
 from letters import LetterBox
 from webdepot.access.policy import AccessPoint, Reader, allows
-from webdepot.accounts import Person, Role
+from webdepot.accounts.accounts import Person, Role
 from webdepot.archive import Archive
+from webdepot.config.settings import MailConfig
 from webdepot.errors import Conflict, InputError, NotFound, NotPermitted
 from webdepot.model import HarvestState
 from webdepot.selection import letters
@@ -30,7 +31,6 @@ from webdepot.services.permission import letters as letters_service
 from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
 from webdepot.services.selection import contacts, targets
 from webdepot.services.selection import criteria as criteria_service
-from webdepot.settings import MailConfig
 from webdepot.url import key
 
 START = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)

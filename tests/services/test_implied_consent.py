@@ -11,9 +11,10 @@ from urllib.parse import urlencode
 import pytest
 
 from letters import LetterBox
-from webdepot import accounts
-from webdepot.accounts import Role
+from webdepot.accounts import accounts
+from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
+from webdepot.config.settings import MailConfig
 from webdepot.selection.contacts import Contact
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.permission import Ground
@@ -24,8 +25,6 @@ from webdepot.services.permission.consent import Conditions, OwnerReply
 from webdepot.services.schedule import plans
 from webdepot.services.selection import contacts, targets
 from webdepot.services.selection import criteria as criteria_service
-from webdepot.settings import MailConfig
-from webdepot.web import preload
 from webdepot.web.app import build_portal
 from webdepot.web.language import load
 
@@ -126,7 +125,6 @@ def answers(archive: Archive, target: int, token: str) -> set[bool]:
     owner_page = browser.ask(f"/answer/{token}")
     browser.ask("/sign-in", {"name": "anna", "password": "a long password", "to": "/"})
     page = browser.ask(f"/targets/{target}")
-    preload.end(browser.app)
     texts = load("en").texts
     assert (texts["targets.may"] in page) is not (texts["targets.may_not"] in page)
     return {

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from webdepot import accounts, sessions
-from webdepot.access import seats
+from webdepot.access import lending_seats
 from webdepot.access.policy import RuleAnswer
-from webdepot.accounts import Role
+from webdepot.accounts import accounts, sessions
+from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 from webdepot.model import EVERYTHING
 from webdepot.provenance import Event, latest
@@ -25,7 +25,9 @@ PAGE = "https://lent.example/page"
 def lend(archive: Archive) -> None:
     now = archive.clock()
     with archive.database.transaction() as connection:
-        seats.take(connection, key(PAGE), PAGE, "192.0.2.7", now=now, until=now + timedelta(minutes=5))
+        lending_seats.take(
+            connection, key(PAGE), PAGE, "192.0.2.7", now=now, until=now + timedelta(minutes=5)
+        )
 
 
 def described(archive: Archive) -> str:

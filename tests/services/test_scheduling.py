@@ -22,16 +22,17 @@ import pytest
 from small_sites import cleared
 from webdepot import reasons
 from webdepot.archive import Archive
+from webdepot.config.settings import ReviewConfig
 from webdepot.errors import Conflict, InputError, NotPermitted
 from webdepot.harvest import runs
 from webdepot.harvest.report.result import End, reason_of
 from webdepot.harvest.runs import HARVEST, HarvestFilter
 from webdepot.model import HarvestKind, HarvestState, TargetId
 from webdepot.provenance import EventFilter, iter_of
-from webdepot.selection import schedule, turns
+from webdepot.selection import plan_dates, turns
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.permission import Ground
-from webdepot.selection.schedules import PlanFilter
+from webdepot.selection.plans import PlanFilter
 from webdepot.selection.turns import TurnState
 from webdepot.services.admin import audit_trail, setup
 from webdepot.services.harvest import harvests, profiles
@@ -40,7 +41,6 @@ from webdepot.services.review import reviews
 from webdepot.services.schedule import plans, scheduler
 from webdepot.services.selection import criteria as criteria_service
 from webdepot.services.selection import targets
-from webdepot.settings import ReviewConfig
 from webdepot.url import key
 
 START = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -111,7 +111,7 @@ def planned(home: Path, clock: Clock) -> Iterator[Archive]:
 
 
 def daily(first_on: str = "2026-03-02", at: str = "14:00"):
-    return schedule.read_dates("daily", first_on=first_on, at_time=at)
+    return plan_dates.read_dates("daily", first_on=first_on, at_time=at)
 
 
 def harvests_of(archive: Archive, target: TargetId) -> list:
@@ -226,7 +226,7 @@ def test_only_so_many_at_once_over_all_schedulers(planned: Archive, clock: Clock
 
 def test_a_window_holds_it_back(planned: Archive, site: Site, clock: Clock):
     target = cleared(planned, f"http://localhost:{site.port}/")
-    night = schedule.read_window("22:00", "06:00")
+    night = plan_dates.read_window("22:00", "06:00")
     plans.set_plan(planned, target, daily(), window=night, profile="quick")
     clock.now += timedelta(hours=2)
     assert scheduler.run_due(planned) == [] and not site.asked
@@ -260,7 +260,7 @@ def test_plans_are_paused_changed_and_removed_and_it_is_on_record(planned: Archi
         plans.set_plan(planned, target, daily(), profile="nothing")
     plans.set_plan(planned, target, daily(), by="Ada")
     plans.set_plan(
-        planned, target, schedule.read_dates("weekly", first_on="2026-03-02", at_time="14:00"), by="Bo"
+        planned, target, plan_dates.read_dates("weekly", first_on="2026-03-02", at_time="14:00"), by="Bo"
     )
     paused = plans.pause(planned, target, by="Cy")
     assert paused.next_at is None and not paused.is_active
@@ -281,7 +281,7 @@ def test_the_calendar_counts_what_lies_ahead_and_what_came(planned: Archive, sit
     first = cleared(planned, f"http://localhost:{site.port}/")
     second = cleared(planned, "http://other.example/")
     plans.set_plan(planned, first, daily(), profile="quick")
-    plans.set_plan(planned, second, schedule.read_dates("weekly", first_on="2026-03-06", at_time="14:00"))
+    plans.set_plan(planned, second, plan_dates.read_dates("weekly", first_on="2026-03-06", at_time="14:00"))
     clock.now += timedelta(hours=2)
     scheduler.run_due(planned)
     days = {day.on: day for day in plans.month(planned, 2026, 3)}

@@ -11,7 +11,7 @@ from warcio.warcwriter import WARCWriter
 from webdepot.access import rules
 from webdepot.access.policy import ANYONE, AccessPoint, Reader, Rule, RuleAnswer
 from webdepot.archive import Archive
-from webdepot.container import shelf
+from webdepot.container import locations
 from webdepot.digest import sha1
 from webdepot.errors import Conflict, CorruptData, InputError
 from webdepot.ports import SearchSort
@@ -239,7 +239,7 @@ def test_damage_in_a_container_is_reported(archive, tmp_path):
     path = container(tmp_path / "bad.warc.gz", *FIRST)
     harvest = warc_files.take(archive, [path], collection="one", watch=unwatched).harvest
     with archive.database.reading() as connection:
-        (kept,) = shelf.of_harvest(connection, harvest.id)
+        (kept,) = locations.of_harvest(connection, harvest.id)
     inside = archive.container_path(kept.name)
     inside.write_bytes(inside.read_bytes()[:-20])
     done = indexer.index_harvest(archive, harvest.id)

@@ -17,7 +17,7 @@ from warcio.archiveiterator import ArchiveIterator
 from webdepot.access import saved
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
-from webdepot.container import shelf
+from webdepot.container import locations
 from webdepot.depot.bundle import zipped
 from webdepot.errors import InputError, NotFound
 from webdepot.exchange import catalogue
@@ -26,8 +26,9 @@ from webdepot.harvest import runs
 from webdepot.model import Purpose
 from webdepot.ports import ClosedArea, Facet, PagePart
 from webdepot.selection import targets
-from webdepot.services.access import export, link_texts, search
-from webdepot.services.access.export import ExportForm
+from webdepot.services.access import link_texts, search
+from webdepot.services.access.export import export
+from webdepot.services.access.export.export import ExportForm
 from webdepot.services.admin import setup
 from webdepot.services.depot import deposit_records
 from webdepot.services.index import indexer
@@ -157,8 +158,8 @@ def test_an_embargo_that_moves_on_changes_nothing_until_the_next_month():
 
 def test_a_container_that_is_gone_leaves_both_indexes_and_its_links(archive):
     with archive.database.transaction() as connection:
-        known = {container.name: container.harvest for container in shelf.iter_all(connection)}
-        shelf.remove_of_harvest(
+        known = {container.name: container.harvest for container in locations.iter_all(connection)}
+        locations.remove_of_harvest(
             connection, next(harvest for name, harvest in known.items() if "second" in name)
         )
     before = sum(found(archive, "lighthouse").years.values())
@@ -187,7 +188,7 @@ def described(archive):
             keywords=("Weather", "Vanes"),
         )
         catalogue.put(connection, site)
-        harvest = next(shelf.iter_all(connection)).harvest
+        harvest = next(locations.iter_all(connection)).harvest
         catalogue.put(
             connection, deposit_records.new_slice(archive, site, runs.get(connection, harvest), NOW)
         )

@@ -18,8 +18,8 @@ import pytest
 
 from keyboard import Keyboard
 from letters import LetterBox
-from webdepot import accounts
-from webdepot.accounts import Role
+from webdepot.accounts import accounts
+from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
 

@@ -20,8 +20,8 @@ from museum import (
     serving,
 )
 
-from webdepot import accounts
-from webdepot.accounts import Role
+from webdepot.accounts import accounts
+from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 
 

@@ -14,15 +14,15 @@ from museum import PASSWORD, Answer, Served, ask, serving, sign_in
 
 from letters import LetterBox, box_running
 from small_sites import cleared, small_site
-from webdepot import accounts, sessions
-from webdepot.accounts import Role
+from webdepot.accounts import accounts, sessions
+from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 from webdepot.exchange import partners
 from webdepot.exchange.partners import PartnerRecord, RecordState
 from webdepot.harvest import runs
 from webdepot.model import HarvestState, TargetId
 from webdepot.provenance import Event, EventFilter
-from webdepot.selection import schedule
+from webdepot.selection import plan_dates
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.domains import organisations
 from webdepot.selection.domains.profile import OrganisationProfile
@@ -32,7 +32,7 @@ from webdepot.services.harvest import profiles, runner
 from webdepot.services.schedule import plans, scheduler
 from webdepot.services.selection import contacts, targets
 from webdepot.services.selection import criteria as criteria_service
-from webdepot.web.app import PORTAL_ROUTES
+from webdepot.web.routes import PORTAL_ROUTES
 
 ADA = "Ada"
 NOTHING_CHANGES = {
@@ -114,7 +114,7 @@ def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox, site: str) 
         numbers = [cleared(archive, f"{site}/{name}") for name in ("one", "two")]
         for number in numbers:
             plans.set_plan(
-                archive, number, schedule.read_dates("yearly", first_on="2030-01-01"), profile="quick"
+                archive, number, plan_dates.read_dates("yearly", first_on="2030-01-01"), profile="quick"
             )
             plans.run_now(archive, number)
         harvests = [turn.harvest for turn in scheduler.run_due(archive)]

@@ -10,7 +10,7 @@ from museum import NOW, Served, Warc, ask, make_home, serving
 from webdepot.access.citation import Citation, CitationForm, write
 from webdepot.archive import Archive
 from webdepot.exchange import catalogue
-from webdepot.exchange.catalogue import Level, Record
+from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
 from webdepot.services.harvest import harvests
 from webdepot.services.index import indexer
 from webdepot.services.intake import warc_files
@@ -37,12 +37,12 @@ def tower(tmp_path_factory: pytest.TempPathFactory):
         with archive.database.transaction() as connection:
             facts = {
                 "key": "tower-1",
-                "level": Level.SLICE,
+                "level": RecordLevel.SLICE,
                 "urn": "urn:nbn:de:0000-tower",
                 "title": "Tower",
                 "harvest": harvest.id,
             }
-            catalogue.put(connection, Record(**facts, created_at=NOW, changed_at=NOW))
+            catalogue.put(connection, CatalogueRecord(**facts, created_at=NOW, changed_at=NOW))
         taken = warc_files.take(archive, [lost.write()], collection="museums", watch=unwatched)
         assert taken.harvest is not None
         indexer.index_harvest(archive, taken.harvest.id)

@@ -7,7 +7,7 @@ from museum import EDITIONS, NOW, PICTURE, SITE, Served, Warc, ask, make_home, s
 
 from webdepot.access.policy import RuleAnswer
 from webdepot.archive import Archive
-from webdepot.container import shelf
+from webdepot.container import locations
 from webdepot.quality import screenshots
 from webdepot.services.access import rules
 from webdepot.services.harvest import harvests
@@ -37,7 +37,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with Archive.open(home, clock=lambda: NOW) as archive:
         for harvest in harvests.latest(archive, 5):
             with archive.database.transaction() as connection:
-                (container,) = shelf.of_harvest(connection, harvest.id)
+                (container,) = locations.of_harvest(connection, harvest.id)
                 with archive.open_container(container.name) as stream:
                     screenshots.replace(
                         connection, harvest.id, list(screenshots.iter_in(stream, container.name))

@@ -12,7 +12,7 @@ from webdepot.access.policy import AccessPoint, Reader
 from webdepot.archive import Archive
 from webdepot.errors import NotPermitted
 from webdepot.exchange import catalogue
-from webdepot.exchange.catalogue import Record
+from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.selection.cases import Decision
 from webdepot.services import pipeline
 from webdepot.services.admin import setup
@@ -86,7 +86,7 @@ def surfaces(served: Served) -> dict[str, bool]:
     return shown
 
 
-def every_record(archive: Archive) -> list[Record]:
+def every_record(archive: Archive) -> list[CatalogueRecord]:
     with archive.database.reading() as connection:
         return list(catalogue.iter_all(connection))
 

@@ -13,9 +13,9 @@ from playwright.sync_api import Page, sync_playwright
 
 from letters import LetterBox, box_running
 from looks import look_at, needs_axe, signed_in
-from webdepot import accounts
 from webdepot.access.policy import RuleAnswer
-from webdepot.accounts import Role
+from webdepot.accounts import accounts
+from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 from webdepot.selection.cases import Decision
 from webdepot.selection.contacts import Contact

@@ -13,8 +13,9 @@ from playwright.sync_api import Browser, expect
 from webdepot.access.policy import ANYONE, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.services import pipeline
-from webdepot.services.access import export, rules
-from webdepot.services.access.export import ExportForm
+from webdepot.services.access import rules
+from webdepot.services.access.export import export
+from webdepot.services.access.export.export import ExportForm
 from webdepot.services.admin import setup
 
 

@@ -5,8 +5,8 @@ import json
 import pytest
 from museum import ask, serving, sign_in
 
-from webdepot import accounts
-from webdepot.accounts import Role
+from webdepot.accounts import accounts
+from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 from webdepot.services import pipeline
 from webdepot.services.admin import setup

@@ -16,12 +16,12 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from looks import LANGUAGE, look_at, needs_axe
 from small_sites import cleared, small_site
-from webdepot import accounts
-from webdepot.accounts import Role
+from webdepot.accounts import accounts
+from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 from webdepot.harvest.control import OrderVerb
 from webdepot.model import HarvestState, TargetId
-from webdepot.selection import schedule
+from webdepot.selection import plan_dates
 from webdepot.services.admin import setup
 from webdepot.services.harvest import control, profiles, runner
 from webdepot.services.harvest import harvests as harvests_service
@@ -79,7 +79,7 @@ def office(tmp_path_factory: pytest.TempPathFactory, site: str) -> Iterator[Offi
             accounts.add(archive.database, role.value, PASSWORD, [role], now)
         first, second = (cleared(archive, f"{site}/{name}") for name in ("one", "two"))
         targets.enter(archive, targets.draft([f"{site}/three"], name=HOSTILE))
-        dates = schedule.read_dates(
+        dates = plan_dates.read_dates(
             "daily", first_on=(now + timedelta(days=1)).date().isoformat(), at_time="22:00"
         )
         for number in (first, second):

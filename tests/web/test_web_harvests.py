@@ -9,8 +9,8 @@ import pytest
 from museum import NOW, PASSWORD, Answer, Served, ask, serving, sign_in
 
 from small_sites import small_site
-from webdepot import accounts
-from webdepot.accounts import Role
+from webdepot.accounts import accounts
+from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
 from webdepot.services.harvest import profiles, runner

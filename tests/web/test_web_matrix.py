@@ -27,10 +27,10 @@ from PIL import Image
 from starlette.routing import compile_path
 
 from rule_matrix import DAYS, STAMPS, URLS, random_rules, reference
-from webdepot import accounts
 from webdepot.access import rules
 from webdepot.access.policy import AccessPoint, Reader, Rule, RuleAnswer
-from webdepot.accounts import Role
+from webdepot.accounts import accounts
+from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.services.depot import deposit
@@ -39,7 +39,7 @@ from webdepot.services.intake import warc_files
 from webdepot.services.progress import unwatched
 from webdepot.services.quality import harvest_check
 from webdepot.url import key as key_of
-from webdepot.web.app import FRAME_ROUTES, PORTAL_ROUTES, REPLAY_ROUTES
+from webdepot.web.routes import FRAME_ROUTES, PORTAL_ROUTES, REPLAY_ROUTES
 
 RULE_SETS = 3
 STAFF_ONLY = "http://pass.net/"

@@ -17,13 +17,13 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from museum import NOW, PASSWORD, Answer, Served, ask, serving
 
-from webdepot import accounts
-from webdepot.accounts import Role
+from webdepot.accounts import accounts
+from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
+from webdepot.config.settings import OidcConfig
 from webdepot.errors import ConfigError, NotPermitted
 from webdepot.services.admin import setup
 from webdepot.services.admin.oidc import IdentityProvider
-from webdepot.settings import OidcConfig
 
 PROVIDER = """
 from oidc_provider_mock import User, app

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from museum import EDITIONS, PASSWORD, SITE, Answer, Served, ask, sign_in
 
-from webdepot.accounts import STAFF, Role
+from webdepot.accounts.accounts import STAFF, Role
 from webdepot.web.app import PORTAL_ROUTES
 from webdepot.web.sign_in import MOST_FAILURES, SignInBrake
 

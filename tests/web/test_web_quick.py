@@ -20,7 +20,7 @@ from museum import ask as ask_served
 from webdepot.archive import Archive
 from webdepot.web.api import cdx
 from webdepot.web.app import build_replay
-from webdepot.web.quick import QuickAnswers
+from webdepot.web.quick_answers import QuickAnswers
 from webdepot.web.replay import raw
 
 STAMP = EDITIONS[0]

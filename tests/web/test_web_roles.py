@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 import pytest
 from museum import NOW, PASSWORD, Answer, Served, ask, serving, sign_in
 
-from webdepot import accounts, sessions
-from webdepot.accounts import Role
+from webdepot.accounts import accounts, sessions
+from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
-from webdepot.web.app import PORTAL_ROUTES, RouteRow
+from webdepot.web.routes import PORTAL_ROUTES, RouteRow
 from webdepot.web.site import local_path
 
 LEAVES = ("/sign-out", "/account/sessions")

@@ -7,7 +7,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from webdepot.web.app import FRAME_ROUTES, PORTAL_ROUTES, REPLAY_ROUTES, RouteRow
+from webdepot.web.routes import FRAME_ROUTES, PORTAL_ROUTES, REPLAY_ROUTES, RouteRow, load_endpoint
 
 
 @pytest.mark.parametrize(
@@ -15,8 +15,8 @@ from webdepot.web.app import FRAME_ROUTES, PORTAL_ROUTES, REPLAY_ROUTES, RouteRo
 )
 def test_every_endpoint_takes_a_request_and_returns_a_response(pages: tuple[RouteRow, ...]):
     for page in pages:
-        endpoint = page.endpoint
-        assert inspect.isfunction(endpoint), (page.path, page.endpoint.__module__, page.endpoint.__name__)
-        (asked,) = inspect.signature(endpoint).parameters
-        said = typing.get_type_hints(endpoint)
-        assert said[asked] is Request and issubclass(said["return"], Response), page.path
+        endpoint = load_endpoint(page.endpoint)
+        assert inspect.isfunction(endpoint), (page.path, page.endpoint)
+        (parameter,) = inspect.signature(endpoint).parameters
+        hints = typing.get_type_hints(endpoint)
+        assert hints[parameter] is Request and issubclass(hints["return"], Response), page.path

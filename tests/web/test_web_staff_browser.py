@@ -10,10 +10,10 @@ from museum import EDITIONS, NOW, PASSWORD, SITE, Served, serving
 from playwright.sync_api import Browser, Page, expect
 
 from looks import look_at, needs_axe, signed_in
-from webdepot import accounts
 from webdepot.access.policy import AccessPoint, Reader, RuleAnswer
 from webdepot.access.usage import Metric
-from webdepot.accounts import Role
+from webdepot.accounts import accounts
+from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 from webdepot.depot import layout
 from webdepot.services import pipeline

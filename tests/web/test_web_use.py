@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from museum import EDITIONS, NOW, PASSWORD, SITE, Served, ask, make_home, serving, sign_in
 
-from webdepot import accounts
 from webdepot.access.policy import AccessPoint, RuleAnswer
 from webdepot.access.usage import Metric
-from webdepot.accounts import Role
+from webdepot.accounts import accounts
+from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 from webdepot.services.access import lending, rules, statistics
 

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from webdepot import accounts, reasons, sessions
+from webdepot import reasons
+from webdepot.accounts import accounts, sessions
 from webdepot.errors import Conflict
 from webdepot.formats import texts as format_texts
 from webdepot.harvest.control import OrderVerb

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 
-from webdepot.accounts import Role
+from webdepot.accounts.accounts import Role
 from webdepot.model import Answer, Verdict
 from webdepot.times import to_timestamp
 

@@ -14,10 +14,10 @@ from enum import StrEnum
 from typing import BinaryIO
 
 from webdepot.container import arc, warc
-from webdepot.container.flat import ByteWindow, file_pieces
 from webdepot.container.grammar import LONGEST_HEADER_BYTES, ContainerFormat, Grammar
 from webdepot.container.members import MAGIC, MemberReader
-from webdepot.container.pieces import limited
+from webdepot.container.single_stream import ByteWindow, file_pieces
+from webdepot.container.streams import limited
 from webdepot.errors import CorruptData, InputError
 
 SEARCH_BYTES = 64 << 20

@@ -23,7 +23,7 @@ import brotli
 from isal import isal_zlib
 
 from webdepot.container.fields import read_pairs
-from webdepot.container.pieces import PIECE_BYTES, iter_pieces, limited, stream_of
+from webdepot.container.streams import PIECE_BYTES, iter_pieces, limited, stream_of
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -22,11 +22,11 @@ from typing import BinaryIO
 
 from webdepot.container.damage import BAD_HEADER, TORN, OnFinding, Reporter
 from webdepot.container.detect import GRAMMARS, Compression, detect, grammar_of
-from webdepot.container.flat import ByteWindow, file_pieces, iter_flat
 from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, after_line_ends
 from webdepot.container.members import BLOCK_BYTES, IN_MEMORY_BYTES, GzipMember, MemberReader
-from webdepot.container.pieces import limited, skipped, stream_of
 from webdepot.container.record import Record, RecordHeader
+from webdepot.container.single_stream import ByteWindow, file_pieces, iter_flat
+from webdepot.container.streams import limited, skipped, stream_of
 from webdepot.errors import CorruptData
 from webdepot.model import Location
 

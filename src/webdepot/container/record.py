@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from webdepot.container.fields import Fields
 from webdepot.container.http import HttpHead, content_decoded, parse_head, transfer_decoded
-from webdepot.container.pieces import iter_pieces, stream_of
+from webdepot.container.streams import iter_pieces, stream_of
 from webdepot.model import Location, RecordKind
 
 LONGEST_HEAD_BYTES = 1 << 20

@@ -14,9 +14,9 @@ from webdepot.container import arc, warc
 from webdepot.container.detect import detect
 from webdepot.container.grammar import ContainerFormat
 from webdepot.container.members import IN_MEMORY_BYTES, gzip_member, packed
-from webdepot.container.pieces import iter_pieces
 from webdepot.container.reader import iter_records
 from webdepot.container.record import Record
+from webdepot.container.streams import iter_pieces
 from webdepot.container.writer import no_space
 from webdepot.durable import whole_file
 from webdepot.model import Finding

@@ -23,8 +23,8 @@ from pathlib import Path
 
 from webdepot.container import records
 from webdepot.container.members import IN_MEMORY_BYTES, gzip_member, packed
-from webdepot.container.pieces import PIECE_BYTES
 from webdepot.container.records import NewRecord
+from webdepot.container.streams import PIECE_BYTES
 from webdepot.digest import sha1_label
 from webdepot.durable import sync_folder
 from webdepot.errors import NoSpace

@@ -11,8 +11,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from webdepot import config as configuration
 from webdepot.archive import Archive
+from webdepot.config import config as configuration
 from webdepot.demo import site
 from webdepot.demo.resource import Edition
 from webdepot.demo.server import DemoSite

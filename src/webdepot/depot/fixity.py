@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from webdepot.depot import chain, ocfl_verification, package, places, replication
+from webdepot.depot import event_chain, ocfl_verification, package, places, replication
 from webdepot.depot.inventory import Inventory
 from webdepot.errors import CorruptData, NoSpace, NotFound, NotPermitted, RemoteError
 from webdepot.model import Finding, PackageId, Severity
@@ -177,7 +177,7 @@ def _verify_package_files(store: ObjectStore, identifier: PackageId) -> Iterator
             return
         facts = package.read(store, identifier)
         with package.open_file(store, facts, package.EVENTS) as stream:
-            yield from chain.check(stream, subject=f"{identifier} {package.EVENTS}")
+            yield from event_chain.check(stream, subject=f"{identifier} {package.EVENTS}")
         yield from _verify_containers(facts)
     except (CorruptData, NotFound) as error:
         yield _finding("package-incomplete", identifier, str(error))

@@ -55,7 +55,7 @@ class Conversion:
 
 def built_in() -> dict[str, Tool]:
     """The tool for X bitmaps, which browsers no longer show: to PNG."""
-    module = (sys.executable, "-m", "webdepot.depot.picture", "{input}", "{output}")
+    module = (sys.executable, "-m", "webdepot.depot.png_conversion", "{input}", "{output}")
     return {
         "xbitmap-to-png": Tool(
             name="xbitmap-to-png", source="image/x-xbitmap", target="image/png", command=module

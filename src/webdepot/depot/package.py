@@ -29,7 +29,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from webdepot.depot import chain, mets, ocfl, premis, rows
+from webdepot.depot import event_chain, mets, ocfl, premis, rows
 from webdepot.depot.inventory import Inventory
 from webdepot.depot.ocfl import Source
 from webdepot.depot.premis import FileEntry
@@ -189,7 +189,7 @@ def extend(
     facts["containers"] += [_container_document(each) for each in containers if each.name not in known]
     more: dict[str, Source] = {_container_path(source.name): source.path for source in containers}
     more |= files
-    more[EVENTS] = chain.extend(_bytes(store, inventory, EVENTS), events)
+    more[EVENTS] = event_chain.extend(_bytes(store, inventory, EVENTS), events)
     more[FACTS] = _json(facts)
     kept = [_held(store, inventory, path) for path in inventory.files() if path not in (*more, PREMIS, METS)]
     described = inventory.files().get(DUBLIN_CORE) and _bytes(store, inventory, DUBLIN_CORE)
@@ -254,7 +254,7 @@ def iter_findings(store: ObjectStore, facts: PackageFacts) -> Iterator[Finding]:
 
 def iter_events(store: ObjectStore, facts: PackageFacts) -> Iterator[Event]:
     with open_file(store, facts, EVENTS) as stream:
-        yield from chain.read(stream, where=f"{facts.package.id} {EVENTS}")
+        yield from event_chain.read(stream, where=f"{facts.package.id} {EVENTS}")
 
 
 def open_file(store: ObjectStore, facts: PackageFacts, logical: str) -> BinaryIO:
@@ -276,7 +276,7 @@ def _files(content: PackageContent, existing_events: bytes) -> dict[str, Source]
     files |= {CAPTURES: content.captures, FORMATS: content.formats, FINDINGS: content.findings}
     files |= {f"log/{path.name}": path for path in content.logs}
     files |= {f"metadata/{name}": data for name, data in content.descriptions.items()}
-    files[EVENTS] = chain.extend(existing_events, (*content.events, kept))
+    files[EVENTS] = event_chain.extend(existing_events, (*content.events, kept))
     files[FACTS] = _json(_document(content))
     entries = _entries(files, content.containers)
     described = content.descriptions.get("dublin_core.xml", b"")
@@ -306,7 +306,7 @@ def _descriptions(
     if not isinstance(events, bytes):
         raise TypeError("the log of events must be in memory")
     entries = sorted(entries, key=lambda entry: (entry.use != "container", entry.path))
-    premis_xml = premis.to_xml(identifier, title, entries, chain.read(io.BytesIO(events), where=EVENTS))
+    premis_xml = premis.to_xml(identifier, title, entries, event_chain.read(io.BytesIO(events), where=EVENTS))
     entries.append(_entry(PREMIS, len(premis_xml), hashlib.sha256(premis_xml).hexdigest()))
     mets_xml = mets.to_xml(identifier, title, entries, created=created, agent=agent, dublin_core=dublin_core)
     return {PREMIS: premis_xml, METS: mets_xml}

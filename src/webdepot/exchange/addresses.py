@@ -9,7 +9,7 @@ TREE = ".tree"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Addresses:
+class ObjectAddresses:
     portal_url: str
     """Without a final slash."""
     institution: str = ""

@@ -40,7 +40,7 @@ of the time of writing.
 """
 
 
-class Level(StrEnum):
+class RecordLevel(StrEnum):
     SITE = "site"
     SLICE = "slice"
     JOURNAL = "journal"
@@ -50,7 +50,7 @@ class Level(StrEnum):
     THESIS = "thesis"
 
 
-WORKS = (Level.SITE, Level.JOURNAL, Level.MONOGRAPH, Level.THESIS)
+WORKS = (RecordLevel.SITE, RecordLevel.JOURNAL, RecordLevel.MONOGRAPH, RecordLevel.THESIS)
 """Levels that are works; the others are parts of a work."""
 
 
@@ -69,10 +69,10 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class CatalogueRecord:
     key: str
     """Lower-case letters, digits, `-` and `_`; never changes."""
-    level: Level
+    level: RecordLevel
     parent: str = ""
     """Key of the record above; empty at the top."""
     urn: str
@@ -131,7 +131,7 @@ _OWN = frozenset(
 )
 EDITABLE = tuple(
     name
-    for name in (each.name for each in fields(Record))
+    for name in (each.name for each in fields(CatalogueRecord))
     if name not in _OWN
     and name
     not in ("is_object", "sources", "foreign", "origin", "changed_at", "withdrawn_at", "withdrawn_reason")
@@ -139,7 +139,7 @@ EDITABLE = tuple(
 """Fields that a person or a site's own description may fill."""
 
 
-def put(connection: Connection, record: Record) -> Record:
+def put(connection: Connection, record: CatalogueRecord) -> CatalogueRecord:
     """Write a new or changed record in the caller's transaction. Its datestamp never decreases."""
     before = find(connection, record.key)
     if before is not None and before.changed_at > record.changed_at:
@@ -171,13 +171,13 @@ def touch_below(connection: Connection, key: str, changed_at: datetime) -> int:
     return count
 
 
-def inherited_title(record: Record, above: Record | None) -> str:
+def inherited_title(record: CatalogueRecord, above: CatalogueRecord | None) -> str:
     """The title of a record below `above`: a slice without its own title takes that of its site."""
-    is_own = record.level is not Level.SLICE or "title" in record.sources or above is None
+    is_own = record.level is not RecordLevel.SLICE or "title" in record.sources or above is None
     return record.title if is_own or above is None else above.title
 
 
-def withdrawn(record: Record, *, at: datetime, reason: str = "") -> Record:
+def withdrawn(record: CatalogueRecord, *, at: datetime, reason: str = "") -> CatalogueRecord:
     """The rest of a record whose object was withdrawn: key, URN, level and sets, without a description."""
     kept = (
         "key",
@@ -193,7 +193,7 @@ def withdrawn(record: Record, *, at: datetime, reason: str = "") -> Record:
         "origin",
         "created_at",
     )
-    return Record(
+    return CatalogueRecord(
         title="",
         changed_at=max(at + MARGIN, record.changed_at),
         withdrawn_at=at,
@@ -202,12 +202,12 @@ def withdrawn(record: Record, *, at: datetime, reason: str = "") -> Record:
     )
 
 
-def find(connection: Connection, key: str) -> Record | None:
+def find(connection: Connection, key: str) -> CatalogueRecord | None:
     row = connection.execute(select(catalogue).where(catalogue.c.key == key)).mappings().one_or_none()
     return from_row(row) if row else None
 
 
-def get(connection: Connection, key: str) -> Record:
+def get(connection: Connection, key: str) -> CatalogueRecord:
     """The record with this key or URN; NotFound if there is none."""
     record = find(connection, key) or find_urn(connection, key)
     if record is None:
@@ -215,13 +215,13 @@ def get(connection: Connection, key: str) -> Record:
     return record
 
 
-def find_urn(connection: Connection, urn: str) -> Record | None:
+def find_urn(connection: Connection, urn: str) -> CatalogueRecord | None:
     """The record with this URN, in upper or lower case."""
     row = connection.execute(select(catalogue).where(catalogue.c.urn == urn.lower())).mappings().one_or_none()
     return from_row(row) if row else None
 
 
-def find_of_harvest(connection: Connection, harvest: str) -> Record | None:
+def find_of_harvest(connection: Connection, harvest: str) -> CatalogueRecord | None:
     row = (
         connection.execute(select(catalogue).where(catalogue.c.harvest == harvest).limit(1))
         .mappings()
@@ -230,16 +230,18 @@ def find_of_harvest(connection: Connection, harvest: str) -> Record | None:
     return from_row(row) if row else None
 
 
-def of_target(connection: Connection, target: TargetId) -> list[Record]:
+def of_target(connection: Connection, target: TargetId) -> list[CatalogueRecord]:
     """The site-level records of a target, oldest first; more than one if partners describe the same site."""
-    chosen = select(catalogue).where(catalogue.c.target == target, catalogue.c.level == Level.SITE.value)
+    chosen = select(catalogue).where(
+        catalogue.c.target == target, catalogue.c.level == RecordLevel.SITE.value
+    )
     return [
         from_row(row)
         for row in connection.execute(chosen.order_by(catalogue.c.created_at, catalogue.c.key)).mappings()
     ]
 
 
-def children(connection: Connection, key: str, *, limit: int = 100_000) -> list[Record]:
+def children(connection: Connection, key: str, *, limit: int = 100_000) -> list[CatalogueRecord]:
     """The records directly below, by date."""
     chosen = (
         select(catalogue)
@@ -250,7 +252,7 @@ def children(connection: Connection, key: str, *, limit: int = 100_000) -> list[
     return [from_row(row) for row in connection.execute(chosen).mappings()]
 
 
-def levels(connection: Connection, record: Record) -> tuple[Record, ...]:
+def levels(connection: Connection, record: CatalogueRecord) -> tuple[CatalogueRecord, ...]:
     """The record and all records above it, from the top down."""
     chain = [record]
     while chain[0].parent and len(chain) < MOST_LEVELS:
@@ -261,19 +263,19 @@ def levels(connection: Connection, record: Record) -> tuple[Record, ...]:
     return tuple(chain)
 
 
-def many(connection: Connection, keys: Sequence[str]) -> dict[str, Record]:
+def many(connection: Connection, keys: Sequence[str]) -> dict[str, CatalogueRecord]:
     """Records by key; unknown keys are left out."""
     rows = connection.execute(select(catalogue).where(catalogue.c.key.in_(sorted(set(keys))))).mappings()
     return {row["key"]: from_row(row) for row in rows}
 
 
-def iter_all(connection: Connection) -> Iterator[Record]:
+def iter_all(connection: Connection) -> Iterator[CatalogueRecord]:
     """All records, including withdrawn ones, in the order of their changes; streams."""
     chosen = select(catalogue).order_by(catalogue.c.changed_at, catalogue.c.key)
     return map(from_row, connection.execute(chosen.execution_options(yield_per=500)).mappings())
 
 
-def to_document(records: Sequence[Record], transfer: Mapping[str, object] | None = None) -> bytes:
+def to_document(records: Sequence[CatalogueRecord], transfer: Mapping[str, object] | None = None) -> bytes:
     """The records of one object, from the top level down, as JSON for its package; without the target id."""
     document = {
         "format": FORMAT,
@@ -281,7 +283,7 @@ def to_document(records: Sequence[Record], transfer: Mapping[str, object] | None
         "records": [
             {
                 each.name: _plain(getattr(record, each.name))
-                for each in fields(Record)
+                for each in fields(CatalogueRecord)
                 if each.name != "target"
             }
             for record in records
@@ -293,7 +295,7 @@ def to_document(records: Sequence[Record], transfer: Mapping[str, object] | None
     )
 
 
-def from_document(data: bytes, *, where: str) -> tuple[tuple[Record, ...], dict[str, Any] | None]:
+def from_document(data: bytes, *, where: str) -> tuple[tuple[CatalogueRecord, ...], dict[str, Any] | None]:
     """The records and the facts of the transfer object; CorruptData if it is not such a document."""
     try:
         document = json.loads(data)
@@ -307,14 +309,14 @@ def from_document(data: bytes, *, where: str) -> tuple[tuple[Record, ...], dict[
         ) from error
 
 
-def sets_of(record: Record) -> tuple[str, ...]:
+def sets_of(record: CatalogueRecord) -> tuple[str, ...]:
     """The OAI-PMH sets of a record, including parent sets: collection, site, partner, and those of the DINI
     certificate.
     """
     specs = [f"doc-type:{_DOC_TYPES[record.level]}", "status-type:publishedVersion"]
     if record.collection:
         specs.append(f"collection:{as_spec(record.collection)}")
-    if record.level in (Level.SITE, Level.SLICE):
+    if record.level in (RecordLevel.SITE, RecordLevel.SLICE):
         specs.append(f"site:{as_spec(record.parent or record.key)}")
     if record.access is Access.OPEN:
         specs.append("open_access")
@@ -326,13 +328,13 @@ def sets_of(record: Record) -> tuple[str, ...]:
 
 
 _DOC_TYPES = {
-    Level.SITE: "Website",
-    Level.SLICE: "Website",
-    Level.JOURNAL: "Periodical",
-    Level.ISSUE: "PeriodicalPart",
-    Level.ARTICLE: "article",
-    Level.MONOGRAPH: "book",
-    Level.THESIS: "doctoralThesis",
+    RecordLevel.SITE: "Website",
+    RecordLevel.SLICE: "Website",
+    RecordLevel.JOURNAL: "Periodical",
+    RecordLevel.ISSUE: "PeriodicalPart",
+    RecordLevel.ARTICLE: "article",
+    RecordLevel.MONOGRAPH: "book",
+    RecordLevel.THESIS: "doctoralThesis",
 }
 
 
@@ -360,22 +362,24 @@ def restore_derived(connection: Connection) -> None:
         _put_words(connection, record)
 
 
-def _put_words(connection: Connection, record: Record) -> None:
+def _put_words(connection: Connection, record: CatalogueRecord) -> None:
     if record.level in WORKS:
         shown = (
-            {} if record.withdrawn_at else {each.name: getattr(record, each.name) for each in fields(Record)}
+            {}
+            if record.withdrawn_at
+            else {each.name: getattr(record, each.name) for each in fields(CatalogueRecord)}
         )
         catalogue_words.put(connection, record.key, shown)
 
 
-def _put_sets(connection: Connection, record: Record) -> None:
+def _put_sets(connection: Connection, record: CatalogueRecord) -> None:
     connection.execute(delete(catalogue_sets).where(catalogue_sets.c.key == record.key))
     rows = [{"spec": spec, "changed_at": record.changed_at, "key": record.key} for spec in sets_of(record)]
     connection.execute(insert(catalogue_sets), rows)
 
 
-def _values(record: Record) -> dict[str, Any]:
-    values = {each.name: getattr(record, each.name) for each in fields(Record)}
+def _values(record: CatalogueRecord) -> dict[str, Any]:
+    values = {each.name: getattr(record, each.name) for each in fields(CatalogueRecord)}
     values |= {name: list(values[name]) for name in _LISTS if name != "foreign"}
     values |= {
         "foreign": [dict(each) for each in record.foreign],
@@ -386,19 +390,19 @@ def _values(record: Record) -> dict[str, Any]:
     return values
 
 
-def from_row(row: RowMapping) -> Record:
-    values = {each.name: row[each.name] for each in fields(Record)}
+def from_row(row: RowMapping) -> CatalogueRecord:
+    values = {each.name: row[each.name] for each in fields(CatalogueRecord)}
     values |= {name: tuple(values[name]) for name in _LISTS}
-    return Record(**values | {"level": Level(row["level"]), "access": Access(row["access"])})
+    return CatalogueRecord(**values | {"level": RecordLevel(row["level"]), "access": Access(row["access"])})
 
 
-def _record(facts: Mapping[str, Any]) -> Record:
-    known = {each.name for each in fields(Record)}
+def _record(facts: Mapping[str, Any]) -> CatalogueRecord:
+    known = {each.name for each in fields(CatalogueRecord)}
     values = {name: value for name, value in facts.items() if name in known}
     values |= {name: tuple(values.get(name) or ()) for name in _LISTS}
     values |= {name: from_iso(values[name]) if values.get(name) else None for name in _MOMENTS}
-    values |= {"level": Level(values["level"]), "access": Access(values.get("access", Access.OPEN))}
-    return Record(**values)
+    values |= {"level": RecordLevel(values["level"]), "access": Access(values.get("access", Access.OPEN))}
+    return CatalogueRecord(**values)
 
 
 def _plain(value: object) -> object:

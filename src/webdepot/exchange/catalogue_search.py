@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from webdepot.exchange import catalogue_words
-from webdepot.exchange.catalogue import WORKS, Level, Record, find, from_row, many
+from webdepot.exchange.catalogue import WORKS, CatalogueRecord, RecordLevel, find, from_row, many
 from webdepot.exchange.catalogue_words import RequiredWord
 from webdepot.exchange.tables import catalogue
 
@@ -24,14 +24,14 @@ def find_works(
     connection: Connection,
     *,
     words: Sequence[str] = (),
-    levels: Sequence[Level] = WORKS,
+    levels: Sequence[RecordLevel] = WORKS,
     creator: str = "",
     genre: str = "",
     keyword: str = "",
     collection: str = "",
     limit: int = 100,
     after: str = "",
-) -> list[Record]:
+) -> list[CatalogueRecord]:
     """Works that are not withdrawn, by title. A page continues after the key of the last record of the page
     before. Words match by their beginnings.
     """
@@ -58,9 +58,9 @@ def find_works(
 
 
 def _along_titles(
-    connection: Connection, levels: Sequence[Level], where: Sequence[ColumnElement[bool]], limit: int
-) -> list[Record]:
-    works: list[Record] = []
+    connection: Connection, levels: Sequence[RecordLevel], where: Sequence[ColumnElement[bool]], limit: int
+) -> list[CatalogueRecord]:
+    works: list[CatalogueRecord] = []
     for level in levels:
         # One level after the other, so that each uses the index of its titles.
         chosen = (
@@ -76,11 +76,11 @@ def _along_titles(
 def _examine(
     connection: Connection,
     required: Sequence[RequiredWord],
-    levels: Sequence[Level],
+    levels: Sequence[RecordLevel],
     where: Sequence[ColumnElement[bool]],
     limit: int,
     count: int,
-) -> list[Record] | None:
+) -> list[CatalogueRecord] | None:
     """Those of the first `count` works by title that have all words; None if there are too few of them."""
     keys: list[tuple[str, str]] = []
     for level in levels:
@@ -105,10 +105,10 @@ def _examine(
 def _first_of(
     connection: Connection,
     keys: Sequence[str],
-    levels: Sequence[Level],
+    levels: Sequence[RecordLevel],
     where: Sequence[ColumnElement[bool]],
     limit: int,
-) -> list[Record]:
+) -> list[CatalogueRecord]:
     """The first by title among these keys; only those in the result are read completely."""
     wanted, matches = {level.value for level in levels}, list[tuple[str, str]]()
     for start in range(0, len(keys), 500):
@@ -121,6 +121,6 @@ def _first_of(
     return _read(connection, sorted(matches)[:limit])
 
 
-def _read(connection: Connection, chosen: Sequence[tuple[str, str]]) -> list[Record]:
+def _read(connection: Connection, chosen: Sequence[tuple[str, str]]) -> list[CatalogueRecord]:
     records = many(connection, [key for _, key in chosen])
     return [records[key] for _, key in chosen]

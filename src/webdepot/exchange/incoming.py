@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 
 from webdepot.digest import CHUNK_BYTES
 from webdepot.exchange import urn
-from webdepot.exchange.catalogue import Level
+from webdepot.exchange.catalogue import RecordLevel
 from webdepot.exchange.metadata.lmer import LmerFile
 from webdepot.exchange.metadata.regbib import DeliveredObject
 
@@ -172,7 +172,7 @@ def seeds_of(delivered: DeliveredObject) -> tuple[str, ...]:
         urls = tuple(
             each for each in level.fields.get("addresses", ()) if each.startswith(("http://", "https://"))
         )
-        if urls and level.level in (Level.SITE, Level.SLICE):
+        if urls and level.level in (RecordLevel.SITE, RecordLevel.SLICE):
             return urls
     top = delivered.levels[0].fields.get("urn") or delivered.urn
     return (str(top).lower(),)

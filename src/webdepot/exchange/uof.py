@@ -21,8 +21,8 @@ from lxml import etree
 
 from webdepot.errors import InputError
 from webdepot.exchange import urn
-from webdepot.exchange.addresses import Addresses
-from webdepot.exchange.catalogue import Level, Record
+from webdepot.exchange.addresses import ObjectAddresses
+from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
 from webdepot.exchange.metadata import dublin_core, lmer, mab, marc, markup, regbib
 from webdepot.exchange.metadata.lmer import LmerFile, LmerObject
 from webdepot.exchange.metadata.markup import XSI, add
@@ -36,7 +36,12 @@ PROFILE = "http://www.loc.gov/standards/mets/profiles/00000011.xml"
 
 
 def to_xml(
-    levels: Sequence[Record], transfer: Transfer, *, identifier: str, addresses: Addresses, created: datetime
+    levels: Sequence[CatalogueRecord],
+    transfer: Transfer,
+    *,
+    identifier: str,
+    addresses: ObjectAddresses,
+    created: datetime,
 ) -> bytes:
     """`mets.xml` of an exported object; `identifier` is its identifier in the depot."""
     own = levels[-1]
@@ -84,7 +89,7 @@ def to_xml(
     return data
 
 
-def _technical(root: etree._Element, own: Record, transfer: Transfer) -> None:
+def _technical(root: etree._Element, own: CatalogueRecord, transfer: Transfer) -> None:
     amd = add(root, f"{{{METS}}}amdSec", ID="AMD")
     start = next(
         number for number, file in enumerate(transfer.files, start=1) if file.member == transfer.start
@@ -149,7 +154,7 @@ def read(data: bytes) -> DeliveredObject:
     facts = replace(objects[0], master_creation_date=_created(root, objects[0], files))
     levels = _read_levels(root, facts)
     return DeliveredObject(
-        levels=levels, object=facts, files=files, foreign=(), is_web=levels[0].level is Level.SITE
+        levels=levels, object=facts, files=files, foreign=(), is_web=levels[0].level is RecordLevel.SITE
     )
 
 
@@ -234,4 +239,4 @@ def _read_level(root: etree._Element) -> DeliveredLevel:
             return DeliveredLevel(
                 level=level, fields=fields, xml=markup.verbatim(content), kind=dublin_core.FOREIGN
             )
-    return DeliveredLevel(level=Level.MONOGRAPH, fields={}, xml="", kind="")
+    return DeliveredLevel(level=RecordLevel.MONOGRAPH, fields={}, xml="", kind="")

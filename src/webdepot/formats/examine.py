@@ -19,9 +19,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from webdepot.formats import guard, media, validate
+from webdepot.formats import guarded_process, media, validate
 from webdepot.formats.batch import Batch, PayloadSlice
-from webdepot.formats.guard import Guard, Limits, Message, PendingQuestions
+from webdepot.formats.guarded_process import Guard, Limits, Message, PendingQuestions
 from webdepot.formats.identify import (
     MOST_TOGETHER,
     RESOLVER_VERSION,
@@ -217,7 +217,7 @@ def _format(facts: dict[str, Any]) -> Format:
 # --- in the children ---
 
 
-def _begin_identifying(arguments: list[str]) -> tuple[guard.Work, Message]:
+def _begin_identifying(arguments: list[str]) -> tuple[guarded_process.Work, Message]:
     identifier = SiegfriedIdentifier(Path(arguments[2]) if len(arguments) > 2 else None)
 
     def work(questions: list[Message], descriptor: int, several: bool) -> Iterator[Message]:
@@ -233,14 +233,14 @@ def _begin_identifying(arguments: list[str]) -> tuple[guard.Work, Message]:
     return work, {"engine": identifier.engine, "resolver": RESOLVER_VERSION}
 
 
-def _begin_checking(arguments: list[str]) -> tuple[guard.Work, Message]:
+def _begin_checking(arguments: list[str]) -> tuple[guarded_process.Work, Message]:
     memory_bytes = int(arguments[0])
 
     def work(questions: list[Message], descriptor: int, _: bool) -> Iterator[Message]:
         formats = [_format(each["format"]) for each in questions]
         for format in formats:
             validate.find_check(format)  # imports its library before the limit, which is for the files only
-        guard.limit_memory(memory_bytes)
+        guarded_process.limit_memory(memory_bytes)
         try:
             for each, format in zip(questions, formats, strict=True):
                 result = _check_piece(_piece(each, descriptor), format)
@@ -250,7 +250,7 @@ def _begin_checking(arguments: list[str]) -> tuple[guard.Work, Message]:
                     "properties": dict(result.properties),
                 }
         finally:
-            guard.limit_memory(None)
+            guarded_process.limit_memory(None)
 
     return work, {}
 
@@ -276,7 +276,7 @@ def _check_piece(piece: PayloadSlice, format: Format) -> CheckResult:
 
 def main(arguments: list[str]) -> None:
     begin = {"identify": _begin_identifying, "check": _begin_checking}[arguments[4]]
-    guard.serve(arguments, begin)
+    guarded_process.serve(arguments, begin)
 
 
 if __name__ == "__main__":

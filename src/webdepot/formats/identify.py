@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 from webdepot.formats import media, sniff
 from webdepot.formats.batch import Batch, PayloadSlice
 from webdepot.formats.excerpt import excerpt_of
-from webdepot.formats.resolve import DYNAMIC, Evidence, SignatureMatch, resolve
+from webdepot.formats.format_verdict import DYNAMIC, Evidence, SignatureMatch, resolve
 from webdepot.model import Basis, Format
 
 if TYPE_CHECKING:

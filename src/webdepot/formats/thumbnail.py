@@ -1,4 +1,4 @@
-"""Thumbnails of archived images, made in a guarded process (`guard.py`), since the images may be hostile.
+"""Thumbnails of archived images, made in a guarded process (`guarded_process.py`), since the images may be hostile.
 
 Only image formats of the web, at most `MOST_PIXELS`, only the first frame. The result is always a new JPEG:
 nothing of the original is passed on except its pixels.
@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from webdepot.formats import guard
+from webdepot.formats import guarded_process
 from webdepot.formats.batch import Batch, PayloadSlice
-from webdepot.formats.guard import Guard, Limits, Message
+from webdepot.formats.guarded_process import Guard, Limits, Message
 from webdepot.model import Finding
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ class Thumbnailer:
 # --- in the child ---
 
 
-def _begin(arguments: list[str]) -> tuple[guard.Work, Message]:
+def _begin(arguments: list[str]) -> tuple[guarded_process.Work, Message]:
     from PIL import Image
 
     Image.preinit()
     memory_bytes = int(arguments[0])
 
     def work(questions: list[Message], descriptor: int, _: bool) -> Iterator[Message]:
-        guard.limit_memory(memory_bytes)
+        guarded_process.limit_memory(memory_bytes)
         try:
             for each in questions:
                 offset, size_bytes = each["place"]
@@ -64,7 +64,7 @@ def _begin(arguments: list[str]) -> tuple[guard.Work, Message]:
                     )
                 }
         finally:
-            guard.limit_memory(None)
+            guarded_process.limit_memory(None)
 
     return work, {}
 
@@ -98,4 +98,4 @@ def _on_white(picture: "Image.Image") -> "Image.Image":
 
 
 if __name__ == "__main__":
-    guard.serve(sys.argv[1:], _begin)
+    guarded_process.serve(sys.argv[1:], _begin)

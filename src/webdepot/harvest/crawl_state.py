@@ -17,11 +17,11 @@ from webdepot.harvest.judge import CrawlJudge
 from webdepot.harvest.kept import Arrived, Keeper, Totals
 from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
-from webdepot.harvest.peers import Peers
+from webdepot.harvest.peer_processes import Peers
 from webdepot.harvest.politeness import robots
 from webdepot.harvest.politeness.robots_cache import RobotsCache
+from webdepot.harvest.politeness.server_turns import ServerTurns
 from webdepot.harvest.politeness.servers import SharedServers
-from webdepot.harvest.politeness.turns import ServerTurns
 from webdepot.harvest.report.log import CrawlLog, of_refusal
 from webdepot.harvest.report.result import CrawlSettings
 from webdepot.harvest.scope.missing_pages import MissingPages

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from webdepot.harvest.judge import CrawlJudge
 from webdepot.harvest.links.extract import Extracted
-from webdepot.harvest.peers import Peers
+from webdepot.harvest.peer_processes import Peers
 from webdepot.harvest.report.log import CrawlLog, of_refusal
 from webdepot.harvest.report.result import CrawlSettings
 from webdepot.harvest.scope.hop_path import is_seed_path

@@ -27,7 +27,7 @@ from typing import Any
 
 from webdepot import durable
 from webdepot.errors import ConfigError, InputError, NotFound
-from webdepot.harvest.fetch.mode import BEHAVIOURS, Fetching, Screenshots
+from webdepot.harvest.fetch.fetch_mode import BEHAVIOURS, Fetching, Screenshots
 from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.scope import rules
 from webdepot.harvest.scope.membership import ScopeKind

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from webdepot import wal
+from webdepot import sqlite_wal
 from webdepot.errors import Conflict, CorruptData, NoSpace
 
 PATIENCE_S = 60
@@ -96,7 +96,7 @@ class SqliteFile:
             )
             with self._lock:
                 self._open.append(connection)
-            wal.turn_on(connection, patience_s=PATIENCE_S)
+            sqlite_wal.turn_on(connection, patience_s=PATIENCE_S)
             # A power cut may lose the last containers, which `index update` adds again; it never damages the
             # file.
             connection.execute("PRAGMA synchronous = NORMAL")

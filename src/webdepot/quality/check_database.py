@@ -69,7 +69,7 @@ class Visited:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkedAddress:
+class LinkTarget:
     """An address that pages link to or embed."""
 
     url: str
@@ -156,7 +156,7 @@ class CheckDatabase:
             )
         ]
 
-    def iter_linked(self, hop: str) -> Iterator[LinkedAddress]:
+    def iter_linked(self, hop: str) -> Iterator[LinkTarget]:
         """Every address that pages link to by this kind of hop, once, with the number of pages and one of
         them.
 
@@ -168,7 +168,7 @@ class CheckDatabase:
         )
         cursor = self._database.execute(chosen, (hop,))
         for url, count, first_page in cursor:
-            yield LinkedAddress(url=url, pages=count, first_page=first_page)
+            yield LinkTarget(url=url, pages=count, first_page=first_page)
 
     def iter_observed(self) -> Iterator[tuple[str, str, str, str]]:
         """Address, code, place and detail of each response that is truncated, false or does not match its

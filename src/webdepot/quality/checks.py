@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from webdepot.container.reader import iter_records
 from webdepot.model import Capture, Failure, Finding, Hop
 from webdepot.quality import compare
-from webdepot.quality.check_database import CheckDatabase, Extract, LinkedAddress, Visited
+from webdepot.quality.check_database import CheckDatabase, Extract, LinkTarget, Visited
 from webdepot.quality.compare import HarvestMeasures
 from webdepot.quality.texts import finding, pages
 from webdepot.url import domain_of, host_of
@@ -266,7 +266,7 @@ def _follow(database: CheckDatabase, url: str) -> Visited | None:
     return visited
 
 
-def _about(code: str, address: LinkedAddress, end: Visited | None) -> Finding:
+def _about(code: str, address: LinkTarget, end: Visited | None) -> Finding:
     return finding(
         code,
         subject=address.url,

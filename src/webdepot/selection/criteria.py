@@ -21,7 +21,7 @@ from enum import StrEnum
 
 from sqlalchemy import Connection, delete, func, insert, select
 
-from webdepot.accounts import Role
+from webdepot.accounts.accounts import Role
 from webdepot.errors import InputError
 from webdepot.model import Answer, TargetId, Verdict
 from webdepot.reasons import Reason, said

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import anyio.to_thread
@@ -26,13 +27,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from webdepot import event_loop
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError, Conflict, InputError
-from webdepot.web.app import build_frame, build_portal, build_proxy, build_replay
+from webdepot.web.app import build_frame, build_portal, build_replay
 from webdepot.web.protocol import BoundedHttp
-from webdepot.web.replay.authority import Authority
-from webdepot.web.replay.tunnel import protocol_for
 from webdepot.web.security import HostGuard
 from webdepot.web.site import WebOrigin
 from webdepot.web.staff.dashboard import stop_counting
+
+if TYPE_CHECKING:
+    from webdepot.web.replay.proxy_mode import ProxyMode
 
 Ready = Callable[[str, str], None]
 ProxyReady = Callable[[str, Path], None]
@@ -83,27 +85,14 @@ def serve(
             sockets.append(_listen(host, number, option=option, both_families=is_loopback(host)))
             opened.callback(_close, sockets[-1])
         urls = choose_urls(archive, host, *map(_port_of, sockets[:2]))
-        proxy = _Proxy(archive, host, sockets[2], proxy_ready) if len(sockets) > 2 else None
+        proxy = _open_proxy(archive, host, _port_of(sockets[2]), proxy_ready) if len(sockets) > 2 else None
         _run(archive, urls, sockets, ready, proxy)
 
 
-class _Proxy:
-    """What proxy mode adds: its port, its certificate authority and the class of its connections."""
+def _open_proxy(archive: Archive, host: str, port: int, ready: ProxyReady | None) -> "ProxyMode":
+    from webdepot.web.replay.proxy_mode import ProxyMode
 
-    def __init__(
-        self, archive: Archive, host: str, sockets: Sequence[socket.socket], ready: ProxyReady | None
-    ) -> None:
-        self.port = _port_of(sockets)
-        self.authority = Authority(
-            archive.home / "proxy", name=archive.config.archive.name, clock=archive.clock
-        )
-        self.protocol = protocol_for(self.port, self.authority)
-        self._host, self._ready = host, ready
-
-    def announce(self) -> None:
-        if self._ready is not None:
-            name = f"[{self._host}]" if ":" in self._host else self._host
-            self._ready(f"http://{name}:{self.port}", self.authority.path)
+    return ProxyMode(archive, host, port, ready)
 
 
 def choose_urls(archive: Archive, host: str, port: int, replay_port: int) -> ServedUrls:
@@ -147,7 +136,7 @@ def _run(
     urls: ServedUrls,
     sockets: Sequence[Sequence[socket.socket]],
     ready: Ready,
-    proxy: _Proxy | None,
+    proxy: "ProxyMode | None",
 ) -> None:
     named = {"portal_url": urls.portal_url, "frame_url": urls.frame_url, "replay_url": urls.replay_url}
     apps = {
@@ -163,7 +152,7 @@ def _run(
 
     app = _by_address(apps, urls, replay_port=_port_of(sockets[1]), ready=all_ready)
     if proxy is not None:
-        app = _with_proxy(app, build_proxy(archive, proxy.authority, **named), proxy.port)
+        app = _with_proxy(app, proxy.build(**named), proxy.port)
     config = uvicorn.Config(
         app,
         lifespan="on",

@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot import sessions
+from webdepot.accounts import sessions
 from webdepot.web.forms import read_form
 from webdepot.web.site import language_of, local_path, of_app, person_of, render, session_token, site_of
 from webdepot.web.staff.dashboard import start_counting

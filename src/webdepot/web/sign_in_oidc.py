@@ -10,7 +10,7 @@ from threading import Lock
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot import sessions
+from webdepot.accounts import sessions
 from webdepot.errors import NotFound, WebdepotError
 from webdepot.services.admin.oidc import IdentityProvider, StartedSignIn
 from webdepot.web.sign_in import page, signed_in

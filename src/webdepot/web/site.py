@@ -16,9 +16,9 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from webdepot import sessions
 from webdepot.access.policy import ANYONE, AccessPoint, Reader
-from webdepot.accounts import STAFF, Person, Role
+from webdepot.accounts import sessions
+from webdepot.accounts.accounts import STAFF, Person, Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
 from webdepot.ports import Hit
@@ -27,7 +27,7 @@ from webdepot.url import host_of
 from webdepot.version import VERSION
 from webdepot.web import language, wording
 from webdepot.web.language import Language
-from webdepot.web.replay import address, passes
+from webdepot.web.replay import address, staff_passes
 
 LANGUAGE_COOKIE = "language"
 SIGNED_IN = frozenset(Role)
@@ -197,8 +197,8 @@ def reader_of(request: Request) -> Reader:
     seat = client.host if client and gate.has_lending_rules(site.archive) else ""
     if site.origin is WebOrigin.PORTAL:
         person = person_of(request)
-    elif "cookie" in request.headers and passes.is_valid(
-        request.cookies.get(passes.COOKIE, ""), site.archive.clock()
+    elif "cookie" in request.headers and staff_passes.is_valid(
+        request.cookies.get(staff_passes.COOKIE, ""), site.archive.clock()
     ):
         point = AccessPoint.STAFF
     if person is None:

@@ -15,7 +15,7 @@ from typing import BinaryIO
 import brotli
 
 from webdepot.container.http import HttpHead, content_decoded
-from webdepot.container.pieces import iter_pieces, limited, stream_of
+from webdepot.container.streams import iter_pieces, limited, stream_of
 from webdepot.http_headers import accepts
 
 LIMIT_BYTES = 1 << 34

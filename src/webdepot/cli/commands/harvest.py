@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from webdepot import sheets
+from webdepot import csv_text
 from webdepot.cli.call import Json, NoDeposit, Quiet, call_of
 from webdepot.cli.output import Output, plain, size_words
 from webdepot.cli.progress import shown
@@ -360,7 +360,7 @@ def report(
     with call.archive() as archive:
         table = control.report(archive, harvest, kind, limit=limit)
     if as_csv:
-        sys.stdout.writelines(sheets.lines(table.columns, table.rows, end="\n"))
+        sys.stdout.writelines(csv_text.lines(table.columns, table.rows, end="\n"))
         return
     if output.json:
         for row in table.rows:

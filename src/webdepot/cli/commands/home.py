@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from webdepot import config as configuration
 from webdepot.cli.call import Json, Quiet, agent, call_of
 from webdepot.cli.output import plain, size_words
 from webdepot.cli.progress import shown
+from webdepot.config import config
 
 config_commands = typer.Typer(no_args_is_help=True)
 _MARKS = {
@@ -111,7 +111,7 @@ def show_config(context: typer.Context, json: Json = False) -> None:
     """Show every key with its value and its source: default, file or environment variable."""
     call = call_of(context)
     output = call.output(json)
-    for setting in configuration.iter_settings(configuration.read(call.home)):
+    for setting in config.iter_settings(config.read(call.home)):
         fields = {
             "key": setting.name,
             "value": setting.value,

@@ -12,8 +12,8 @@ from webdepot.archive import Archive
 from webdepot.cli.call import Json, Quiet, call_of
 from webdepot.cli.output import Output, plain
 from webdepot.model import TargetId
-from webdepot.selection.schedule import Frequency, Plan
-from webdepot.selection.schedules import PlanFilter
+from webdepot.selection.plan_dates import Frequency, Plan
+from webdepot.selection.plans import PlanFilter
 from webdepot.selection.turns import Turn, TurnState
 from webdepot.services.harvest import profiles
 from webdepot.services.schedule import chores, plans

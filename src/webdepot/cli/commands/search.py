@@ -17,9 +17,9 @@ from webdepot.errors import Conflict
 from webdepot.model import EVERYTHING
 from webdepot.ports import Hit, SearchSort
 from webdepot.services.access import cdx_server
-from webdepot.services.access import export as export_service
 from webdepot.services.access import search as search_service
-from webdepot.services.access.export import ExportForm
+from webdepot.services.access.export import export as export_service
+from webdepot.services.access.export.export import ExportForm
 from webdepot.times import from_timestamp
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from lxml import etree
 
 from webdepot.errors import InputError
-from webdepot.exchange.catalogue import Level, Record, sets_of
+from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel, sets_of
 from webdepot.exchange.metadata.languages import two_letters
 
 OAI_DC = "http://www.openarchives.org/OAI/2.0/oai_dc/"
@@ -48,7 +48,7 @@ class DublinCore:
     rights: tuple[str, ...] = ()
 
 
-def of_levels(levels: Sequence[Record], *, identifiers: Sequence[str] = ()) -> DublinCore:
+def of_levels(levels: Sequence[CatalogueRecord], *, identifiers: Sequence[str] = ()) -> DublinCore:
     """The lowest of these levels (top first); elements that it lacks come from the levels above."""
     own, above = levels[-1], levels[:-1]
 
@@ -58,7 +58,7 @@ def of_levels(levels: Sequence[Record], *, identifiers: Sequence[str] = ()) -> D
     def gathered(name: str) -> tuple[str, ...]:
         return next((value for each in reversed(levels) if (value := getattr(each, name))), ())
 
-    is_web = own.level in (Level.SITE, Level.SLICE)
+    is_web = own.level in (RecordLevel.SITE, RecordLevel.SLICE)
     kinds = [spec for spec in sets_of(own) if spec.startswith("doc-type:")]
     return DublinCore(
         title=_given(own.title) + _given(own.subtitle),
@@ -71,7 +71,7 @@ def of_levels(levels: Sequence[Record], *, identifiers: Sequence[str] = ()) -> D
         contributor=gathered("contributors"),
         date=_given(own.date or own.run_from),
         type=(*kinds, "InteractiveResource" if is_web else "Text"),
-        format=("application/warc",) if own.level is Level.SLICE else (),
+        format=("application/warc",) if own.level is RecordLevel.SLICE else (),
         identifier=(*_given(own.urn), *identifiers, *own.identifiers),
         source=tuple(dict.fromkeys(gathered("addresses"))),
         language=gathered("languages"),
@@ -130,10 +130,12 @@ def from_element(root: etree._Element) -> DublinCore:
     return DublinCore(**values)
 
 
-def to_fields(record: DublinCore) -> tuple[Level, dict[str, Any]]:
+def to_fields(record: DublinCore) -> tuple[RecordLevel, dict[str, Any]]:
     """The level of a foreign record, and its fields for the catalogue (with `urn` if it names one)."""
     types = " ".join(record.type).lower()
-    level = Level.THESIS if re.search("thesis|dissertation|habilitation", types) else Level.MONOGRAPH
+    level = (
+        RecordLevel.THESIS if re.search("thesis|dissertation|habilitation", types) else RecordLevel.MONOGRAPH
+    )
     names = [value for value in record.identifier if value.lower().startswith("urn:nbn:")]
     values: dict[str, Any] = {
         "urn": names[0] if names else "",

@@ -7,8 +7,8 @@ the resolver removes addresses that are no longer listed; of the update types, o
 
 from lxml import etree
 
-from webdepot.exchange.addresses import Addresses
-from webdepot.exchange.catalogue import Record
+from webdepot.exchange.addresses import ObjectAddresses
+from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.exchange.metadata.markup import XSI, add
 from webdepot.exchange.transfer import Transfer
 
@@ -16,7 +16,9 @@ EPICUR = "urn:nbn:de:1111-2004033116"
 SCHEMA = "http://www.persistent-identifier.de/xepicur/version1.0/xepicur.xsd"
 
 
-def to_element(record: Record, transfer: Transfer | None, *, addresses: Addresses) -> etree._Element:
+def to_element(
+    record: CatalogueRecord, transfer: Transfer | None, *, addresses: ObjectAddresses
+) -> etree._Element:
     root = etree.Element(f"{{{EPICUR}}}epicur", nsmap={None: EPICUR, "xsi": XSI})
     root.set(f"{{{XSI}}}schemaLocation", f"{EPICUR} {SCHEMA}")
     delivery = add(add(root, f"{{{EPICUR}}}administrative_data"), f"{{{EPICUR}}}delivery")

@@ -16,8 +16,8 @@ from typing import Any
 
 from lxml import etree
 
-from webdepot.exchange.addresses import Addresses
-from webdepot.exchange.catalogue import Level, Record, Source
+from webdepot.exchange.addresses import ObjectAddresses
+from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel, Source
 from webdepot.exchange.metadata import markup
 from webdepot.exchange.metadata.languages import three_letters, two_letters
 from webdepot.exchange.metadata.markup import add
@@ -25,14 +25,14 @@ from webdepot.exchange.metadata.markup import add
 MAB = "http://www.ddb.de/professionell/mabxml/mabxml-1.xsd"
 FOREIGN = "mab"
 """Kind of a partner's record in `Record.foreign`."""
-_TYPES = {Level.SLICE: "u", Level.ISSUE: "u", Level.ARTICLE: "y"}
-_CONTINUING = {Level.SITE: "iws||||ak|||l||", Level.JOURNAL: "p||||||||||||||"}
+_TYPES = {RecordLevel.SLICE: "u", RecordLevel.ISSUE: "u", RecordLevel.ARTICLE: "y"}
+_CONTINUING = {RecordLevel.SITE: "iws||||ak|||l||", RecordLevel.JOURNAL: "p||||||||||||||"}
 _LIMITED = {
-    Level.SLICE: "hw||||l|",
-    Level.ISSUE: "||||||||",
-    Level.ARTICLE: "a|||||||",
-    Level.MONOGRAPH: "m|||||||",
-    Level.THESIS: "m|||||||",
+    RecordLevel.SLICE: "hw||||l|",
+    RecordLevel.ISSUE: "||||||||",
+    RecordLevel.ARTICLE: "a|||||||",
+    RecordLevel.MONOGRAPH: "m|||||||",
+    RecordLevel.THESIS: "m|||||||",
 }
 _PERSONS = tuple(f"{number:03d}" for number in range(100, 197, 4))
 _BODIES = tuple(f"{number:03d}" for number in range(200, 297, 4))
@@ -47,7 +47,7 @@ _WRITTEN = frozenset((*_OTHERS.split(), *_PERSONS, *_BODIES))
 
 
 def to_element(
-    record: Record, *, above: Record | None, identifier: str, addresses: Addresses
+    record: CatalogueRecord, *, above: CatalogueRecord | None, identifier: str, addresses: ObjectAddresses
 ) -> etree._Element:
     """The record as a `datensatz`; `identifier` is its XML ID, which must be unique in the document."""
     foreign = _foreign(record)
@@ -77,7 +77,7 @@ def to_element(
     return root
 
 
-def _foreign(record: Record) -> etree._Element | None:
+def _foreign(record: CatalogueRecord) -> etree._Element | None:
     xml = next((each["xml"] for each in record.foreign if each.get("kind") == FOREIGN), "")
     return markup.parse(xml.encode(), what="the partner's record") if xml else None
 
@@ -85,7 +85,9 @@ def _foreign(record: Record) -> etree._Element | None:
 _Value = str | Sequence[tuple[str, str]]
 
 
-def _fields(record: Record, above: Record | None, addresses: Addresses) -> Iterator[tuple[str, str, _Value]]:
+def _fields(
+    record: CatalogueRecord, above: CatalogueRecord | None, addresses: ObjectAddresses
+) -> Iterator[tuple[str, str, _Value]]:
     yield "001", " ", record.key
     yield "002", "a", f"{record.created_at:%Y%m%d}"
     yield "004", " ", f"{record.changed_at:%Y%m%d}"
@@ -122,7 +124,7 @@ def _fields(record: Record, above: Record | None, addresses: Addresses) -> Itera
     yield from _given("750", " ", record.abstract)
 
 
-def _names(record: Record) -> Iterator[tuple[str, str, _Value]]:
+def _names(record: CatalogueRecord) -> Iterator[tuple[str, str, _Value]]:
     """Names with a comma are persons, others corporate bodies; contributors have the indicator b."""
     persons, bodies = iter(_PERSONS), iter(_BODIES)
     for names, indicator in ((record.creators, " "), (record.contributors, "b")):
@@ -132,7 +134,7 @@ def _names(record: Record) -> Iterator[tuple[str, str, _Value]]:
                 yield number, indicator, name
 
 
-def _published(record: Record) -> Iterator[tuple[str, str, _Value]]:
+def _published(record: CatalogueRecord) -> Iterator[tuple[str, str, _Value]]:
     if record.run_from:
         yield "405", " ", f"{record.run_from} - {record.run_to}".strip()
     yield from _given("410", " ", record.place)
@@ -143,7 +145,7 @@ def _published(record: Record) -> Iterator[tuple[str, str, _Value]]:
     yield from _given("426", "a", re.sub(r"[^0-9]", "", record.date) if len(record.date) >= 7 else "")
 
 
-def _identified(record: Record) -> Iterator[tuple[str, str, _Value]]:
+def _identified(record: CatalogueRecord) -> Iterator[tuple[str, str, _Value]]:
     yield "552", "b", record.urn
     for identifier in record.identifiers:
         kind, _, value = identifier.partition(":")

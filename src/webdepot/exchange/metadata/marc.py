@@ -11,8 +11,8 @@ from typing import Any
 
 from lxml import etree
 
-from webdepot.exchange.addresses import Addresses
-from webdepot.exchange.catalogue import Level, Record
+from webdepot.exchange.addresses import ObjectAddresses
+from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
 from webdepot.exchange.metadata.languages import three_letters, two_letters
 from webdepot.exchange.metadata.markup import XSI, add, text_of
 from webdepot.exchange.transfer import Transfer
@@ -23,19 +23,19 @@ FOREIGN = "marc"
 SCHEMA = "http://www.loc.gov/standards/marcxml/schema/MARC21slim.xsd"
 # Leader/06 and /07: type of record, and whether it is a monograph, a component part or continuing.
 _LEADER = {
-    Level.SITE: "ai",
-    Level.SLICE: "ai",
-    Level.JOURNAL: "as",
-    Level.ISSUE: "ab",
-    Level.ARTICLE: "ab",
-    Level.MONOGRAPH: "am",
-    Level.THESIS: "am",
+    RecordLevel.SITE: "ai",
+    RecordLevel.SLICE: "ai",
+    RecordLevel.JOURNAL: "as",
+    RecordLevel.ISSUE: "ab",
+    RecordLevel.ARTICLE: "ab",
+    RecordLevel.MONOGRAPH: "am",
+    RecordLevel.THESIS: "am",
 }
 _Field = tuple[str, str, str, Sequence[tuple[str, str]]]
 
 
 def to_element(
-    levels: Sequence[Record], transfer: Transfer | None, *, addresses: Addresses
+    levels: Sequence[CatalogueRecord], transfer: Transfer | None, *, addresses: ObjectAddresses
 ) -> etree._Element:
     """The lowest of these levels as a `record`."""
     own, above = levels[-1], levels[-2] if len(levels) > 1 else None
@@ -57,28 +57,31 @@ def to_element(
     return root
 
 
-def _inherited(levels: Sequence[Record], name: str) -> str:
+def _inherited(levels: Sequence[CatalogueRecord], name: str) -> str:
     return next((str(value) for each in reversed(levels) if (value := getattr(each, name))), "")
 
 
-def _gathered(levels: Sequence[Record], name: str) -> tuple[str, ...]:
+def _gathered(levels: Sequence[CatalogueRecord], name: str) -> tuple[str, ...]:
     return next((value for each in reversed(levels) if (value := getattr(each, name))), ())
 
 
-def _coded(levels: Sequence[Record]) -> str:
+def _coded(levels: Sequence[CatalogueRecord]) -> str:
     """Field 008: forty characters; `|` where the value is unknown."""
     own = levels[-1]
     year = (own.date or own.run_from or "")[:4]
     first = year if year.isdigit() and len(year) == 4 else "||||"
     languages = _gathered(levels, "languages")
     spoken = three_letters(languages[0])[:3].ljust(3, "|") if languages else "|||"
-    kind = "w" if own.level in (Level.SITE, Level.SLICE) else "|"
+    kind = "w" if own.level in (RecordLevel.SITE, RecordLevel.SLICE) else "|"
     coded = f"{own.created_at:%y%m%d}|{first}||||xx |||||o{kind}|||||||||||||{spoken}|c"
     return coded[:40].ljust(40, "|")
 
 
 def _fields(
-    levels: Sequence[Record], above: Record | None, transfer: Transfer | None, addresses: Addresses
+    levels: Sequence[CatalogueRecord],
+    above: CatalogueRecord | None,
+    transfer: Transfer | None,
+    addresses: ObjectAddresses,
 ) -> Iterator[_Field]:
     own = levels[-1]
     for kind, tag in (("isbn", "020"), ("issn", "022")):
@@ -122,7 +125,7 @@ def _fields(
     yield from _addresses(levels, transfer, addresses)
 
 
-def _names(levels: Sequence[Record]) -> Iterator[_Field]:
+def _names(levels: Sequence[CatalogueRecord]) -> Iterator[_Field]:
     """The first creator is the main entry; names with a comma are persons."""
     for number, name in enumerate(_gathered(levels, "creators")):
         is_person = "," in name
@@ -138,7 +141,9 @@ def _names(levels: Sequence[Record]) -> Iterator[_Field]:
         )
 
 
-def _addresses(levels: Sequence[Record], transfer: Transfer | None, addresses: Addresses) -> Iterator[_Field]:
+def _addresses(
+    levels: Sequence[CatalogueRecord], transfer: Transfer | None, addresses: ObjectAddresses
+) -> Iterator[_Field]:
     own = levels[-1]
     yield "856", "4", "0", (("u", addresses.resolver(own.urn)), ("x", "Resolving-URL"))
     yield "856", "4", "0", (("u", addresses.front_page(own.key)), ("x", "Frontdoor-URL"))
@@ -160,7 +165,7 @@ def _addresses(levels: Sequence[Record], transfer: Transfer | None, addresses: A
     )
 
 
-def _identifiers(record: Record, kind: str) -> list[str]:
+def _identifiers(record: CatalogueRecord, kind: str) -> list[str]:
     return [value.partition(":")[2] for value in record.identifiers if value.startswith(f"{kind}:")]
 
 
@@ -168,7 +173,7 @@ def _filled(parts: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     return tuple((code, text) for code, text in parts if text)
 
 
-def from_element(root: etree._Element) -> tuple[Level, dict[str, Any]]:
+def from_element(root: etree._Element) -> tuple[RecordLevel, dict[str, Any]]:
     """The level of a `record`, and its fields for the catalogue (with `urn` if it has one)."""
     fields = [
         (
@@ -226,12 +231,14 @@ def from_element(root: etree._Element) -> tuple[Level, dict[str, Any]]:
     return _level(root, bool(every("502", "abcd"))), {name: value for name, value in values.items() if value}
 
 
-def _level(root: etree._Element, is_thesis: bool) -> Level:
+def _level(root: etree._Element, is_thesis: bool) -> RecordLevel:
     kind = (text_of(root.find(f"{{{MARC}}}leader")) + " " * 8)[7]
     return (
-        Level.THESIS
+        RecordLevel.THESIS
         if is_thesis
-        else {"s": Level.JOURNAL, "b": Level.ARTICLE, "a": Level.ARTICLE}.get(kind, Level.MONOGRAPH)
+        else {"s": RecordLevel.JOURNAL, "b": RecordLevel.ARTICLE, "a": RecordLevel.ARTICLE}.get(
+            kind, RecordLevel.MONOGRAPH
+        )
     )
 
 

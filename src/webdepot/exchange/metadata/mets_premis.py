@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from lxml import etree
 
-from webdepot.exchange.addresses import Addresses
-from webdepot.exchange.catalogue import Record
+from webdepot.exchange.addresses import ObjectAddresses
+from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.exchange.metadata import marc, markup
 from webdepot.exchange.metadata.markup import XSI, add
 from webdepot.exchange.metadata.regbib import METS, SCHEMA, XLINK, identifier_of
@@ -17,7 +17,9 @@ from webdepot.times import to_iso
 PREMIS = "http://www.loc.gov/premis/v3"
 
 
-def to_element(levels: Sequence[Record], transfer: Transfer, *, addresses: Addresses) -> etree._Element:
+def to_element(
+    levels: Sequence[CatalogueRecord], transfer: Transfer, *, addresses: ObjectAddresses
+) -> etree._Element:
     own, prefix = levels[-1], identifier_of(levels[-1].key)
     root = etree.Element(
         f"{{{METS}}}mets", nsmap={"mets": METS, "premis": PREMIS, "xlink": XLINK, "xsi": XSI}
@@ -71,7 +73,9 @@ def _premis(amd: etree._Element, identifier: str, kind: str) -> etree._Element:
     return add(inside, f"{{{PREMIS}}}object")
 
 
-def _entity(element: etree._Element, own: Record, transfer: Transfer, addresses: Addresses) -> None:
+def _entity(
+    element: etree._Element, own: CatalogueRecord, transfer: Transfer, addresses: ObjectAddresses
+) -> None:
     element.set(f"{{{XSI}}}type", "premis:representation")
     for kind, value in (("URN", own.urn), ("URL", addresses.transfer(own.key, transfer.form))):
         _identified(element, kind, value)
@@ -81,7 +85,7 @@ def _entity(element: etree._Element, own: Record, transfer: Transfer, addresses:
     add(element, f"{{{PREMIS}}}originalName", own.title)
 
 
-def _file(element: etree._Element, own: Record, file: TransferFile) -> None:
+def _file(element: etree._Element, own: CatalogueRecord, file: TransferFile) -> None:
     element.set(f"{{{XSI}}}type", "premis:file")
     _identified(element, "local", f"{own.urn}#{file.member}")
     facts = add(element, f"{{{PREMIS}}}objectCharacteristics")

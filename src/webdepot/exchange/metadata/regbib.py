@@ -18,8 +18,8 @@ from urllib.parse import quote
 from lxml import etree
 
 from webdepot.errors import InputError
-from webdepot.exchange.addresses import Addresses
-from webdepot.exchange.catalogue import Level, Record
+from webdepot.exchange.addresses import ObjectAddresses
+from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
 from webdepot.exchange.metadata import lmer, mab, markup
 from webdepot.exchange.metadata.lmer import LmerFile, LmerObject, Version
 from webdepot.exchange.metadata.markup import XSI, add
@@ -36,18 +36,18 @@ when it was fetched.
 """
 _IN_ADDRESSES = "%:/?#[]@!$&'()*+,;=~"
 _DIVISIONS = {
-    Level.SITE: "website",
-    Level.SLICE: "timeslice",
-    Level.JOURNAL: "journal",
-    Level.ISSUE: "issue",
-    Level.ARTICLE: "article",
-    Level.MONOGRAPH: "monograph",
-    Level.THESIS: "thesis",
+    RecordLevel.SITE: "website",
+    RecordLevel.SLICE: "timeslice",
+    RecordLevel.JOURNAL: "journal",
+    RecordLevel.ISSUE: "issue",
+    RecordLevel.ARTICLE: "article",
+    RecordLevel.MONOGRAPH: "monograph",
+    RecordLevel.THESIS: "thesis",
 }
 _LEVELS = {name: level for level, name in _DIVISIONS.items()} | {
-    "dissertation": Level.THESIS,
-    "slice": Level.SLICE,
-    "site": Level.SITE,
+    "dissertation": RecordLevel.THESIS,
+    "slice": RecordLevel.SLICE,
+    "site": RecordLevel.SITE,
 }
 MOST_FILES = 1_000_000
 _THESIS_NOTE = "519"
@@ -60,7 +60,11 @@ def identifier_of(key: str) -> str:
 
 
 def to_element(
-    levels: Sequence[Record], transfer: Transfer, *, addresses: Addresses, version: Version = Version.NEW
+    levels: Sequence[CatalogueRecord],
+    transfer: Transfer,
+    *,
+    addresses: ObjectAddresses,
+    version: Version = Version.NEW,
 ) -> etree._Element:
     """The record of an object: the last of these levels, with all levels above it."""
     own, prefix = levels[-1], identifier_of(levels[-1].key)
@@ -100,10 +104,10 @@ def to_element(
 
 def _technical(
     root: etree._Element,
-    levels: Sequence[Record],
+    levels: Sequence[CatalogueRecord],
     transfer: Transfer,
     title: str,
-    addresses: Addresses,
+    addresses: ObjectAddresses,
     version: Version,
 ) -> None:
     own, prefix = levels[-1], identifier_of(levels[-1].key)
@@ -136,7 +140,9 @@ def _technical(
         amd.append(section)
 
 
-def _structure(root: etree._Element, levels: Sequence[Record], transfer: Transfer, prefix: str) -> None:
+def _structure(
+    root: etree._Element, levels: Sequence[CatalogueRecord], transfer: Transfer, prefix: str
+) -> None:
     place = add(root, f"{{{METS}}}structMap", TYPE="LOGICAL")
     for number, record in enumerate(levels):
         label = record.part if record.part and number else record.title
@@ -173,7 +179,7 @@ def wrapping(parent: etree._Element, name: str, identifier: str, kind: str) -> e
 class DeliveredLevel:
     """One level as a partner describes it."""
 
-    level: Level
+    level: RecordLevel
     fields: dict[str, Any]
     """Fields for the catalogue; `urn`, and the partner's `key` and `parent`."""
     xml: str
@@ -217,7 +223,7 @@ def read(root: etree._Element) -> DeliveredObject:
     if len(objects) != 1:
         raise InputError(f"P8: there are {len(objects)} object sections of LMER instead of one")
     levels = levels_of(root)
-    is_web = levels[0].level is Level.SITE if levels else False
+    is_web = levels[0].level is RecordLevel.SITE if levels else False
     return DeliveredObject(
         levels=levels,
         object=objects[0],
@@ -338,7 +344,7 @@ def levels_of(root: etree._Element) -> tuple[DeliveredLevel, ...]:
     return _levels(root, _described(root))
 
 
-def division(level: Level) -> str:
+def division(level: RecordLevel) -> str:
     """The name of a level in a structural map."""
     return _DIVISIONS[level]
 
@@ -379,20 +385,20 @@ def _by_links(order: list[str], read: dict[str, dict[str, Any]]) -> list[str]:
     return sorted(order, key=depth)
 
 
-def _level(name: str, record: etree._Element, *, is_lowest: bool) -> Level:
+def _level(name: str, record: etree._Element, *, is_lowest: bool) -> RecordLevel:
     if name.lower() in _LEVELS:
         return _LEVELS[name.lower()]
     coded = {field.get("nr"): markup.text_of(field) for field in markup.children(record, "feld")}
     if coded.get("052", "").startswith("iws"):
-        return Level.SITE
+        return RecordLevel.SITE
     if coded.get("051", "").startswith("hw"):
-        return Level.SLICE
+        return RecordLevel.SLICE
     if coded.get("052", "").startswith("p"):
-        return Level.JOURNAL
+        return RecordLevel.JOURNAL
     if coded.get(_THESIS_NOTE):
-        return Level.THESIS
-    return {"h": Level.MONOGRAPH, "u": Level.ISSUE, "y": Level.ARTICLE}.get(
-        record.get("typ", "h"), Level.MONOGRAPH
+        return RecordLevel.THESIS
+    return {"h": RecordLevel.MONOGRAPH, "u": RecordLevel.ISSUE, "y": RecordLevel.ARTICLE}.get(
+        record.get("typ", "h"), RecordLevel.MONOGRAPH
     )
 
 

@@ -9,23 +9,23 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from webdepot.exchange.addresses import Addresses
-from webdepot.exchange.catalogue import Level, Record
+from webdepot.exchange.addresses import ObjectAddresses
+from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
 
 _TYPES = {
-    Level.SITE: "WebSite",
-    Level.SLICE: "WebSite",
-    Level.JOURNAL: "Periodical",
-    Level.ISSUE: "PublicationIssue",
-    Level.ARTICLE: "ScholarlyArticle",
-    Level.MONOGRAPH: "Book",
-    Level.THESIS: "Thesis",
+    RecordLevel.SITE: "WebSite",
+    RecordLevel.SLICE: "WebSite",
+    RecordLevel.JOURNAL: "Periodical",
+    RecordLevel.ISSUE: "PublicationIssue",
+    RecordLevel.ARTICLE: "ScholarlyArticle",
+    RecordLevel.MONOGRAPH: "Book",
+    RecordLevel.THESIS: "Thesis",
 }
 MOST_PARTS = 1000
 
 
 def to_object(
-    levels: Sequence[Record], children: Sequence[Record], *, addresses: Addresses
+    levels: Sequence[CatalogueRecord], children: Sequence[CatalogueRecord], *, addresses: ObjectAddresses
 ) -> dict[str, Any]:
     """The lowest of these levels; fields that it lacks come from the levels above."""
     own, page = levels[-1], addresses.front_page(levels[-1].key)
@@ -70,7 +70,7 @@ def to_object(
     return {name: value for name, value in document.items() if value}
 
 
-def _part(child: Record, addresses: Addresses) -> dict[str, Any]:
+def _part(child: CatalogueRecord, addresses: ObjectAddresses) -> dict[str, Any]:
     part = {
         "@type": _TYPES[child.level],
         "@id": addresses.front_page(child.key),

@@ -14,8 +14,8 @@ from lxml import etree
 from sqlalchemy import Connection
 
 from webdepot.exchange import catalogue, transfer
-from webdepot.exchange.addresses import Addresses
-from webdepot.exchange.catalogue import Record
+from webdepot.exchange.addresses import ObjectAddresses
+from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.exchange.metadata import dublin_core, epicur, marc, markup, mets_premis, regbib
 from webdepot.exchange.metadata.lmer import Version
 from webdepot.exchange.metadata.markup import XSI, add
@@ -40,7 +40,7 @@ class Repository:
     domain: str
     """In identifiers: oai:DOMAIN:key."""
     admin_email: str
-    addresses: Addresses
+    addresses: ObjectAddresses
     secret: bytes
     """The key that signs tokens; it stays the same after a restart."""
     page_size: int = 100
@@ -69,11 +69,11 @@ class MetadataFormat:
     schema: str
     namespace: str
     objects_only: bool
-    write: Callable[[Sequence[Record], Transfer | None, Repository], etree._Element]
+    write: Callable[[Sequence[CatalogueRecord], Transfer | None, Repository], etree._Element]
 
 
 def _oai_dc(
-    levels: Sequence[Record], transfer_object: Transfer | None, repository: Repository
+    levels: Sequence[CatalogueRecord], transfer_object: Transfer | None, repository: Repository
 ) -> etree._Element:
     own = levels[-1]
     identifiers = (repository.addresses.front_page(own.key),)
@@ -81,7 +81,7 @@ def _oai_dc(
 
 
 def _oai_mets_lmer(
-    levels: Sequence[Record], transfer_object: Transfer | None, repository: Repository
+    levels: Sequence[CatalogueRecord], transfer_object: Transfer | None, repository: Repository
 ) -> etree._Element:
     return regbib.to_element(
         levels, _required(transfer_object, levels), addresses=repository.addresses, version=repository.lmer
@@ -89,24 +89,24 @@ def _oai_mets_lmer(
 
 
 def _mets_premis(
-    levels: Sequence[Record], transfer_object: Transfer | None, repository: Repository
+    levels: Sequence[CatalogueRecord], transfer_object: Transfer | None, repository: Repository
 ) -> etree._Element:
     return mets_premis.to_element(levels, _required(transfer_object, levels), addresses=repository.addresses)
 
 
 def _marc21(
-    levels: Sequence[Record], transfer_object: Transfer | None, repository: Repository
+    levels: Sequence[CatalogueRecord], transfer_object: Transfer | None, repository: Repository
 ) -> etree._Element:
     return marc.to_element(levels, transfer_object, addresses=repository.addresses)
 
 
 def _epicur(
-    levels: Sequence[Record], transfer_object: Transfer | None, repository: Repository
+    levels: Sequence[CatalogueRecord], transfer_object: Transfer | None, repository: Repository
 ) -> etree._Element:
     return epicur.to_element(levels[-1], transfer_object, addresses=repository.addresses)
 
 
-def _required(transfer_object: Transfer | None, levels: Sequence[Record]) -> Transfer:
+def _required(transfer_object: Transfer | None, levels: Sequence[CatalogueRecord]) -> Transfer:
     if transfer_object is None:
         raise OaiError(
             (Code.CANNOT_DISSEMINATE_FORMAT, f"{levels[-1].key} has no files that can be delivered.")
@@ -329,7 +329,7 @@ def _first(arguments: Arguments, repository: Repository, now: datetime) -> ListP
 def _write_token(
     element: etree._Element,
     position: ListPosition,
-    last: Record,
+    last: CatalogueRecord,
     cursor: int,
     sent: int,
     total: int,
@@ -365,7 +365,7 @@ def _format(prefix: str) -> MetadataFormat:
     return format
 
 
-def _get(arguments: Arguments, repository: Repository, connection: Connection) -> Record:
+def _get(arguments: Arguments, repository: Repository, connection: Connection) -> CatalogueRecord:
     key = repository.find_key(arguments.identifier)
     record = catalogue.find(connection, key) if key else None
     if record is None:
@@ -375,7 +375,7 @@ def _get(arguments: Arguments, repository: Repository, connection: Connection) -
 
 def _write_records(
     element: etree._Element,
-    records: Sequence[Record],
+    records: Sequence[CatalogueRecord],
     kind: MetadataFormat,
     repository: Repository,
     connection: Connection,
@@ -394,7 +394,7 @@ def _write_records(
 
 
 def _handed_over(
-    records: Sequence[Record], repository: Repository, connection: Connection
+    records: Sequence[CatalogueRecord], repository: Repository, connection: Connection
 ) -> dict[str, Transfer]:
     keys = [record.key for record in records if record.is_object]
     packed = transfer.many(connection, keys)
@@ -402,7 +402,7 @@ def _handed_over(
     return packed | {key: tree for key, tree in trees.items() if repository.may_tell(tree)}
 
 
-def _bounded(records: list[Record], handed_over: Mapping[str, Transfer]) -> list[Record]:
+def _bounded(records: list[CatalogueRecord], handed_over: Mapping[str, Transfer]) -> list[CatalogueRecord]:
     """The first records whose files together stay below the limit; at least one. This bounds memory,
     however many files the objects have.
     """
@@ -412,7 +412,9 @@ def _bounded(records: list[Record], handed_over: Mapping[str, Transfer]) -> list
     return records[: max(sum(count <= MOST_FILES_IN_RESPONSE for count in files), 1)]
 
 
-def _levels(connection: Connection, records: Sequence[Record]) -> dict[str, tuple[Record, ...]]:
+def _levels(
+    connection: Connection, records: Sequence[CatalogueRecord]
+) -> dict[str, tuple[CatalogueRecord, ...]]:
     """Each record with all records above it, which are read together."""
     known = {record.key: record for record in records}
     missing = {record.parent for record in records if record.parent} - known.keys()
@@ -429,7 +431,7 @@ def _levels(connection: Connection, records: Sequence[Record]) -> dict[str, tupl
     return chains
 
 
-def _header(record: Record, repository: Repository) -> etree._Element:
+def _header(record: CatalogueRecord, repository: Repository) -> etree._Element:
     element = etree.Element(
         f"{{{OAI}}}header", {"status": "deleted"} if record.withdrawn_at is not None else {}
     )
@@ -440,7 +442,7 @@ def _header(record: Record, repository: Repository) -> etree._Element:
     return element
 
 
-def _about(record: Record) -> etree._Element:
+def _about(record: CatalogueRecord) -> etree._Element:
     """The origin of a partner's record, by the provenance guidelines:
     http://www.openarchives.org/OAI/2.0/guidelines-provenance.htm.
     """

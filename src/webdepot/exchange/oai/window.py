@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, func, literal, or_, select, tuple_
 
 from webdepot.database import Moment
-from webdepot.exchange.catalogue import Record, from_row
+from webdepot.exchange.catalogue import CatalogueRecord, from_row
 from webdepot.exchange.tables import catalogue, catalogue_sets, transfers, trees
 from webdepot.exchange.transfer import TransferForm
 
@@ -30,7 +30,7 @@ class RecordWindow:
 
 def page(
     connection: Connection, window: RecordWindow, *, after: tuple[datetime, str] | None, limit: int
-) -> list[Record]:
+) -> list[CatalogueRecord]:
     """The next records in the order of datestamp and key."""
     at, key, conditions = _place(window)
     chosen = select(catalogue)

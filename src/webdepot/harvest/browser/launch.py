@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from webdepot.errors import ConfigError
-from webdepot.harvest.browser import minder as browser_minder
+from webdepot.harvest.browser import supervisor
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 """Programs to look for, in this order."""
@@ -139,7 +139,7 @@ def start(program: Path, *, sandbox: bool) -> BrowserProcess:
         sys.executable,
         "-I",
         "-S",
-        browser_minder.__file__,
+        supervisor.__file__,
         str(folder),
         *map(str, numbers),
         str(program),

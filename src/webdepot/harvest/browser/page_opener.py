@@ -30,7 +30,7 @@ from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.tab import PageOptions, PageSnapshot, TabReply, TabRequest
 from webdepot.harvest.crawl_state import CrawlState
 from webdepot.harvest.fetch.encoding import decode
-from webdepot.harvest.fetch.mode import Fetching, Screenshots
+from webdepot.harvest.fetch.fetch_mode import Fetching, Screenshots
 from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.kept import Arrived, Attached, is_temporary, mime_of
 from webdepot.harvest.links import extract

@@ -11,7 +11,7 @@ from webdepot.container.http import content_decoded, parse_head, transfer_decode
 from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.politeness import robots
 from webdepot.harvest.politeness.robots import RobotsBasis, RobotsRules
-from webdepot.harvest.politeness.turns import ServerTurns
+from webdepot.harvest.politeness.server_turns import ServerTurns
 from webdepot.model import Candidate, Hop, Visit
 from webdepot.ports import Frontier
 from webdepot.times import Clock

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from webdepot.harvest.fetch.mode import Fetching, Screenshots
+from webdepot.harvest.fetch.fetch_mode import Fetching, Screenshots
 from webdepot.harvest.host_book import HostCounts
 from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.politeness.pauses import Manners

@@ -17,7 +17,7 @@ import re
 from hashlib import blake2b
 
 from webdepot.harvest.frontier import origin_of
-from webdepot.harvest.politeness.turns import ServerTurns
+from webdepot.harvest.politeness.server_turns import ServerTurns
 from webdepot.model import Candidate, Hop, Visit
 from webdepot.ports import Frontier
 from webdepot.url import Url

@@ -32,7 +32,7 @@ from webdepot.container.http import HttpHead, content_decoded
 from webdepot.container.reader import iter_records, read_record
 from webdepot.container.record import Record
 from webdepot.errors import CorruptData
-from webdepot.index import entry
+from webdepot.index import capture_from_record
 from webdepot.index.content.html import HtmlWords, shown_by_scripts, words_of_html
 from webdepot.index.content.language import SAMPLE_CHARS, language_of
 from webdepot.index.content.office import OFFICE_MIMES, Unread, words_of_office
@@ -47,7 +47,12 @@ PDF_MIMES = frozenset({"application/pdf", "application/x-pdf"})
 _DOCUMENT_MIMES = PDF_MIMES | OFFICE_MIMES
 _WORDY_MIMES = HTML_MIMES | PLAIN_MIMES | _DOCUMENT_MIMES
 _VAGUE_MIMES = frozenset(
-    {entry.UNKNOWN_MIME, "application/octet-stream", "application/x-unknown", "binary/octet-stream"}
+    {
+        capture_from_record.UNKNOWN_MIME,
+        "application/octet-stream",
+        "application/x-unknown",
+        "binary/octet-stream",
+    }
 )
 # A document that is cut can mostly not be read at all, so more of it is read than of a page.
 _DOCUMENT_FACTOR = 8
@@ -82,7 +87,7 @@ def read_container(
             container=again,
         )
         records = reader.watch_shown_texts(iter_records(stream, name, on_finding=on_finding))
-        yield from entry.paired(records, reader.read, on_finding=on_finding)
+        yield from capture_from_record.paired(records, reader.read, on_finding=on_finding)
 
 
 class _Reader:
@@ -118,15 +123,15 @@ class _Reader:
 
     def read(self, record: Record) -> tuple[Capture, PageText | None]:
         if record.kind is RecordKind.REVISIT:
-            capture = entry.of_record(record)
+            capture = capture_from_record.of_record(record)
             return capture, self._of_revisit(capture)
         if not _may_have_words(record):
-            capture = entry.of_record(record)
+            capture = capture_from_record.of_record(record)
             return capture, self._make_page(
                 capture, _NOTHING, size_bytes=0, gone=True
             ) if capture.status in _GONE and not capture.url.endswith("/robots.txt") else None
         data, payload_digest = self._content(record)
-        capture = entry.of_record(record, payload_digest=payload_digest)
+        capture = capture_from_record.of_record(record, payload_digest=payload_digest)
         page = self._page(capture, record.head, data)
         if page is not None and len(self._seen) < _MOST_REMEMBERED:
             self._seen[capture.digest] = capture.location
@@ -136,8 +141,10 @@ class _Reader:
         """The payload up to the limit, without content coding, and its digest: stated, or computed over all
         of it.
         """
-        limit = self._limit_bytes * (_DOCUMENT_FACTOR if entry.mime_of(record) in _DOCUMENT_MIMES else 1)
-        stated = entry.stated_digest(record)
+        limit = self._limit_bytes * (
+            _DOCUMENT_FACTOR if capture_from_record.mime_of(record) in _DOCUMENT_MIMES else 1
+        )
+        stated = capture_from_record.stated_digest(record)
         if stated:
             return record.content(limit).read(limit), stated
         head = record.head
@@ -167,7 +174,7 @@ class _Reader:
         except CorruptData:
             return self._make_page(capture, _NOTHING, size_bytes=0, repeats=True)
         data, _ = self._content(record)
-        return self._page(capture, record.head, data, mime=entry.mime_of(record))
+        return self._page(capture, record.head, data, mime=capture_from_record.mime_of(record))
 
     def _page(self, capture: Capture, head: HttpHead | None, data: bytes, mime: str = "") -> PageText | None:
         mime = _kind_of(mime or capture.mime, data)
@@ -289,7 +296,7 @@ def _may_have_words(record: Record) -> bool:
     head = record.head
     if record.kind is RecordKind.CONVERSION or (head is not None and head.status != 200):
         return False
-    mime = entry.mime_of(record)
+    mime = capture_from_record.mime_of(record)
     # robots.txt is plain text, but not a page.
     return (mime in _WORDY_MIMES or mime in _VAGUE_MIMES) and not record.url.endswith("/robots.txt")
 

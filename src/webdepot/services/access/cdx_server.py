@@ -20,7 +20,7 @@ from webdepot.access import cdx, lookup
 from webdepot.access.cdx import CdxQuery, CdxSort, Dialect
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
-from webdepot.container import shelf
+from webdepot.container import locations
 from webdepot.errors import CorruptData
 from webdepot.index import cdx as columns
 from webdepot.index import zipnum
@@ -181,7 +181,7 @@ def import_(archive: Archive, path: Path, *, collection: str) -> ImportedIndex:
             total += archive.captures.add(name, (cdxj.parse(text) for _, text in rows), collection=collection)
             names.append(name)
     with archive.database.reading() as connection:
-        unknown = tuple(name for name in names if shelf.find(connection, name) is None)
+        unknown = tuple(name for name in names if locations.find(connection, name) is None)
     return ImportedIndex(captures=total, containers=len(names), unknown=unknown)
 
 

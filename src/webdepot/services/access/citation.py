@@ -3,7 +3,7 @@
 from webdepot.access.citation import Citation, CitationForm, write
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
-from webdepot.container import shelf
+from webdepot.container import locations
 from webdepot.exchange import catalogue
 from webdepot.model import Capture
 from webdepot.services.access import replay
@@ -13,7 +13,7 @@ from webdepot.services.access.replay import VersionPlace
 def find_urn(archive: Archive, capture: Capture) -> str:
     """The URN of a capture's harvest; empty if it has none (not in the depot, or not catalogued)."""
     with archive.database.reading() as connection:
-        container = shelf.find(connection, capture.location.container)
+        container = locations.find(connection, capture.location.container)
         record = catalogue.find_of_harvest(connection, container.harvest) if container else None
     return record.urn if record else ""
 

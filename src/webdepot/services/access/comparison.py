@@ -7,7 +7,7 @@ from webdepot.access import compare, lookup
 from webdepot.access.compare import ComparedLine, LineKind, LinkedAddress, PageContent
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
-from webdepot.container import shelf
+from webdepot.container import locations
 from webdepot.errors import NotFound
 from webdepot.model import Capture
 from webdepot.quality import screenshots
@@ -81,7 +81,7 @@ def run(archive: Archive, url: str, at: str, other: str, *, collection: str, rea
 def find_screenshot(archive: Archive, capture: Capture) -> Screenshot | None:
     """The screenshot of the page that the harvest of a capture took, if it took one."""
     with archive.database.reading() as connection:
-        container = shelf.find(connection, capture.location.container)
+        container = locations.find(connection, capture.location.container)
         return screenshots.find(connection, container.harvest, capture.url) if container else None
 
 

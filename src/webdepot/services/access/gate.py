@@ -17,7 +17,8 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from webdepot.access import closed, policy, rules
+from webdepot.access import closed_areas as access_closed_areas
+from webdepot.access import policy, rules
 from webdepot.access.lookup import Segment
 from webdepot.access.policy import ANYONE, Reader, Rule, RuleAnswer
 from webdepot.access.rules import RulesByPrefix
@@ -59,7 +60,7 @@ def of_key(archive: Archive, key: str, reader: Reader) -> KeyAccess:
         return _ALL_OPEN
     today = archive.clock().date()
     return KeyAccess(
-        spans=closed.open_spans(covering, key, reader, today),
+        spans=access_closed_areas.open_spans(covering, key, reader, today),
         rules=tuple(covering),
         reader=reader,
         today=today,
@@ -71,12 +72,12 @@ def segments(archive: Archive, start: str, stop: str, reader: Reader) -> Iterato
     stretches of time that are open there. Closed pieces are left out.
     """
     covering = _rules(archive).covering_between(start, stop)
-    return closed.open_segments(covering, start, stop, reader, archive.clock().date())
+    return access_closed_areas.open_segments(covering, start, stop, reader, archive.clock().date())
 
 
 def closed_areas(archive: Archive, reader: Reader) -> tuple[ClosedArea, ...]:
     """Everything that is closed to this reader, as areas that an index leaves out."""
-    return closed.areas(_rules(archive).every, reader, archive.clock().date())
+    return access_closed_areas.areas(_rules(archive).every, reader, archive.clock().date())
 
 
 def is_open(archive: Archive, capture: Capture, reader: Reader) -> bool:
@@ -110,7 +111,7 @@ def iter_closed(
     for rule in known.every:
         if rule.answer not in closing:
             continue
-        below = archive.captures.scan(rule.prefix, closed.after_prefix(rule.prefix))
+        below = archive.captures.scan(rule.prefix, access_closed_areas.after_prefix(rule.prefix))
         for number, capture in enumerate(below):
             if number >= MOST_EXAMINED:
                 raise TooManyCaptures

@@ -14,9 +14,9 @@ through another server process, is released at once.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from webdepot.access import seats
+from webdepot.access import lending_seats
+from webdepot.access.lending_seats import HeldPage
 from webdepot.access.policy import AccessPoint, Reader
-from webdepot.access.seats import HeldPage
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, NotFound
 from webdepot.model import Capture
@@ -60,7 +60,7 @@ def hold(archive: Archive, capture: Capture, reader: Reader) -> bool:
     held = _find_held(archive, capture.key)
     if held is None or held.until <= now or (held.is_of(reader.seat) and _needs_renewal(held, now, duration)):
         with archive.database.transaction() as connection:
-            held = seats.take(
+            held = lending_seats.take(
                 connection, capture.key, capture.url, reader.seat, now=now, until=now + duration
             )
     if held is not None and not held.is_of(reader.seat):
@@ -79,7 +79,7 @@ def needs_no_writing(archive: Archive, capture: Capture, reader: Reader) -> bool
 
 
 def _find_held(archive: Archive, key: str) -> HeldPage | None:
-    return archive.database.remembered(f"seat {key}", lambda connection: seats.find(connection, key))
+    return archive.database.remembered(f"seat {key}", lambda connection: lending_seats.find(connection, key))
 
 
 def _needs_renewal(held: HeldPage, now: datetime, duration: timedelta) -> bool:
@@ -91,14 +91,14 @@ def leave(archive: Archive, url: str, reader: Reader) -> None:
     """End the hold of a page that was closed at this reader's terminal."""
     if gate.has_lending_rules(archive):
         with archive.database.transaction() as connection:
-            seats.leave(connection, key_of(url), reader.seat)
+            lending_seats.leave(connection, key_of(url), reader.seat)
 
 
 def free(archive: Archive, typed: str) -> None:
     """End the hold of a reader who left a page open; NotFound if nobody has it."""
     key = key_of(from_typed(typed))
     with archive.database.transaction() as connection:
-        held = seats.free(connection, key)
+        held = lending_seats.free(connection, key)
         if held is None:
             raise NotFound(f"Nobody has {typed[:200]} open. See: webdepot rule lent")
         # Not which terminal: what somebody read must not be recorded.
@@ -114,7 +114,7 @@ def free(archive: Archive, typed: str) -> None:
 def every(archive: Archive) -> Sequence[HeldPage]:
     """Lent pages that readers have open now."""
     with archive.database.reading() as connection:
-        return seats.every(connection, archive.clock())
+        return lending_seats.every(connection, archive.clock())
 
 
 def _is_page(capture: Capture) -> bool:

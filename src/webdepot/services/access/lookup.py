@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from webdepot.access import closed, fuzzy, lookup, timeline
+from webdepot.access import closed_areas, fuzzy, lookup, timeline
 from webdepot.access.lookup import ListedAddress
 from webdepot.access.policy import Reader
 from webdepot.access.timeline import Bar, Month, Timeline
@@ -201,10 +201,10 @@ def find_fuzzy_key(archive: Archive, key: str, *, collection: str, reader: Reade
     bare = fuzzy.without_busters(key)
     segments = [
         *gate.segments(archive, bare, bare + " ", reader),
-        *gate.segments(archive, bare + "&", closed.after_prefix(bare + "&"), reader),
+        *gate.segments(archive, bare + "&", closed_areas.after_prefix(bare + "&"), reader),
     ]
     if "?" not in bare:
-        segments += gate.segments(archive, bare + "?", closed.after_prefix(bare + "?"), reader)
+        segments += gate.segments(archive, bare + "?", closed_areas.after_prefix(bare + "?"), reader)
     return fuzzy.find_key(archive.captures, key, segments, collection=collection)
 
 

@@ -22,7 +22,7 @@ from webdepot.access.replay.body import negotiated, part_of, with_ended_embeds
 from webdepot.archive import Archive
 from webdepot.errors import WebdepotError
 from webdepot.http_headers import parse_range
-from webdepot.index import post
+from webdepot.index import post_requests
 from webdepot.model import Capture
 from webdepot.services.access import replay
 from webdepot.services.access.lookup import NotKept
@@ -30,7 +30,7 @@ from webdepot.services.access.replay import NotAtHand, Replayed, VersionPlace
 from webdepot.url import Url, find_canonical
 
 Headers = list[tuple[str, str]]
-MOST_BODY_BYTES = post.MOST_BODY_BYTES
+MOST_BODY_BYTES = post_requests.MOST_BODY_BYTES
 """How much of a request's body counts when the answer to it is looked up."""
 _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 _STYLE_SHEET = "text/css"
@@ -187,7 +187,7 @@ def open_requested(
     reader: Reader,
 ) -> Replayed:
     """Open the answer to a request with this method and body; raises as `replay.open_capture` does."""
-    folded = post.folded(url, method, content_type, body)
+    folded = post_requests.folded(url, method, content_type, body)
     try:
         return replay.open_capture(archive, folded, timestamp, collection=collection, reader=reader)
     except NotKept:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.exchange import catalogue, catalogue_search
-from webdepot.exchange.catalogue import Record
+from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.index.text.words import tokens
 from webdepot.model import EVERYTHING
 from webdepot.ports import TextQuery
@@ -38,11 +38,11 @@ class VersionCount:
 class WorkEntry:
     """A work of the catalogue."""
 
-    record: Record
+    record: CatalogueRecord
     address: str
     """The first of its addresses that the reader can open."""
     versions: int
-    slices: Sequence[Record]
+    slices: Sequence[CatalogueRecord]
     """The newest first, at most MOST_SLICES."""
 
 
@@ -97,7 +97,7 @@ def count_versions(archive: Archive, key: str, collection: str, reader: Reader) 
 
 def _matching(
     archive: Archive, words: Sequence[str], terms: Sequence[tuple[str, str]], limit: int = _MOST_READ
-) -> list[Record]:
+) -> list[CatalogueRecord]:
     """Records with these words and catalogue terms. The database finds parts of words; here they must be
     whole words.
     """
@@ -107,7 +107,7 @@ def _matching(
     return [record for record in records if _matches(record, words, terms)]
 
 
-def _matches(record: Record, words: Sequence[str], terms: Sequence[tuple[str, str]]) -> bool:
+def _matches(record: CatalogueRecord, words: Sequence[str], terms: Sequence[tuple[str, str]]) -> bool:
     fields = {
         "author": (*record.creators, *record.contributors, record.responsibility, record.publisher),
         "genre": (record.genre,),
@@ -127,7 +127,7 @@ def _matches(record: Record, words: Sequence[str], terms: Sequence[tuple[str, st
     )
 
 
-def _find_entry(archive: Archive, record: Record, reader: Reader) -> WorkEntry | None:
+def _find_entry(archive: Archive, record: CatalogueRecord, reader: Reader) -> WorkEntry | None:
     for address in record.addresses:
         count = count_versions(archive, key_of(address), EVERYTHING, reader).count
         if count:

@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
-from webdepot.container import shelf
+from webdepot.container import locations
 from webdepot.container.tables import containers
 from webdepot.depot.tables import packages
 from webdepot.harvest import runs
@@ -126,4 +126,4 @@ def status(archive: Archive, *, limit: int = 20) -> ArchiveStatus:
 
 def _container_totals(archive: Archive) -> tuple[int, int]:
     with archive.database.reading() as connection:
-        return shelf.totals(connection)
+        return locations.totals(connection)

@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta
 from sqlalchemy import String, func, select
 
 from webdepot.archive import Archive
-from webdepot.container import shelf
+from webdepot.container import locations
 from webdepot.depot import copies
 from webdepot.depot.copies import CopyState
 from webdepot.formats import report
@@ -94,7 +94,7 @@ def overview(archive: Archive) -> Overview:
         }
         active = (plans.c.is_active.is_(True),)
         due = (*active, plans.c.next_at <= now + timedelta(days=1))
-        containers, container_bytes = shelf.totals(connection)
+        containers, container_bytes = locations.totals(connection)
         held: dict[CopyState, int] = {}
         for tally in copies.tally(connection):
             held[tally.state] = held.get(tally.state, 0) + tally.copies

@@ -16,10 +16,10 @@ from typing import Literal
 
 from sqlalchemy import text
 
-from webdepot import config as configuration
 from webdepot import digest
 from webdepot.archive import DATABASE_NAME, Archive
-from webdepot.container import shelf
+from webdepot.config import config as configuration
+from webdepot.container import locations
 from webdepot.depot import holdings, package
 from webdepot.errors import ConfigError, WebdepotError
 from webdepot.harvest import runs
@@ -200,7 +200,7 @@ def _containers(archive: Archive) -> Check:
     """Whether every container in the database exists with its size."""
     count, wrong, remedy = 0, [], "webdepot depot audit --older-than 0"
     with archive.database.reading() as connection:
-        for container in shelf.iter_all(connection):
+        for container in locations.iter_all(connection):
             count += 1
             size = _size_now(archive, container)
             if size != container.size_bytes and container.state is ContainerState.ELSEWHERE:
@@ -257,7 +257,7 @@ def _texts(archive: Archive) -> Check:
 
 def _indexed(archive: Archive, name: str, indexed: frozenset[str] | set[str]) -> Check:
     with archive.database.reading() as connection:
-        known = {container.name for container in shelf.iter_all(connection)}
+        known = {container.name for container in locations.iter_all(connection)}
     if missing := known - indexed:
         return Check(
             name=f"index of {name}",
@@ -278,7 +278,7 @@ def _indexed(archive: Archive, name: str, indexed: frozenset[str] | set[str]) ->
 def _checksums(archive: Archive, watch: Watch) -> Check:
     """Read all containers and compare checksums; only with `--deep`."""
     with archive.database.reading() as connection:
-        all_containers = list(shelf.iter_all(connection))
+        all_containers = list(locations.iter_all(connection))
     damaged = []
     for number, container in enumerate(all_containers, start=1):
         watch(Progress(phase=Phase.CHECK, done=number, total=len(all_containers), note=container.name))

@@ -28,9 +28,9 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from webdepot.accounts import Role
+from webdepot.accounts.accounts import Role
+from webdepot.config.settings import OidcConfig
 from webdepot.errors import ConfigError, NotPermitted, RemoteError
-from webdepot.settings import OidcConfig
 
 _FRESH_S = 3600.0
 _LARGEST_RESPONSE_BYTES = 1 << 20

@@ -22,9 +22,9 @@ from typing import Any
 
 from sqlalchemy import Connection, MetaData, select
 
-from webdepot import config as configuration
 from webdepot.archive import DATABASE_NAME, Archive
-from webdepot.config import FILE_NAME
+from webdepot.config import config
+from webdepot.config.config import FILE_NAME
 from webdepot.depot import copies, layout, places, register, tombstone
 from webdepot.depot.places import MAIN
 from webdepot.errors import Conflict, InputError
@@ -109,7 +109,7 @@ def _found(home: Path, source: str, *, clock: Clock, agent: str) -> None:
     come from the register, with the new depot place.
     """
     file = home / FILE_NAME
-    configuration.read(home)  # raises ConfigError with an explanation if the file is wrong
+    config.read(home)  # raises ConfigError with an explanation if the file is wrong
     given = file.read_text(encoding="utf-8") if file.exists() else ""
     own = tomllib.loads(given)
     if file.exists() and (not source or own.get("depot", {}).get("place")):

@@ -3,10 +3,10 @@
 import tomllib
 from pathlib import Path
 
-from webdepot import config as configuration
 from webdepot import durable
 from webdepot.archive import DATABASE_NAME, Archive
-from webdepot.config import FILE_NAME, iter_settings
+from webdepot.config import config
+from webdepot.config.config import FILE_NAME, iter_settings
 from webdepot.errors import Conflict
 from webdepot.provenance import append
 from webdepot.times import Clock, utc_now
@@ -27,7 +27,7 @@ def found(home: Path, *, clock: Clock = utc_now, agent: str = "", settings: str 
         home.mkdir(parents=True, exist_ok=True)
         if not (home / FILE_NAME).exists():
             _write_config(home, settings)
-    archive = Archive(configuration.read(home), clock=clock, agent=agent)
+    archive = Archive(config.read(home), clock=clock, agent=agent)
     try:
         archive.database.upgrade()
         archive.harvests_folder.mkdir(exist_ok=True)
@@ -45,7 +45,7 @@ def _write_config(home: Path, settings: str) -> None:
     lines = ["# The configuration of this archive. To change a setting, remove the # in front of it.", ""]
     if settings:
         lines += [settings, ""]
-    parsed = configuration.from_tree(home, tomllib.loads(settings), environment={}, origin=FILE_NAME)
+    parsed = config.from_tree(home, tomllib.loads(settings), environment={}, origin=FILE_NAME)
     section = ""
     for setting in iter_settings(parsed):
         name, _, key = setting.name.partition(".")

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from webdepot.accounts import Role
+from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
-from webdepot.exchange.catalogue import Record
+from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.model import TargetId, Verdict
 from webdepot.provenance import Event
 from webdepot.selection.contacts import Contact
@@ -41,7 +41,7 @@ class TargetView:
     letters: Sequence[Letter]
     grounds: Sequence[KeptGround]
     harvests: TargetHarvests | None
-    record: Record | None
+    record: CatalogueRecord | None
     """Its record in the catalogue."""
     history: Sequence[Event]
     """The newest events."""

@@ -11,8 +11,8 @@ from webdepot.access.policy import Reader
 from webdepot.access.replay.rewrite import text_of
 from webdepot.archive import Archive
 from webdepot.errors import InputError, WebdepotError
-from webdepot.exchange.addresses import Addresses
-from webdepot.exchange.catalogue import Record, Source
+from webdepot.exchange.addresses import ObjectAddresses
+from webdepot.exchange.catalogue import CatalogueRecord, Source
 from webdepot.exchange.metadata import dublin_core, marc, schema_org
 from webdepot.model import EVERYTHING, TargetId
 from webdepot.services.access import replay
@@ -75,7 +75,7 @@ def site_values(archive: Archive, target: TargetId) -> Values:
     return {}
 
 
-def draft(archive: Archive, target: TargetId) -> tuple[Record, Values, frozenset[str]]:
+def draft(archive: Archive, target: TargetId) -> tuple[CatalogueRecord, Values, frozenset[str]]:
     """The record of a site, the values for its form, and the names of those taken from the site itself."""
     record = records.site_record(archive, targets.get(archive, target).target)
     own = site_values(archive, target)
@@ -92,7 +92,7 @@ def draft(archive: Archive, target: TargetId) -> tuple[Record, Values, frozenset
     return record, values, frozenset(from_site)
 
 
-def save(archive: Archive, target: TargetId, values: Values, *, by: str = "") -> Record:
+def save(archive: Archive, target: TargetId, values: Values, *, by: str = "") -> CatalogueRecord:
     """Write the values of a person. The site stays the source of those that the person did not change."""
     record, offered, from_site = draft(archive, target)
     checked = {name: records.checked(name, value) for name, value in values.items() if name in FIELDS}
@@ -110,12 +110,12 @@ def save(archive: Archive, target: TargetId, values: Values, *, by: str = "") ->
     return record
 
 
-def may_assign_urn(archive: Archive, record: Record) -> bool:
+def may_assign_urn(archive: Archive, record: CatalogueRecord) -> bool:
     """Whether the publisher's URN can still replace ours: no harvest was published under ours yet."""
     return not records.view(archive, record.key).children
 
 
-def take_over(archive: Archive, target: TargetId, *, by: str = "") -> Record:
+def take_over(archive: Archive, target: TargetId, *, by: str = "") -> CatalogueRecord:
     """Fill the record from the metadata on the site's newest start page; what a person or partner wrote
     stays.
 
@@ -147,8 +147,8 @@ def parse_fields(texts: Iterable[str]) -> dict[str, str | tuple[str, ...]]:
     return {name: tuple(values) if name in LISTED else values[0] for name, values in fields.items()}
 
 
-def addresses_of(archive: Archive, portal_url: str) -> Addresses:
-    return Addresses(
+def addresses_of(archive: Archive, portal_url: str) -> ObjectAddresses:
+    return ObjectAddresses(
         portal_url=portal_url,
         institution=archive.config.archive.name,
         code=archive.config.exchange.institution_code,

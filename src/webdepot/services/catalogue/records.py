@@ -19,7 +19,7 @@ from webdepot.archive import Archive
 from webdepot.depot import holdings, package
 from webdepot.errors import InputError
 from webdepot.exchange import catalogue, catalogue_search, incoming, transfer, urn
-from webdepot.exchange.catalogue import EDITABLE, Access, Level, Record, Source
+from webdepot.exchange.catalogue import EDITABLE, Access, CatalogueRecord, RecordLevel, Source
 from webdepot.exchange.metadata import dublin_core
 from webdepot.exchange.transfer import Transfer, TransferForm
 from webdepot.model import Package, Target, TargetId
@@ -38,14 +38,14 @@ _LONGEST = {"country": 2, "run_from": 10, "run_to": 10, "date": 20, "genre": 100
 class RecordView:
     """A record with the records above and below it, and its package."""
 
-    record: Record
-    levels: Sequence[Record]
+    record: CatalogueRecord
+    levels: Sequence[CatalogueRecord]
     """From the top down to the record itself."""
-    children: Sequence[Record]
+    children: Sequence[CatalogueRecord]
     package: Package | None
 
 
-def get(archive: Archive, key: str) -> Record:
+def get(archive: Archive, key: str) -> CatalogueRecord:
     """The record with this key or URN; NotFound if there is none."""
     with archive.database.reading() as connection:
         return catalogue.get(connection, key)
@@ -74,11 +74,11 @@ def find_tree(archive: Archive, key: str) -> Transfer | None:
         return transfer.find_tree(connection, key)
 
 
-def shown_at(levels: Sequence[Record], transfer_object: Transfer) -> dict[str, tuple[str, str]]:
+def shown_at(levels: Sequence[CatalogueRecord], transfer_object: Transfer) -> dict[str, tuple[str, str]]:
     """Where files of an object that is not a web site can be replayed: member to address and timestamp."""
     own = levels[-1]
     files = transfer_object.files
-    if transfer_object.form is not TransferForm.FILES or levels[0].level is Level.SITE:
+    if transfer_object.form is not TransferForm.FILES or levels[0].level is RecordLevel.SITE:
         return {}
     addresses = [
         each
@@ -95,19 +95,19 @@ def shown_at(levels: Sequence[Record], transfer_object: Transfer) -> dict[str, t
     }
 
 
-def find_of_target(archive: Archive, target: TargetId) -> Record | None:
+def find_of_target(archive: Archive, target: TargetId) -> CatalogueRecord | None:
     """The record of a site; None if it has none yet."""
     with archive.database.reading() as connection:
         records = catalogue.of_target(connection, target)
     return next((record for record in records if record.withdrawn_at is None), None)
 
 
-def find_of_harvest(archive: Archive, harvest: str) -> Record | None:
+def find_of_harvest(archive: Archive, harvest: str) -> CatalogueRecord | None:
     with archive.database.reading() as connection:
         return catalogue.find_of_harvest(connection, harvest)
 
 
-def site_record(archive: Archive, target: Target) -> Record:
+def site_record(archive: Archive, target: Target) -> CatalogueRecord:
     """The record of a site, created now if it has none: a site can be described before it is harvested."""
     record = find_of_target(archive, target.id)
     if record is not None:
@@ -127,14 +127,14 @@ def list_records(
     archive: Archive,
     *,
     words: str = "",
-    levels: Sequence[Level] = catalogue.WORKS,
+    levels: Sequence[RecordLevel] = catalogue.WORKS,
     creator: str = "",
     genre: str = "",
     keyword: str = "",
     collection: str = "",
     limit: int = 100,
     after: str = "",
-) -> list[Record]:
+) -> list[CatalogueRecord]:
     """Records sorted by title, only works unless `levels` says otherwise; `after` is the last key of the page
     before.
     """
@@ -161,7 +161,7 @@ def write(
     by: str = "",
     foreign: tuple[Mapping[str, str], ...] | None = None,
     origin: Mapping[str, str] | None = None,
-) -> Record:
+) -> CatalogueRecord:
     """Change fields of a record (names of `catalogue.EDITABLE`); a program does not change what a person
     filled.
 
@@ -243,7 +243,7 @@ def valid_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     return valid
 
 
-def assign_urn(archive: Archive, key: str, name: str, *, by: str = "") -> Record:
+def assign_urn(archive: Archive, key: str, name: str, *, by: str = "") -> CatalogueRecord:
     """Give a record the URN that its publisher assigned, instead of ours.
 
     InputError if the record is already in the depot under its URN.
@@ -269,7 +269,7 @@ def assign_urn(archive: Archive, key: str, name: str, *, by: str = "") -> Record
         )
 
 
-def restrict(archive: Archive, key: str, access: str, *, by: str = "") -> Record:
+def restrict(archive: Archive, key: str, access: str, *, by: str = "") -> CatalogueRecord:
     """Set who may fetch a work and everything below it: everyone whom the rules allow, or only partners with
     a token.
     """
@@ -281,7 +281,7 @@ def restrict(archive: Archive, key: str, access: str, *, by: str = "") -> Record
     return record
 
 
-def close(archive: Archive, key: str, *, reason: str) -> Record:
+def close(archive: Archive, key: str, *, reason: str) -> CatalogueRecord:
     """Close a record whose object was withdrawn by its partner; key and URN stay, and our partners are
     informed.
 
@@ -304,7 +304,7 @@ def close(archive: Archive, key: str, *, reason: str) -> Record:
     return written
 
 
-def _may_fill(record: Record, name: str, source: Source) -> bool:
+def _may_fill(record: CatalogueRecord, name: str, source: Source) -> bool:
     return source is Source.PERSON or record.sources.get(name) != Source.PERSON.value
 
 
@@ -317,7 +317,7 @@ def _text(name: str, value: object) -> str:
     return dublin_core.without_forbidden(text)
 
 
-def _keep(archive: Archive, record: Record) -> None:
+def _keep(archive: Archive, record: CatalogueRecord) -> None:
     """Write a record to the newest package of its work. The register keeps the records of works without
     packages.
     """
@@ -348,7 +348,7 @@ def _keep(archive: Archive, record: Record) -> None:
     replication.copy_out(archive, facts.package.id)
 
 
-def _newest(connection: Connection, record: Record) -> Package | None:
+def _newest(connection: Connection, record: CatalogueRecord) -> Package | None:
     """The record's own package, or the newest one below it."""
     if record.package:
         return holdings.find(connection, record.package)

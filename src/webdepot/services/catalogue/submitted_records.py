@@ -8,7 +8,7 @@ from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.errors import InputError
 from webdepot.exchange import catalogue, urn
-from webdepot.exchange.catalogue import EDITABLE, Level, Record, Source
+from webdepot.exchange.catalogue import EDITABLE, CatalogueRecord, RecordLevel, Source
 from webdepot.exchange.metadata import mab, markup, regbib
 from webdepot.exchange.metadata.regbib import DeliveredLevel
 from webdepot.model import Harvest
@@ -32,7 +32,7 @@ def keep_levels(archive: Archive, harvest: Harvest, described: bytes, *, sender:
         }
     if names[-1] in known:
         return False
-    records: list[Record] = []
+    records: list[CatalogueRecord] = []
     for name, level in zip(names, levels, strict=True):
         records.append(
             known.get(name)
@@ -54,9 +54,9 @@ def _read(described: bytes) -> tuple[DeliveredLevel, ...]:
 
 def _record(
     archive: Archive, harvest: Harvest, name: str, level: DeliveredLevel, parent: str, sender: str
-) -> Record:
+) -> CatalogueRecord:
     now = archive.clock()
-    record = Record(
+    record = CatalogueRecord(
         key=deposit_records.key_of_urn(name),
         level=level.level,
         parent=parent,
@@ -64,7 +64,7 @@ def _record(
         title=str(level.fields.get("title") or sender),
         collection=harvest.collection,
         foreign=({"kind": mab.FOREIGN, "xml": level.xml},),
-        genre="Website" if level.level in (Level.SITE, Level.SLICE) else "",
+        genre="Website" if level.level in (RecordLevel.SITE, RecordLevel.SLICE) else "",
         created_at=now,
         changed_at=now,
     )

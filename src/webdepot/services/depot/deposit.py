@@ -18,7 +18,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from webdepot.archive import Archive
-from webdepot.container import shelf
+from webdepot.container import locations
 from webdepot.depot import copies, holdings, migration, package, rows
 from webdepot.depot.migration import Conversion
 from webdepot.depot.package import ContainerSource, PackageContent, PackageFacts
@@ -27,7 +27,7 @@ from webdepot.exchange import catalogue, transfer
 from webdepot.exchange.metadata import dublin_core
 from webdepot.formats import results
 from webdepot.harvest import runs
-from webdepot.index import entry
+from webdepot.index import capture_from_record
 from webdepot.model import (
     Answer,
     Capture,
@@ -156,9 +156,9 @@ def record_version(archive: Archive, facts: PackageFacts, event: Event) -> None:
 
 def _place_containers(connection: Connection, facts: PackageFacts) -> None:
     for container in facts.containers:
-        if shelf.find(connection, container.name) is None:
-            shelf.add(connection, container)
-        shelf.move(connection, container.name, ContainerState.KEPT, container.place)
+        if locations.find(connection, container.name) is None:
+            locations.add(connection, container)
+        locations.move(connection, container.name, ContainerState.KEPT, container.place)
 
 
 def _conversions(archive: Archive, facts: PackageFacts) -> Iterator[Conversion]:
@@ -261,7 +261,7 @@ def _submitted(folder: Path) -> dict[str, bytes]:
 
 def _containers(archive: Archive, harvest: HarvestId) -> tuple[ContainerSource, ...]:
     with archive.database.reading() as connection:
-        held = shelf.of_harvest(connection, harvest)
+        held = locations.of_harvest(connection, harvest)
     return tuple(
         ContainerSource(
             name=container.name,
@@ -277,11 +277,11 @@ def _containers(archive: Archive, harvest: HarvestId) -> tuple[ContainerSource, 
 def _iter_captures(archive: Archive, containers: tuple[ContainerSource, ...]) -> Iterator[Capture]:
     for container in containers:
         # The check of the harvest has already reported damage.
-        yield from entry.of_container(container.path, container.name, on_finding=lambda _: None)
+        yield from capture_from_record.of_container(container.path, container.name, on_finding=lambda _: None)
 
 
 def _history(connection: Connection, harvest: Harvest) -> Iterator[Event]:
     yield from iter_of(connection, "target", str(harvest.target))
     yield from iter_of(connection, "harvest", harvest.id)
-    for container in shelf.of_harvest(connection, harvest.id):
+    for container in locations.of_harvest(connection, harvest.id):
         yield from iter_of(connection, "container", container.name)

@@ -22,7 +22,7 @@ from webdepot.depot import package
 from webdepot.depot.package import ContainerSource, PackageFacts
 from webdepot.depot.tombstone import Tombstone
 from webdepot.exchange import catalogue, transfer, urn
-from webdepot.exchange.catalogue import Level, Record, Source
+from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel, Source
 from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
 from webdepot.model import Harvest, Target, TargetId
 from webdepot.provenance import append, difference
@@ -48,12 +48,12 @@ def key_of_urn(name: str) -> str:
     return f"p-{hashlib.sha256(name.encode()).hexdigest()[:20]}"
 
 
-def new_site(archive: Archive, target: Target, now: datetime) -> Record:
+def new_site(archive: Archive, target: Target, now: datetime) -> CatalogueRecord:
     """A first record for a site; a person or the site's own metadata complete it later."""
     key = site_key(target)
-    return Record(
+    return CatalogueRecord(
         key=key,
-        level=Level.SITE,
+        level=RecordLevel.SITE,
         urn=urn.mint(archive.config.exchange.urn_namespace, key),
         title=target.name,
         genre="Website",
@@ -65,12 +65,12 @@ def new_site(archive: Archive, target: Target, now: datetime) -> Record:
     )
 
 
-def new_slice(archive: Archive, site: Record, harvest: Harvest, now: datetime) -> Record:
+def new_slice(archive: Archive, site: CatalogueRecord, harvest: Harvest, now: datetime) -> CatalogueRecord:
     """The record of one harvest, below that of its site."""
     day = to_iso(harvest.started_at)[:10]
-    return Record(
+    return CatalogueRecord(
         key=harvest.id,
-        level=Level.SLICE,
+        level=RecordLevel.SLICE,
         parent=site.key,
         urn=urn.mint(archive.config.exchange.urn_namespace, harvest.id),
         title=site.title,
@@ -98,7 +98,7 @@ def levels_for(
     containers: Sequence[ContainerSource],
     *,
     site_values: Values,
-) -> tuple[tuple[Record, ...], Transfer | None]:
+) -> tuple[tuple[CatalogueRecord, ...], Transfer | None]:
     """The records of a harvest that is about to be deposited, from the top down, and its transfer object.
 
     Writes nothing. A harvest without containers has no transfer object. `site_values` are the site's own
@@ -122,7 +122,9 @@ def levels_for(
         package=package.id_of(harvest.id),
         is_object=transfer_object is not None,
     )
-    above = [replace(each, target=target.id) if each.level is Level.SITE else each for each in records[:-1]]
+    above = [
+        replace(each, target=target.id) if each.level is RecordLevel.SITE else each for each in records[:-1]
+    ]
     stamped = [
         before
         if (before := known.get(each.key)) is not None and (document.exists() or each == before)
@@ -150,7 +152,7 @@ def restore(
         before = catalogue.find(connection, record.key)
         if before is not None and (before.changed_at > record.changed_at or before.withdrawn_at is not None):
             continue
-        is_ours = record.level is Level.SITE or record.harvest == facts.harvest.id
+        is_ours = record.level is RecordLevel.SITE or record.harvest == facts.harvest.id
         # If writing the package took longer than its datestamp allowed for, a new one is needed: partners
         # must not see a datestamp from before this commit.
         is_late = is_new and before is None and record.changed_at < now
@@ -165,7 +167,7 @@ def restore(
             connection,
             replace(record, title=title, target=target if is_ours else None, changed_at=changed_at),
         )
-        if is_new and record.level is Level.SITE:
+        if is_new and record.level is RecordLevel.SITE:
             _record_site_values(archive, connection, before, put)
         catalogue.touch_below(connection, put.key, put.changed_at)
     if transfer_facts:
@@ -175,7 +177,7 @@ def restore(
 
 
 def _record_site_values(
-    archive: Archive, connection: Connection, before: Record | None, after: Record
+    archive: Archive, connection: Connection, before: CatalogueRecord | None, after: CatalogueRecord
 ) -> None:
     """Write the event about fields filled from the site's own metadata, with their earlier values."""
     names = [name for name, source in after.sources.items() if source == Source.SITE]
@@ -194,7 +196,7 @@ def _record_site_values(
         append(connection, event)
 
 
-def levels_withdrawn(connection: Connection, stone: Tombstone) -> tuple[Record, ...]:
+def levels_withdrawn(connection: Connection, stone: Tombstone) -> tuple[CatalogueRecord, ...]:
     """The records that remain of a withdrawn package: of its own only key, URN and sets; the levels above
     unchanged.
     """
@@ -207,7 +209,7 @@ def levels_withdrawn(connection: Connection, stone: Tombstone) -> tuple[Record, 
     )
 
 
-def restore_withdrawn(connection: Connection, remaining: Sequence[Record]) -> None:
+def restore_withdrawn(connection: Connection, remaining: Sequence[CatalogueRecord]) -> None:
     """Write the records of a withdrawn package; levels above that exist stay as they are."""
     for record in remaining[:-1]:
         if catalogue.find(connection, record.key) is None:
@@ -219,7 +221,7 @@ def restore_withdrawn(connection: Connection, remaining: Sequence[Record]) -> No
 
 def _own_levels(
     archive: Archive, target: Target, harvest: Harvest, now: datetime, site_values: Values
-) -> tuple[Record, ...]:
+) -> tuple[CatalogueRecord, ...]:
     with archive.database.reading() as connection:
         own = catalogue.find_of_harvest(connection, harvest.id)
         if own is not None:

@@ -16,7 +16,7 @@ from webdepot.depot.inventory import Inventory
 from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import Conflict, CorruptData, NotFound, NotPermitted, RemoteError
 from webdepot.exchange import catalogue, transfer, uof
-from webdepot.exchange.addresses import Addresses
+from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.model import Package
 from webdepot.ports import ObjectStore
 from webdepot.provenance import append
@@ -115,7 +115,9 @@ def _uof(archive: Archive, store: ObjectStore, inventory: Inventory, held: Packa
         transfer_object = transfer.find(connection, own.key) if own is not None else None
     if transfer_object is None:
         raise NotFound(f"{held.id} has no files for a UOF package. Export it in another form.")
-    addresses = Addresses(portal_url=archive.config.web.portal_url, institution=archive.config.archive.name)
+    addresses = ObjectAddresses(
+        portal_url=archive.config.web.portal_url, institution=archive.config.archive.name
+    )
     described = uof.to_xml(
         levels, transfer_object, identifier=held.id, addresses=addresses, created=archive.clock()
     )

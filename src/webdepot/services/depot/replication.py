@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from webdepot import durable
 from webdepot.archive import Archive
-from webdepot.config import FILE_NAME
+from webdepot.config.config import FILE_NAME
 from webdepot.depot import copies, holdings, layout, package, places, register, replication
 from webdepot.depot.copies import Copy, CopyState
 from webdepot.depot.places import MAIN, DepotPlace, PlaceState

@@ -14,7 +14,7 @@ from typing import Any
 from webdepot.access.replay.rewrite import text_of
 from webdepot.container.reader import read_record
 from webdepot.errors import CorruptData
-from webdepot.exchange.catalogue import Record, Source
+from webdepot.exchange.catalogue import CatalogueRecord, Source
 from webdepot.exchange.metadata import meta_tags
 from webdepot.index.content.html import words_of_html
 from webdepot.index.content.language import language_of
@@ -76,7 +76,7 @@ class StartPage:
         return {}
 
 
-def fill(record: Record, values: Values) -> Record:
+def fill(record: CatalogueRecord, values: Values) -> CatalogueRecord:
     """The record with the site's values in every field that no person or partner filled."""
     allowed = {
         name: value

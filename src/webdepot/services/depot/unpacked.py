@@ -20,7 +20,7 @@ from webdepot.container.reader import read_record
 from webdepot.depot import package
 from webdepot.errors import CorruptData, InputError, NotFound, NotPermitted, RemoteError
 from webdepot.exchange import catalogue, partners, transfer, unpacked
-from webdepot.exchange.catalogue import Record
+from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
 from webdepot.exchange.unpacked import TooMany
 from webdepot.formats import results
@@ -101,7 +101,7 @@ def _prepare(archive: Archive, key: str, done: PreparedTrees) -> None:
         done.made.append(key)
 
 
-def _tree(archive: Archive, record: Record) -> Transfer:
+def _tree(archive: Archive, record: CatalogueRecord) -> Transfer:
     facts = package.read(archive.store, PackageId(record.package))
     captures = unpacked.choose(
         package.iter_captures(archive.store, facts), most=archive.config.exchange.most_tree_files

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from webdepot.archive import Archive
-from webdepot.container import shelf
+from webdepot.container import locations
 from webdepot.depot import copies, holdings, holds, migration, ocfl, places, replication, tombstone
 from webdepot.depot.holds import Hold, HoldKind, HoldScope
 from webdepot.depot.inventory import Inventory
@@ -26,7 +26,7 @@ from webdepot.depot.places import MAIN
 from webdepot.depot.tombstone import Tombstone
 from webdepot.errors import CorruptData, InputError, NotFound, NotPermitted, WebdepotError
 from webdepot.exchange import catalogue, transfer
-from webdepot.exchange.catalogue import Record
+from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.harvest import runs
 from webdepot.model import HarvestState, PackageId
 from webdepot.provenance import Outcome, append, difference
@@ -179,7 +179,7 @@ def _new_tombstone(archive: Archive, identifier: str, *, reason: str, approved_b
     )
 
 
-def _leave_database(archive: Archive, stone: Tombstone, remaining: Sequence[Record]) -> None:
+def _leave_database(archive: Archive, stone: Tombstone, remaining: Sequence[CatalogueRecord]) -> None:
     with archive.database.transaction() as connection:
         everywhere = (MAIN, *(place.name for place in places.every(connection)))
         tombstone.record(connection, stone, waiting=everywhere)
@@ -189,9 +189,9 @@ def _leave_database(archive: Archive, stone: Tombstone, remaining: Sequence[Reco
         if held is not None:
             holdings.forget(connection, held)
         migration.forget(connection, stone.package)
-        for container in shelf.of_harvest(connection, stone.harvest):
+        for container in locations.of_harvest(connection, stone.harvest):
             transfer.forget_trees_with(connection, container.name)
-        shelf.remove_of_harvest(connection, stone.harvest)
+        locations.remove_of_harvest(connection, stone.harvest)
         records.replace(connection, stone.harvest, ())
         runs.move(connection, stone.harvest, HarvestState.KEPT, reason=said("withdrawn", "withdrawn"))
         deposit_records.restore_withdrawn(connection, remaining)

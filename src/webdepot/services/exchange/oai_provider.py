@@ -18,8 +18,8 @@ from webdepot.access.policy import ANYONE, AccessPoint, Reader
 from webdepot.archive import Archive
 from webdepot.errors import NotFound, NotPermitted, Withdrawn
 from webdepot.exchange import catalogue, partners, transfer
-from webdepot.exchange.addresses import Addresses
-from webdepot.exchange.catalogue import Access, Record
+from webdepot.exchange.addresses import ObjectAddresses
+from webdepot.exchange.catalogue import Access, CatalogueRecord
 from webdepot.exchange.metadata.lmer import Version
 from webdepot.exchange.oai import provider
 from webdepot.exchange.oai.provider import Repository
@@ -39,7 +39,7 @@ class TokenNeeded(NotPermitted):
 class HandedOver:
     """A transfer object that may be delivered."""
 
-    record: Record
+    record: CatalogueRecord
     transfer: Transfer
     layout: Layout
     archive: Archive
@@ -98,7 +98,7 @@ def repository_of(
         base_url=f"{portal_url}/oai",
         domain=domain,
         admin_email=config.admin_email or (contact if _is_mailbox(contact) else f"webdepot@{domain}"),
-        addresses=Addresses(
+        addresses=ObjectAddresses(
             portal_url=portal_url, institution=archive.config.archive.name, code=config.institution_code
         ),
         secret=_secret(archive.home / "keys" / "oai.key"),
@@ -117,7 +117,7 @@ def domain_of(archive: Archive) -> str:
     return next((name for name in (configured, host) if _DOMAIN.match(name)), NO_DOMAIN)
 
 
-def resolve(archive: Archive, urn: str) -> Record:
+def resolve(archive: Archive, urn: str) -> CatalogueRecord:
     """The record of a URN; NotFound if there is none, Withdrawn if it was withdrawn."""
     with archive.database.reading() as connection:
         record = catalogue.find_urn(connection, urn[:600])
@@ -157,7 +157,7 @@ def hand_over(
     return HandedOver(record=record, transfer=wanted, layout=Layout(wanted.files), archive=archive)
 
 
-def is_open(archive: Archive, record: Record, reader: Reader) -> bool:
+def is_open(archive: Archive, record: CatalogueRecord, reader: Reader) -> bool:
     """Whether a reader may fetch the object of a record."""
     try:
         hand_over(archive, record.key, reader=reader)

@@ -26,7 +26,7 @@ from webdepot.archive import Archive
 from webdepot.depot import holdings, package
 from webdepot.errors import CorruptData, InputError, NotFound, NotPermitted, RemoteError
 from webdepot.exchange import catalogue, incoming, partners, urn
-from webdepot.exchange.catalogue import EDITABLE, Record, Source
+from webdepot.exchange.catalogue import EDITABLE, CatalogueRecord, Source
 from webdepot.exchange.incoming import RefusedObject
 from webdepot.exchange.metadata import markup, regbib
 from webdepot.exchange.metadata.regbib import DeliveredObject
@@ -196,7 +196,7 @@ def _update(
     partner: Partner,
     record: PartnerRecord,
     delivered: DeliveredObject,
-    known: Record,
+    known: CatalogueRecord,
     done: TakenOver,
 ) -> None:
     """Update an object that is already here: its files must be the same; its description may have changed."""
@@ -295,14 +295,14 @@ def _apply_deletion(archive: Archive, partner: Partner, record: PartnerRecord) -
     return known.urn
 
 
-def _find_held(archive: Archive, partner: Partner, record: PartnerRecord) -> Record | None:
+def _find_held(archive: Archive, partner: Partner, record: PartnerRecord) -> CatalogueRecord | None:
     """Our catalogue record of a deleted partner record, found by its URN, if it came from this partner."""
     with archive.database.reading() as connection:
         held = catalogue.find_urn(connection, record.urn) if record.urn else None
     return held if held is not None and held.origin.get("partner") == partner.name else None
 
 
-def _close_captures(archive: Archive, known: Record, public_text: str) -> None:
+def _close_captures(archive: Archive, known: CatalogueRecord, public_text: str) -> None:
     """Add access rules that close the captures of an object: for each host from its first to its last
     capture, and for the addresses below its URN.
     """

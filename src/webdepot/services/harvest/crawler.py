@@ -26,7 +26,7 @@ from webdepot.harvest.fetch.cookies import CookieJar
 from webdepot.harvest.fetch.curl_transfer import FetchLimits
 from webdepot.harvest.fetch.http import CurlFetcher
 from webdepot.harvest.frontier import LmdbFrontier
-from webdepot.harvest.peers import Peers
+from webdepot.harvest.peer_processes import Peers
 from webdepot.harvest.politeness.servers import SharedServers
 from webdepot.harvest.report import live
 from webdepot.harvest.report.log import CrawlLog

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from webdepot import digest, durable
 from webdepot.archive import Archive
-from webdepot.container import recovery, shelf
+from webdepot.container import locations, recovery
 from webdepot.container.writer import Sealed
 from webdepot.harvest import runs
 from webdepot.model import Container, ContainerState, Harvest
@@ -71,7 +71,7 @@ def register_containers(archive: Archive, harvest: Harvest) -> None:
     """Register every sealed container in the folder that has no row yet: bytes first, then the database."""
     for path in sorted(containers_folder(archive, harvest).glob("*.warc.gz")):
         with archive.database.reading() as connection:
-            if shelf.find(connection, path.name) is not None:
+            if locations.find(connection, path.name) is not None:
                 continue
         size_bytes = path.stat().st_size
         count = recovery.whole_records(path, size_bytes)[1]
@@ -96,5 +96,5 @@ def register(archive: Archive, harvest: Harvest, sealed: Sealed) -> None:
     )
     event = archive.event("sealed", "container", container.name, detail={"sha256": container.sha256})
     with archive.database.transaction() as connection:
-        shelf.add(connection, container)
+        locations.add(connection, container)
         append(connection, event)

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from webdepot.archive import Archive
+from webdepot.config.settings import Config
 from webdepot.errors import InputError
 from webdepot.harvest.browser import launch
 from webdepot.harvest.fetch import login
 from webdepot.harvest.fetch.addresses import LookUp, Router
 from webdepot.harvest.fetch.curl_transfer import HostAccess
-from webdepot.harvest.fetch.mode import Fetching, Screenshots
+from webdepot.harvest.fetch.fetch_mode import Fetching, Screenshots
 from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.politeness.robots import RobotsPolicy, product_token
@@ -33,7 +34,6 @@ from webdepot.harvest.scope.conditions import ScopeFacts
 from webdepot.harvest.scope.host_rules import HostRules
 from webdepot.harvest.scope.limits import ScopeLimits
 from webdepot.harvest.scope.membership import ScopeKind
-from webdepot.settings import Config
 from webdepot.times import from_timestamp
 from webdepot.url import Url, key
 

@@ -27,8 +27,8 @@ from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.container.writer import Sealed
 from webdepot.errors import NoSpace, RemoteError
-from webdepot.harvest import peers
-from webdepot.harvest.peers import PeerReport
+from webdepot.harvest import peer_processes
+from webdepot.harvest.peer_processes import PeerReport
 from webdepot.harvest.report.log import JSON_NAME, LOG_NAME
 from webdepot.harvest.report.result import (
     CrawlProgress,
@@ -123,7 +123,7 @@ def run(
     """
     if not existing(harvest_folder):
         (harvest_folder / "parts").mkdir(parents=True, exist_ok=True)
-        peers.deal_out(harvest_folder / "parts", harvest.seeds, count)
+        peer_processes.deal_out(harvest_folder / "parts", harvest.seeds, count)
     for number in range(count):
         folder_of(harvest_folder, number).mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("spawn")
@@ -179,7 +179,7 @@ class _Leader:
             if (self.is_stopping or self._errors or self._no_space or self._limit) and not is_stop_sent:
                 is_stop_sent = True
                 _send_all(lines, "stop")
-            elif not is_stop_sent and peers.is_over(self._reports):
+            elif not is_stop_sent and peer_processes.is_over(self._reports):
                 _send_all(lines, "over")
 
     def _receive(self, line: Connection, lines: dict[Connection, int]) -> None:

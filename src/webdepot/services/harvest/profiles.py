@@ -14,7 +14,7 @@ from webdepot.errors import InputError, NotFound, WebdepotError
 from webdepot.harvest import control, runs
 from webdepot.harvest import profile as profiles
 from webdepot.harvest.fetch.addresses import Router
-from webdepot.harvest.fetch.mode import Fetching
+from webdepot.harvest.fetch.fetch_mode import Fetching
 from webdepot.harvest.judge import CrawlJudge
 from webdepot.harvest.profile import HarvestProfile
 from webdepot.harvest.scope.scope import ScopeStep

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 
 from webdepot.archive import Archive
-from webdepot.container import shelf
+from webdepot.container import locations
 from webdepot.errors import WebdepotError
 from webdepot.formats import results
 from webdepot.harvest import runs
@@ -63,7 +63,7 @@ def rebuild(archive: Archive, *, watch: Watch = unwatched) -> Indexed:
 def _known(archive: Archive) -> list[Container]:
     """All containers of the archive; those that are gone are removed from the indexes."""
     with archive.database.reading() as connection:
-        known = list(shelf.iter_all(connection))
+        known = list(locations.iter_all(connection))
     names = {container.name for container in known}
     gone = {name for name, _ in archive.captures.containers()} | archive.texts.containers()
     forget(archive, sorted(gone - names))
@@ -105,7 +105,7 @@ class IndexStatus:
 def status(archive: Archive) -> IndexStatus:
     """How complete the indexes are, and how large."""
     with archive.database.reading() as connection:
-        names = {container.name for container in shelf.iter_all(connection)}
+        names = {container.name for container in locations.iter_all(connection)}
     return IndexStatus(
         containers=len(names),
         with_captures=len(names & {name for name, _ in archive.captures.containers()}),
@@ -120,7 +120,7 @@ def status(archive: Archive) -> IndexStatus:
 def index_harvest(archive: Archive, harvest: str, *, watch: Watch = unwatched) -> Indexed:
     """Index the sealed containers of one harvest."""
     with archive.database.reading() as connection:
-        known = shelf.of_harvest(connection, HarvestId(harvest))
+        known = locations.of_harvest(connection, HarvestId(harvest))
     return index_containers(archive, known, watch=watch)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 
 from webdepot.access import lookup
 from webdepot.archive import Archive
-from webdepot.container import shelf
+from webdepot.container import locations
 from webdepot.harvest import runs
 from webdepot.model import Capture, Harvest
 from webdepot.url import key as key_of
@@ -61,5 +61,5 @@ def _is_error(capture: Capture) -> bool:
 def _containers(archive: Archive, harvest: str) -> set[str]:
     with archive.database.reading() as connection:
         return {
-            container.name for container in shelf.of_harvest(connection, runs.get(connection, harvest).id)
+            container.name for container in locations.of_harvest(connection, runs.get(connection, harvest).id)
         }

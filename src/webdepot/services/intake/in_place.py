@@ -19,9 +19,9 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from webdepot.archive import Archive
-from webdepot.container import shelf
+from webdepot.container import locations
 from webdepot.container.detect import Compression, detect
-from webdepot.depot.store.elsewhere import Elsewhere, is_remote
+from webdepot.depot.store.in_place import Elsewhere, is_remote
 from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import InputError, NotFound, WebdepotError
 from webdepot.model import Container, ContainerState, Finding, Harvest, HarvestState
@@ -67,7 +67,7 @@ def refer(archive: Archive, addresses: Sequence[str], *, collection: str, watch:
             except (WebdepotError, OSError) as error:
                 skipped.append(f"{placed.place}: {error}")
         with archive.database.reading() as connection:
-            is_empty = not shelf.of_harvest(connection, harvest.id)
+            is_empty = not locations.of_harvest(connection, harvest.id)
         if is_empty:
             warc_files.end(archive, harvest, HarvestState.FAILED, warc_files.NOTHING_NEW)
     return IntakeResult(
@@ -118,9 +118,9 @@ def _refer_one(archive: Archive, harvest: Harvest, placed: PlacedContainer) -> b
     source = Elsewhere(placed.place)
     path, sha256 = _local_file(archive, source, placed)
     with archive.database.transaction() as connection:
-        known = shelf.find_bytes(connection, sha256)
+        known = locations.find_bytes(connection, sha256)
         if known is not None and known.state is ContainerState.ELSEWHERE and known.place != placed.place:
-            shelf.move(connection, known.name, ContainerState.ELSEWHERE, placed.place)
+            locations.move(connection, known.name, ContainerState.ELSEWHERE, placed.place)
             message = f"is now read from {placed.place}"
             append(connection, _event(archive, known.name, message, harvest, ()))
     if known is not None:
@@ -148,7 +148,7 @@ def _refer_one(archive: Archive, harvest: Harvest, placed: PlacedContainer) -> b
     if source.path is None:
         path.rename(archive.cached_path(container))
     with archive.database.transaction() as connection:
-        shelf.add(connection, container)
+        locations.add(connection, container)
         message = f"{records} records, read in place from {placed.place}"
         append(connection, _event(archive, container.name, message, harvest, findings))
     return True

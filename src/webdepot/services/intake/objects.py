@@ -21,12 +21,12 @@ from typing import Any
 
 from webdepot import durable
 from webdepot.archive import Archive
-from webdepot.container import kinds, loose, shelf
+from webdepot.container import kinds, locations, loose_files
 from webdepot.container.detect import Compression, detect
-from webdepot.container.loose import LooseFile
+from webdepot.container.loose_files import LooseFile
 from webdepot.errors import CorruptData, InputError
 from webdepot.exchange import catalogue, incoming, transfer
-from webdepot.exchange.catalogue import EDITABLE, Record, Source
+from webdepot.exchange.catalogue import EDITABLE, CatalogueRecord, Source
 from webdepot.exchange.incoming import CheckedFile, RefusedObject
 from webdepot.exchange.metadata import regbib
 from webdepot.exchange.metadata.lmer import PRONOM
@@ -82,7 +82,7 @@ def _refuse_known(archive: Archive, delivered: DeliveredObject, files: Sequence[
     own = _harvest_id(delivered)
     with archive.database.reading() as connection:
         for file in files:
-            known = shelf.find_bytes(connection, file.sha256)
+            known = locations.find_bytes(connection, file.sha256)
             if known is not None and known.harvest != own:
                 raise RefusedObject(
                     f"{file.facts.name[:200]} is already in this archive, "
@@ -93,7 +93,7 @@ def _refuse_known(archive: Archive, delivered: DeliveredObject, files: Sequence[
 def _undo(archive: Archive, harvest: Harvest) -> None:
     """Remove everything of an object that could not be loaded."""
     with archive.database.transaction() as connection:
-        shelf.remove_of_harvest(connection, harvest.id)
+        locations.remove_of_harvest(connection, harvest.id)
         runs.move(
             connection,
             harvest.id,
@@ -157,7 +157,7 @@ def _place(
             "software": f"webdepot {VERSION}",
             "description": f"files of {delivered.urn}, taken over from {sender.name}",
         }
-        offsets = loose.write(target, sources, info=info, now=_date_of(delivered))
+        offsets = loose_files.write(target, sources, info=info, now=_date_of(delivered))
         wrapped = warc_files.take_container(archive, harvest, target)
     placed = []
     for file in files:
@@ -195,10 +195,10 @@ def _listed(file: CheckedFile, container: str, offset: int, url: str = "") -> Tr
     )
 
 
-def records_of(archive: Archive, sender: Sender, delivered: DeliveredObject) -> tuple[Record, ...]:
+def records_of(archive: Archive, sender: Sender, delivered: DeliveredObject) -> tuple[CatalogueRecord, ...]:
     """The sender's levels as records of our catalogue, with the keys that their URNs have here."""
     now = archive.clock()
-    levels: list[Record] = []
+    levels: list[CatalogueRecord] = []
     for number, level in enumerate(delivered.levels):
         fields = {name: value for name, value in level.fields.items() if name in EDITABLE}
         name = str(level.fields["urn"]).lower()
@@ -209,7 +209,7 @@ def records_of(archive: Archive, sender: Sender, delivered: DeliveredObject) -> 
         with archive.database.reading() as connection:
             before = catalogue.find_urn(connection, name)
         levels.append(
-            Record(
+            CatalogueRecord(
                 key=before.key if before else deposit_records.key_of_urn(name),
                 level=level.level,
                 parent=levels[-1].key if levels else "",

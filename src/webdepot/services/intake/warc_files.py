@@ -18,7 +18,7 @@ from pathlib import Path
 
 from webdepot import digest, durable
 from webdepot.archive import Archive
-from webdepot.container import rewrite, shelf
+from webdepot.container import locations, rewrite
 from webdepot.container.detect import Compression, detect
 from webdepot.container.reader import iter_records
 from webdepot.errors import InputError
@@ -76,7 +76,7 @@ def take(archive: Archive, paths: Sequence[Path], *, collection: str, watch: Wat
             except (InputError, FileNotFoundError, PermissionError) as error:
                 skipped.append(f"{path}: {error.strerror if isinstance(error, OSError) else error}")
         with archive.database.reading() as connection:
-            is_empty = not shelf.of_harvest(connection, harvest.id)
+            is_empty = not locations.of_harvest(connection, harvest.id)
         if is_empty:
             end(archive, harvest, HarvestState.FAILED, NOTHING_NEW)
     return IntakeResult(harvest=None if is_empty else finish(archive, harvest), known=known, skipped=skipped)
@@ -89,7 +89,7 @@ def take_container(archive: Archive, harvest: Harvest, path: Path) -> Container:
     _take_one(archive, harvest, path)
     sha256 = digest.of_file(path).value.hex()
     with archive.database.reading() as connection:
-        container = shelf.find_bytes(connection, sha256)
+        container = locations.find_bytes(connection, sha256)
     if container is None:
         raise InputError(f"{path.name} could not be taken in.")
     return container
@@ -110,7 +110,7 @@ def _refusal(path: Path) -> str:
 def finish(archive: Archive, harvest: Harvest) -> Harvest:
     """End an import with the containers taken in so far."""
     with archive.database.reading() as connection:
-        count = len(shelf.of_harvest(connection, harvest.id))
+        count = len(locations.of_harvest(connection, harvest.id))
     end(archive, harvest, HarvestState.FINISHED, f"{count} container{'s' if count != 1 else ''} imported")
     return harvests.get(archive, harvest.id)
 
@@ -165,7 +165,7 @@ def _take_one(archive: Archive, harvest: Harvest, path: Path) -> bool:
     partial = folder / ".partial"
     original = _copy(path, partial)
     with archive.database.reading() as connection:
-        if shelf.find_bytes(connection, original):
+        if locations.find_bytes(connection, original):
             partial.unlink()
             return False
     findings: list[Finding] = []
@@ -242,7 +242,7 @@ def free_name(archive: Archive, name: str, sha256: str) -> str:
     taken.
     """
     with archive.database.reading() as connection:
-        if shelf.find(connection, name) is None:
+        if locations.find(connection, name) is None:
             return name
     stem, dot, suffixes = name.partition(".")
     return f"{stem}-{sha256[:8]}{dot}{suffixes}"
@@ -278,13 +278,13 @@ def _record(
         detail={"sha256": original, "harvest": harvest.id},
     )
     with archive.database.transaction() as connection:
-        shelf.add(connection, container, original_sha256=original)
+        locations.add(connection, container, original_sha256=original)
         append(connection, event)
 
 
 def end(archive: Archive, harvest: Harvest, state: HarvestState, reason: str) -> None:
     with archive.database.transaction() as connection:
-        held = shelf.of_harvest(connection, harvest.id)
+        held = locations.of_harvest(connection, harvest.id)
         counts = {
             "fetched": sum(container.records for container in held),
             "bytes": sum(container.size_bytes for container in held),

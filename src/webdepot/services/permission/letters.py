@@ -13,6 +13,7 @@ from itertools import islice
 from sqlalchemy import Connection
 
 from webdepot.archive import Archive
+from webdepot.config.settings import ArchiveConfig
 from webdepot.errors import InputError, NotFound
 from webdepot.model import TargetId
 from webdepot.provenance import Event, append, difference
@@ -23,7 +24,6 @@ from webdepot.selection.letters import Letter
 from webdepot.selection.states import TARGET, LetterState, TargetState
 from webdepot.selection.targets import Dossier, TargetFilter
 from webdepot.selection.templates import LetterKind, Rendered, Template
-from webdepot.settings import ArchiveConfig
 
 MOST_LETTERS = 20_000
 """At most this many owners can be asked at once."""

@@ -16,14 +16,14 @@ from shutil import copyfileobj
 from sqlalchemy import Connection
 
 from webdepot.archive import Archive
-from webdepot.container import shelf
+from webdepot.container import locations
 from webdepot.container.http import HttpHead
 from webdepot.depot import package, rows
 from webdepot.errors import NotFound
 from webdepot.formats import report
 from webdepot.harvest import runs
 from webdepot.harvest.report.log import JSON_NAME
-from webdepot.index import entry
+from webdepot.index import capture_from_record
 from webdepot.model import (
     Answer,
     Capture,
@@ -292,7 +292,7 @@ def _captures(archive: Archive, harvest: Harvest) -> Iterator[Capture]:
             )
             continue
         for container in _containers(archive, each):
-            yield from entry.of_container(
+            yield from capture_from_record.of_container(
                 archive.container_path(container.name), container.name, on_finding=lambda _: None
             )
 
@@ -332,7 +332,7 @@ def _measures(archive: Archive, harvest: Harvest) -> HarvestMeasures:
 
 def _containers(archive: Archive, harvest: Harvest) -> list[Container]:
     with archive.database.reading() as connection:
-        return shelf.of_harvest(connection, harvest.id)
+        return locations.of_harvest(connection, harvest.id)
 
 
 def iter_findings(archive: Archive, harvest: str) -> Iterator[Finding]:

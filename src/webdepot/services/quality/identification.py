@@ -18,13 +18,14 @@ from queue import SimpleQueue
 from shutil import copyfileobj
 
 from webdepot.archive import Archive
-from webdepot.container import shelf
+from webdepot.container import locations
 from webdepot.depot import package
 from webdepot.errors import InputError
-from webdepot.formats import report, results, signatures, survey
+from webdepot.formats import report, results, survey
+from webdepot.formats import signature_sets as formats_signature_sets
 from webdepot.formats.examine import Examined, FileExaminer
 from webdepot.formats.report import FormatShare, HarvestTable
-from webdepot.formats.signatures import SignatureSet
+from webdepot.formats.signature_sets import SignatureSet
 from webdepot.formats.survey import SurveyTask
 from webdepot.harvest import runs
 from webdepot.model import Container, Finding, Harvest, HarvestState
@@ -64,7 +65,7 @@ def identify(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) ->
     again.
     """
     with archive.database.reading() as connection:
-        containers = shelf.of_harvest(connection, harvest.id)
+        containers = locations.of_harvest(connection, harvest.id)
         surveyed = results.surveyed(connection, harvest.id)
     waiting = [container for container in containers if container.name not in surveyed]
     _survey(archive, harvest, waiting, rows_folder(archive, harvest), watch)
@@ -146,7 +147,7 @@ def _identify_kept(archive: Archive, harvest: Harvest, *, watch: Watch) -> Harve
     """
     engine = archive.identifier.engine
     with archive.database.reading() as connection:
-        containers = shelf.of_harvest(connection, harvest.id)
+        containers = locations.of_harvest(connection, harvest.id)
         surveyed = results.surveyed(connection, harvest.id, engine=engine)
     waiting = [container for container in containers if container.name not in surveyed]
     if not waiting or harvest.state is not HarvestState.KEPT:
@@ -247,9 +248,11 @@ def report_containers(
 
 def update_signatures(archive: Archive, source: Path) -> tuple[SignatureSet, bool]:
     """Install a set of signatures from a file and use it from now on; the set, and whether it was new."""
-    installed = signatures.install(source, archive.signatures_folder, at=archive.clock(), by=archive.agent)
+    installed = formats_signature_sets.install(
+        source, archive.signatures_folder, at=archive.clock(), by=archive.agent
+    )
     with archive.database.transaction() as connection:
-        is_new = signatures.add(connection, installed)
+        is_new = formats_signature_sets.add(connection, installed)
         if is_new:
             event = archive.event(
                 "signatures",
@@ -264,7 +267,7 @@ def update_signatures(archive: Archive, source: Path) -> tuple[SignatureSet, boo
 
 def signature_sets(archive: Archive) -> list[SignatureSet]:
     with archive.database.reading() as connection:
-        return signatures.every(connection)
+        return formats_signature_sets.every(connection)
 
 
 def _examine(free: "SimpleQueue[FileExaminer]", path: Path, checked: bool) -> FileReport:

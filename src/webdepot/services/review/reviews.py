@@ -26,7 +26,7 @@ from webdepot.quality.acceptance import AcceptanceLimits, HarvestFigures
 from webdepot.quality.reviews import Review, ReviewDecision
 from webdepot.quality.screenshots import Screenshot
 from webdepot.reasons import cut, said
-from webdepot.selection import schedules, targets
+from webdepot.selection import plans, targets
 from webdepot.services.depot import deposit
 from webdepot.services.harvest import harvests as harvests_service
 from webdepot.services.index import indexer
@@ -372,7 +372,7 @@ def _require_other_person(archive: Archive, harvest: Harvest, by: str) -> None:
         starters = {
             event.agent for event in iter_of(connection, "harvest", harvest.id) if event.action == "started"
         }
-        plan = schedules.find(connection, harvest.target)
+        plan = plans.find(connection, harvest.target)
     if by in starters or (plan is not None and plan.changed_by == by):
         raise NotPermitted(
             f"{by} planned or started {harvest.id}; another person must accept it ([review] four_eyes)."

@@ -6,13 +6,13 @@ from datetime import date
 
 from webdepot.archive import Archive
 from webdepot.model import TargetId
-from webdepot.selection import schedule
-from webdepot.selection.schedule import Plan
-from webdepot.selection.schedules import PlanRow
+from webdepot.selection import plan_dates
+from webdepot.selection.plan_dates import Plan
+from webdepot.selection.plans import PlanRow
 from webdepot.selection.turns import TurnState
 from webdepot.services.harvest import profiles
 from webdepot.services.schedule import plans
-from webdepot.services.schedule.plans import CalendarDay, TargetPlan
+from webdepot.services.schedule.plans import PlanDay, TargetPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class CalendarView:
     today: date
     first: date
     """The first day of the month."""
-    days: Mapping[date, CalendarDay]
+    days: Mapping[date, PlanDay]
     rows: Sequence[PlanRow]
     """Plans with a date on the day that was asked for."""
     counts: Mapping[TurnState, int]
@@ -79,8 +79,8 @@ def set_from_text(
     by: str,
 ) -> Plan:
     """Set the plan of a target; InputError names the part that is wrong."""
-    dates = schedule.read_dates(frequency, first_on=first_on, at_time=at_time, cron=cron, last_on=last_on)
-    window = schedule.read_window(opens, closes)
+    dates = plan_dates.read_dates(frequency, first_on=first_on, at_time=at_time, cron=cron, last_on=last_on)
+    window = plan_dates.read_window(opens, closes)
     return plans.set_plan(archive, target, dates, window=window, profile=profile, by=by)
 
 

@@ -17,9 +17,9 @@ from webdepot.errors import Conflict, NotFound, NotPermitted
 from webdepot.model import TargetId, Verdict
 from webdepot.provenance import append, difference
 from webdepot.reasons import said
-from webdepot.selection import schedule, schedules, targets, turns
-from webdepot.selection.schedule import Dates, HarvestWindow, Plan
-from webdepot.selection.schedules import PlanFilter, PlanPage, PlanRow
+from webdepot.selection import plan_dates, plans, targets, turns
+from webdepot.selection.plan_dates import Dates, HarvestWindow, Plan
+from webdepot.selection.plans import PlanFilter, PlanPage, PlanRow
 from webdepot.selection.turns import Turn, TurnPage, TurnState
 from webdepot.services.harvest import profiles
 from webdepot.services.selection import targets as targets_service
@@ -42,7 +42,7 @@ class TargetPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CalendarDay:
+class PlanDay:
     """How many harvests are planned for a day, and the turns that have come due on it."""
 
     on: date
@@ -52,7 +52,7 @@ class CalendarDay:
 
 
 def zone(archive: Archive) -> ZoneInfo:
-    return schedule.zone_of(archive.config.schedule.timezone)
+    return plan_dates.zone_of(archive.config.schedule.timezone)
 
 
 def set_plan(
@@ -70,9 +70,9 @@ def set_plan(
     """
     profiles.options_of(archive, profile)
     now, agent = archive.clock(), by or archive.agent
-    next_at = schedule.next_after(dates, now, zone(archive)) if is_active else None
+    next_at = plan_dates.next_after(dates, now, zone(archive)) if is_active else None
     with archive.database.transaction() as connection:
-        before = schedules.find(connection, target)
+        before = plans.find(connection, target)
         plan = Plan(
             target=targets.get(connection, target).id,
             dates=dates,
@@ -84,7 +84,7 @@ def set_plan(
             changed_by=agent,
             changed_at=now,
         )
-        schedules.save(connection, plan)
+        plans.save(connection, plan)
         detail = difference(_plan_detail(before), _plan_detail(plan))
         append(connection, archive.event("planned", "target", str(target), by=by, detail=detail))
     return plan
@@ -106,10 +106,10 @@ def set_typed_plan(
 ) -> Plan:
     """`set_plan` from dates and times as people type them; the first day is today if it is empty."""
     today = archive.clock().astimezone(zone(archive)).date().isoformat()
-    dates = schedule.read_dates(
+    dates = plan_dates.read_dates(
         frequency, first_on=first_on or today, at_time=at_time, cron=cron, last_on=last_on
     )
-    window = schedule.read_window(opens, closes)
+    window = plan_dates.read_window(opens, closes)
     return set_plan(archive, target, dates, window=window, profile=profile, by=by)
 
 
@@ -132,7 +132,7 @@ def remove(archive: Archive, target: TargetId, *, by: str = "") -> None:
     """Remove the plan; earlier harvests are kept."""
     with archive.database.transaction() as connection:
         before = _get(archive, target)
-        schedules.remove(connection, target)
+        plans.remove(connection, target)
         detail = difference(_plan_detail(before), {})
         append(connection, archive.event("unplanned", "target", str(target), by=by, detail=detail))
 
@@ -141,12 +141,12 @@ def of_target(archive: Archive, target: TargetId, *, dates: int = 6) -> TargetPl
     """The plan of a target with up to `dates` next dates; the plan is None if there is none."""
     with archive.database.reading() as connection:
         name = targets.get(connection, target).name
-        plan = schedules.find(connection, target)
+        plan = plans.find(connection, target)
         latest = turns.of_target(connection, target, SHOWN_TURNS)
     ahead: list[datetime] = []
     at = archive.clock()
     while plan is not None and plan.is_active and len(ahead) < dates:
-        following = schedule.next_after(plan.dates, at, zone(archive))
+        following = plan_dates.next_after(plan.dates, at, zone(archive))
         if following is None:
             break
         ahead.append(following)
@@ -157,7 +157,7 @@ def of_target(archive: Archive, target: TargetId, *, dates: int = 6) -> TargetPl
 
 def list_plans(archive: Archive, wanted: PlanFilter) -> PlanPage:
     with archive.database.reading() as connection:
-        return schedules.listing(connection, wanted)
+        return plans.listing(connection, wanted)
 
 
 def queue(archive: Archive, state: TurnState | None, *, page: int = 1) -> TurnPage:
@@ -233,7 +233,7 @@ def _move(archive: Archive, number: int, act: str, *, by: str) -> Turn:
 # --- the calendar ---
 
 
-def month(archive: Archive, year: int, number: int) -> list[CalendarDay]:
+def month(archive: Archive, year: int, number: int) -> list[PlanDay]:
     """Every day of a month: how many harvests are planned, and the turns that have come due."""
     local = zone(archive)
     today = archive.clock().astimezone(local).date()
@@ -244,12 +244,12 @@ def month(archive: Archive, year: int, number: int) -> list[CalendarDay]:
     with archive.database.reading() as connection:
         if days[-1] >= today:
             for dates, count in _groups(archive):
-                for day in schedule.days_between(dates, max(days[0], today), days[-1], local):
+                for day in plan_dates.days_between(dates, max(days[0], today), days[-1], local):
                     planned[day] += count
         due = turns.count_by_day(connection, first, after, local)
     # Today's dates that have already come are turns; only the others are still planned.
     planned[today] = max(planned[today] - sum(due.get(today, {}).values()), 0)
-    return [CalendarDay(on=day, planned=planned[day], turns=due.get(day, {})) for day in days]
+    return [PlanDay(on=day, planned=planned[day], turns=due.get(day, {})) for day in days]
 
 
 def on_day(archive: Archive, day: date, *, limit: int = 50, after: int = 0) -> list[PlanRow]:
@@ -257,16 +257,14 @@ def on_day(archive: Archive, day: date, *, limit: int = 50, after: int = 0) -> l
     local = zone(archive)
     with archive.database.reading() as connection:
         groups = _groups(archive)
-        return schedules.on_day(
-            connection, groups, lambda dates: schedule.falls_on(dates, day, local), limit=limit, after=after
+        return plans.on_day(
+            connection, groups, lambda dates: plan_dates.falls_on(dates, day, local), limit=limit, after=after
         )
 
 
 def _groups(archive: Archive) -> list[tuple[Dates, int]]:
     """The rules for dates of active plans with their numbers; counted again after any change."""
-    return archive.database.remembered(
-        "plans by day", lambda connection: list(schedules.day_groups(connection))
-    )
+    return archive.database.remembered("plans by day", lambda connection: list(plans.day_groups(connection)))
 
 
 # --- parts ---
@@ -274,7 +272,7 @@ def _groups(archive: Archive) -> list[tuple[Dates, int]]:
 
 def _get(archive: Archive, target: TargetId) -> Plan:
     with archive.database.reading() as connection:
-        plan = schedules.find(connection, target)
+        plan = plans.find(connection, target)
     if plan is None:
         raise NotFound(
             f"Target {target} has no plan. Make one: webdepot schedule set {target} --every monthly"
@@ -284,10 +282,10 @@ def _get(archive: Archive, target: TargetId) -> Plan:
 
 def _set_active(archive: Archive, target: TargetId, *, is_active: bool, by: str) -> Plan:
     before, now, agent = _get(archive, target), archive.clock(), by or archive.agent
-    next_at = schedule.next_after(before.dates, now, zone(archive)) if is_active else None
+    next_at = plan_dates.next_after(before.dates, now, zone(archive)) if is_active else None
     plan = replace(before, is_active=is_active, next_at=next_at, changed_by=agent, changed_at=now)
     with archive.database.transaction() as connection:
-        schedules.save(connection, plan)
+        plans.save(connection, plan)
         action = "plan resumed" if is_active else "plan paused"
         detail = difference(_plan_detail(before), _plan_detail(plan))
         append(connection, archive.event(action, "target", str(target), by=by, detail=detail))

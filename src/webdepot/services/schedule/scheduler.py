@@ -40,8 +40,9 @@ from webdepot.harvest.control import OrderVerb
 from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.provenance import Outcome, append, difference
 from webdepot.reasons import Reason, said
-from webdepot.selection import schedule, schedules, targets, turns
-from webdepot.selection.schedule import Plan
+from webdepot.selection import plan_dates, targets, turns
+from webdepot.selection import plans as selection_plans
+from webdepot.selection.plan_dates import Plan
 from webdepot.selection.turns import Turn, TurnState
 from webdepot.services.harvest import harvests, profiles, runner
 from webdepot.services.progress import Watch, unwatched
@@ -166,8 +167,8 @@ class Scheduler:
         zone = plans.zone(self._archive)
         for turn, process in self._running.values():
             with self._archive.database.reading() as connection:
-                plan = schedules.find(connection, turn.target)
-            is_open = plan is None or schedule.is_open(plan.window, now, zone)
+                plan = selection_plans.find(connection, turn.target)
+            is_open = plan is None or plan_dates.is_open(plan.window, now, zone)
             if not is_open and process.is_alive() and process.pid is not None:
                 os.kill(process.pid, signal.SIGTERM)
 
@@ -189,11 +190,11 @@ def create_turns(archive: Archive) -> list[Turn]:
     now, zone = archive.clock(), plans.zone(archive)
     created: list[Turn] = []
     with archive.database.transaction() as connection:
-        for plan in schedules.due(connection, now, MOST_AT_ONCE):
+        for plan in selection_plans.due(connection, now, MOST_AT_ONCE):
             assert plan.next_at is not None  # noqa: S101 - `due` selects by it
-            due_at, missed = schedule.last_before(plan.dates, plan.next_at, now, zone)
-            next_at = schedule.next_after(plan.dates, now, zone)
-            schedules.set_dates(connection, plan.target, next_at=next_at, last_at=due_at)
+            due_at, missed = plan_dates.last_before(plan.dates, plan.next_at, now, zone)
+            next_at = plan_dates.next_after(plan.dates, now, zone)
+            selection_plans.set_dates(connection, plan.target, next_at=next_at, last_at=due_at)
             if missed:
                 text = (
                     "{missed} dates passed while no scheduler was running; only the latest is harvested now"
@@ -207,7 +208,7 @@ def create_turns(archive: Archive) -> list[Turn]:
                 _note_missed(connection, archive, plan, said("turn_before", text), detail)
                 continue
             start = _start_of(archive, plan, due_at, now)
-            not_before = schedule.opening(plan.window, start, zone)
+            not_before = plan_dates.opening(plan.window, start, zone)
             turn = turns.add(connection, plan.target, due_at, not_before=not_before)
             created += [turn] if turn else []
     return created
@@ -260,7 +261,7 @@ def run_turn(archive: Archive, number: int, *, watch: Watch = unwatched) -> None
     with archive.database.reading() as connection:
         turn = turns.get(connection, number)
         target = targets.get(connection, turn.target)
-        plan = schedules.find(connection, turn.target)
+        plan = selection_plans.find(connection, turn.target)
     try:
         targets_service.admit(archive, target)
     except NotPermitted as error:
@@ -352,9 +353,9 @@ def _end_stopped(archive: Archive, turn: Turn, plan: Plan | None, harvest: Harve
         return
     now = archive.clock()
     zone = plans.zone(archive)
-    is_open = plan is None or schedule.is_open(plan.window, now, zone)
+    is_open = plan is None or plan_dates.is_open(plan.window, now, zone)
     again_at = now + _retry_delay(archive) if is_open and _is_disk_full(harvest.reason) else now
-    opens = schedule.opening(plan.window, again_at, zone) if plan else again_at
+    opens = plan_dates.opening(plan.window, again_at, zone) if plan else again_at
     waits_because = harvest.reason if is_open else said("window_ended", "its time window has ended")
     with archive.database.transaction() as connection:
         turns.move(connection, turn, "give back", now, reason=waits_because, not_before=opens)

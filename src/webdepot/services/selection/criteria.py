@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 
 from sqlalchemy import Connection
 
-from webdepot.accounts import Person
+from webdepot.accounts.accounts import Person
 from webdepot.archive import Archive
 from webdepot.errors import InputError, NotPermitted
 from webdepot.model import Answer, TargetId, Verdict

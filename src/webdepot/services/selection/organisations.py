@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from webdepot import sheets
+from webdepot import csv_text
 from webdepot.archive import Archive
 from webdepot.errors import InputError
 from webdepot.provenance import append, difference
@@ -166,7 +166,7 @@ def as_csv(hosts: Sequence[KnownHost]) -> str:
         )
         for host in hosts
     ]
-    return "".join(sheets.written(rows))
+    return "".join(csv_text.written(rows))
 
 
 def as_objects(hosts: Sequence[KnownHost]) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from webdepot.access.saved import SavedSearch
 from webdepot.errors import InputError
 from webdepot.ports import Hit, SearchSort
 from webdepot.services.access import saved_searches, search
-from webdepot.services.access.export import ExportForm
+from webdepot.services.access.export.export import ExportForm
 from webdepot.times import from_timestamp, to_iso
 from webdepot.web.api.openapi_parts import parameter
 from webdepot.web.forms import find_number, read_form

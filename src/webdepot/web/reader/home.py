@@ -3,8 +3,8 @@
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from webdepot.config.settings import ArchiveConfig
 from webdepot.services.admin import archive_status
-from webdepot.settings import ArchiveConfig
 from webdepot.web import language
 from webdepot.web.site import LANGUAGE_COOKIE, here, local_path, reader_of, render, site_of
 

@@ -15,24 +15,24 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
+from webdepot.csv_text import written
 from webdepot.errors import InputError, WebdepotError
 from webdepot.model import EVERYTHING
 from webdepot.ports import Facet, SearchSort
-from webdepot.services.access import export as export_service
 from webdepot.services.access import lookup
 from webdepot.services.access import search as search_service
-from webdepot.services.access.export import ExportForm
+from webdepot.services.access.export import export as export_service
+from webdepot.services.access.export.export import ExportForm
 from webdepot.services.access.search import SearchPage
 from webdepot.services.admin import archive_status
-from webdepot.sheets import written
 from webdepot.times import to_timestamp
 from webdepot.url import host_of
 from webdepot.web import charts
 from webdepot.web.charts import DrawnBar
+from webdepot.web.csv_response import csv_file
 from webdepot.web.forms import page_number
 from webdepot.web.language import Language
 from webdepot.web.replay import address
-from webdepot.web.sheets import csv_file
 from webdepot.web.site import language_of, reader_of, render, site_of
 
 PAGE_HITS = 10

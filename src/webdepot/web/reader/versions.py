@@ -20,7 +20,7 @@ from webdepot.web import charts
 from webdepot.web.charts import DrawnBar
 from webdepot.web.language import CODES
 from webdepot.web.problems import explain, heading, problem
-from webdepot.web.replay import address, passes
+from webdepot.web.replay import address, staff_passes
 from webdepot.web.replay.address import ReplayAddress
 from webdepot.web.replay.raw import STILL
 from webdepot.web.site import (
@@ -218,10 +218,15 @@ def accept_pass(request: Request) -> Response:
     request.state.is_archived = True
     site, token = site_of(request), request.path_params["token"]
     response = RedirectResponse(local_path(here(request).removeprefix(f"/-/pass/{token}")), status_code=302)
-    if passes.is_valid(token, site.archive.clock()):
+    if staff_passes.is_valid(token, site.archive.clock()):
         secure = site.archive.config.web.secure_cookies
         response.set_cookie(
-            passes.COOKIE, token, max_age=passes.LASTS_S, httponly=True, samesite="lax", secure=secure
+            staff_passes.COOKIE,
+            token,
+            max_age=staff_passes.LASTS_S,
+            httponly=True,
+            samesite="lax",
+            secure=secure,
         )
     return response
 
@@ -233,7 +238,7 @@ def _pass_for(request: Request, capture: Capture) -> str:
     archive = site_of(request).archive
     if person_of(request) is None or gate.is_open(archive, capture, reader_by_network(request)):
         return ""
-    return f"/-/pass/{passes.make(archive.clock())}"
+    return f"/-/pass/{staff_passes.make(archive.clock())}"
 
 
 def _on_frame(request: Request, where: str) -> str:

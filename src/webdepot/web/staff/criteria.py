@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.accounts import Role
+from webdepot.accounts.accounts import Role
 from webdepot.errors import InputError
 from webdepot.selection.criteria import DEFAULT, AnswerKind, Criterion
 from webdepot.services.selection import criteria as criteria_service

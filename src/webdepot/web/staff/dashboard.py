@@ -12,7 +12,7 @@ from webdepot.archive import Archive
 from webdepot.errors import WebdepotError
 from webdepot.services.admin import dashboard
 from webdepot.services.admin.dashboard import MonthCount, Overview
-from webdepot.web.sheets import csv_answer
+from webdepot.web.csv_response import csv_answer
 from webdepot.web.site import of_app, render, shared_of, site_of
 
 log = logging.getLogger(__name__)

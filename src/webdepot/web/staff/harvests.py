@@ -18,8 +18,8 @@ from webdepot.harvest.report.reports import ReportKind
 from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import HarvestKind, HarvestState
 from webdepot.services.harvest import control, harvests
+from webdepot.web.csv_response import csv_answer
 from webdepot.web.forms import find_number, page_number, read_form
-from webdepot.web.sheets import csv_answer
 from webdepot.web.site import CURATORS, may, name_of, of_app, render, site_of
 
 ROWS = 200

@@ -13,7 +13,7 @@ from webdepot.services.selection import discovery, organisation_view, organisati
 from webdepot.web.background import BackgroundRuns
 from webdepot.web.forms import read_form
 from webdepot.web.site import name_of, of_app, render, site_of
-from webdepot.web.staff import domain_picture
+from webdepot.web.staff import domain_chart
 
 KINDS = ("own", "ask", "other", "wait")
 MOST_ROWS = 2000
@@ -77,7 +77,7 @@ def show(request: Request) -> Response:
         counts=view.counts,
         kind=kind,
         kinds=KINDS,
-        picture=domain_picture.draw(root, view.every_host),
+        picture=domain_chart.draw(root, view.every_host),
         is_cut=len(view.hosts) >= MOST_ROWS,
         is_running=of_app(request, Surveys).runs.is_running(root),
     )

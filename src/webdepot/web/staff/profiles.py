@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import ConfigError, InputError, NotFound, WebdepotError
-from webdepot.harvest.fetch.mode import Fetching
+from webdepot.harvest.fetch.fetch_mode import Fetching
 from webdepot.harvest.profile import HOST_KEYS, KEYS
 from webdepot.harvest.scope.conditions import CONDITIONS
 from webdepot.services.harvest import profiles

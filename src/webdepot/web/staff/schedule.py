@@ -13,8 +13,8 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import ConfigError, Conflict, InputError, NotFound, NotPermitted
 from webdepot.model import TargetId
-from webdepot.selection.schedule import Frequency, Plan
-from webdepot.selection.schedules import ROWS, PlanFilter, PlanSort
+from webdepot.selection.plan_dates import Frequency, Plan
+from webdepot.selection.plans import ROWS, PlanFilter, PlanSort
 from webdepot.selection.turns import TurnState
 from webdepot.services.schedule import plan_view, plans
 from webdepot.services.selection import targets

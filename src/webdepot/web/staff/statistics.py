@@ -4,10 +4,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from webdepot.access.usage import Metric
+from webdepot.csv_text import written
 from webdepot.services.access import statistics as statistics_service
-from webdepot.sheets import written
 from webdepot.web.charts import DrawnBar
-from webdepot.web.sheets import csv_file
+from webdepot.web.csv_response import csv_file
 from webdepot.web.site import language_of, render, site_of
 
 TABLES = ("site", "collection", "access_point", "country")

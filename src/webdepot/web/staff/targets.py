@@ -7,7 +7,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from webdepot.accounts import STAFF
+from webdepot.accounts.accounts import STAFF
 from webdepot.errors import ConfigError, InputError, NotFound
 from webdepot.model import EVERYTHING, Purpose, TargetId
 from webdepot.selection.contacts import Contact

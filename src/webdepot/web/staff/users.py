@@ -7,8 +7,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot import accounts, sessions
-from webdepot.accounts import Role
+from webdepot.accounts import accounts, sessions
+from webdepot.accounts.accounts import Role
 from webdepot.errors import InputError, NotFound, WebdepotError
 from webdepot.web.forms import get_number, read_fields, read_form
 from webdepot.web.problems import explain

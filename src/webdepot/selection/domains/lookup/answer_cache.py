@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from webdepot import wal
+from webdepot import sqlite_wal
 from webdepot.times import Clock
 
 _PATIENCE_S = 30.0
@@ -31,7 +31,7 @@ class KeptAnswers:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
         self._connection = sqlite3.connect(path or ":memory:", isolation_level=None, timeout=_PATIENCE_S)
-        wal.turn_on(self._connection, patience_s=_PATIENCE_S)
+        sqlite_wal.turn_on(self._connection, patience_s=_PATIENCE_S)
         self._connection.execute("PRAGMA synchronous = OFF")
         self._connection.execute(
             "CREATE TABLE IF NOT EXISTS answers (kind TEXT, key TEXT, until TEXT NOT NULL, "

@@ -14,7 +14,7 @@ from functools import lru_cache
 from argon2 import PasswordHasher
 from sqlalchemy import RowMapping, delete, insert, select, update
 
-from webdepot.accounts import (
+from webdepot.accounts.accounts import (
     Person,
     Role,
     api_keys,

@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 from webdepot.model import TargetId
-from webdepot.selection.schedule import Dates, Frequency, HarvestWindow, Plan
+from webdepot.selection.plan_dates import Dates, Frequency, HarvestWindow, Plan
 from webdepot.selection.tables import schedules, targets
 from webdepot.selection.targets import having
 

@@ -21,7 +21,7 @@ from webdepot.container.fields import Fields
 from webdepot.container.http import parse_head
 from webdepot.container.reader import iter_records
 from webdepot.container.record import Record
-from webdepot.index import post
+from webdepot.index import post_requests
 from webdepot.model import Capture, Finding, RecordKind, Severity
 from webdepot.url import find_canonical
 from webdepot.url import key as key_of
@@ -110,7 +110,7 @@ class _BodyRequest:
 
 
 def _find_body_request(record: Record) -> _BodyRequest | None:
-    block = record.block().read(post.MOST_BODY_BYTES)
+    block = record.block().read(post_requests.MOST_BODY_BYTES)
     method = block[:10].partition(b" ")[0].decode("latin-1")
     if method in ("GET", "HEAD", "") or not method.isalpha():
         return None
@@ -120,7 +120,7 @@ def _find_body_request(record: Record) -> _BodyRequest | None:
         id=record.fields.get("WARC-Record-ID") or "",
         concurrent=tuple(record.fields.get_all("WARC-Concurrent-To")),
         url=record.url,
-        key=key_of(post.folded(record.url, method, content_type, body)),
+        key=key_of(post_requests.folded(record.url, method, content_type, body)),
     )
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
+from webdepot.config.settings import Config
 from webdepot.errors import ConfigError
-from webdepot.settings import Config
 
 FILE_NAME = "webdepot.toml"
 _NO_SECTIONS = frozenset({"home", "profiles", "sources"})

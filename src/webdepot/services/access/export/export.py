@@ -20,14 +20,15 @@ from itertools import islice
 
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
+from webdepot.csv_text import written
 from webdepot.exchange import parquet
 from webdepot.exchange.parquet import ColumnKind, Value
 from webdepot.model import EVERYTHING
 from webdepot.ports import State, TextQuery
-from webdepot.services.access import export_records, search
-from webdepot.services.access.export_records import captures_of
+from webdepot.services.access import search
+from webdepot.services.access.export import records
+from webdepot.services.access.export.records import captures_of
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
-from webdepot.sheets import written
 from webdepot.times import from_timestamp, to_iso
 from webdepot.url import domain_of, host_of
 from webdepot.version import VERSION
@@ -235,6 +236,6 @@ _FORMS: dict[ExportForm, Callable[[Archive, TextQuery, Iterator[State]], Iterato
     ExportForm.JSONL: _jsonl,
     ExportForm.SOLR: _solr,
     ExportForm.PARQUET: _parquet,
-    ExportForm.WARC: export_records.as_warc,
-    ExportForm.WACZ: export_records.as_wacz,
+    ExportForm.WARC: records.as_warc,
+    ExportForm.WACZ: records.as_wacz,
 }

@@ -16,8 +16,8 @@ from typing import BinaryIO
 from webdepot.container.damage import BAD_HEADER, BAD_LENGTH, Reporter
 from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, after_line_ends
 from webdepot.container.members import IN_MEMORY_BYTES
-from webdepot.container.pieces import limited, stream_of
 from webdepot.container.record import Record, RecordHeader
+from webdepot.container.streams import limited, stream_of
 from webdepot.errors import CorruptData
 from webdepot.model import Location
 

@@ -29,17 +29,17 @@ from webdepot import cdxj
 from webdepot.archive import Archive
 from webdepot.container import records
 from webdepot.container.members import gzip_member
-from webdepot.container.pieces import iter_pieces
 from webdepot.container.reader import read_record
 from webdepot.container.record import Record
 from webdepot.container.records import NewRecord
 from webdepot.container.rewrite import member_of
+from webdepot.container.streams import iter_pieces
 from webdepot.depot.bundle import zipped
 from webdepot.digest import sha1
 from webdepot.errors import CorruptData, NotFound
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.ports import State, TextQuery
-from webdepot.services.access.export_parts import Parts
+from webdepot.services.access.export.parts import Parts
 from webdepot.times import Period, from_timestamp, to_iso
 from webdepot.version import VERSION
 

@@ -5,7 +5,7 @@ A place is an address; for a member of a ZIP file it also says where the bytes o
 
     /data/old.warc.gz                          a file
     https://files.example.org/old.warc.gz      read with range requests (RFC 9110, 14)
-    s3://bucket/old.warc.gz?endpoint=https://… credentials as for a place named `elsewhere`
+    s3://bucket/old.warc.gz?endpoint=https://… credentials as for a place named `in_place`
     /data/old.wacz#4711/archive/old.warc.gz    a member that is stored without compression, as WACZ requires
 
 Nothing is ever written there. https://specs.webrecorder.net/wacz/1.1.1/

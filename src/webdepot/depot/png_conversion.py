@@ -1,4 +1,4 @@
-"""Convert a picture to PNG: `python -m webdepot.depot.picture INPUT OUTPUT`. A separate program, which
+"""Convert a picture to PNG: `python -m webdepot.depot.png_conversion INPUT OUTPUT`. A separate program, which
 `migration` runs with limits.
 
 X bitmaps are C source. Files of the 1990s are formatted in every way that C allows, so only these tokens are

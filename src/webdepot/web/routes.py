@@ -1,0 +1,266 @@
+"""The route tables: every page with its path, its function, its methods and the roles that may call it.
+
+A function is named as text and its module is imported on the first request for it: a server that only replays
+archived pages loads no crawler, no search engine and no format identification. A test checks that every name
+leads to a function that takes a request and returns a response.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from starlette.requests import Request
+
+from webdepot.accounts.accounts import STAFF, Role
+from webdepot.web.site import ADMINISTRATORS, CURATORS, PARTNERS, REVIEWERS, SIGNED_IN
+
+Endpoint = Callable[[Request], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteRow:
+    """A row of the route table."""
+
+    path: str
+    endpoint: str
+    """Module below `webdepot.web` and function, as in "staff.targets:show"."""
+    methods: tuple[str, ...] = ("GET",)
+    roles: frozenset[Role] = field(default_factory=frozenset)
+    """A person with any of these may call it; empty means everybody."""
+
+
+PORTAL_ROUTES = (
+    RouteRow(path="/", endpoint="reader.home:home"),
+    RouteRow(path="/search", endpoint="reader.search:search"),
+    RouteRow(path="/search/why", endpoint="reader.search:why"),
+    RouteRow(path="/search/trend", endpoint="reader.search:trend"),
+    RouteRow(path="/search/export", endpoint="reader.search:export"),
+    RouteRow(path="/search/images", endpoint="reader.images:show"),
+    RouteRow(path="/search.atom", endpoint="api.search:feed"),
+    RouteRow(path="/searches", endpoint="api.search:saved_list", roles=SIGNED_IN),
+    RouteRow(path="/searches", endpoint="api.search:save", methods=("POST",), roles=SIGNED_IN),
+    RouteRow(path="/searches/{token}.atom", endpoint="api.search:saved_feed"),
+    RouteRow(path="/api/search", endpoint="api.search:as_json"),
+    RouteRow(path="/api/suggest", endpoint="api.search:suggest"),
+    RouteRow(path="/api/images", endpoint="reader.images:as_json"),
+    RouteRow(path="/api/trend", endpoint="api.search:trend"),
+    RouteRow(path="/api/openapi.json", endpoint="api.openapi:send_document"),
+    RouteRow(path="/opensearch.xml", endpoint="api.search:opensearch"),
+    RouteRow(path="/versions", endpoint="reader.versions:look_up"),
+    RouteRow(path="/oai", endpoint="api.oai:answer", methods=("GET", "POST")),
+    RouteRow(path="/urn/{urn:path}", endpoint="api.oai:resolve"),
+    RouteRow(path="/title/{key}", endpoint="api.oai:show_title"),
+    RouteRow(path="/title/{key}/{form}", endpoint="reader.catalogue:export"),
+    RouteRow(path="/catalogue", endpoint="reader.catalogue:show_list"),
+    RouteRow(path="/transfer/{key}.zip", endpoint="api.oai:send_transfer"),
+    RouteRow(path="/cite", endpoint="reader.citation:cite"),
+    RouteRow(path="/compare", endpoint="reader.comparison:compare"),
+    RouteRow(path="/compare/picture", endpoint="reader.comparison:send_picture"),
+    RouteRow(path="/about", endpoint="reader.home:about"),
+    RouteRow(path="/help", endpoint="reader.home:help_page"),
+    RouteRow(path="/sign-in", endpoint="sign_in:sign_in_form"),
+    RouteRow(path="/sign-in", endpoint="sign_in:sign_in", methods=("POST",)),
+    RouteRow(path="/sign-out", endpoint="sign_in:sign_out", methods=("POST",)),
+    RouteRow(path="/sign-in/oidc", endpoint="sign_in_oidc:begin"),
+    RouteRow(path="/sign-in/oidc/back", endpoint="sign_in_oidc:back"),
+    RouteRow(path="/account", endpoint="staff.users:show_own", roles=SIGNED_IN),
+    RouteRow(
+        path="/account/password", endpoint="staff.users:change_password", methods=("POST",), roles=SIGNED_IN
+    ),
+    RouteRow(
+        path="/account/sessions", endpoint="staff.users:end_own_session", methods=("POST",), roles=SIGNED_IN
+    ),
+    RouteRow(
+        path="/account/keys", endpoint="staff.users:change_own_keys", methods=("POST",), roles=SIGNED_IN
+    ),
+    RouteRow(path="/users", endpoint="staff.users:show_list", roles=ADMINISTRATORS),
+    RouteRow(path="/users", endpoint="staff.users:add", methods=("POST",), roles=ADMINISTRATORS),
+    RouteRow(path="/users/{name}", endpoint="staff.users:show", roles=ADMINISTRATORS),
+    RouteRow(path="/users/{name}", endpoint="staff.users:change", methods=("POST",), roles=ADMINISTRATORS),
+    RouteRow(path="/audit", endpoint="staff.audit:show_list", roles=STAFF),
+    RouteRow(path="/audit.csv", endpoint="staff.audit:as_csv", roles=STAFF),
+    RouteRow(path="/status", endpoint="staff.status:show", roles=STAFF),
+    RouteRow(path="/statistics", endpoint="staff.statistics:show", roles=STAFF),
+    RouteRow(path="/statistics.csv", endpoint="staff.statistics:as_csv", roles=STAFF),
+    RouteRow(path="/depot", endpoint="staff.depot:show_overview", roles=STAFF),
+    RouteRow(path="/depot/packages", endpoint="staff.depot:show_packages", roles=STAFF),
+    RouteRow(path="/depot/packages/{identifier}", endpoint="staff.depot:show_package", roles=STAFF),
+    RouteRow(path="/depot/report.json", endpoint="staff.depot:send_report", roles=STAFF),
+    RouteRow(path="/partners", endpoint="staff.partners:show_list", roles=STAFF),
+    RouteRow(path="/partners", endpoint="staff.partners:add", methods=("POST",), roles=CURATORS),
+    RouteRow(path="/partners/{name}", endpoint="staff.partners:show", roles=STAFF),
+    RouteRow(path="/partners/{name}", endpoint="staff.partners:order", methods=("POST",), roles=CURATORS),
+    RouteRow(path="/organisations", endpoint="staff.organisations:show_list", roles=STAFF),
+    RouteRow(path="/organisations", endpoint="staff.organisations:start", methods=("POST",), roles=CURATORS),
+    RouteRow(path="/organisations/{root}", endpoint="staff.organisations:show", roles=STAFF),
+    RouteRow(path="/organisations/{root}/hosts.csv", endpoint="staff.organisations:as_csv", roles=STAFF),
+    RouteRow(
+        path="/organisations/{root}/decide",
+        endpoint="staff.organisations:decide",
+        methods=("POST",),
+        roles=CURATORS,
+    ),
+    RouteRow(
+        path="/organisations/{root}/correct",
+        endpoint="staff.organisations:correct",
+        methods=("POST",),
+        roles=CURATORS,
+    ),
+    RouteRow(path="/harvests", endpoint="staff.harvests:show_list", roles=STAFF),
+    RouteRow(path="/harvests/{harvest}", endpoint="staff.harvests:show", roles=STAFF),
+    RouteRow(path="/harvests/{harvest}/live", endpoint="staff.harvests:show_live", roles=STAFF),
+    RouteRow(path="/harvests/{harvest}/events", endpoint="staff.harvests:stream_live", roles=STAFF),
+    RouteRow(
+        path="/harvests/{harvest}/orders", endpoint="staff.harvests:order", methods=("POST",), roles=CURATORS
+    ),
+    RouteRow(path="/harvests/{harvest}/reports/{kind}", endpoint="staff.harvests:show_report", roles=STAFF),
+    RouteRow(path="/schedule", endpoint="staff.schedule:show_calendar", roles=STAFF),
+    RouteRow(path="/schedule/targets", endpoint="staff.schedule:show_list", roles=STAFF),
+    RouteRow(path="/schedule/targets/{target}", endpoint="staff.schedule:show", roles=STAFF),
+    RouteRow(
+        path="/schedule/targets/{target}", endpoint="staff.schedule:change", methods=("POST",), roles=CURATORS
+    ),
+    RouteRow(path="/schedule/queue", endpoint="staff.schedule:show_queue", roles=STAFF),
+    RouteRow(
+        path="/schedule/queue", endpoint="staff.schedule:change_turn", methods=("POST",), roles=CURATORS
+    ),
+    RouteRow(path="/review", endpoint="staff.review:show_list", roles=STAFF),
+    RouteRow(path="/review/{harvest}", endpoint="staff.review:show", roles=STAFF),
+    RouteRow(
+        path="/review/{harvest}/decide", endpoint="staff.review:decide", methods=("POST",), roles=REVIEWERS
+    ),
+    RouteRow(path="/review/{harvest}/note", endpoint="staff.review:annotate", methods=("POST",), roles=STAFF),
+    RouteRow(path="/review/{harvest}/patch", endpoint="staff.review:patch", methods=("POST",), roles=STAFF),
+    RouteRow(path="/review/pictures/{number}", endpoint="staff.review:send_picture", roles=STAFF),
+    RouteRow(path="/dashboard", endpoint="staff.dashboard:show", roles=STAFF),
+    RouteRow(path="/dashboard.csv", endpoint="staff.dashboard:as_csv", roles=STAFF),
+    RouteRow(path="/dashboard/months.csv", endpoint="staff.dashboard:months_csv", roles=STAFF),
+    RouteRow(path="/profiles", endpoint="staff.profiles:show_list", roles=STAFF),
+    RouteRow(path="/profiles", endpoint="staff.profiles:make", methods=("POST",), roles=CURATORS),
+    RouteRow(path="/profiles/{name}", endpoint="staff.profiles:show", roles=STAFF),
+    RouteRow(path="/profiles/{name}", endpoint="staff.profiles:save", methods=("POST",), roles=CURATORS),
+    RouteRow(path="/scope", endpoint="staff.profiles:explain", roles=STAFF),
+    RouteRow(path="/quality/{harvest}", endpoint="staff.quality:show", roles=STAFF),
+    RouteRow(path="/quality/{harvest}/patch", endpoint="staff.quality:patch", methods=("POST",), roles=STAFF),
+    RouteRow(
+        path="/quality/{harvest}/check", endpoint="staff.quality:check_again", methods=("POST",), roles=STAFF
+    ),
+    RouteRow(
+        path="/quality/{harvest}/ignore", endpoint="staff.quality:ignore", methods=("POST",), roles=STAFF
+    ),
+    RouteRow(path="/formats", endpoint="staff.formats:show", roles=STAFF),
+    RouteRow(path="/formats.csv", endpoint="staff.formats:as_csv", roles=STAFF),
+    RouteRow(path="/formats/watch", endpoint="staff.formats:show_watch_list", roles=STAFF),
+    RouteRow(path="/formats/registry", endpoint="staff.formats:show_registry", roles=STAFF),
+    RouteRow(
+        path="/formats/registry", endpoint="staff.formats:change_registry", methods=("POST",), roles=STAFF
+    ),
+    RouteRow(path="/formats/registry.json", endpoint="staff.formats:send_registry", roles=STAFF),
+    RouteRow(path="/suggest", endpoint="reader.public_forms:suggest_form"),
+    RouteRow(path="/suggest", endpoint="reader.public_forms:suggest", methods=("POST",)),
+    RouteRow(path="/complain", endpoint="reader.public_forms:complain_form"),
+    RouteRow(path="/complain", endpoint="reader.public_forms:complain", methods=("POST",)),
+    RouteRow(path="/answer/{token}", endpoint="reader.public_forms:answer_form"),
+    RouteRow(path="/answer/{token}", endpoint="reader.public_forms:answer", methods=("POST",)),
+    RouteRow(path="/targets", endpoint="staff.targets:show_list", roles=STAFF),
+    RouteRow(path="/targets", endpoint="staff.targets:make", methods=("POST",), roles=PARTNERS),
+    RouteRow(path="/targets.csv", endpoint="staff.targets:as_csv", roles=STAFF),
+    RouteRow(path="/targets/new", endpoint="staff.targets:show_new", roles=PARTNERS),
+    RouteRow(path="/targets/import", endpoint="staff.targets:upload", methods=("POST",), roles=PARTNERS),
+    RouteRow(path="/targets/import/{token}", endpoint="staff.targets:show_import", roles=PARTNERS),
+    RouteRow(
+        path="/targets/import/{token}", endpoint="staff.targets:take_in", methods=("POST",), roles=PARTNERS
+    ),
+    RouteRow(path="/targets/ask", endpoint="staff.letters:show_ask_list", roles=CURATORS),
+    RouteRow(path="/targets/ask", endpoint="staff.letters:ask", methods=("POST",), roles=CURATORS),
+    RouteRow(path="/targets/{target}", endpoint="staff.targets:show", roles=STAFF),
+    RouteRow(
+        path="/targets/{target}/answers", endpoint="staff.targets:answer", methods=("POST",), roles=STAFF
+    ),
+    RouteRow(
+        path="/targets/{target}/decide", endpoint="staff.targets:decide", methods=("POST",), roles=CURATORS
+    ),
+    RouteRow(
+        path="/targets/{target}/change", endpoint="staff.targets:change", methods=("POST",), roles=CURATORS
+    ),
+    RouteRow(
+        path="/targets/{target}/contacts",
+        endpoint="staff.targets:add_contact",
+        methods=("POST",),
+        roles=CURATORS,
+    ),
+    RouteRow(path="/targets/{target}/letter", endpoint="staff.targets:preview_letter", roles=STAFF),
+    RouteRow(path="/targets/{target}/ask", endpoint="staff.targets:ask", methods=("POST",), roles=CURATORS),
+    RouteRow(
+        path="/targets/{target}/reply", endpoint="staff.targets:reply", methods=("POST",), roles=CURATORS
+    ),
+    RouteRow(path="/targets/{target}/title", endpoint="reader.catalogue:show_form", roles=CURATORS),
+    RouteRow(
+        path="/targets/{target}/title", endpoint="reader.catalogue:save", methods=("POST",), roles=CURATORS
+    ),
+    RouteRow(
+        path="/targets/{target}/grounds", endpoint="staff.targets:ground", methods=("POST",), roles=CURATORS
+    ),
+    RouteRow(path="/letters", endpoint="staff.letters:show_list", roles=STAFF),
+    RouteRow(path="/letters/send", endpoint="staff.letters:send", methods=("POST",), roles=CURATORS),
+    RouteRow(
+        path="/letters/templates/{kind}/{language}", endpoint="staff.letters:show_template", roles=STAFF
+    ),
+    RouteRow(
+        path="/letters/templates/{kind}/{language}",
+        endpoint="staff.letters:save_template",
+        methods=("POST",),
+        roles=CURATORS,
+    ),
+    RouteRow(path="/letters/{letter}", endpoint="staff.letters:show", roles=STAFF),
+    RouteRow(path="/criteria", endpoint="staff.criteria:show_list", roles=STAFF),
+    RouteRow(path="/criteria", endpoint="staff.criteria:save", methods=("POST",), roles=ADMINISTRATORS),
+    RouteRow(path="/cases", endpoint="staff.cases:show_list", roles=STAFF),
+    RouteRow(path="/cases", endpoint="staff.cases:record", methods=("POST",), roles=STAFF),
+    RouteRow(path="/cases/{case}", endpoint="staff.cases:show", roles=STAFF),
+    RouteRow(path="/cases/{case}", endpoint="staff.cases:act", methods=("POST",), roles=REVIEWERS),
+    RouteRow(path="/-/language", endpoint="reader.home:set_language"),
+    RouteRow(path="/-/banner/{address:path}", endpoint="reader.versions:show_banner"),
+    RouteRow(path="/-/seat/{address:path}", endpoint="reader.versions:renew_seat", methods=("POST",)),
+    RouteRow(path="/-/left/{address:path}", endpoint="reader.versions:leave_seat", methods=("POST",)),
+    RouteRow(path="/cdx/search/cdx", endpoint="api.cdx:of_everything"),
+    RouteRow(path="/{collection}/cdx", endpoint="api.cdx:of_collection"),
+    RouteRow(path="/{collection}/{address:path}", endpoint="reader.versions:show_archived"),
+)
+
+FRAME_ROUTES = (
+    RouteRow(path="/", endpoint="reader.home:to_portal"),
+    RouteRow(path="/-/pass/{token}/{address:path}", endpoint="reader.versions:accept_pass"),
+    RouteRow(path="/compare", endpoint="reader.comparison:compare"),
+    RouteRow(path="/compare/picture", endpoint="reader.comparison:send_picture"),
+    RouteRow(path="/{page}", endpoint="reader.home:to_portal"),
+    RouteRow(path="/-/language", endpoint="reader.home:set_language"),
+    RouteRow(path="/-/banner/{address:path}", endpoint="reader.versions:show_banner"),
+    RouteRow(path="/-/seat/{address:path}", endpoint="reader.versions:renew_seat", methods=("POST",)),
+    RouteRow(path="/-/left/{address:path}", endpoint="reader.versions:leave_seat", methods=("POST",)),
+    RouteRow(path="/{collection}/{address:path}", endpoint="reader.versions:show_archived"),
+)
+
+REPLAY_ROUTES = (
+    RouteRow(path="/-/pass/{token}/{address:path}", endpoint="reader.versions:accept_pass"),
+    RouteRow(path="/-/start/{address:path}", endpoint="replay.raw:show_start"),
+    RouteRow(path="/-/migrated/{address:path}", endpoint="replay.raw:send_migrated"),
+    RouteRow(path="/-/thumbnail/{address:path}", endpoint="reader.images:send_thumbnail"),
+    RouteRow(path="/cdx/search/cdx", endpoint="api.cdx:of_everything"),
+    RouteRow(path="/{collection}/cdx", endpoint="api.cdx:of_collection"),
+    RouteRow(
+        path="/{collection}/{address:path}",
+        endpoint="replay.raw:answer",
+        methods=("GET", "POST", "PUT", "DELETE", "PATCH"),
+    ),
+)
+
+
+@cache
+def load_endpoint(name: str) -> Endpoint:
+    """The function with this name, as in "staff.targets:show"; imports its module."""
+    module, _, function = name.partition(":")
+    endpoint: Endpoint = getattr(import_module(f"webdepot.web.{module}"), function)
+    return endpoint
