@@ -54,7 +54,7 @@ REFUSED = {
     r"way of the data": "data flow",
     r"last_breaths": "SHUTDOWN_WAIT_TENTHS",
 }
-ALLOWED = re.compile(r"--mend\b|doctor --mend")
+ALLOWED = re.compile(r"--mend\b|page-riddle")
 PROSE = (
     *(ROOT / "src" / "webdepot").rglob("*.py"),
     *(ROOT / "src" / "webdepot" / "web" / "texts").glob("en.toml"),

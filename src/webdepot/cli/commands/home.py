@@ -81,7 +81,7 @@ def doctor(
     deep: Annotated[
         bool, typer.Option("--deep", help="Read every container and compare it with its checksum.")
     ] = False,
-    mend: Annotated[
+    repair: Annotated[
         bool,
         typer.Option(
             "--mend", help="Repair what can be repaired now: recover containers, update the indexes."
@@ -95,7 +95,7 @@ def doctor(
     call = call_of(context)
     output = call.output(json, quiet)
     with shown(output) as watch:
-        checks = doctor_service.examine(call.home, deep=deep, mend=mend, agent=agent(), watch=watch)
+        checks = doctor_service.examine(call.home, deep=deep, repair=repair, agent=agent(), watch=watch)
     for check in checks:
         if output.quiet and check.state == "ok":
             continue

@@ -217,7 +217,7 @@ def upgrade() -> None:
 
 
 def _take_over() -> None:
-    """Targets of older homes: their seeds by key, their host, and where they stand on their path."""
+    """Targets of older homes: their seeds by key, their host and their state."""
     connection = op.get_bind()
     for number, kept in connection.exec_driver_sql("SELECT id, seeds FROM targets").all():
         seeds = json.loads(kept)

@@ -1,7 +1,7 @@
 """`webdepot doctor`: check whether the archive is healthy, and say how to repair it. Each check is one
 function.
 
-`mend` makes the repairs that lose nothing and need no decision: it recovers containers of killed harvests and
+`repair` makes the repairs that lose nothing and need no decision: it recovers containers of killed harvests and
 brings the indexes up to date.
 """
 
@@ -43,7 +43,7 @@ class Check:
 
 
 def examine(
-    home: Path, *, deep: bool = False, mend: bool = False, agent: str = "", watch: Watch = unwatched
+    home: Path, *, deep: bool = False, repair: bool = False, agent: str = "", watch: Watch = unwatched
 ) -> list[Check]:
     """The results of all checks, in order. If the archive cannot be opened, the list ends with the reason;
     this function never raises.
@@ -61,7 +61,7 @@ def examine(
         ]
     try:
         with Archive.open(home, agent=agent) as archive:
-            if mend:
+            if repair:
                 checks += _repair(archive, watch)
             for check in (
                 _configuration,

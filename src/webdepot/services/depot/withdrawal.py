@@ -7,7 +7,7 @@ bytes are then deleted in every place.
    only be completed, not undone.
 3. In one transaction: package, copies and containers leave the database, the places that still have the bytes
    are recorded, and the event. The catalogue keeps key and URN, so that partners learn of the withdrawal by
-   OAI-PMH and readers are told that the package was withdrawn.
+   OAI-PMH and readers see that the package was withdrawn.
 4. Remove the captures from both indexes, with their text, even where captures elsewhere only repeat it.
 5. Delete the bytes place by place. For a place that cannot be reached, the next audit does it; in a
    write-once place only the holder of its keys can, and the place stays on the list until the bytes are gone.
