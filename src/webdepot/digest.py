@@ -4,7 +4,6 @@ The notation is WARC's labelled digest (ISO 28500, 5.8): `algorithm:value`. SHA-
 all existing indexes, SHA-256 in hexadecimal like OCFL and BagIt; both notations are read for both.
 """
 
-import base64
 import hashlib
 import re
 import string
@@ -14,6 +13,8 @@ from typing import BinaryIO
 
 CHUNK_BYTES = 1 << 20
 _SIZES = {"md5": 16, "sha1": 20, "sha256": 32, "sha512": 64}
+_DIGITS = string.ascii_uppercase + "234567"
+_DIGIT_PAIRS = [first + second for first in _DIGITS for second in _DIGITS]
 # Label, value, padding.
 _SPELLED = re.compile(r"\s*(?:([a-zA-Z0-9-]+):)?([a-zA-Z0-9]+)=*\s*")
 _NORMAL_SHA1 = re.compile(r"sha1:[A-Z2-7]{32}")
@@ -38,8 +39,9 @@ class Digest:
 
 
 def sha1_label(value: bytes) -> str:
-    """`sha1:` and the 20 bytes in base32 (RFC 4648)."""
-    return f"sha1:{base64.b32encode(value).decode('ascii')}"
+    """`sha1:` and the 20 bytes in base32 (RFC 4648), two digits at a time: base64.b32encode is slower."""
+    number = int.from_bytes(value, "big")
+    return "sha1:" + "".join([_DIGIT_PAIRS[number >> shift & 1023] for shift in range(150, -1, -10)])
 
 
 def parse(text: str) -> Digest | None:

@@ -10,6 +10,6 @@ Result = TypeVar("Result")
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
-    """Run to the end and return the result. uvloop: a third more requests a second than asyncio's own loop."""
+    """Run to the end and return the result. uvloop: a third more requests a second than asyncio's loop."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main)

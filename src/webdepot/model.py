@@ -157,8 +157,9 @@ class Failure(StrEnum):
 
 
 _FAILURE_STATUS = {
-    Failure.DNS: -1, Failure.CONNECT: -2, Failure.DISCONNECT: -3, Failure.TIMEOUT: -4, Failure.PROTOCOL: -5, Failure.TLS: -8,
-    Failure.LIMIT: -4000, Failure.SCOPE: -5000, Failure.PRIVATE_ADDRESS: -5001, Failure.ROBOTS: -9998,
+    Failure.DNS: -1, Failure.CONNECT: -2, Failure.DISCONNECT: -3, Failure.TIMEOUT: -4,
+    Failure.PROTOCOL: -5, Failure.TLS: -8, Failure.LIMIT: -4000, Failure.SCOPE: -5000,
+    Failure.PRIVATE_ADDRESS: -5001, Failure.ROBOTS: -9998,
 }  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def from_timestamp(digits: str) -> datetime:
 
 
 def moment_of(timestamp: str) -> datetime:
-    """The first moment of a timestamp; `EARLIEST` for the invalid timestamps that indexes of others contain."""
+    """The first moment of a timestamp; `EARLIEST` for invalid timestamps, which foreign indexes contain."""
     try:
         return from_timestamp(timestamp)
     except ValueError:

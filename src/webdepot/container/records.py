@@ -12,8 +12,8 @@ https://github.com/webrecorder/warcio/issues/75.)
 
 import hashlib
 import ipaddress
+import os
 import re
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -35,8 +35,13 @@ _LINE_BREAKS = re.compile(r"[\r\n\0]+")
 
 
 def new_id() -> str:
-    """A random record identifier (RFC 9562, version 4)."""
-    return f"<urn:uuid:{uuid.uuid4()}>"
+    """A random record identifier (UUID version 4, RFC 9562, 5.4).
+
+    Written out here because `uuid.uuid4` takes three times as long, and each page has three records.
+    """
+    digits = os.urandom(16).hex()
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"<urn:uuid:{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +211,8 @@ def _payload(visit: Visit) -> BinaryIO:
     if not visit.body_bytes:
         return BytesIO()
     visit.body.seek(0)
+    if b"transfer-" not in visit.head.lower():  # most heads have no transfer coding and need no parsing
+        return visit.body
     return transfer_decoded(visit.body, parse_head(visit.head))
 
 

@@ -1,4 +1,5 @@
-"""Thumbnails of archived images, made in a guarded process (`guarded_process.py`), since the images may be hostile.
+"""Thumbnails of archived images, made in a guarded process (`guarded_process.py`), since the images may be
+hostile.
 
 Only image formats of the web, at most `MOST_PIXELS`, only the first frame. The result is always a new JPEG:
 nothing of the original is passed on except its pixels.

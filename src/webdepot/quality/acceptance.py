@@ -58,7 +58,10 @@ def by_rules(
         ("bytes-differ", "bytes", now.size_bytes, last.size_bytes if last else 0, limits.bytes_differ),
     ):
         if last is not None and abs(here - there) > there * limit:
-            text = f"{{here:,}} {words} were harvested, {{there:,}} last time: a difference of more than {{limit}}."
+            text = (
+                f"{{here:,}} {words} were harvested, {{there:,}} last time: "
+                "a difference of more than {limit}."
+            )
             return _person(rule, said(f"{words}_differ", text, here=here, there=there, limit=f"{limit:.0%}"))
     reason = said(
         "like_the_last", "{checked} It is similar to the last accepted harvest.", checked=checked.reason

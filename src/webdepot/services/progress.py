@@ -1,4 +1,4 @@
-"""What long work tells while it runs: one value, given to one callable. Faces draw it; services never print."""
+"""Progress of long work: one value, given to one callable. Interfaces draw it; services never print."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -48,8 +48,8 @@ _KEPT_AS_SENTENCES = (
     *(f"quality.reasons.{name}" for name in _QUALITY),
     *(f"reasons.{name}" for name in _ENDINGS),
 )
-"""Of older homes; their placeholders hold only numbers, so that nothing that a person typed is taken for one of
-them.
+"""Of older homes; their placeholders hold only numbers, so that nothing that a person typed is taken for one
+of them.
 """
 _EARLIER_SENTENCES = {
     "quality.reasons.nothing": "The harvest brought nothing.",

@@ -1,7 +1,7 @@
 """One query to the Tantivy index: the best states, and counts.
 
-Searching takes three questions to Tantivy: one that counts (states, pages, months, facets: without scores), one
-for the best states, and one for phrases among these. The states are grouped by page and folded, and only
+Searching takes three questions to Tantivy: one that counts (states, pages, months, facets: without scores),
+one for the best states, and one for phrases among these. The states are grouped by page and folded, and only
 those that are shown are read from the store.
 """
 

@@ -1,8 +1,8 @@
 """`webdepot doctor`: check whether the archive is healthy, and say how to repair it. Each check is one
 function.
 
-`repair` makes the repairs that lose nothing and need no decision: it recovers containers of killed harvests and
-brings the indexes up to date.
+`repair` makes the repairs that lose nothing and need no decision: it recovers containers of killed harvests
+and brings the indexes up to date.
 """
 
 import os

@@ -37,8 +37,8 @@ _MOST_REASONS = 50
 def take(
     archive: Archive, opened: Submission, *, collection: str, folder: Path, watch: Watch
 ) -> tuple[Package | None, ArchiveReport | None]:
-    """The package of an object that is known, or the report of a new one. RefusedObject with all reasons, leaving
-    nothing.
+    """The package of an object that is known, or the report of a new one. RefusedObject with all reasons,
+    leaving nothing.
     """
     described = (opened.root / submission.UOF_METS).read_bytes()
     delivered, files = _verify(opened, described)
