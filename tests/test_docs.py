@@ -224,3 +224,23 @@ def test_every_word_of_the_glossary_has_three_languages() -> None:
     later = {"package", "slice", "title", "notice", "case", "rule", "partner"}
     people = {"reader", "partner", "curator", "reviewer", "administrator"}
     assert things | later | people <= {row[0] for row in words}
+
+
+def test_the_data_flow_page_names_every_module_of_services() -> None:
+    page = (ROOT / "docs" / "explanation" / "data-flow.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \| [^|]+ \|$", page, re.MULTILINE))
+    services = ROOT / "src" / "webdepot" / "services"
+    areas = [folder for folder in services.iterdir() if (folder / "__init__.py").exists()]
+    assert sorted(rows) == sorted(folder.name for folder in areas)
+    for folder in areas:
+        modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+        modules |= {path.parent.name + "/" for path in folder.glob("*/__init__.py")}
+        assert set(rows[folder.name].split(", ")) == modules, folder.name
+
+
+def test_the_crawl_page_names_modules_that_exist() -> None:
+    page = (ROOT / "docs" / "explanation" / "crawl.md").read_text(encoding="utf-8")
+    harvest = ROOT / "src" / "webdepot" / "harvest"
+    named = re.findall(r"\b((?:politeness|scope|fetch|browser|links|report)/\w+)", page)
+    assert len(named) >= 10
+    assert [name for name in named if not (harvest / f"{name}.py").exists()] == []
