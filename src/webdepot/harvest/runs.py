@@ -221,17 +221,6 @@ def of_target_any(connection: Connection, target: TargetId, kind: HarvestKind) -
     ]
 
 
-def oldest_in(connection: Connection, state: HarvestState) -> datetime | None:
-    """When the oldest harvest in a state was started."""
-    chosen = (
-        select(harvests.c.started_at)
-        .where(harvests.c.state == state.value)
-        .order_by(harvests.c.started_at)
-        .limit(1)
-    )
-    return connection.execute(chosen).scalar_one_or_none()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarvestFilter:
     """Which harvests a list shows. Empty fields do not filter."""
