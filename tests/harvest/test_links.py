@@ -16,7 +16,7 @@ from webdepot.harvest.links import bodies
 from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.links.extract import extract
 from webdepot.harvest.links.html import srcset
-from webdepot.harvest.links.resolve import resolve
+from webdepot.harvest.links.resolve import resolve, resolved_in
 from webdepot.model import Hop
 from webdepot.url import Url, find_canonical
 
@@ -571,4 +571,7 @@ def test_json_addresses_are_found_at_any_depth(value: object) -> None:
 )
 def test_cached_addresses_are_those_of_the_page(raw: str, page: str) -> None:
     expected = find_canonical(raw, page) if raw and raw[0] != "#" else None
-    assert [resolve(raw, page, "utf-8") for _ in range(2)] == [expected] * 2
+    known = resolved_in(page)
+    assert known.get(raw, expected) == expected  # by another page of the folder
+    assert resolve(raw, page, "utf-8", known) == expected
+    assert known.get(raw, expected) == expected

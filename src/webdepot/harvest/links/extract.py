@@ -20,7 +20,7 @@ from webdepot.container.http import HttpHead, content_decoded, transfer_decoded
 from webdepot.harvest.links import html
 from webdepot.harvest.links.bodies import LinkLimits, find_reader, references_in_data_url
 from webdepot.harvest.links.reference import HOP_RANK, Reference
-from webdepot.harvest.links.resolve import resolve
+from webdepot.harvest.links.resolve import resolve, resolved_in
 from webdepot.harvest.politeness import robots
 from webdepot.model import Hop
 from webdepot.url import Url, find_canonical
@@ -102,11 +102,15 @@ class _Collected:
     def add(
         self, references: Iterable[Reference], base: str, encoding: str = "utf-8", *, parts_only: bool = False
     ) -> None:
+        known = resolved_in(base)
         for number, (raw, hop) in enumerate(references, 1):
-            if raw[:5].lower() == "data:":
+            if raw in known:
+                if hop is Hop.EMBED or not parts_only:
+                    self._add(known[raw], hop)
+            elif raw[:5].lower() == "data:":
                 self.add(references_in_data_url(raw), base, parts_only=parts_only)
             elif hop is Hop.EMBED or not parts_only:
-                self._add(resolve(raw, base, encoding), hop)
+                self._add(resolve(raw, base, encoding, known), hop)
             if number % _CLOCK_EVERY == 0 and self._takes_too_long():
                 self.is_late = True
             if self.is_full or self.is_late:

@@ -1,8 +1,8 @@
 """From references as written to canonical addresses.
 
-Pages of a site repeat their links, and a relative reference means the same on all pages of a folder (unless
-it starts with `?`). So results are cached: by the reference alone if it is absolute, otherwise by reference
-and folder.
+Pages of a site repeat their links, and a reference means the same on all pages of a folder, unless it starts
+with `?` or has letters outside ASCII, which depend on the encoding of the page. So results are cached by
+folder (`resolved_in`): a page of 150 links costs 150 look-ups.
 """
 
 from functools import lru_cache
@@ -11,32 +11,40 @@ from urllib.parse import quote
 from webdepot.url import Url, find_canonical
 
 _LONGEST_CACHED = 200
+_MOST_CACHED = 2000
+"""References of one folder."""
+Resolved = dict[str, Url | None]
 _PATH_START = frozenset("/._-~%ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
 
-def resolve(raw: str, base: str, encoding: str) -> Url | None:
+def resolved_in(base: str) -> Resolved:
+    """What references on pages of the folder of `base` are known to mean; `resolve` adds to it."""
+    return _resolved_in_folder(_folder_of(base))
+
+
+def resolve(raw: str, base: str, encoding: str, known: Resolved) -> Url | None:
     """The address that a reference on the page `base` means; None if it cannot be fetched."""
     if not raw or raw[0] == "#":
         return None
     if not raw.isascii():
         return find_canonical(_with_query_in(raw, encoding), base)
+    address = find_canonical(raw, base)
+    if _is_same_in_folder(raw) and len(known) < _MOST_CACHED:
+        known[raw] = address
+    return address
+
+
+@lru_cache(maxsize=64)
+def _resolved_in_folder(folder: str) -> Resolved:
+    return {}
+
+
+def _is_same_in_folder(raw: str) -> bool:
+    """Whether an ASCII reference means the same on all pages of a folder."""
     if len(raw) > _LONGEST_CACHED or raw[0] not in _PATH_START:
-        return find_canonical(raw, base)
-    if raw.startswith(("http://", "https://")):
-        return _resolve_absolute(raw)
-    if ":" in raw:  # `http:` and `http:?x` depend on the page itself
-        return find_canonical(raw, base)
-    return _resolve_in_folder(raw, _folder_of(base))
-
-
-@lru_cache(maxsize=50_000)
-def _resolve_absolute(raw: str) -> Url | None:
-    return find_canonical(raw)
-
-
-@lru_cache(maxsize=100_000)
-def _resolve_in_folder(raw: str, folder: str) -> Url | None:
-    return find_canonical(raw, folder)
+        return False
+    # `http:` and `http:?x` depend on the page itself.
+    return ":" not in raw or raw.startswith(("http://", "https://"))
 
 
 def _folder_of(url: str) -> str:

@@ -19,7 +19,7 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
@@ -160,9 +160,14 @@ def as_heritrix(line: LogLine) -> str:
     )
 
 
+_FIELDS = tuple(field.name for field in fields(LogLine))
+_to_json = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def as_json(line: LogLine) -> str:
-    values = asdict(line) | {"at": to_iso_milliseconds(line.at), "duration_s": round(line.duration_s, 3)}
-    return json.dumps(values, ensure_ascii=False) + "\n"
+    values: dict[str, object] = {name: getattr(line, name) for name in _FIELDS}
+    values |= {"at": to_iso_milliseconds(line.at), "duration_s": round(line.duration_s, 3)}
+    return _to_json(values) + "\n"
 
 
 def of_visit(
