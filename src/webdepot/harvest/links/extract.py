@@ -104,21 +104,18 @@ class _Collected:
     ) -> None:
         known = resolved_in(base)
         for number, (raw, hop) in enumerate(references, 1):
-            if raw in known:
-                if hop is Hop.EMBED or not parts_only:
-                    self._add(known[raw], hop)
-            elif raw[:5].lower() == "data:":
+            if raw not in known and raw[:5].lower() == "data:":
                 self.add(references_in_data_url(raw), base, parts_only=parts_only)
             elif hop is Hop.EMBED or not parts_only:
-                self._add(resolve(raw, base, encoding, known), hop)
+                address = known[raw] if raw in known else resolve(raw, base, encoding, known)
+                if address is not None and self.links.get(address) is not hop:
+                    self._add(address, hop)
             if number % _CLOCK_EVERY == 0 and self._takes_too_long():
                 self.is_late = True
             if self.is_full or self.is_late:
                 return
 
-    def _add(self, address: Url | None, hop: Hop) -> None:
-        if address is None:
-            return
+    def _add(self, address: Url, hop: Hop) -> None:
         earlier = self.links.get(address)
         if earlier is None and len(self.links) >= self._limits.links:
             self.is_full = True

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from webdepot.url import Url, find_canonical
 
 _LONGEST_CACHED = 200
-_MOST_CACHED = 2000
+_MOST_CACHED = 500
 """References of one folder."""
 Resolved = dict[str, Url | None]
 _PATH_START = frozenset("/._-~%ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
@@ -34,7 +34,7 @@ def resolve(raw: str, base: str, encoding: str, known: Resolved) -> Url | None:
     return address
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _resolved_in_folder(folder: str) -> Resolved:
     return {}
 
