@@ -8,6 +8,7 @@ curators.
 import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 from datetime import date
 from threading import Lock
 from urllib.parse import parse_qsl
@@ -19,11 +20,23 @@ from starlette.requests import Request
 
 from webdepot.errors import InputError
 
-LONGEST_FORM_BYTES = 128 << 10
-MOST_FIELDS = 500
 WINDOW_S = 3600.0
 _MOST_REMEMBERED = 10_000
 _EVERYBODY = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormLimits:
+    """How large a form may be."""
+
+    size_bytes: int
+    fields: int
+
+
+SHORT_FORM = FormLimits(size_bytes=16 << 10, fields=100)
+PUBLIC_FORM = FormLimits(size_bytes=32 << 10, fields=500)
+LONG_FORM = FormLimits(size_bytes=128 << 10, fields=500)
+"""Forms of staff with long texts or many rows."""
 
 
 class SubmissionLimit:
@@ -62,16 +75,16 @@ def sender_of(request: Request) -> str:
     return ":".join(host.split(":")[:4]) + "::" if ":" in host else host
 
 
-async def read_form(request: Request, *, longest: int = LONGEST_FORM_BYTES) -> dict[str, str]:
+async def read_form(request: Request, *, limits: FormLimits = LONG_FORM) -> dict[str, str]:
     """The fields of a urlencoded form; of several values with one name, the last."""
-    return dict(await read_fields(request, longest=longest))
+    return dict(await read_fields(request, limits=limits))
 
 
-async def read_fields(request: Request, *, longest: int = LONGEST_FORM_BYTES) -> list[tuple[str, str]]:
+async def read_fields(request: Request, *, limits: FormLimits = LONG_FORM) -> list[tuple[str, str]]:
     """The fields of a urlencoded form, all values in their order. Line ends are `\\n`."""
-    body = b"".join([chunk async for chunk in _bounded(request, longest)])
+    body = b"".join([chunk async for chunk in _bounded(request, limits.size_bytes)])
     try:
-        pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=limits.fields)
     except ValueError:
         raise HTTPException(400) from None
     # PostgreSQL cannot store NUL, and nobody types it.

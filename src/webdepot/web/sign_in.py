@@ -9,11 +9,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot.accounts import sessions
-from webdepot.web.forms import read_form
+from webdepot.web.forms import SHORT_FORM, read_form
 from webdepot.web.site import language_of, local_path, of_app, person_of, render, session_token, site_of
 from webdepot.web.staff.dashboard import start_counting
 
-LONGEST_FORM_BYTES = 16_384
 WINDOW_S = 60.0
 MOST_FAILURES = 10
 """Failed attempts for one name or from one address within the window."""
@@ -65,7 +64,7 @@ def page(request: Request, *, status: int = 200, to: str = "/", wrong: str = "",
 
 
 async def sign_in(request: Request) -> Response:
-    form = await read_form(request, longest=LONGEST_FORM_BYTES)
+    form = await read_form(request, limits=SHORT_FORM)
     start_counting(request)
     return await run_in_threadpool(_signed_in, request, form)
 

@@ -26,7 +26,7 @@ from webdepot.services.access import saved_searches, search
 from webdepot.services.access.export.export import ExportForm
 from webdepot.times import from_timestamp, to_iso
 from webdepot.web.api.openapi_parts import parameter
-from webdepot.web.forms import find_number, read_form
+from webdepot.web.forms import SHORT_FORM, find_number, read_form
 from webdepot.web.reader.search import LONGEST_QUERY, read_query
 from webdepot.web.replay import address
 from webdepot.web.site import Site, name_of, reader_of, render, site_of
@@ -126,7 +126,7 @@ def saved_list(request: Request) -> Response:
 
 
 async def save(request: Request) -> Response:
-    form = await read_form(request)
+    form = await read_form(request, limits=SHORT_FORM)
     return await run_in_threadpool(_save_or_remove, request, form)
 
 

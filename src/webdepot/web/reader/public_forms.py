@@ -22,12 +22,11 @@ from webdepot.selection.templates import LetterKind
 from webdepot.services.permission import complaints, consent
 from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
 from webdepot.services.selection import targets
-from webdepot.web.forms import SubmissionLimit, read_form, sender_of
+from webdepot.web.forms import PUBLIC_FORM, SubmissionLimit, read_form, sender_of
 from webdepot.web.mailing import start_postman
 from webdepot.web.problems import explain
 from webdepot.web.site import language_of, of_app, render, site_of
 
-LONGEST_FORM_BYTES = 32_768
 TRAP = "website"
 
 
@@ -37,7 +36,7 @@ def suggest_form(request: Request) -> Response:
 
 
 async def suggest(request: Request) -> Response:
-    form = await read_form(request, longest=LONGEST_FORM_BYTES)
+    form = await read_form(request, limits=PUBLIC_FORM)
     return await run_in_threadpool(_suggest, request, form)
 
 
@@ -90,7 +89,7 @@ def complaint_fields(form: Mapping[str, str]) -> dict[str, str]:
 
 
 async def complain(request: Request) -> Response:
-    form = await read_form(request, longest=LONGEST_FORM_BYTES)
+    form = await read_form(request, limits=PUBLIC_FORM)
     return await run_in_threadpool(_complain, request, form)
 
 
@@ -121,7 +120,7 @@ def answer_form(request: Request) -> Response:
 
 
 async def answer(request: Request) -> Response:
-    form = await read_form(request, longest=LONGEST_FORM_BYTES)
+    form = await read_form(request, limits=PUBLIC_FORM)
     return await run_in_threadpool(_answer, request, form)
 
 

@@ -16,7 +16,7 @@ from webdepot.services.admin import archive_status
 from webdepot.services.quality import format_watch
 from webdepot.services.quality.format_watch import CollectionFormats, YearShare
 from webdepot.web.csv_response import csv_file
-from webdepot.web.forms import read_form
+from webdepot.web.forms import SHORT_FORM, read_form
 from webdepot.web.site import name_of, render, site_of
 
 TOP = 25
@@ -71,7 +71,7 @@ def send_registry(request: Request) -> Response:
 
 
 async def change_registry(request: Request) -> Response:
-    form = await read_form(request)
+    form = await read_form(request, limits=SHORT_FORM)
     return await run_in_threadpool(_change, request, form)
 
 

@@ -19,7 +19,7 @@ from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import HarvestKind, HarvestState
 from webdepot.services.harvest import control, harvests
 from webdepot.web.csv_response import csv_answer
-from webdepot.web.forms import find_number, page_number, read_form
+from webdepot.web.forms import SHORT_FORM, find_number, page_number, read_form
 from webdepot.web.site import CURATORS, may, name_of, of_app, render, site_of
 
 ROWS = 200
@@ -139,7 +139,7 @@ def _fragment(request: Request) -> tuple[str, bool]:
 
 
 async def order(request: Request) -> Response:
-    form = await read_form(request)
+    form = await read_form(request, limits=SHORT_FORM)
     return await run_in_threadpool(_order, request, form)
 
 

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from webdepot.errors import InputError
 from webdepot.services.selection import discovery, organisation_view, organisations
 from webdepot.web.background import BackgroundRuns
-from webdepot.web.forms import read_form
+from webdepot.web.forms import SHORT_FORM, read_form
 from webdepot.web.site import name_of, of_app, render, site_of
 from webdepot.web.staff import domain_chart
 
@@ -46,7 +46,7 @@ def show_list(request: Request) -> Response:
 
 
 async def start(request: Request) -> Response:
-    form = await read_form(request)
+    form = await read_form(request, limits=SHORT_FORM)
     return await run_in_threadpool(_start, request, form)
 
 
@@ -92,7 +92,7 @@ def as_csv(request: Request) -> Response:
 
 
 async def decide(request: Request) -> Response:
-    form = await read_form(request)
+    form = await read_form(request, limits=SHORT_FORM)
     return await run_in_threadpool(_decide, request, form)
 
 
@@ -112,7 +112,7 @@ def _decide(request: Request, form: Mapping[str, str]) -> Response:
 
 
 async def correct(request: Request) -> Response:
-    form = await read_form(request)
+    form = await read_form(request, limits=SHORT_FORM)
     return await run_in_threadpool(_correct, request, form)
 
 

@@ -10,7 +10,7 @@ from webdepot.archive import Archive
 from webdepot.errors import InputError
 from webdepot.services.exchange import oai_harvest, partner_admin, takeover
 from webdepot.web.background import BackgroundRuns
-from webdepot.web.forms import read_form
+from webdepot.web.forms import SHORT_FORM, read_form
 from webdepot.web.site import CURATORS, may, name_of, of_app, render, site_of
 
 
@@ -46,7 +46,7 @@ def show(request: Request) -> Response:
 
 
 async def add(request: Request) -> Response:
-    form = await read_form(request)
+    form = await read_form(request, limits=SHORT_FORM)
     return await run_in_threadpool(_add, request, form)
 
 
@@ -65,7 +65,7 @@ def _add(request: Request, form: Mapping[str, str]) -> Response:
 
 
 async def order(request: Request) -> Response:
-    form = await read_form(request)
+    form = await read_form(request, limits=SHORT_FORM)
     return await run_in_threadpool(_order, request, form)
 
 

@@ -13,7 +13,7 @@ from webdepot.harvest.fetch.fetch_mode import Fetching
 from webdepot.harvest.profile import HOST_KEYS, KEYS
 from webdepot.harvest.scope.conditions import CONDITIONS
 from webdepot.services.harvest import profiles
-from webdepot.web.forms import read_form
+from webdepot.web.forms import SHORT_FORM, read_form
 from webdepot.web.site import CURATORS, may, name_of, render, site_of
 
 _NEW = 'description = ""\nscope = "host"\n\n# [[rules]]\n# reject = "extension"\n# of = ["avi", "mp4"]\n'
@@ -41,7 +41,7 @@ def show(request: Request) -> Response:
 
 
 async def make(request: Request) -> Response:
-    form = await read_form(request)
+    form = await read_form(request, limits=SHORT_FORM)
     name = form.get("name", "").strip().lower()
     # The page of the profile checks the name and explains what is wrong with it.
     return RedirectResponse(
@@ -51,7 +51,7 @@ async def make(request: Request) -> Response:
 
 
 async def save(request: Request) -> Response:
-    form = await read_form(request)
+    form = await read_form(request, limits=SHORT_FORM)
     return await run_in_threadpool(_save, request, form)
 
 

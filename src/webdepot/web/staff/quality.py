@@ -11,7 +11,7 @@ from webdepot.errors import WebdepotError
 from webdepot.services.harvest import harvests
 from webdepot.services.quality import harvest_check
 from webdepot.services.review import patches, quality_view
-from webdepot.web.forms import page_number, read_form
+from webdepot.web.forms import SHORT_FORM, page_number, read_form
 from webdepot.web.site import name_of, render, site_of
 
 FINDINGS_A_PAGE = 100
@@ -64,7 +64,7 @@ def check_again(request: Request) -> Response:
 
 
 async def ignore(request: Request) -> Response:
-    form = await read_form(request)
+    form = await read_form(request, limits=SHORT_FORM)
     return await run_in_threadpool(_ignore, request, form)
 
 

@@ -17,7 +17,7 @@ from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import HarvestState
 from webdepot.services.harvest import harvests
 from webdepot.services.review import review_view, reviews
-from webdepot.web.forms import find_number, page_number, read_form
+from webdepot.web.forms import SHORT_FORM, find_number, page_number, read_form
 from webdepot.web.problems import explain
 from webdepot.web.site import REVIEWERS, language_of, may, name_of, render, site_of
 
@@ -65,12 +65,12 @@ def show(request: Request) -> Response:
 
 
 async def decide(request: Request) -> Response:
-    form = await read_form(request)
+    form = await read_form(request, limits=SHORT_FORM)
     return await run_in_threadpool(_decide, request, form)
 
 
 async def annotate(request: Request) -> Response:
-    form = await read_form(request)
+    form = await read_form(request, limits=SHORT_FORM)
     return await run_in_threadpool(_annotate, request, form)
 
 

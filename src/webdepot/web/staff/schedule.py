@@ -18,7 +18,7 @@ from webdepot.selection.plans import ROWS, PlanFilter, PlanSort
 from webdepot.selection.turns import TurnState
 from webdepot.services.schedule import plan_view, plans
 from webdepot.services.selection import targets
-from webdepot.web.forms import find_number, page_number, read_form
+from webdepot.web.forms import SHORT_FORM, find_number, page_number, read_form
 from webdepot.web.problems import explain
 from webdepot.web.site import CURATORS, may, name_of, render, site_of
 
@@ -83,7 +83,7 @@ def show(request: Request) -> Response:
 
 
 async def change(request: Request) -> Response:
-    form = await read_form(request)
+    form = await read_form(request, limits=SHORT_FORM)
     return await run_in_threadpool(_change, request, form)
 
 
@@ -103,7 +103,7 @@ def show_queue(request: Request) -> Response:
 
 
 async def change_turn(request: Request) -> Response:
-    form = await read_form(request)
+    form = await read_form(request, limits=SHORT_FORM)
     return await run_in_threadpool(_change_turn, request, form)
 
 

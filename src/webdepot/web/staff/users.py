@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from webdepot.accounts import accounts, sessions
 from webdepot.accounts.accounts import Role
 from webdepot.errors import InputError, NotFound, WebdepotError
-from webdepot.web.forms import get_number, read_fields, read_form
+from webdepot.web.forms import SHORT_FORM, get_number, read_fields, read_form
 from webdepot.web.problems import explain
 from webdepot.web.sign_in import SignInBrake
 from webdepot.web.site import has_key, language_of, name_of, of_app, person_of, render, session_token, site_of
@@ -21,7 +21,7 @@ def show_list(request: Request) -> Response:
 
 
 async def add(request: Request) -> Response:
-    fields = await read_fields(request)
+    fields = await read_fields(request, limits=SHORT_FORM)
     return await run_in_threadpool(_add, request, fields)
 
 
@@ -30,7 +30,7 @@ def show(request: Request) -> Response:
 
 
 async def change(request: Request) -> Response:
-    fields = await read_fields(request)
+    fields = await read_fields(request, limits=SHORT_FORM)
     return await run_in_threadpool(_change, request, fields)
 
 
@@ -39,17 +39,17 @@ def show_own(request: Request) -> Response:
 
 
 async def change_password(request: Request) -> Response:
-    form = await read_form(request)
+    form = await read_form(request, limits=SHORT_FORM)
     return await run_in_threadpool(_change_password, request, form)
 
 
 async def end_own_session(request: Request) -> Response:
-    form = await read_form(request)
+    form = await read_form(request, limits=SHORT_FORM)
     return await run_in_threadpool(_end_own_session, request, form)
 
 
 async def change_own_keys(request: Request) -> Response:
-    fields = await read_fields(request)
+    fields = await read_fields(request, limits=SHORT_FORM)
     return await run_in_threadpool(_change_own_keys, request, fields)
 
 
