@@ -4,9 +4,7 @@ which has none of that.
 
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from ports import free_port, free_ports
 
 BIN = Path(sys.executable).parent
 READY_S = 60
@@ -81,7 +81,7 @@ def seaweed(tmp_path_factory) -> Iterator[S3Server]:
     folder = tmp_path_factory.mktemp("seaweed")
     (folder / "s3.json").write_text(json.dumps(IDENTITIES))
     (folder / "data").mkdir()
-    master, volume, filer, s3 = _free_ports(4)
+    master, volume, filer, s3 = free_ports(4, neighbour=10_000)
     arguments = [
         "server", f"-dir={folder / 'data'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-master.port={master}", f"-volume.port={volume}",
         "-volume.max=40", "-master.volumeSizeLimitMB=64", "-filer", f"-filer.port={filer}", "-s3", f"-s3.port={s3}",
@@ -104,7 +104,7 @@ def rclone(tmp_path_factory) -> Iterator[S3Server]:
     """A server that ignores `If-None-Match`: what it is told to create, it writes over."""
     folder = tmp_path_factory.mktemp("rclone")
     (folder / "data").mkdir()
-    (port,) = _free_ports(1)
+    port = free_port()
     arguments = [
         "serve",
         "s3",
@@ -146,22 +146,3 @@ def _wait(server: S3Server, log: Path) -> None:
 def _end(process: subprocess.Popen[bytes]) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.wait(20)
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that are free, and whose neighbours 10,000 above are too: SeaweedFS listens there as well."""
-    found: list[int] = []
-    while len(found) < count:
-        port = random.SystemRandom().randrange(20_000, 45_000)
-        if port not in found and _is_free(port) and _is_free(port + 10_000):
-            found.append(port)
-    return found
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True

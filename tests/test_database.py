@@ -2,7 +2,6 @@ import subprocess
 import sys
 import textwrap
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -10,14 +9,12 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
+from migration import import_all_tables
 from webdepot import database, provenance
 from webdepot.archive import Archive
 from webdepot.database import Database, metadata
 from webdepot.errors import Conflict, NotFound
 from webdepot.provenance import Event, Outcome
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
-from migration import import_all_tables
 
 
 def revisions() -> list[str]:

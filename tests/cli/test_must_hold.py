@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from ports import free_port
+
 PROGRAM = Path(sys.executable).with_name("webdepot")
 
 
@@ -86,9 +88,7 @@ def test_a_wrong_or_unreachable_address_is_reported(home, url, status, words):
 
 
 def test_a_server_that_does_not_listen_is_reported(home):
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
+    port = free_port()
     done = run(
         home,
         "archive",

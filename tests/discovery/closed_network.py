@@ -28,6 +28,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from ports import free_port
+
 NSD = shutil.which("nsd") or "/usr/sbin/nsd"
 NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
 
@@ -363,12 +365,6 @@ def vcard(said: dict[str, str]) -> list[object]:
     if "adr" in said:
         rows.append(["adr", {}, "text", ["", "", *said["adr"].split("; "), "", "", ""]])
     return ["vcard", rows]
-
-
-def free_port(*, udp: bool = False) -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM if udp else socket.SOCK_STREAM) as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def is_open(address: str, port: int) -> bool:

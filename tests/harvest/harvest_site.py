@@ -5,8 +5,11 @@ import random
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+
+from ports import sockets_on_one_port
 
 Answer = Callable[[asyncio.StreamWriter, "Asked"], Awaitable[None]]
 
@@ -116,7 +119,7 @@ OTHER_ADDRESSES = ("127.0.0.2", "127.0.0.3")
 def running_site() -> Iterator[Site]:
     """A running server; its thread ends with it."""
     running = Site()
-    ready = threading.Event()
+    ready: Future[None] = Future()
     loop = asyncio.new_event_loop()
     stop = asyncio.Event()
 
@@ -132,24 +135,29 @@ def running_site() -> Iterator[Site]:
             finally:
                 connections.discard(task)
 
-        server = await asyncio.start_server(connected, "127.0.0.1", 0, limit=1 << 20)
-        running.port = server.sockets[0].getsockname()[1]
-        others = [
-            await asyncio.start_server(connected, address, running.port, limit=1 << 20)
-            for address in OTHER_ADDRESSES
-        ]
-        ready.set()
+        sockets = sockets_on_one_port(("127.0.0.1", *OTHER_ADDRESSES))
+        running.port = sockets[0].getsockname()[1]
+        servers = [await asyncio.start_server(connected, sock=sock, limit=1 << 20) for sock in sockets]
+        ready.set_result(None)
         await stop.wait()
-        for one in (server, *others):
-            one.close()
+        for server in servers:
+            server.close()
         for task in list(connections):
             task.cancel()
         await asyncio.gather(*connections, return_exceptions=True)
 
-    thread = threading.Thread(target=lambda: loop.run_until_complete(main()))
+    def run() -> None:
+        try:
+            loop.run_until_complete(main())
+        except BaseException as error:
+            if ready.done():
+                raise
+            ready.set_exception(error)
+
+    thread = threading.Thread(target=run)
     thread.start()
-    ready.wait()
     try:
+        ready.result(timeout=60)
         yield running
     finally:
         loop.call_soon_threadsafe(stop.set)

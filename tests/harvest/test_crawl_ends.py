@@ -16,6 +16,7 @@ import pytest
 from harvest_crawl import KEPT_NAME, QUICK, FileKeeper, kept, lines, run
 from harvest_site import Asked, Site, fill, of, whole
 
+from ports import free_port
 from webdepot.errors import NoSpace
 from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.curl_transfer import FetchLimits
@@ -171,12 +172,6 @@ def test_a_server_that_dies_leaves_its_rest_waiting_and_is_finished_later(site: 
 # --- why nothing came ---
 
 
-def closed_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
 def test_a_host_that_does_not_exist(tmp_path: Path) -> None:
     async def look_up(host: str) -> list[str]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
@@ -188,7 +183,7 @@ def test_a_host_that_does_not_exist(tmp_path: Path) -> None:
 
 
 def test_a_host_that_does_not_answer(tmp_path: Path) -> None:
-    result = run(tmp_path, [f"http://127.0.0.1:{closed_port()}/"])
+    result = run(tmp_path, [f"http://127.0.0.1:{free_port()}/"])
     assert result.trouble is Trouble.UNREACHABLE
     assert "could not be reached" in result.explain()
     assert [line["status"] for line in lines(tmp_path)] == [-2, -2]
@@ -240,7 +235,7 @@ def test_a_site_of_errors(site: Site, tmp_path: Path) -> None:
 
 
 def test_several_troubles_are_all_named(site: Site, tmp_path: Path) -> None:
-    result = run(tmp_path, [f"{site.url}/not-here", f"http://127.0.0.1:{closed_port()}/"])
+    result = run(tmp_path, [f"{site.url}/not-here", f"http://127.0.0.1:{free_port()}/"])
     assert result.trouble is Trouble.SEVERAL
     assert "returned status 404" in result.explain()
     assert "could not be reached" in result.explain()
@@ -248,7 +243,7 @@ def test_several_troubles_are_all_named(site: Site, tmp_path: Path) -> None:
 
 def test_one_good_seed_is_enough(site: Site, tmp_path: Path) -> None:
     site.page("/", "fine")
-    result = run(tmp_path, [f"{site.url}/", f"http://127.0.0.1:{closed_port()}/"])
+    result = run(tmp_path, [f"{site.url}/", f"http://127.0.0.1:{free_port()}/"])
     assert result.trouble is None
     assert [outcome.trouble for outcome in result.seeds] == [None, Trouble.UNREACHABLE]
 

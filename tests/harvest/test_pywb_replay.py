@@ -12,6 +12,7 @@ from bench import site as generated
 from harvest_site import Site
 from test_whole_site import begin, build, found, held
 
+from ports import free_port
 from pywb_beside import PROGRAMS, needs_pywb
 from webdepot.archive import Archive
 from webdepot.model import HarvestState
@@ -56,9 +57,7 @@ def test_every_answer_is_replayed_by_pywb(site: Site, tmp_path: Path) -> None:
     there.mkdir()
     for command in (["init", "ours"], ["add", "ours", *containers]):
         subprocess.run([PROGRAMS / "wb-manager", *command], cwd=there, check=True, capture_output=True)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen(
         [PROGRAMS / "wayback", "-b", "127.0.0.1", "-p", str(port), "-t", "2"],
         cwd=there,

@@ -11,18 +11,14 @@ import io
 import os
 import random
 import signal
-import sys
 import time
 import warnings
 from pathlib import Path
 
 import pytest
-from harvest_site import Site, whole
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from bench import site as generated
 from bench.site import Plan
+from harvest_site import Site, whole
 
 from webdepot.archive import Archive
 from webdepot.container.reader import iter_records

@@ -4,7 +4,6 @@ that uses our index.
 
 import json
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 from museum import EDITIONS, SITE, Served, Warc, ask, make_home, serving
 
+from ports import free_port
 from pywb_beside import PROGRAMS, needs_pywb
 from webdepot.archive import Archive
 from webdepot.services.access import cdx_server
@@ -82,9 +82,7 @@ def test_everything_is_described(told: tuple[Served, Path]):
 
 @contextmanager
 def pywb(folder: Path) -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     base = f"http://127.0.0.1:{port}"
     with (folder / "log").open("wb") as log:
         command = [str(PROGRAMS / "wayback"), "-p", str(port), "-b", "127.0.0.1", "-d", str(folder)]
