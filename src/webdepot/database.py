@@ -186,7 +186,7 @@ class _Commits:
     """
 
     def __init__(self, file: str) -> None:
-        self._file = file
+        self._file = Path(file)
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._opened: tuple[int, int] | None = None
@@ -197,7 +197,7 @@ class _Commits:
         """A value that every commit changes; None if it is unknown, because the file does not exist yet."""
         with self._lock:
             try:
-                stat = Path(self._file).stat()
+                stat = self._file.stat()
                 identity = (stat.st_dev, stat.st_ino)
                 if self._opened != identity:  # replaced by another file, as from a backup
                     self._open(identity)

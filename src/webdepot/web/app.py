@@ -81,11 +81,8 @@ def build_replay(archive: Archive, *, portal_url: str, replay_url: str, frame_ur
         Route("/-/{name}", _send_static),
         *_build_routes(REPLAY_ROUTES),
     ]
-    guards = [
-        Middleware(PolicyHeaders, headers=replay_headers(site.frame_url)),
-        Middleware(QuickAnswers, endpoints=[(raw.QUICK_PATH, raw.quick), (cdx.QUICK_PATH, cdx.quick)]),
-    ]
-    return build_app(site, routes, guards)
+    quick = QuickAnswers([(raw.QUICK_PATH, raw.quick), (cdx.QUICK_PATH, cdx.quick)])
+    return ArchiveApp(site, routes, policies=replay_headers(site.frame_url), quick_answers=quick)
 
 
 def _build_pages(site: Site, rows: tuple[RouteRow, ...], headers: Mapping[str, str]) -> Starlette:
@@ -94,22 +91,41 @@ def _build_pages(site: Site, rows: tuple[RouteRow, ...], headers: Mapping[str, s
     counter = Counter(site.archive)
     guards = [
         *([Middleware(UsageCounting, counter=counter)] if site.archive.config.statistics.count else []),
-        Middleware(PolicyHeaders, headers=headers),
         Middleware(OriginGuard, own_urls=(site.portal_url,), refusal=_refuse_origin),
-        Middleware(QuickAnswers, endpoints=[(cdx.QUICK_PATH, cdx.quick)]),
     ]
-    app = build_app(site, [*_build_routes(rows[:-1]), static, *_build_routes(rows[-1:])], guards)
+    routes = [*_build_routes(rows[:-1]), static, *_build_routes(rows[-1:])]
+    quick = QuickAnswers([(cdx.QUICK_PATH, cdx.quick)])
+    app = ArchiveApp(site, routes, policies=headers, guards=guards, quick_answers=quick)
     app.state.counter = counter
     return app
 
 
-def build_app(site: Site, routes: Sequence[BaseRoute], guards: Sequence[Middleware]) -> Starlette:
-    """An application of a site, with our error pages."""
-    app = Starlette(routes=routes, middleware=guards, exception_handlers=HANDLERS)
-    # A path with or without a final slash is another archived address.
-    app.router.redirect_slashes = False
-    app.state.site = site
-    return app
+class ArchiveApp(Starlette):
+    """An application of a site, with our error pages and with policy headers on every answer.
+
+    Quick answers are given outside the layers of the framework, which would cost a tenth of them.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        routes: Sequence[BaseRoute],
+        *,
+        policies: Mapping[str, str] | None = None,
+        guards: Sequence[Middleware] = (),
+        quick_answers: QuickAnswers | None = None,
+    ) -> None:
+        super().__init__(routes=routes, middleware=guards, exception_handlers=HANDLERS)
+        # A path with or without a final slash is another archived address.
+        self.router.redirect_slashes = False
+        self.state.site = site
+        self._policies = PolicyHeaders(policies or {})
+        self._quick_answers = quick_answers or QuickAnswers([])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["app"] = self
+        answer = self._quick_answers.find(scope)
+        await (answer or super().__call__)(scope, receive, self._policies.added_by(send))
 
 
 def _build_routes(rows: tuple[RouteRow, ...]) -> list[Route]:

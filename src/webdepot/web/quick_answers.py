@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
 from webdepot.services.access.quick_reading import at_one_moment
 from webdepot.web.site import site_of
@@ -34,15 +34,11 @@ PAUSE_REQUESTS = 500
 
 
 class QuickAnswers:
-    """Tries its endpoints on GET requests whose raw path they match, before the routes."""
+    """Tries its endpoints on GET requests whose raw path they match."""
 
-    def __init__(self, app: ASGIApp, endpoints: Sequence[tuple[re.Pattern[bytes], QuickEndpoint]]) -> None:
-        self.app = app
+    def __init__(self, endpoints: Sequence[tuple[re.Pattern[bytes], QuickEndpoint]]) -> None:
         self._endpoints = endpoints
         self._pause = 0
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await (self.find(scope) or self.app)(scope, receive, send)
 
     def find(self, scope: Scope) -> Response | None:
         """The answer, if one is available at once."""

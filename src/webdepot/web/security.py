@@ -77,13 +77,12 @@ def still_policy(frame_url: str) -> str:
 class PolicyHeaders:
     """Adds headers to every HTTP answer that does not set them itself."""
 
-    def __init__(self, app: ASGIApp, headers: Mapping[str, str]) -> None:
-        self.app = app
+    def __init__(self, headers: Mapping[str, str]) -> None:
         self._pairs = [
             (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()
         ]
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def added_by(self, send: Send) -> Send:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 names = {name for name, _ in message["headers"]}
@@ -93,7 +92,7 @@ class PolicyHeaders:
                 ]
             await send(message)
 
-        await self.app(scope, receive, sending)
+        return sending
 
 
 class HostGuard:

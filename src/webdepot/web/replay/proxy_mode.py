@@ -7,7 +7,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from webdepot.archive import Archive
-from webdepot.web.app import build_app
+from webdepot.web.app import ArchiveApp
 from webdepot.web.replay import proxy
 from webdepot.web.replay.authority import Authority
 from webdepot.web.replay.tunnel import protocol_for
@@ -43,6 +43,6 @@ class ProxyMode:
             frame_url=frame_url or portal_url,
             replay_url=replay_url,
         )
-        app = build_app(site, [Route("/{path:path}", proxy.answer, methods=_EVERY_METHOD)], [])
+        app = ArchiveApp(site, [Route("/{path:path}", proxy.answer, methods=_EVERY_METHOD)])
         app.state.authority = self._authority
         return app
