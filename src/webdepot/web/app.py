@@ -147,18 +147,17 @@ def _check_roles(row: RouteRow) -> Endpoint:
             return problem(request, 403, language_of(request).texts["errors.text_403"])
         return None
 
-    def check_and_load(request: Request) -> Response | Endpoint:
-        """In a thread: roles are in the database, and the first request imports the module."""
-        return (find_refusal(request) if row.roles else None) or load_endpoint(row.endpoint)
+    def answer(request: Request) -> Response | Endpoint:
+        """In a thread, because the first request imports the module and roles are in the database. An
+        asynchronous endpoint is returned to be called by the event loop.
+        """
+        endpoint = load_endpoint(row.endpoint)
+        refusal = find_refusal(request) if row.roles else None
+        return refusal or (endpoint if iscoroutinefunction(endpoint) else endpoint(request))
 
     async def call(request: Request) -> Response:
-        checked = await run_in_threadpool(check_and_load, request)
-        if isinstance(checked, Response):
-            return checked
-        response: Response = await (
-            checked(request) if iscoroutinefunction(checked) else run_in_threadpool(checked, request)
-        )
-        return response
+        result = await run_in_threadpool(answer, request)
+        return result if isinstance(result, Response) else await result(request)
 
     return call
 
