@@ -75,6 +75,8 @@ class HttpHead:
 
     def get_all(self, name: str) -> list[str]:
         wanted = name.lower()
+        if wanted not in self.first:
+            return []
         return [value for key, value in self.headers if key.lower() == wanted]
 
 

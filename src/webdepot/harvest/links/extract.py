@@ -81,7 +81,9 @@ def extract(url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits) -> Ext
 def _content(head: HttpHead, body: BinaryIO, limits: LinkLimits, notes: list[str]) -> bytes:
     """The body without its codings, up to the limit."""
     body.seek(0)
-    decoded = content_decoded(transfer_decoded(body, head), head, limit_bytes=limits.page_bytes + 1)
+    decoded = transfer_decoded(body, head)
+    if "content-encoding" in head.first:
+        decoded = content_decoded(decoded, head, limit_bytes=limits.page_bytes + 1)
     content = decoded.read(limits.page_bytes + 1)
     if len(content) > limits.page_bytes:
         notes.append(f"linksCutAtByte:{limits.page_bytes}")
@@ -102,25 +104,28 @@ class _Collected:
     def add(
         self, references: Iterable[Reference], base: str, encoding: str = "utf-8", *, parts_only: bool = False
     ) -> None:
-        known = resolved_in(base)
+        known, links = resolved_in(base), self.links
         for number, (raw, hop) in enumerate(references, 1):
-            if raw not in known and raw[:5].lower() == "data:":
+            if hop is not Hop.EMBED and parts_only:
+                continue
+            if raw in known:
+                address = known[raw]
+            elif raw[:5].lower() == "data:":
+                address = None
                 self.add(references_in_data_url(raw), base, parts_only=parts_only)
-            elif hop is Hop.EMBED or not parts_only:
-                address = known[raw] if raw in known else resolve(raw, base, encoding, known)
-                if address is not None and self.links.get(address) is not hop:
-                    self._add(address, hop)
-            if number % _CLOCK_EVERY == 0 and self._takes_too_long():
-                self.is_late = True
+            else:
+                address = resolve(raw, base, encoding, known)
+            if address is not None:
+                earlier = links.setdefault(address, hop)
+                if earlier is not hop and HOP_RANK[hop] < HOP_RANK[earlier]:
+                    links[address] = hop
+            if number % _CLOCK_EVERY == 0:
+                self.is_late = self._takes_too_long()
+            if len(links) > self._limits.links:
+                links.popitem()
+                self.is_full = True
             if self.is_full or self.is_late:
                 return
-
-    def _add(self, address: Url, hop: Hop) -> None:
-        earlier = self.links.get(address)
-        if earlier is None and len(self.links) >= self._limits.links:
-            self.is_full = True
-        elif earlier is None or HOP_RANK[hop] < HOP_RANK[earlier]:
-            self.links[address] = hop
 
     def _takes_too_long(self) -> bool:
         now_s = time.thread_time()
@@ -129,17 +134,15 @@ class _Collected:
 
 
 def _of_headers(head: HttpHead) -> Iterator[Reference]:
-    for name, value in head.headers:
-        match name.lower():
-            case "location":
-                # Python reads headers as Latin-1; servers send raw UTF-8 here.
-                yield _utf8(value), Hop.REDIRECT if 300 <= head.status < 400 else Hop.LINK
-            case "refresh":
-                yield _utf8(html.refresh_target(value)), Hop.REDIRECT
-            case "content-location":
-                yield _utf8(value), Hop.LINK
-            case "link":
-                yield from _of_link_header(value)
+    # Python reads headers as Latin-1; servers send raw UTF-8 here.
+    for value in head.get_all("location"):
+        yield _utf8(value), Hop.REDIRECT if 300 <= head.status < 400 else Hop.LINK
+    for value in head.get_all("refresh"):
+        yield _utf8(html.refresh_target(value)), Hop.REDIRECT
+    for value in head.get_all("content-location"):
+        yield _utf8(value), Hop.LINK
+    for value in head.get_all("link"):
+        yield from _of_link_header(value)
 
 
 def _of_link_header(value: str) -> Iterator[Reference]:
