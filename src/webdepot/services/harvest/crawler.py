@@ -5,12 +5,13 @@ module; `harvests`, which knows rows and folders, is enough for all others.
 """
 
 import asyncio
+import gc
 import signal
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 
 from webdepot import event_loop
@@ -128,6 +129,7 @@ def _crawl(archive: Archive, harvest: Harvest, watch: Watch, part: HarvestPart |
             LmdbFrontier(folder / _FRONTIER_NAME, identity=identity_without(options.ignore_parameters))
         ) as frontier,
         closing(CrawlLog(folder)) as log,
+        _program_frozen(),
     ):
         # The first harvest of an archive has nothing to compare with.
         has_captures = next(iter(archive.captures.containers()), None) is not None
@@ -135,6 +137,16 @@ def _crawl(archive: Archive, harvest: Harvest, watch: Watch, part: HarvestPart |
         result = event_loop.run(_run_crawl(archive, harvest, frontier, keeper, log, watch, part))
         writer.close()
         return result
+
+
+@contextmanager
+def _program_frozen() -> Iterator[None]:
+    """Keep the garbage collector from looking at the loaded program after every few pages."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 async def _run_crawl(
