@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-
 from museum import Warc, ask, make_home, serving
+
 from webdepot.archive import Archive
 from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.index.sqlite_file import MOST_IDLE
@@ -27,7 +27,7 @@ def open_files(process: int, name: str = "") -> int:
     count = 0
     for entry in folder.iterdir():
         try:
-            count += name in os.readlink(entry)
+            count += name in str(entry.readlink())
         except FileNotFoundError:
             continue  # closed meanwhile
     return count

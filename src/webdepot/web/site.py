@@ -20,7 +20,6 @@ from webdepot.access.policy import ANYONE, AccessPoint, Reader
 from webdepot.accounts import sessions
 from webdepot.accounts.accounts import STAFF, Person, Role
 from webdepot.archive import Archive
-from webdepot.errors import ConfigError
 from webdepot.ports import Hit
 from webdepot.services.access import gate
 from webdepot.url import host_of
@@ -218,16 +217,9 @@ def network_point(host: str, reading_rooms: tuple[str, ...], partners: tuple[str
     except ValueError:
         return AccessPoint.PUBLIC
     for networks, point in ((reading_rooms, AccessPoint.READING_ROOM), (partners, AccessPoint.PARTNER)):
-        if any(client in _network(text) for text in networks):
+        if any(client in ipaddress.ip_network(text, strict=False) for text in networks):
             return point
     return AccessPoint.PUBLIC
-
-
-def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
-    try:
-        return ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        raise ConfigError(f"{text!r} in [web] is not a network. Write it like 192.0.2.0/24.") from None
 
 
 def render(
