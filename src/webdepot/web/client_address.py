@@ -82,12 +82,24 @@ def find_address(text: str) -> _Address | None:
 
 @lru_cache(maxsize=4096)
 def network_of(host: str) -> str:
-    """What counts as one sender where requests are limited: an IPv4 address, or the /64 of an IPv6 address."""
+    """What counts as one sender where requests are limited: an IPv4 address, or the /64 of an IPv6
+    address.
+    """
+    return _cut(host, IPV6_PREFIX)
+
+
+@lru_cache(maxsize=4096)
+def wider_network_of(host: str) -> str:
+    """What one customer of a provider may have: an IPv4 address, or the /48 of an IPv6 address."""
+    return _cut(host, 48)
+
+
+def _cut(host: str, ipv6_prefix: int) -> str:
     address = find_address(host)
     if address is None:
         return "unknown"
     if isinstance(address, ipaddress.IPv6Address):
-        return str(ipaddress.ip_network((address, IPV6_PREFIX), strict=False))
+        return str(ipaddress.ip_network((address, ipv6_prefix), strict=False))
     return str(address)
 
 

@@ -137,13 +137,13 @@ def _check_proxies(config: WebConfig, host: str) -> None:
     if not config.trusted_proxies and proxy_probe.is_proxied(config, host):
         if networks:
             raise ConfigError(
-                "Readers reach the portal through another web server, but [web] trusted_proxies is empty: the "
-                "networks in reading_room_networks and partner_networks cannot be told from any other. Name "
-                'that server, for example trusted_proxies = ["127.0.0.1"], and let it send X-Forwarded-For.'
+                "Readers reach the portal through another web server, but [web] trusted_proxies is empty: "
+                "readers in reading_room_networks and partner_networks cannot be recognised. Name that "
+                'server, for example trusted_proxies = ["127.0.0.1"], and let it send X-Forwarded-For.'
             )
         log.warning(
-            "[web] trusted_proxies is empty: all readers count as one, for example when sign-ins are limited. "
-            "Name the web server in front of the portal there."
+            "[web] trusted_proxies is empty: all readers count as one, for example when sign-ins are "
+            "limited. Name the web server in front of the portal there."
         )
     for text in config.trusted_proxies:
         proxy = ipaddress.ip_network(text, strict=False)

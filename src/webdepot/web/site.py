@@ -94,8 +94,18 @@ class Site:
 
     @property
     def session_cookie(self) -> str:
-        # __Host- binds a cookie to this host alone, but browsers accept it over HTTPS only.
-        return "__Host-session" if self.archive.config.web.secure_cookies else "session"
+        return self.cookie_name("session")
+
+    @property
+    def device_cookie(self) -> str:
+        """Shows that a person has signed in with this browser before."""
+        return self.cookie_name("device")
+
+    def cookie_name(self, name: str) -> str:
+        """The name of a cookie for all paths. `__Host-` binds it to this host alone: no other host of the
+        domain can set it. Browsers accept that over HTTPS only.
+        """
+        return f"__Host-{name}" if self.archive.config.web.secure_cookies else name
 
 
 def site_of(request: Request) -> Site:
