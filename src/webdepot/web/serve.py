@@ -32,7 +32,8 @@ from webdepot.errors import ConfigError, Conflict, InputError
 from webdepot.services.admin import proxy_probe
 from webdepot.web.app import build_frame, build_portal, build_replay
 from webdepot.web.client_address import ForwardedClient
-from webdepot.web.protocol import BoundedHttp
+from webdepot.web.heavy_turns import HeavyWork
+from webdepot.web.protocol import BoundedHttp, OpenConnections, ServerConfig, limit_connections
 from webdepot.web.security import HostGuard
 from webdepot.web.site import WebOrigin
 from webdepot.web.staff.dashboard import stop_counting
@@ -178,10 +179,11 @@ def _run(
     proxy: "ProxyMode | None",
 ) -> None:
     named = {"portal_url": urls.portal_url, "frame_url": urls.frame_url, "replay_url": urls.replay_url}
+    heavy = HeavyWork()
     apps = {
-        WebOrigin.PORTAL: build_portal(archive, **named),
-        WebOrigin.FRAME: build_frame(archive, **named),
-        WebOrigin.REPLAY: build_replay(archive, **named),
+        WebOrigin.PORTAL: build_portal(archive, **named, heavy=heavy),
+        WebOrigin.FRAME: build_frame(archive, **named, heavy=heavy),
+        WebOrigin.REPLAY: build_replay(archive, **named, heavy=heavy),
     }
 
     def all_ready() -> None:
@@ -194,7 +196,7 @@ def _run(
         app = ForwardedClient(app, archive.config.web.trusted_proxies)
     if proxy is not None:
         app = _with_proxy(app, proxy.build(**named), proxy.port)
-    config = uvicorn.Config(
+    config = ServerConfig(
         app,
         lifespan="on",
         log_level="warning",
@@ -206,6 +208,7 @@ def _run(
         timeout_keep_alive=15,
         proxy_headers=False,  # `ForwardedClient` reads them
     )
+    config.open_connections = OpenConnections(limit_connections())
     # Everything loaded by now stays, so the garbage collector need not look at it again.
     gc.freeze()
     with _quiet_signals():

@@ -3,7 +3,7 @@ the language of the answer, and templates.
 """
 
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache, lru_cache, partial
 from threading import Lock
@@ -25,6 +25,7 @@ from webdepot.services.access import gate
 from webdepot.url import host_of
 from webdepot.version import VERSION
 from webdepot.web import language, wording
+from webdepot.web.heavy_turns import HeavyWork
 from webdepot.web.language import Language
 from webdepot.web.replay import address, staff_passes
 
@@ -86,6 +87,8 @@ class Site:
     portal_url: str
     frame_url: str
     replay_url: str
+    heavy: HeavyWork = field(default_factory=HeavyWork)
+    """The origins of one server share it."""
 
     @property
     def to_portal(self) -> str:
