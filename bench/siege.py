@@ -109,26 +109,35 @@ def silent_provider() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def get(portal: str, path: str, timeout_s: float) -> int:
+def get(
+    portal: str, path: str, timeout_s: float, connections: set[http.client.HTTPConnection] | None = None
+) -> int:
+    """The status of an answer. While it is waited for, its connection is among `connections`."""
     parts = urlsplit(portal)
     assert parts.hostname
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout_s)
-    with closing(connection):
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        answer.read()
-        return answer.status
+    opened = set() if connections is None else connections
+    opened.add(connection)
+    try:
+        with closing(connection):
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status
+    finally:
+        opened.discard(connection)
 
 
 @contextmanager
 def siege(portal: str, outcomes: dict[str, list[object]]) -> Iterator[None]:
-    """Everything at once, from other addresses of this machine than the reader's."""
+    """Everything at once, until the block ends: then all clients leave without waiting for their answers."""
     parts, stop = urlsplit(portal), threading.Event()
+    connections: set[http.client.HTTPConnection] = set()
 
     def ask(path: str, kind: str, timeout_s: float) -> None:
         while not stop.is_set():
             try:
-                outcome: object = get(portal, path, timeout_s)
+                outcome: object = get(portal, path, timeout_s, connections)
             except (OSError, http.client.HTTPException) as error:
                 outcome = type(error).__name__
             outcomes[kind].append(outcome)
@@ -149,6 +158,9 @@ def siege(portal: str, outcomes: dict[str, list[object]]) -> Iterator[None]:
         yield
     finally:
         stop.set()
+        for client in list(connections):
+            if client.sock is not None:
+                client.sock.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits for it
         for connection in half_open:
             connection.close()
 

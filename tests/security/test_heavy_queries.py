@@ -1,6 +1,7 @@
 """Expensive questions end: by the rows they read, by their time, or when nobody waits for the answer."""
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -19,15 +20,13 @@ from webdepot.errors import TooExpensive
 from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.query_budget import QueryBudget, spending
 from webdepot.web import heavy_turns, heavy_work
-from webdepot.web.heavy_turns import MOST_WAITING_OF_SENDER, PLACES, HeavyWork
+from webdepot.web.heavy_turns import MOST_WAITING_OF_SENDER, PLACES, HeavyWork, Turns
 
 PAGES = 60
 FEW_ROWS = """
 import webdepot.access.cdx as cdx
 import webdepot.services.access.lookup as lookup
-cdx.MOST_EXAMINED = cdx.MOST_LINES = cdx.CdxQuery.__dataclass_fields__["limit"].default
-cdx.MOST_EXAMINED = 7
-lookup.MOST_EXAMINED = 7
+cdx.MOST_EXAMINED = lookup.MOST_EXAMINED = 7
 """
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
 
@@ -110,7 +109,7 @@ def test_the_nearest_and_the_last_cannot_go_on_and_say_so(served: Served) -> Non
 def test_a_timemap_of_captures_that_are_no_versions_goes_on(served: Served) -> None:
     path, pages, mementos = "/all/timemap/json/http://moved.example/", 0, 0
     while path and pages < 20:
-        document = __import__("json").loads(ask(served.replay + path).text)
+        document = json.loads(ask(served.replay + path).text)
         pages += 1
         mementos += len(document["mementos"]["list"])
         following = document.get("timemap_index")
@@ -190,7 +189,7 @@ def test_a_client_that_leaves_ends_its_query(tmp_path: Path) -> None:
 
 def test_networks_take_turns_and_few_work_at_once() -> None:
     async def work_together() -> list[str]:
-        heavy, ended, at_work, most = HeavyWork(), [], [], []
+        turns, ended, at_work, most = Turns(PLACES), [], [], []
         gate = threading.Event()
 
         def work(name: str) -> None:
@@ -200,9 +199,9 @@ def test_networks_take_turns_and_few_work_at_once() -> None:
             ended.append(name)
             at_work.remove(name)
 
-        greedy = [asyncio.create_task(heavy.run("greedy", lambda: work("greedy"))) for _ in range(14)]
+        greedy = [asyncio.create_task(turns.run("greedy", lambda: work("greedy"))) for _ in range(14)]
         await asyncio.sleep(0.1)
-        modest = asyncio.create_task(heavy.run("modest", lambda: work("modest")))
+        modest = asyncio.create_task(turns.run("modest", lambda: work("modest")))
         await asyncio.sleep(0)
         gate.set()
         await asyncio.gather(*greedy, modest)
@@ -215,26 +214,26 @@ def test_networks_take_turns_and_few_work_at_once() -> None:
 
 def test_those_who_cannot_be_served_soon_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fill() -> None:
-        heavy, gate = HeavyWork(), threading.Event()
+        turns, gate = Turns(PLACES), threading.Event()
         tasks = [
-            asyncio.create_task(heavy.run("greedy", lambda: gate.wait(60)))
+            asyncio.create_task(turns.run("greedy", lambda: gate.wait(60)))
             for _ in range(PLACES + MOST_WAITING_OF_SENDER)
         ]
         await asyncio.sleep(0.1)
         with pytest.raises(HTTPException) as refused:
-            await heavy.run("greedy", lambda: None)
+            await turns.run("greedy", lambda: None)
         assert refused.value.status_code == 503 and refused.value.headers["Retry-After"]
         monkeypatch.setattr(heavy_turns, "PATIENCE_S", 0.05)
         with pytest.raises(HTTPException):
-            await heavy.run("modest", lambda: None)
-        leaving = asyncio.create_task(heavy.run("leaving", lambda: None))
+            await turns.run("modest", lambda: None)
+        leaving = asyncio.create_task(turns.run("leaving", lambda: None))
         await asyncio.sleep(0)
         leaving.cancel()
         gate.set()
         await asyncio.gather(*tasks)
         # Whoever gave up or left has not taken a place along.
-        assert await asyncio.gather(*(heavy.run("later", lambda: 1) for _ in range(5))) == [1] * 5
-        assert heavy._free == PLACES
+        assert await asyncio.gather(*(turns.run("later", lambda: 1) for _ in range(5))) == [1] * 5
+        assert turns.free == PLACES
 
     asyncio.run(fill())
 

@@ -20,14 +20,13 @@ MOST_STREAMS_OF_SENDER = 10
 Result = TypeVar("Result")
 
 
-class HeavyWork:
-    """The places, and those who wait for one. Used by one event loop."""
+class Turns:
+    """Places, and those who wait for one: the networks they come from take turns. Used by one event loop."""
 
-    def __init__(self) -> None:
-        self._free = PLACES
+    def __init__(self, places: int) -> None:
+        self.free = places
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
-        self._threads = anyio.CapacityLimiter(PLACES)
-        self._streams: dict[str, int] = {}
+        self._threads = anyio.CapacityLimiter(places)
 
     async def run(self, sender: str, work: Callable[[], Result], *, has_begun: bool = False) -> Result:
         """The result of work in a thread, when it is this sender's turn; 503 if too many wait, unless an
@@ -40,8 +39,8 @@ class HeavyWork:
             self._leave()
 
     async def _enter(self, sender: str, has_begun: bool) -> None:
-        if self._free:
-            self._free -= 1
+        if self.free:
+            self.free -= 1
             return
         own = self._waiting.setdefault(sender, deque())
         if not has_begun and (
@@ -74,7 +73,16 @@ class HeavyWork:
                     self._waiting[sender] = turns
                 turn.set_result(None)
                 return
-        self._free += 1
+        self.free += 1
+
+
+class HeavyWork:
+    """Places for queries, and others for the parts of long answers: these may wait for a remote store."""
+
+    def __init__(self) -> None:
+        self.queries = Turns(PLACES)
+        self.parts = Turns(PLACES)
+        self._streams: dict[str, int] = {}
 
     def check_streams(self, sender: str) -> None:
         """503 if there are too many long answers already."""

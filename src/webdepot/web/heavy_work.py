@@ -9,7 +9,7 @@ ends when its reader leaves, or when its budget is spent.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
-from time import thread_time
+from time import perf_counter
 from typing import TypeVar
 
 from starlette.requests import Request
@@ -21,7 +21,7 @@ from webdepot.web.site import site_of
 
 CPU_S = 10.0
 """Of the index, for one request, or for one part of a long answer."""
-_SLICE_S = 0.05
+_SLICE_S = 0.1
 _SLICE_BYTES = 1 << 18
 Result = TypeVar("Result")
 
@@ -34,7 +34,7 @@ async def run(request: Request, work: Callable[[], Result]) -> Result:
     watcher = asyncio.create_task(_watch(request, budget))
     try:
         with spending(budget):
-            return await site_of(request).heavy.run(sender_of(request), work)
+            return await site_of(request).heavy.queries.run(sender_of(request), work)
     finally:
         watcher.cancel()
 
@@ -58,7 +58,7 @@ async def _slices(request: Request, pieces: Iterator[str] | Iterator[bytes]) -> 
         while has_more:
             budget.renew()
             with spending(budget):
-                piece, has_more = await heavy.run(sender, partial(_take, pieces), has_begun=True)
+                piece, has_more = await heavy.parts.run(sender, partial(_take, pieces), has_begun=True)
             if piece:
                 yield piece
     finally:
@@ -68,10 +68,10 @@ async def _slices(request: Request, pieces: Iterator[str] | Iterator[bytes]) -> 
 
 def _take(pieces: Iterator[str] | Iterator[bytes]) -> tuple[bytes, bool]:
     """As much as there is time for, and whether there may be more."""
-    taken, since_s = bytearray(), thread_time()
+    taken, since_s = bytearray(), perf_counter()
     for piece in pieces:
         taken += piece.encode() if isinstance(piece, str) else piece
-        if len(taken) >= _SLICE_BYTES or thread_time() - since_s > _SLICE_S:
+        if len(taken) >= _SLICE_BYTES or perf_counter() - since_s > _SLICE_S:
             return bytes(taken), True
     return bytes(taken), False
 

@@ -9,16 +9,16 @@ https://owasp.org/www-community/Slow_Down_Online_Guessing_Attacks_with_Device_Co
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
+from functools import partial
 from threading import Lock
 
-import anyio
-from anyio.to_thread import run_sync
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot.accounts import sessions
 from webdepot.web.client_address import wider_network_of
 from webdepot.web.forms import SHORT_FORM, read_form, sender_of
+from webdepot.web.heavy_turns import Turns
 from webdepot.web.site import language_of, local_path, of_app, person_of, render, session_token, site_of
 from webdepot.web.staff.dashboard import start_counting
 
@@ -59,10 +59,12 @@ class SignInBrake:
 
 
 class PasswordQueue:
-    """Passwords are compared in few threads of their own: sign-ins wait for each other, readers do not."""
+    """Passwords are compared in few threads of their own: sign-ins wait for each other, networks taking
+    turns, and readers do not wait.
+    """
 
     def __init__(self) -> None:
-        self.limiter = anyio.CapacityLimiter(_PASSWORDS_AT_ONCE)
+        self.turns = Turns(_PASSWORDS_AT_ONCE)
 
 
 def sign_in_form(request: Request) -> Response:
@@ -90,7 +92,8 @@ def page(request: Request, *, status: int = 200, to: str = "/", wrong: str = "",
 async def sign_in(request: Request) -> Response:
     form = await read_form(request, limits=SHORT_FORM)
     start_counting(request)
-    return await run_sync(_signed_in, request, form, limiter=of_app(request, PasswordQueue).limiter)
+    turns = of_app(request, PasswordQueue).turns
+    return await turns.run(sender_of(request), partial(_signed_in, request, form))
 
 
 def _signed_in(request: Request, form: dict[str, str]) -> Response:
