@@ -19,8 +19,8 @@ HEAD_S = 20.0
 """For the whole head of a request, from the start of the connection or the end of the last answer."""
 BODY_S = 120.0
 """For the whole body of a request."""
-STALL_S = 60.0
-"""How long a client may take nothing of an answer."""
+STALL_S = 300.0
+"""How long a client may take nothing of an answer: a paused film takes nothing."""
 MOST_CONNECTIONS = 2048
 _SWEEP_S = 1.0
 _MOST_FILES = 65_536

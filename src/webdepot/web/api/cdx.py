@@ -118,7 +118,7 @@ def _make_answer(request: Request, dialect: Dialect, collection: str) -> Respons
         first = list(islice(answer.lines, BATCH_LINES))
     except InputError as error:
         return JSONResponse({"message": str(error)}, status_code=400)
-    if not first and dialect is Dialect.PYWB:
+    if not first and dialect is Dialect.PYWB and query.after is None:
         return JSONResponse({"message": f"No Captures found for: {query.url[:2000]}"}, status_code=404)
     if len(first) < BATCH_LINES:
         headers = _HEADERS | (_continued(request, answer.cut) if answer.cut else {})
