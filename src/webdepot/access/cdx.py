@@ -33,7 +33,7 @@ from webdepot.url import UrlMatch, split_wildcard
 MOST_LINES = 150_000
 """Of one answer; the rest is fetched with the resume key."""
 MOST_EXAMINED = MOST_LINES
-"""Captures that are read for one answer, whether they match or not; it goes on with the resume key."""
+"""Captures that are read for one answer, whether they match or not; the resume key continues it."""
 PAGE_LINES = 3000
 MOST_PAGE_LINES = 10_000
 MOST_FILTERS = 16
@@ -173,14 +173,7 @@ def parse(parameters: Iterable[tuple[str, str]], dialect: Dialect) -> CdxQuery:
     fields = _fields(arguments.get("fl") or arguments.get("fields") or "", dialect)
     if "collapseTime" in arguments:
         collapse.append(f"timestamp:{arguments['collapseTime']}")
-    page = _number(arguments, "page", 0, lowest=0) if "page" in arguments else None
-    page_lines = min(_number(arguments, "pageSize", 1, lowest=1) * PAGE_LINES, MOST_PAGE_LINES)
-    if page is not None and (page + 1) * page_lines > MOST_EXAMINED:
-        raise InputError(
-            f"Page {page} is past the first {MOST_EXAMINED} captures, which are all that one query reads. "
-            "Leave out page, add showResumeKey=true, and send the key at the end of each answer as resumeKey "
-            "to get the next."
-        )
+    page, page_lines = _page(arguments)
     return CdxQuery(
         dialect=dialect,
         url=url,
@@ -338,6 +331,19 @@ def _expression(text: str) -> Any:
         return re2.compile(text, options)
     except re2.error as error:
         raise InputError(f"The expression {text[:100]!r} cannot be read: {error}") from None
+
+
+def _page(arguments: dict[str, str]) -> tuple[int | None, int]:
+    """The number of the page that is asked for, and how many lines a page has."""
+    page = _number(arguments, "page", 0, lowest=0) if "page" in arguments else None
+    page_lines = min(_number(arguments, "pageSize", 1, lowest=1) * PAGE_LINES, MOST_PAGE_LINES)
+    if page is not None and (page + 1) * page_lines > MOST_EXAMINED:
+        raise InputError(
+            f"Page {page} is past the first {MOST_EXAMINED} captures, which are all that one query reads. "
+            "Leave out page, add showResumeKey=true, and send the key at the end of each answer as resumeKey "
+            "to get the next."
+        )
+    return page, page_lines
 
 
 def _fields(text: str, dialect: Dialect) -> tuple[str, ...]:

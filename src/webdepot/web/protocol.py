@@ -32,7 +32,7 @@ _PAGE = """<!doctype html>
 
 
 class OpenConnections:
-    """The connections of a server: at most so many, and none that keeps the server waiting for long.
+    """The connections of a server: a limited number, and none that keeps the server waiting for long.
 
     If a further client comes, the one that has been silent longest has to go: clients that open connections
     and send nothing only push out each other.
