@@ -22,6 +22,7 @@ QUESTIONS = (
     "exchange",
     "discovery",
     "curation",
+    "siege",
 )
 HERE = Path(__file__).parent
 

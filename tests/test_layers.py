@@ -44,6 +44,7 @@ FOUNDATION = {
     "model",
     "ports",
     "provenance",
+    "query_budget",
     "reasons",
     "search_words",
     "sqlite_wal",

@@ -3,6 +3,7 @@
     WebdepotError                 exit  http
     ├── ConfigError               2     500   the configuration file or an option is wrong
     ├── InputError                2     400   the input (a URL, file, form or query) is wrong
+    │   └── TooExpensive          2     400   the query would take too long to answer
     ├── NotFound                  1     404   the named thing does not exist
     ├── Withdrawn                 1     410   it existed but was withdrawn permanently
     ├── NotPermitted              3     403   forbidden by a role, a decision or the site owner
@@ -37,6 +38,10 @@ class InputError(WebdepotError):
     code = "input"
     exit_status = 2
     http_status = 400
+
+
+class TooExpensive(InputError):
+    code = "too-expensive"
 
 
 class NotFound(WebdepotError):

@@ -35,7 +35,8 @@ def steps_of(index, question):
         taken += 1
         return 0
 
-    connection = index._file.connection()
+    question()
+    connection = index._file._idle[-1]  # the one that the next question takes
     connection.set_progress_handler(count, 10)
     question()
     connection.set_progress_handler(None, 0)

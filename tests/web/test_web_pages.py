@@ -9,7 +9,6 @@ from museum import EDITIONS, PASSWORD, SITE, Answer, Served, ask, sign_in
 
 from webdepot.accounts.accounts import STAFF, Role
 from webdepot.web.app import PORTAL_ROUTES
-from webdepot.web.sign_in import MOST_FAILURES, SignInBrake
 
 PUBLIC = ["/", "/search", "/search?q=clock", "/about", "/help", "/sign-in", f"/all/*/{SITE}/"]
 
@@ -269,16 +268,6 @@ def test_changing_requests_from_other_sites_are_refused(served: Served, headers,
     answer = ask(f"{served.portal}/sign-out", "POST", headers=sent)
     assert answer.status == (303 if is_own else 403)
     assert is_own or "came from another site" in answer.text
-
-
-def test_guesses_are_slowed_down_by_name_and_by_address():
-    brake = SignInBrake()
-    for _ in range(MOST_FAILURES):
-        assert not brake.is_on("name ann", "address 1")
-        brake.note_failure("name ann", "address 1")
-    assert brake.is_on("name ann", "address 2")
-    assert brake.is_on("name bob", "address 1")
-    assert not brake.is_on("name bob", "address 2")
 
 
 @pytest.mark.parametrize("path", [*PUBLIC, "/nothing"])

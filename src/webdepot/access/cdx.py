@@ -18,19 +18,22 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Any
 from urllib.parse import quote, unquote
 
 import re2  # type: ignore[import-untyped]
 
-from webdepot.errors import InputError
+from webdepot.errors import InputError, TooExpensive
 from webdepot.model import Capture, RecordKind
-from webdepot.ports import Position, Span
+from webdepot.ports import Position, Span, place_of
 from webdepot.times import period_of, to_timestamp
 from webdepot.url import UrlMatch, split_wildcard
 
 MOST_LINES = 150_000
 """Of one answer; the rest is fetched with the resume key."""
+MOST_EXAMINED = MOST_LINES
+"""Captures that are read for one answer, whether they match or not; the resume key continues it."""
 PAGE_LINES = 3000
 MOST_PAGE_LINES = 10_000
 MOST_FILTERS = 16
@@ -117,6 +120,11 @@ class CdxQuery:
     allows_fuzzy: bool = False
 
     @property
+    def may_continue(self) -> bool:
+        """Whether a resume key can continue the answer: its order is the order of the index."""
+        return not self.last and self.sort is not CdxSort.CLOSEST
+
+    @property
     def is_plain(self) -> bool:
         """Whether it is about one address and every capture that is read belongs to the answer."""
         searches = (
@@ -126,6 +134,7 @@ class CdxQuery:
             or self.last
             or self.page is not None
             or self.resolves_revisits
+            or self.allows_fuzzy
         )
         return self.match is UrlMatch.EXACT and not searches
 
@@ -164,6 +173,7 @@ def parse(parameters: Iterable[tuple[str, str]], dialect: Dialect) -> CdxQuery:
     fields = _fields(arguments.get("fl") or arguments.get("fields") or "", dialect)
     if "collapseTime" in arguments:
         collapse.append(f"timestamp:{arguments['collapseTime']}")
+    page, page_lines = _page(arguments)
     return CdxQuery(
         dialect=dialect,
         url=url,
@@ -178,8 +188,8 @@ def parse(parameters: Iterable[tuple[str, str]], dialect: Dialect) -> CdxQuery:
         output=_output(arguments, dialect),
         limit=min(abs(limit), MOST_LINES),
         last=limit < 0,
-        page=_number(arguments, "page", 0, lowest=0) if "page" in arguments else None,
-        page_lines=min(_number(arguments, "pageSize", 1, lowest=1) * PAGE_LINES, MOST_PAGE_LINES),
+        page=page,
+        page_lines=page_lines,
         counts_pages=_is_true(arguments, "showNumPages"),
         after=_position(arguments["resumeKey"]) if arguments.get("resumeKey") else None,
         shows_resume_key=_is_true(arguments, "showResumeKey"),
@@ -205,6 +215,22 @@ def selected(captures: Iterator[Capture], query: CdxQuery) -> Iterator[Capture]:
                 continue
             known = seen
         yield capture
+
+
+def examined(captures: Iterator[Capture], query: CdxQuery, cut: list[Position]) -> Iterator[Capture]:
+    """At most `MOST_EXAMINED` captures; if there are more, the position of the last one is put into `cut`.
+    TooExpensive if the query cannot be continued from there.
+    """
+    last: Capture | None = None
+    for last in islice(captures, MOST_EXAMINED):
+        yield last
+    if last is None or next(captures, None) is None:
+        return
+    if not query.may_continue:
+        raise TooExpensive(
+            f"This query would read more than {MOST_EXAMINED} captures. Narrow it with from and to."
+        )
+    cut.append(place_of(last))
 
 
 def values(capture: Capture, query: CdxQuery) -> list[str]:
@@ -305,6 +331,19 @@ def _expression(text: str) -> Any:
         return re2.compile(text, options)
     except re2.error as error:
         raise InputError(f"The expression {text[:100]!r} cannot be read: {error}") from None
+
+
+def _page(arguments: dict[str, str]) -> tuple[int | None, int]:
+    """The number of the page that is asked for, and how many lines a page has."""
+    page = _number(arguments, "page", 0, lowest=0) if "page" in arguments else None
+    page_lines = min(_number(arguments, "pageSize", 1, lowest=1) * PAGE_LINES, MOST_PAGE_LINES)
+    if page is not None and (page + 1) * page_lines > MOST_EXAMINED:
+        raise InputError(
+            f"Page {page} is past the first {MOST_EXAMINED} captures, which are all that one query reads. "
+            "Leave out page, add showResumeKey=true, and send the key at the end of each answer as resumeKey "
+            "to get the next."
+        )
+    return page, page_lines
 
 
 def _fields(text: str, dialect: Dialect) -> tuple[str, ...]:

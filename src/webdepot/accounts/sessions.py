@@ -5,6 +5,7 @@ Every change is an event with before and after, in the same transaction. The tab
 """
 
 import hashlib
+import hmac
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -236,6 +237,37 @@ def sign_out(database: Database, token: str, now: datetime) -> None:
                 name,
                 detail={"before": {"session": hashed[:16]}, "after": {}},
             )
+
+
+# --- browsers in which somebody has signed in before ---
+
+
+def make_device(database: Database, name: str) -> str:
+    """A token for a browser in which this person has just signed in. It is signed with the hash of their
+    password: nothing is stored, and a new password makes it void.
+    """
+    with database.reading() as connection:
+        hashed: str = get_row(connection, name.strip())["password_hash"]
+    nonce = secrets.token_hex(16)
+    return f"{nonce}.{_sign_device(hashed, nonce)}"
+
+
+def find_device(database: Database, name: str, token: str) -> str:
+    """The name of a browser in which this person has signed in before; empty if the token is not theirs."""
+    nonce, _, signature = token.partition(".")
+    if len(nonce) != 32 or not signature:
+        return ""
+    with database.reading() as connection:
+        chosen = select(people.c.password_hash).where(people.c.name == name.strip())
+        hashed = connection.execute(chosen).scalar_one_or_none()
+    is_known = bool(hashed) and hmac.compare_digest(
+        signature.encode("utf-8", "replace"), _sign_device(str(hashed), nonce).encode()
+    )
+    return nonce if is_known else ""
+
+
+def _sign_device(hashed: str, nonce: str) -> str:
+    return hmac.new(hashed.encode(), f"device {nonce}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 
 # --- keys for programs ---

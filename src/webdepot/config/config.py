@@ -22,6 +22,8 @@ from webdepot.errors import ConfigError
 FILE_NAME = "webdepot.toml"
 _NO_SECTIONS = frozenset({"home", "profiles", "sources"})
 """Fields of `Config` that are not sections of keys."""
+_RETIRED = frozenset({"web.secure_cookies"})
+"""Keys of earlier versions that have no effect any more, so that an old file can still be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +118,8 @@ def _section(kind: Any, name: str, raw_values: Mapping[str, Any], origin: str) -
     keys = {key.name: key for key in dataclasses.fields(kind)}
     values: dict[str, Any] = {}
     for key, raw in raw_values.items():
+        if f"{name}.{key}" in _RETIRED:
+            continue
         if key not in keys:
             raise ConfigError(f"{origin}: unknown key `{key}` in [{name}].{_nearest(key, keys)}")
         value = _converted(raw, hints[key], f"{origin}: [{name}] {key}")

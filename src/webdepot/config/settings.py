@@ -5,6 +5,7 @@ writes and `docs/reference/configuration.md` are generated from the descriptions
 is a list.
 """
 
+import ipaddress
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +49,25 @@ def _one_of(*known: str) -> _Check:
 
 def _each_of(*known: str) -> _Check:
     return lambda values: None if set(values) <= set(known) else f"may contain only {', '.join(known)}"
+
+
+def _networks(values: tuple[str, ...]) -> str | None:
+    for text in values:
+        try:
+            ipaddress.ip_network(text, strict=False)
+        except ValueError:
+            return f"contains {text!r}, which is not a network. Write it like 192.0.2.0/24 or 2001:db8::/48"
+    return None
+
+
+def _proxies(values: tuple[str, ...]) -> str | None:
+    """Networks that are not too wide: everybody in them can claim any address."""
+    wrong = _networks(values)
+    for text in () if wrong else values:
+        network = ipaddress.ip_network(text, strict=False)
+        if network.prefixlen < (8 if network.version == 4 else 16):
+            return f"contains {text}, in which anybody could claim any address. Name the proxies themselves"
+    return wrong
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -393,11 +413,18 @@ class WebConfig:
         "Public address of the replay server. Its host name must differ from the portal's, because archived "
         "pages run their scripts there.",
     )
-    secure_cookies: bool = _key(False, "Send cookies over HTTPS only. Set it if readers use HTTPS.")
+    trusted_proxies: tuple[str, ...] = _key(
+        (),
+        "Addresses or networks of the web servers in front of the portal, such as 127.0.0.1. Only their "
+        "X-Forwarded-For and X-Forwarded-Proto are believed; each must send the address of its client in "
+        "X-Forwarded-For. Empty: no such header is believed.",
+        _proxies,
+    )
     session_hours: int = _key(12, "Duration of a session in hours.", _at_least(1))
     reading_room_networks: tuple[str, ...] = _key(
         (),
         "Networks of reading rooms, such as 192.0.2.0/24. Readers there have the access point reading room.",
+        _networks,
     )
     lend_minutes: int = _key(
         5,
@@ -406,8 +433,13 @@ class WebConfig:
         _at_least(2),
     )
     partner_networks: tuple[str, ...] = _key(
-        (), "Networks of partner institutions. Readers there have the access point partner."
+        (), "Networks of partner institutions. Readers there have the access point partner.", _networks
     )
+
+    @property
+    def secure_cookies(self) -> bool:
+        """Whether cookies are sent over HTTPS only: readers use it if the portal's public address says so."""
+        return self.portal_url.lower().startswith("https:")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,26 +1,37 @@
-"""A SQLite file that contains an index: connections by thread, transactions, versions, and errors.
+"""A SQLite file that contains an index: connections, transactions, versions, and errors.
 
-Any number of threads may read, each on its own connection; one writes at a time. The file records which
+Any number of threads may read at the same time, each on a connection that it borrows for one query; one
+writes at a time. There are as many connections as there were queries at once, and at most `MOST_IDLE` wait
+for the next: a connection belongs to no thread, so that threads may come and go. The file records which
 version made it; another version is refused, since an index is rebuilt and never migrated.
 https://sqlite.org/wal.html
 """
 
 import sqlite3
 import threading
+import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from webdepot import sqlite_wal
+from webdepot import query_budget, sqlite_wal
 from webdepot.errors import Conflict, CorruptData, NoSpace
+from webdepot.query_budget import QueryBudget
 
 PATIENCE_S = 60
 """How long to wait for another writer."""
 WRITING_CACHE_KB = 16_384
 READING_CACHE_KB = 1024
-"""Small, because each thread of a server has a connection. The system's page cache serves all of them."""
+"""Small, because a server has several connections. The system's page cache serves all of them."""
+MOST_IDLE = 12
+"""Connections that are kept for the next queries."""
 REBUILD = "The containers are not affected. Rebuild the index: webdepot index rebuild"
+
+
+_STEPS = 20_000
+"""Steps of SQLite's virtual machine between two looks at the budget: about a millisecond."""
 
 
 def discard(path: Path) -> None:
@@ -37,8 +48,11 @@ class SqliteFile:
     def __init__(self, path: Path, *, what: str, tables: str, made_with: Mapping[str, int]) -> None:
         self._path = path
         self._what = what
-        self._threads = threading.local()
-        self._open: list[sqlite3.Connection] = []
+        self._idle: deque[sqlite3.Connection] = deque()
+        self._transaction = threading.local()
+        """`connection`: of the transaction that this thread is in."""
+        self._generation = 0
+        """Grows when all connections are closed: one that is in use then is closed when it comes back."""
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,9 +64,21 @@ class SqliteFile:
                 raise
 
     def rows(self, query: str, values: Mapping[str, Any]) -> list[Any]:
-        """All rows of a query, read at once: no read transaction is left open."""
+        """All rows of a query, read at once: no read transaction is left open. In a transaction of this
+        thread it sees what that has written. TooExpensive when the budget of the request is spent.
+        """
         try:
-            return self.connection().execute(query, values).fetchall()
+            held: sqlite3.Connection | None = getattr(self._transaction, "connection", None)
+            if held is not None:
+                return held.execute(query, values).fetchall()
+            budget = query_budget.current()
+            generation, connection = self._generation, self._take()
+            try:
+                if budget is not None:
+                    return _charged(connection, query, values, budget)
+                return connection.execute(query, values).fetchall()
+            finally:
+                self._give_back(connection, generation)
         except sqlite3.DatabaseError:
             with self.errors():
                 raise
@@ -60,10 +86,10 @@ class SqliteFile:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """A transaction, all or nothing; other writers wait."""
-        with self._writing, self.errors():
-            connection = self.connection()
+        with self._writing, self.errors(), self._borrow() as connection:
             connection.execute(f"PRAGMA cache_size = -{WRITING_CACHE_KB}")
             connection.execute("BEGIN IMMEDIATE")
+            self._transaction.connection = connection
             try:
                 yield connection
                 connection.execute("COMMIT")
@@ -72,13 +98,15 @@ class SqliteFile:
                     connection.execute("ROLLBACK")
                 raise
             finally:
+                self._transaction.connection = None
                 connection.execute(f"PRAGMA cache_size = -{READING_CACHE_KB}")
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
-        """Several queries on one state of the file; temporary tables may be written."""
-        with self.errors():
-            connection = self.connection()
+        """Several queries on one state of the file; temporary tables may be written. The block may end in
+        another thread than it began.
+        """
+        with self.errors(), self._borrow() as connection:
             connection.execute("BEGIN")
             try:
                 yield connection
@@ -86,31 +114,51 @@ class SqliteFile:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
 
-    def connection(self) -> sqlite3.Connection:
-        """The connection of this thread."""
-        connection: sqlite3.Connection | None = getattr(self._threads, "connection", None)
-        if connection is None:
-            # `close` may close it from any thread; only its own thread uses it.
-            connection = sqlite3.connect(
-                self._path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
-            )
-            with self._lock:
-                self._open.append(connection)
+    def close(self) -> None:
+        """Close every connection; the next use opens new ones."""
+        with self._lock:
+            self._generation += 1
+            while self._idle:
+                self._idle.pop().close()
+
+    @contextmanager
+    def _borrow(self) -> Iterator[sqlite3.Connection]:
+        generation, connection = self._generation, self._take()
+        try:
+            yield connection
+        finally:
+            self._give_back(connection, generation)
+
+    def _take(self) -> sqlite3.Connection:
+        """An idle connection, the one used last, or a new one."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._connect()
+
+    def _give_back(self, connection: sqlite3.Connection, generation: int) -> None:
+        with self._lock:
+            if generation == self._generation and len(self._idle) < MOST_IDLE:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        # Threads use it one after another; SQLite itself is built for that.
+        connection = sqlite3.connect(
+            self._path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
+        )
+        try:
             sqlite_wal.turn_on(connection, patience_s=PATIENCE_S)
             # A power cut may lose the last containers, which `index update` adds again; it never damages the
             # file.
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA cache_size = -{READING_CACHE_KB}")
             connection.execute("PRAGMA temp_store = MEMORY")
-            self._threads.connection = connection
+        except BaseException:
+            connection.close()
+            raise
         return connection
-
-    def close(self) -> None:
-        """Close every connection; the next use opens new ones."""
-        with self._lock:
-            while self._open:
-                self._open.pop().close()
-        self._threads = threading.local()
 
     def _prepare(self, tables: str, made_with: Mapping[str, str]) -> None:
         with self.transaction() as connection:
@@ -154,3 +202,22 @@ class SqliteFile:
                     "Try again when it has finished."
                 ) from error
             raise
+
+
+def _charged(
+    connection: sqlite3.Connection, query: str, values: Mapping[str, Any], budget: QueryBudget
+) -> list[Any]:
+    """The rows of a query that must end when the budget is spent."""
+    budget.check()
+    since_s = time.thread_time()
+    connection.set_progress_handler(lambda: budget.is_spent(since_s), _STEPS)
+    try:
+        return connection.execute(query, values).fetchall()
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+            budget.charge(since_s)
+            budget.check()
+        raise
+    finally:
+        connection.set_progress_handler(None, 0)
+        budget.charge(since_s)

@@ -5,6 +5,8 @@ roles that may call it are a column of the table and are checked in one place.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
 from importlib.resources import files
 from inspect import iscoroutinefunction
 from pathlib import Path
@@ -21,8 +23,11 @@ from starlette.types import Receive, Scope, Send
 from webdepot.access.replay.headers import WORKER_POLICY
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
+from webdepot.query_budget import spending
 from webdepot.services.access.statistics import Counter
+from webdepot.web import heavy_work
 from webdepot.web.api import cdx
+from webdepot.web.heavy_turns import HeavyWork
 from webdepot.web.problems import HANDLERS, problem
 from webdepot.web.quick_answers import QuickAnswers
 from webdepot.web.replay import raw
@@ -39,7 +44,14 @@ from webdepot.web.site import (
 from webdepot.web.usage import UsageCounting
 
 
-def build_portal(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str = "") -> Starlette:
+def build_portal(
+    archive: Archive,
+    *,
+    portal_url: str,
+    replay_url: str,
+    frame_url: str = "",
+    heavy: HeavyWork | None = None,
+) -> Starlette:
     """The portal. With another `frame_url`, readers of archived pages are redirected to it (see
     `site.WebOrigin`).
     """
@@ -49,11 +61,19 @@ def build_portal(archive: Archive, *, portal_url: str, replay_url: str, frame_ur
         portal_url=portal_url,
         frame_url=frame_url or portal_url,
         replay_url=replay_url,
+        heavy=heavy or HeavyWork(),
     )
     return _build_pages(site, PORTAL_ROUTES, portal_headers(replay_url, site.frame_url))
 
 
-def build_frame(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str) -> Starlette:
+def build_frame(
+    archive: Archive,
+    *,
+    portal_url: str,
+    replay_url: str,
+    frame_url: str,
+    heavy: HeavyWork | None = None,
+) -> Starlette:
     """Only the frame around archived pages."""
     site = Site(
         archive=archive,
@@ -61,11 +81,19 @@ def build_frame(archive: Archive, *, portal_url: str, replay_url: str, frame_url
         portal_url=portal_url,
         frame_url=frame_url,
         replay_url=replay_url,
+        heavy=heavy or HeavyWork(),
     )
     return _build_pages(site, FRAME_ROUTES, portal_headers(replay_url, site.frame_url))
 
 
-def build_replay(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str = "") -> Starlette:
+def build_replay(
+    archive: Archive,
+    *,
+    portal_url: str,
+    replay_url: str,
+    frame_url: str = "",
+    heavy: HeavyWork | None = None,
+) -> Starlette:
     """Archived content, on a separate origin, without sessions."""
     site = Site(
         archive=archive,
@@ -73,6 +101,7 @@ def build_replay(archive: Archive, *, portal_url: str, replay_url: str, frame_ur
         portal_url=portal_url,
         frame_url=frame_url or portal_url,
         replay_url=replay_url,
+        heavy=heavy or HeavyWork(),
     )
     worker = _find_worker()
     routes = [
@@ -156,7 +185,13 @@ def _check_roles(row: RouteRow) -> Endpoint:
         return refusal or (endpoint if iscoroutinefunction(endpoint) else endpoint(request))
 
     async def call(request: Request) -> Response:
-        result = await run_in_threadpool(answer, request)
+        result: Response | Endpoint
+        if row.heavy is not None and row.heavy.match(request.scope.get("raw_path") or b""):
+            result = await heavy_work.run(request, partial(answer, request))
+        else:
+            # What anybody can ask for is limited; the work of staff is not.
+            with nullcontext() if row.roles else spending(heavy_work.budget_of(request)):
+                result = await run_in_threadpool(answer, request)
         return result if isinstance(result, Response) else await result(request)
 
     return call

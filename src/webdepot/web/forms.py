@@ -19,6 +19,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from webdepot.errors import InputError
+from webdepot.web.client_address import network_of
 
 WINDOW_S = 3600.0
 _MOST_REMEMBERED = 10_000
@@ -68,11 +69,8 @@ class SubmissionLimit:
 
 
 def sender_of(request: Request) -> str:
-    """The sender for a `SubmissionLimit`: an IPv4 address, or the network of an IPv6 address, since one
-    household has very many of those.
-    """
-    host = request.client.host if request.client else "unknown"
-    return ":".join(host.split(":")[:4]) + "::" if ":" in host else host
+    """The network that a request comes from, for limits; the same for all unknown ones."""
+    return network_of(request.client.host if request.client else "")
 
 
 async def read_form(request: Request, *, limits: FormLimits = LONG_FORM) -> dict[str, str]:

@@ -74,7 +74,9 @@ def on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class
     texts = language_of(request).texts
     text = texts.get(f"errors.text_{error.status_code}") or error.detail
-    return problem(request, error.status_code, text or HTTPStatus(error.status_code).phrase)
+    response = problem(request, error.status_code, text or HTTPStatus(error.status_code).phrase)
+    response.headers.update(error.headers or {})
+    return response
 
 
 def on_any_error(request: Request, error: Exception) -> Response:

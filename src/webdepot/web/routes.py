@@ -5,6 +5,7 @@ archived pages loads no crawler, no search engine and no format identification. 
 leads to a function that takes a request and returns a response.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,6 +20,11 @@ from webdepot.web.site import ADMINISTRATORS, CURATORS, PARTNERS, REVIEWERS, SIG
 Endpoint = Callable[[Request], Any]
 
 
+ALL = re.compile(b"")
+LISTS = re.compile(rb"/[^/]+/(?:[0-9]*(?:\*|%2[Aa])|timemap/)")
+"""Versions of an address, for people and for machines."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteRow:
     """A row of the route table."""
@@ -29,35 +35,37 @@ class RouteRow:
     methods: tuple[str, ...] = ("GET",)
     roles: frozenset[Role] = field(default_factory=frozenset)
     """A person with any of these may call it; empty means everybody."""
+    heavy: re.Pattern[bytes] | None = None
+    """Raw paths whose answers take long (`heavy_work.py`)."""
 
 
 PORTAL_ROUTES = (
     RouteRow(path="/", endpoint="reader.home:home"),
-    RouteRow(path="/search", endpoint="reader.search:search"),
-    RouteRow(path="/search/why", endpoint="reader.search:why"),
-    RouteRow(path="/search/trend", endpoint="reader.search:trend"),
-    RouteRow(path="/search/export", endpoint="reader.search:export"),
-    RouteRow(path="/search/images", endpoint="reader.images:show"),
-    RouteRow(path="/search.atom", endpoint="api.search:feed"),
+    RouteRow(path="/search", endpoint="reader.search:search", heavy=ALL),
+    RouteRow(path="/search/why", endpoint="reader.search:why", heavy=ALL),
+    RouteRow(path="/search/trend", endpoint="reader.search:trend", heavy=ALL),
+    RouteRow(path="/search/export", endpoint="reader.search:export", heavy=ALL),
+    RouteRow(path="/search/images", endpoint="reader.images:show", heavy=ALL),
+    RouteRow(path="/search.atom", endpoint="api.search:feed", heavy=ALL),
     RouteRow(path="/searches", endpoint="api.search:saved_list", roles=SIGNED_IN),
     RouteRow(path="/searches", endpoint="api.search:save", methods=("POST",), roles=SIGNED_IN),
-    RouteRow(path="/searches/{token}.atom", endpoint="api.search:saved_feed"),
-    RouteRow(path="/api/search", endpoint="api.search:as_json"),
-    RouteRow(path="/api/suggest", endpoint="api.search:suggest"),
-    RouteRow(path="/api/images", endpoint="reader.images:as_json"),
-    RouteRow(path="/api/trend", endpoint="api.search:trend"),
+    RouteRow(path="/searches/{token}.atom", endpoint="api.search:saved_feed", heavy=ALL),
+    RouteRow(path="/api/search", endpoint="api.search:as_json", heavy=ALL),
+    RouteRow(path="/api/suggest", endpoint="api.search:suggest", heavy=ALL),
+    RouteRow(path="/api/images", endpoint="reader.images:as_json", heavy=ALL),
+    RouteRow(path="/api/trend", endpoint="api.search:trend", heavy=ALL),
     RouteRow(path="/api/openapi.json", endpoint="api.openapi:send_document"),
     RouteRow(path="/opensearch.xml", endpoint="api.search:opensearch"),
-    RouteRow(path="/versions", endpoint="reader.versions:look_up"),
+    RouteRow(path="/versions", endpoint="reader.versions:look_up", heavy=ALL),
     RouteRow(path="/oai", endpoint="api.oai:answer", methods=("GET", "POST")),
     RouteRow(path="/urn/{urn:path}", endpoint="api.oai:resolve"),
     RouteRow(path="/title/{key}", endpoint="api.oai:show_title"),
-    RouteRow(path="/title/{key}/{form}", endpoint="reader.catalogue:export"),
-    RouteRow(path="/catalogue", endpoint="reader.catalogue:show_list"),
+    RouteRow(path="/title/{key}/{form}", endpoint="reader.catalogue:export", heavy=ALL),
+    RouteRow(path="/catalogue", endpoint="reader.catalogue:show_list", heavy=ALL),
     RouteRow(path="/transfer/{key}.zip", endpoint="api.oai:send_transfer"),
     RouteRow(path="/cite", endpoint="reader.citation:cite"),
-    RouteRow(path="/compare", endpoint="reader.comparison:compare"),
-    RouteRow(path="/compare/picture", endpoint="reader.comparison:send_picture"),
+    RouteRow(path="/compare", endpoint="reader.comparison:compare", heavy=ALL),
+    RouteRow(path="/compare/picture", endpoint="reader.comparison:send_picture", heavy=ALL),
     RouteRow(path="/about", endpoint="reader.home:about"),
     RouteRow(path="/help", endpoint="reader.home:help_page"),
     RouteRow(path="/sign-in", endpoint="sign_in:sign_in_form"),
@@ -227,20 +235,20 @@ PORTAL_ROUTES = (
     RouteRow(path="/-/left/{address:path}", endpoint="reader.versions:leave_seat", methods=("POST",)),
     RouteRow(path="/cdx/search/cdx", endpoint="api.cdx:of_everything"),
     RouteRow(path="/{collection}/cdx", endpoint="api.cdx:of_collection"),
-    RouteRow(path="/{collection}/{address:path}", endpoint="reader.versions:show_archived"),
+    RouteRow(path="/{collection}/{address:path}", endpoint="reader.versions:show_archived", heavy=LISTS),
 )
 
 FRAME_ROUTES = (
     RouteRow(path="/", endpoint="reader.home:to_portal"),
     RouteRow(path="/-/pass/{token}/{address:path}", endpoint="reader.versions:accept_pass"),
-    RouteRow(path="/compare", endpoint="reader.comparison:compare"),
-    RouteRow(path="/compare/picture", endpoint="reader.comparison:send_picture"),
+    RouteRow(path="/compare", endpoint="reader.comparison:compare", heavy=ALL),
+    RouteRow(path="/compare/picture", endpoint="reader.comparison:send_picture", heavy=ALL),
     RouteRow(path="/{page}", endpoint="reader.home:to_portal"),
     RouteRow(path="/-/language", endpoint="reader.home:set_language"),
     RouteRow(path="/-/banner/{address:path}", endpoint="reader.versions:show_banner"),
     RouteRow(path="/-/seat/{address:path}", endpoint="reader.versions:renew_seat", methods=("POST",)),
     RouteRow(path="/-/left/{address:path}", endpoint="reader.versions:leave_seat", methods=("POST",)),
-    RouteRow(path="/{collection}/{address:path}", endpoint="reader.versions:show_archived"),
+    RouteRow(path="/{collection}/{address:path}", endpoint="reader.versions:show_archived", heavy=LISTS),
 )
 
 REPLAY_ROUTES = (
@@ -253,6 +261,7 @@ REPLAY_ROUTES = (
     RouteRow(
         path="/{collection}/{address:path}",
         endpoint="replay.raw:answer",
+        heavy=LISTS,
         methods=("GET", "POST", "PUT", "DELETE", "PATCH"),
     ),
 )

@@ -10,6 +10,7 @@ configures the names of portal and replay, best in one domain.
 import errno
 import gc
 import ipaddress
+import logging
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,15 +27,21 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from webdepot import event_loop
 from webdepot.archive import Archive
+from webdepot.config.settings import WebConfig
 from webdepot.errors import ConfigError, Conflict, InputError
+from webdepot.services.admin import proxy_probe
 from webdepot.web.app import build_frame, build_portal, build_replay
-from webdepot.web.protocol import BoundedHttp
+from webdepot.web.client_address import ForwardedClient
+from webdepot.web.heavy_turns import HeavyWork
+from webdepot.web.protocol import BoundedHttp, OpenConnections, ServerConfig, limit_connections
 from webdepot.web.security import HostGuard
 from webdepot.web.site import WebOrigin
 from webdepot.web.staff.dashboard import stop_counting
 
 if TYPE_CHECKING:
     from webdepot.web.replay.proxy_mode import ProxyMode
+
+log = logging.getLogger(__name__)
 
 Ready = Callable[[str, str], None]
 ProxyReady = Callable[[str, Path], None]
@@ -119,7 +126,40 @@ def choose_urls(archive: Archive, host: str, port: int, replay_port: int) -> Ser
             f"portal_url and replay_url in [web] have the same host name, {urlsplit(portal_url).hostname}. "
             "Use two different host names."
         )
+    _check_proxies(config, host)
     return ServedUrls(portal_url=portal_url, frame_url=portal_url, replay_url=replay_url, is_strict=False)
+
+
+def _check_proxies(config: WebConfig, host: str) -> None:
+    """ConfigError if readers' networks decide what they may see, but their addresses are not known or could
+    be forged.
+    """
+    networks = (*config.reading_room_networks, *config.partner_networks)
+    if not config.trusted_proxies and proxy_probe.is_proxied(config, host):
+        if networks:
+            raise ConfigError(
+                "Readers reach the portal through another web server, but [web] trusted_proxies is empty: "
+                "readers in reading_room_networks and partner_networks cannot be recognised. Name that "
+                'server, for example trusted_proxies = ["127.0.0.1"], and let it send X-Forwarded-For.'
+            )
+        log.warning(
+            "[web] trusted_proxies is empty: all readers count as one, for example when sign-ins are "
+            "limited. Name the web server in front of the portal there."
+        )
+    for text in config.trusted_proxies:
+        proxy = ipaddress.ip_network(text, strict=False)
+        for other in networks:
+            if proxy.num_addresses > 1 and _overlap(proxy, ipaddress.ip_network(other, strict=False)):
+                raise ConfigError(
+                    f"[web] trusted_proxies = {text} contains readers of {other}, who could then claim any "
+                    "address. Name the addresses of the proxies themselves."
+                )
+
+
+def _overlap(
+    one: ipaddress.IPv4Network | ipaddress.IPv6Network, other: ipaddress.IPv4Network | ipaddress.IPv6Network
+) -> bool:
+    return one.version == other.version and one.overlaps(other)
 
 
 def is_loopback(host: str) -> bool:
@@ -139,10 +179,11 @@ def _run(
     proxy: "ProxyMode | None",
 ) -> None:
     named = {"portal_url": urls.portal_url, "frame_url": urls.frame_url, "replay_url": urls.replay_url}
+    heavy = HeavyWork()
     apps = {
-        WebOrigin.PORTAL: build_portal(archive, **named),
-        WebOrigin.FRAME: build_frame(archive, **named),
-        WebOrigin.REPLAY: build_replay(archive, **named),
+        WebOrigin.PORTAL: build_portal(archive, **named, heavy=heavy),
+        WebOrigin.FRAME: build_frame(archive, **named, heavy=heavy),
+        WebOrigin.REPLAY: build_replay(archive, **named, heavy=heavy),
     }
 
     def all_ready() -> None:
@@ -151,9 +192,11 @@ def _run(
         ready(urls.portal_url, urls.replay_url)
 
     app = _by_address(apps, urls, replay_port=_port_of(sockets[1]), ready=all_ready)
+    if not urls.is_strict:
+        app = ForwardedClient(app, archive.config.web.trusted_proxies)
     if proxy is not None:
         app = _with_proxy(app, proxy.build(**named), proxy.port)
-    config = uvicorn.Config(
+    config = ServerConfig(
         app,
         lifespan="on",
         log_level="warning",
@@ -163,8 +206,9 @@ def _run(
         ws="none",
         timeout_graceful_shutdown=5,
         timeout_keep_alive=15,
-        proxy_headers=not urls.is_strict,
+        proxy_headers=False,  # `ForwardedClient` reads them
     )
+    config.open_connections = OpenConnections(limit_connections())
     # Everything loaded by now stays, so the garbage collector need not look at it again.
     gc.freeze()
     with _quiet_signals():

@@ -1,44 +1,70 @@
-"""Signing in and out. Failed attempts are slowed down; accounts are never locked."""
+"""Signing in and out. Failed attempts are slowed down; accounts are never locked.
+
+Failures are counted for a name *from one network*, and for a network: nobody can lock another person out from
+elsewhere. A browser in which a person has signed in before carries a cookie that says so; its failures are
+counted apart, so that it gets in even if somebody guesses in the same network.
+https://owasp.org/www-community/Slow_Down_Online_Guessing_Attacks_with_Device_Cookies
+"""
 
 import time
 from collections import OrderedDict
+from collections.abc import Mapping
+from functools import partial
 from threading import Lock
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot.accounts import sessions
-from webdepot.web.forms import SHORT_FORM, read_form
+from webdepot.web.client_address import wider_network_of
+from webdepot.web.forms import SHORT_FORM, read_form, sender_of
+from webdepot.web.heavy_turns import Turns
 from webdepot.web.site import language_of, local_path, of_app, person_of, render, session_token, site_of
 from webdepot.web.staff.dashboard import start_counting
 
 WINDOW_S = 60.0
 MOST_FAILURES = 10
-"""Failed attempts for one name or from one address within the window."""
+"""Failed attempts for one name from one network, or from one known browser, within the window."""
+MOST_FAILURES_OF_NETWORK = 30
+"""Failed attempts from one network for any names."""
+MOST_FAILURES_NEAR_BY = 100
+"""Failed attempts from a network that a provider gives to one customer (the /48 of an IPv6 address)."""
+_PASSWORDS_AT_ONCE = 2
+"""Each takes 64 MB and much of a processor, and anybody can ask for it."""
+_DEVICE_S = 365 * 24 * 3600
 _MOST_REMEMBERED = 10_000
 
 
 class SignInBrake:
-    """Counts failed attempts by name and by address within a minute; forgets the oldest when there are very
-    many.
-    """
+    """Counts failed attempts by keys within a minute; forgets the oldest when there are very many."""
 
     def __init__(self) -> None:
         self._failures: OrderedDict[str, list[float]] = OrderedDict()
         self._lock = Lock()
 
-    def is_on(self, *keys: str) -> bool:
+    def is_on(self, limits: Mapping[str, int]) -> bool:
+        """Whether one of the keys has reached its limit."""
         since = time.monotonic() - WINDOW_S
         with self._lock:
-            return any(sum(at > since for at in self._failures.get(key, ())) >= MOST_FAILURES for key in keys)
+            return any(
+                sum(at > since for at in self._failures.get(key, ())) >= most for key, most in limits.items()
+            )
 
-    def note_failure(self, *keys: str) -> None:
+    def note_failure(self, limits: Mapping[str, int]) -> None:
         with self._lock:
-            for key in keys:
-                self._failures[key] = [*self._failures.pop(key, ())[-MOST_FAILURES:], time.monotonic()]
+            for key, most in limits.items():
+                self._failures[key] = [*self._failures.pop(key, ())[-most:], time.monotonic()]
             while len(self._failures) > _MOST_REMEMBERED:
                 self._failures.popitem(last=False)
+
+
+class PasswordQueue:
+    """Passwords are compared in few threads of their own: sign-ins wait for each other, networks taking
+    turns, and readers do not wait.
+    """
+
+    def __init__(self) -> None:
+        self.turns = Turns(_PASSWORDS_AT_ONCE)
 
 
 def sign_in_form(request: Request) -> Response:
@@ -66,31 +92,54 @@ def page(request: Request, *, status: int = 200, to: str = "/", wrong: str = "",
 async def sign_in(request: Request) -> Response:
     form = await read_form(request, limits=SHORT_FORM)
     start_counting(request)
-    return await run_in_threadpool(_signed_in, request, form)
+    turns = of_app(request, PasswordQueue).turns
+    return await turns.run(sender_of(request), partial(_signed_in, request, form))
 
 
 def _signed_in(request: Request, form: dict[str, str]) -> Response:
     site, spoken = site_of(request), language_of(request)
-    brake = of_app(request, SignInBrake)
+    brake, database = of_app(request, SignInBrake), site.archive.database
     name, to = form.get("name", "")[:100], local_path(form.get("to"))
-    keys = (f"name {name}", f"address {request.client.host if request.client else ''}")
-    if brake.is_on(*keys):
+    device = sessions.find_device(database, name, request.cookies.get(site.device_cookie, "")[:200])
+    limits = {f"device {device}": MOST_FAILURES} if device else {}
+    if not device or brake.is_on(limits):
+        limits = _limits(request, name)
+    if brake.is_on(limits):
         return page(request, status=429, to=to, wrong=spoken.texts["sign_in.too_many"], name=name)
-    config = site.archive.config.web
     token = sessions.sign_in(
-        site.archive.database,
+        database,
         name,
         form.get("password", ""),
         site.archive.clock(),
-        hours=config.session_hours,
+        hours=site.archive.config.web.session_hours,
         device=request.headers.get("user-agent", ""),
         address=request.client.host if request.client else "",
         instead_of=session_token(request),
     )
     if token is None:
-        brake.note_failure(*keys)
+        brake.note_failure(limits)
         return page(request, status=401, to=to, wrong=spoken.texts["sign_in.wrong"], name=name)
-    return signed_in(request, token, to)
+    response = signed_in(request, token, to)
+    response.set_cookie(
+        site.device_cookie,
+        sessions.make_device(database, name),
+        max_age=_DEVICE_S,
+        path="/",
+        httponly=True,
+        samesite="lax",
+        secure=site.archive.config.web.secure_cookies,
+    )
+    return response
+
+
+def _limits(request: Request, name: str) -> dict[str, int]:
+    network = sender_of(request)
+    wider = wider_network_of(request.client.host if request.client else "")
+    return {
+        f"name {name.strip()} from {network}": MOST_FAILURES,
+        f"network {network}": MOST_FAILURES_OF_NETWORK,
+        f"near {wider}": MOST_FAILURES_NEAR_BY,
+    }
 
 
 def signed_in(request: Request, token: str, to: str) -> Response:

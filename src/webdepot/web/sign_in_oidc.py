@@ -1,5 +1,7 @@
 """Signing in with an account of the institution: redirect to the OpenID provider and back
 (`services.admin.oidc`).
+
+The provider is asked in two threads of its own: if it is slow, only those who sign in with it wait.
 """
 
 import secrets
@@ -7,6 +9,8 @@ import time
 from collections import OrderedDict
 from threading import Lock
 
+import anyio
+from anyio.to_thread import run_sync
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -18,6 +22,7 @@ from webdepot.web.site import language_of, local_path, of_app, session_token, si
 
 COOKIE = "elsewhere"
 PATH = "/sign-in/oidc"
+ASKED_AT_ONCE = 2
 TIMEOUT_S = 600.0
 _MOST_AWAY = 10_000
 
@@ -31,6 +36,7 @@ class PendingSignIns:
         self._away: OrderedDict[str, tuple[float, str, StartedSignIn, str]] = OrderedDict()
         self._lock = Lock()
         self._provider: IdentityProvider | None = None
+        self.limiter = anyio.CapacityLimiter(ASKED_AT_ONCE)
 
     def provider(self, request: Request) -> IdentityProvider:
         config = site_of(request).archive.config.oidc
@@ -60,24 +66,36 @@ class PendingSignIns:
         return begun, to
 
 
-def begin(request: Request) -> Response:
+async def begin(request: Request) -> Response:
     pending = of_app(request, PendingSignIns)
-    begun = pending.provider(request).begin(_back_to(request))
+    provider = pending.provider(request)
+    begun = await run_sync(provider.begin, _back_to(request), limiter=pending.limiter)
     cookie = secrets.token_urlsafe(24)
     pending.add(begun, cookie, local_path(request.query_params.get("to")))
     response = RedirectResponse(begun.address, status_code=303)
-    secure = site_of(request).archive.config.web.secure_cookies
+    site = site_of(request)
     response.set_cookie(
-        COOKIE, cookie, max_age=int(TIMEOUT_S), path=PATH, httponly=True, samesite="lax", secure=secure
+        site.cookie_name(COOKIE),
+        cookie,
+        max_age=int(TIMEOUT_S),
+        path="/",
+        httponly=True,
+        samesite="lax",
+        secure=site.archive.config.web.secure_cookies,
     )
     return response
 
 
-def back(request: Request) -> Response:
+async def back(request: Request) -> Response:
+    return await run_sync(_back, request, limiter=of_app(request, PendingSignIns).limiter)
+
+
+def _back(request: Request) -> Response:
     site, query = site_of(request), request.query_params
     pending = of_app(request, PendingSignIns)
     provider = pending.provider(request)
-    taken = pending.take(query.get("state", "")[:200], request.cookies.get(COOKIE, "")[:200])
+    own_cookie = request.cookies.get(site.cookie_name(COOKIE), "")[:200]
+    taken = pending.take(query.get("state", "")[:200], own_cookie)
     code = query.get("code", "")[:4000]
     issuer = query.get("iss", provider.config.issuer)
     if taken is None or not code or issuer.rstrip("/") != provider.config.issuer.rstrip("/"):
@@ -99,7 +117,13 @@ def back(request: Request) -> Response:
     except WebdepotError as error:
         return page(request, status=401, to=to, wrong=str(error))
     response = signed_in(request, token, to)
-    response.delete_cookie(COOKIE, path=PATH)
+    response.delete_cookie(
+        site.cookie_name(COOKIE),
+        path="/",
+        httponly=True,
+        samesite="lax",
+        secure=site.archive.config.web.secure_cookies,
+    )
     return response
 
 

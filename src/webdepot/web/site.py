@@ -3,7 +3,7 @@ the language of the answer, and templates.
 """
 
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache, lru_cache, partial
 from threading import Lock
@@ -20,12 +20,12 @@ from webdepot.access.policy import ANYONE, AccessPoint, Reader
 from webdepot.accounts import sessions
 from webdepot.accounts.accounts import STAFF, Person, Role
 from webdepot.archive import Archive
-from webdepot.errors import ConfigError
 from webdepot.ports import Hit
 from webdepot.services.access import gate
 from webdepot.url import host_of
 from webdepot.version import VERSION
 from webdepot.web import language, wording
+from webdepot.web.heavy_turns import HeavyWork
 from webdepot.web.language import Language
 from webdepot.web.replay import address, staff_passes
 
@@ -87,6 +87,8 @@ class Site:
     portal_url: str
     frame_url: str
     replay_url: str
+    heavy: HeavyWork = field(default_factory=HeavyWork)
+    """The origins of one server share it."""
 
     @property
     def to_portal(self) -> str:
@@ -95,8 +97,18 @@ class Site:
 
     @property
     def session_cookie(self) -> str:
-        # __Host- binds a cookie to this host alone, but browsers accept it over HTTPS only.
-        return "__Host-session" if self.archive.config.web.secure_cookies else "session"
+        return self.cookie_name("session")
+
+    @property
+    def device_cookie(self) -> str:
+        """Shows that a person has signed in with this browser before."""
+        return self.cookie_name("device")
+
+    def cookie_name(self, name: str) -> str:
+        """The name of a cookie for all paths. `__Host-` binds it to this host alone: no other host of the
+        domain can set it. Browsers accept that over HTTPS only.
+        """
+        return f"__Host-{name}" if self.archive.config.web.secure_cookies else name
 
 
 def site_of(request: Request) -> Site:
@@ -218,16 +230,9 @@ def network_point(host: str, reading_rooms: tuple[str, ...], partners: tuple[str
     except ValueError:
         return AccessPoint.PUBLIC
     for networks, point in ((reading_rooms, AccessPoint.READING_ROOM), (partners, AccessPoint.PARTNER)):
-        if any(client in _network(text) for text in networks):
+        if any(client in ipaddress.ip_network(text, strict=False) for text in networks):
             return point
     return AccessPoint.PUBLIC
-
-
-def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
-    try:
-        return ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        raise ConfigError(f"{text!r} in [web] is not a network. Write it like 192.0.2.0/24.") from None
 
 
 def render(

@@ -2,10 +2,14 @@
 
 pywb                CDXJ, one JSON object a line, columns of text, or links
 Internet Archive    columns of text, or one JSON array of rows with a header row
+
+An answer that ends before all captures were read ends with the resume key, as if `showResumeKey` had been
+asked for.
 """
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from json.encoder import encode_basestring_ascii
@@ -41,12 +45,26 @@ def count_pages(
     return pages, query.page_lines // PAGE_LINES
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenLines:
+    """An answer as text, line by line, each with its line end."""
+
+    lines: Iterator[str]
+    found: Lines
+
+    @property
+    def cut(self) -> str:
+        """The resume key if the answer was cut, which is known when it has been read; else empty."""
+        return cdx.resume_key(self.found.cut[0]) if self.found.cut else ""
+
+
 def iter_lines(
     archive: Archive, query: CdxQuery, *, reader: Reader, collection: str, make_url: MakeUrl
-) -> Iterator[str]:
-    """The answer, line by line, each with its line end."""
+) -> WrittenLines:
+    """The answer to a query."""
     found = cdx_server.find(archive, query, reader=reader, collection=collection)
-    return _write(found, query, make_url, partial(replay.find_original, archive))
+    lines = _write(found, query, make_url, partial(replay.find_original, archive))
+    return WrittenLines(lines=lines, found=found)
 
 
 def find_few_lines(
@@ -62,7 +80,7 @@ def find_few_lines(
     if not captures or len(captures) > MOST_QUICK_LINES:
         return None
     # A plain query resolves no revisits, so originals are not looked for.
-    few = Lines(captures=iter(captures), resume=found.resume)
+    few = Lines(captures=iter(captures), resume=found.resume, cut=found.cut)
     return "".join(_write(few, query, make_url, lambda _: None))
 
 
@@ -72,8 +90,15 @@ def _write(found: Lines, query: CdxQuery, make_url: MakeUrl, original: _FindOrig
         return
     for capture in found.captures:
         yield _line(capture, query, make_url, original) + "\n"
-    if query.shows_resume_key and found.resume:
-        yield f"\n{cdx.resume_key(found.resume[0])}\n"
+    if key := _key_of(found, query):
+        yield f"\n{key}\n"
+
+
+def _key_of(found: Lines, query: CdxQuery) -> str:
+    """The key at the end of an answer; empty if there is no more."""
+    is_ours = bool(found.cut) or query.limit >= cdx.MOST_LINES
+    position = next(iter(found.cut or found.resume), None)
+    return cdx.resume_key(position) if position and (is_ours or query.shows_resume_key) else ""
 
 
 def _rows(found: Lines, query: CdxQuery) -> Iterator[str]:
@@ -82,12 +107,11 @@ def _rows(found: Lines, query: CdxQuery) -> Iterator[str]:
     for capture in found.captures:
         yield f"{start},\n{json.dumps(cdx.values(capture, query))}"
         start = ""
-    if start:
-        yield "[]\n"
-    elif query.shows_resume_key and found.resume:
-        yield f",\n[],\n{json.dumps([cdx.resume_key(found.resume[0])])}]\n"
+    key = _key_of(found, query)
+    if key:
+        yield f"{start},\n[],\n{json.dumps([key])}]\n"
     else:
-        yield "]\n"
+        yield "[]\n" if start else "]\n"
 
 
 def _line(capture: Capture, query: CdxQuery, make_url: MakeUrl, original: _FindOriginal) -> str:

@@ -33,11 +33,15 @@ from webdepot.url import UrlMatch, key_range
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
-    """An answer as a stream. `resume` is filled when the stream has been read."""
+    """An answer as a stream. The positions are known when it has been read."""
 
     captures: Iterator[Capture]
     resume: list[Position]
     """The position of the last capture, if more may follow it."""
+    cut: list[Position]
+    """The position of the last capture that was read, if the answer ends here only because it was read far
+    enough.
+    """
 
 
 class CdxFileForm(StrEnum):
@@ -59,22 +63,35 @@ class ImportedIndex:
     """Containers that this archive does not have: their captures cannot be opened until they are imported."""
 
 
-def find(archive: Archive, query: CdxQuery, *, reader: Reader, collection: str = EVERYTHING) -> Lines:
-    """The captures that a query asks for, in its order."""
-    captures = _current(archive, query, reader, collection)
+def find(
+    archive: Archive,
+    query: CdxQuery,
+    *,
+    reader: Reader,
+    collection: str = EVERYTHING,
+    is_bounded: bool = True,
+) -> Lines:
+    """The captures that a query asks for, in its order; if `is_bounded`, of at most `cdx.MOST_EXAMINED` that
+    are read.
+    """
+    resume: list[Position] = []
+    cut: list[Position] = []
+    captures = _lines(archive, query, reader, collection)
+    if is_bounded:
+        captures = cdx.examined(captures, query, cut)
+    captures = _current(captures)
     if query.filters or query.collapse:
         captures = cdx.selected(captures, query)
-    resume: list[Position] = []
     if query.page is not None:
         start = query.page * query.page_lines
-        return Lines(
-            captures=islice(captures, start, start + min(query.page_lines, query.limit)), resume=resume
-        )
-    if query.last:
-        return Lines(captures=reversed(list(islice(captures, query.limit))), resume=resume)
-    if not query.shows_resume_key:
-        return Lines(captures=islice(captures, query.limit), resume=resume)
-    return Lines(captures=_noting_the_last(captures, query.limit, resume), resume=resume)
+        captures = islice(captures, start, start + min(query.page_lines, query.limit))
+    elif query.last:
+        captures = reversed(list(islice(captures, query.limit)))
+    elif query.shows_resume_key or query.limit >= cdx.MOST_LINES:
+        captures = _noting_the_last(captures, query.limit, resume)
+    else:
+        captures = islice(captures, query.limit)
+    return Lines(captures=captures, resume=resume, cut=cut)
 
 
 def find_lines(
@@ -82,7 +99,8 @@ def find_lines(
 ) -> Iterator[str]:
     """CDXJ lines for the parameters of pywb's CDX server: (name, value) pairs."""
     query = cdx.parse(parameters, Dialect.PYWB)
-    return map(cdxj.line, find(archive, query, reader=reader, collection=collection).captures)
+    found = find(archive, query, reader=reader, collection=collection, is_bounded=False)
+    return map(cdxj.line, found.captures)
 
 
 def count_pages(archive: Archive, query: CdxQuery, *, reader: Reader, collection: str = EVERYTHING) -> int:
@@ -95,9 +113,9 @@ def count_pages(archive: Archive, query: CdxQuery, *, reader: Reader, collection
     return -(-lines // query.page_lines)
 
 
-def _current(archive: Archive, query: CdxQuery, reader: Reader, collection: str) -> Iterator[Capture]:
+def _current(captures: Iterator[Capture]) -> Iterator[Capture]:
     """The captures without those that a patch replaced: a harvest and its patches are one version."""
-    return (capture for capture in _lines(archive, query, reader, collection) if not capture.replaced)
+    return (capture for capture in captures if not capture.replaced)
 
 
 def _lines(archive: Archive, query: CdxQuery, reader: Reader, collection: str) -> Iterator[Capture]:

@@ -31,6 +31,8 @@ from webdepot.url import key as key_of
 MOST_LISTED = 500
 """Versions in a list; the calendar counts all of them."""
 ADDRESSES_A_PAGE = 100
+MOST_EXAMINED = 50_000
+"""Captures that are read for a list of versions."""
 
 
 class NotKept(NotFound):
@@ -113,7 +115,7 @@ def look_up(
         timeline=times,
         bars=timeline.bars(times),
         year=chosen,
-        captures=list(islice(_filter(in_year, narrowed), MOST_LISTED)),
+        captures=list(islice(_filter(islice(in_year, MOST_EXAMINED), narrowed), MOST_LISTED)),
         before=captures.before(
             key, f"{max(chosen, 1):04d}0000000000", collection=collection, spans=access.spans
         ),
@@ -208,9 +210,37 @@ def find_fuzzy_key(archive: Archive, key: str, *, collection: str, reader: Reade
     return fuzzy.find_key(archive.captures, key, segments, collection=collection)
 
 
+class OpenVersions:
+    """The versions of one key that are open, in the order of time, as a stream. It ends after
+    `MOST_EXAMINED` captures, however few of them are versions.
+    """
+
+    def __init__(self, captures: Iterator[Capture]) -> None:
+        self.cut = ""
+        """The timestamp to continue from, if the stream ended before the last capture; known at its end."""
+        self._captures = self._read(captures)
+
+    def __iter__(self) -> Iterator[Capture]:
+        return self._captures
+
+    def __next__(self) -> Capture:
+        return next(self._captures)
+
+    def put_back(self, capture: Capture) -> None:
+        self._captures = chain((capture,), self._captures)
+
+    def _read(self, captures: Iterator[Capture]) -> Iterator[Capture]:
+        for number, capture in enumerate(captures):
+            if number >= MOST_EXAMINED:
+                self.cut = capture.timestamp
+                return
+            if lookup.is_version(capture):
+                yield capture
+
+
 def iter_versions(
     archive: Archive, url: str, *, collection: str, reader: Reader, after: Position | None = None
-) -> Iterator[Capture]:
+) -> OpenVersions:
     """Every version in the order of time, as a stream; with `after`, those after that position.
 
     NotFound or Closed when there is none at all.
@@ -219,17 +249,20 @@ def iter_versions(
     access = gate.of_key(archive, key, reader)
     versions = iter_open_versions(archive, key, collection, access, after)
     first = next(versions, None)
-    if first is None and after is None:
+    if first is not None:
+        versions.put_back(first)
+    elif after is None and not versions.cut:
         raise _absence(archive, url, key, collection, access)
-    return chain(() if first is None else (first,), versions)
+    return versions
 
 
 def iter_open_versions(
     archive: Archive, key: str, collection: str, access: KeyAccess, after: Position | None = None
-) -> Iterator[Capture]:
+) -> OpenVersions:
     """The versions of one key that are open, in the order of time."""
-    captures = archive.captures.versions(key, collection=collection, spans=access.spans, after=after)
-    return filter(lookup.is_version, captures)
+    return OpenVersions(
+        archive.captures.versions(key, collection=collection, spans=access.spans, after=after)
+    )
 
 
 def _absence(archive: Archive, url: str, key: str, collection: str, access: KeyAccess) -> NotFound | Closed:

@@ -25,6 +25,8 @@ from webdepot.errors import ConfigError, WebdepotError
 from webdepot.harvest import runs
 from webdepot.harvest.browser import launch
 from webdepot.model import Container, ContainerState, HarvestState
+from webdepot.services.admin import proxy_probe
+from webdepot.services.admin.proxy_probe import ProbeResult
 from webdepot.services.harvest import harvests, options, profiles, runner
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.services.index import indexer
@@ -65,6 +67,7 @@ def examine(
                 checks += _repair(archive, watch)
             for check in (
                 _configuration,
+                _proxies,
                 _browser,
                 _home,
                 _disk,
@@ -107,6 +110,34 @@ def _configuration(archive: Archive) -> Check:
     return Check(
         name="configuration", state="ok", message=f"valid; {len(set_keys)} settings are not the default"
     )
+
+
+def _proxies(archive: Archive) -> Check:
+    """Whether a reader can claim another address: asks the running portal and replay with a forged one."""
+    config, name = archive.config.web, "addresses of readers"
+    if not config.portal_url:
+        return Check(name=name, state="ok", message="there is no web server in front of the portal")
+    advice = (
+        "in [web] name only your own web servers as trusted_proxies, and let them replace the header: "
+        "proxy_set_header X-Forwarded-For $remote_addr; (docs/how-to/behind-nginx.md)"
+    )
+    if not config.trusted_proxies and proxy_probe.is_proxied(config):
+        message = "[web] trusted_proxies is empty, so all readers have the address of the web server in front"
+        return Check(name=name, state="warning", message=message, remedy=advice)
+    results = {url: proxy_probe.probe(url) for url in (config.portal_url, config.replay_url)}
+    for url, result in results.items():
+        if result is ProbeResult.FORGED:
+            message = f"anybody can claim any address at {url}: a forged X-Forwarded-For was believed"
+            return Check(name=name, state="error", message=message, remedy=advice)
+        if result is ProbeResult.UNKNOWN:
+            message = f"the web server in front of {url} does not send the addresses of readers"
+            return Check(name=name, state="error", message=message, remedy=advice)
+    missing = [url for url, result in results.items() if result is None]
+    if missing:
+        message = f"could not be checked, because there was no answer from {', '.join(missing)}"
+        remedy = "start the portal, then: webdepot doctor"
+        return Check(name=name, state="warning", message=message, remedy=remedy)
+    return Check(name=name, state="ok", message="a forged X-Forwarded-For is not believed")
 
 
 def _browser(archive: Archive) -> Check:

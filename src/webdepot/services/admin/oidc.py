@@ -8,7 +8,8 @@ response)
 2. `redeem` exchanges the code for an ID token, validates the token (signature by the provider's keys, issuer,
    audience, nonce, time), and returns the person and their roles.
 
-The provider's metadata and keys are cached for an hour. Keys are read again when a token does not verify.
+The provider's metadata and keys are cached for an hour. Keys are read again when a token does not verify,
+but at most once a minute. A server of the provider that does not answer is not asked again for a minute.
 """
 
 import base64
@@ -17,13 +18,12 @@ import json
 import secrets
 import threading
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pycurl
 from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
@@ -33,6 +33,8 @@ from webdepot.config.settings import OidcConfig
 from webdepot.errors import ConfigError, NotPermitted, RemoteError
 
 _FRESH_S = 3600.0
+_AWAY_S = 60.0
+"""How long a server that did not answer is left alone, and keys are not read again."""
 _LARGEST_RESPONSE_BYTES = 1 << 20
 _LEEWAY_S = 60
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]
@@ -67,6 +69,8 @@ class IdentityProvider:
         self._lock = threading.Lock()
         self._cached_metadata: tuple[float, Mapping[str, Any]] = (0.0, {})
         self._keys: tuple[float, KeySet | None] = (0.0, None)
+        self._away: dict[str, tuple[float, str]] = {}
+        """Servers that did not answer: when, and what happened."""
 
     def begin(self, redirect_uri: str) -> StartedSignIn:
         """A new sign-in; redirect the browser to its `address`."""
@@ -181,7 +185,7 @@ class IdentityProvider:
 
     def _key_set(self, *, again: bool = False) -> KeySet:
         at, cached = self._keys
-        if cached is not None and not again and time.monotonic() - at < _FRESH_S:
+        if cached is not None and time.monotonic() - at < (_AWAY_S if again else _FRESH_S):
             return cached
         keys = KeySet.import_key_set(self._request(self._metadata()["jwks_uri"]))  # type: ignore[arg-type]
         self._keys = (time.monotonic(), keys)
@@ -194,33 +198,50 @@ class IdentityProvider:
             parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
         ):
             raise ConfigError(f"[oidc] {address} must be an https address.")
-        headers = {"Accept": "application/json"}
-        request = urllib.request.Request(address, headers=headers)  # noqa: S310 - the scheme was checked
-        if form is not None:
-            request.data = urllib.parse.urlencode(form).encode()
-            if self.config.client_secret:
-                names = (self.config.client_id, self.config.client_secret)
-                credentials = ":".join(urllib.parse.quote(name, safe="") for name in names)
-                request.add_header(
-                    "Authorization", "Basic " + base64.b64encode(credentials.encode()).decode()
-                )
+        since, happened = self._away.get(parts.netloc, (0.0, ""))
+        if happened and time.monotonic() - since < _AWAY_S:
+            raise RemoteError(happened, retry=True)
         try:
-            timeout_s = self.config.timeout_s
-            with urllib.request.urlopen(request, timeout=timeout_s) as response:  # noqa: S310 - as above
-                text = response.read(_LARGEST_RESPONSE_BYTES)
-        except urllib.error.HTTPError as error:
-            with error:
-                text = error.read(_LARGEST_RESPONSE_BYTES)
-            if error.code >= 500:
-                raise RemoteError(
-                    f"{parts.netloc} returned status {error.code}. Try again later.", retry=True
-                ) from error
-        except OSError as error:
-            raise RemoteError(
-                f"{parts.netloc} cannot be reached: {error}. Try again later.", retry=True
-            ) from error
+            status, text = self._fetch(address, form)
+        except pycurl.error as error:
+            happened = f"{parts.netloc} cannot be reached: {error.args[-1]}. Try again in a minute."
+            self._away[parts.netloc] = (time.monotonic(), happened)
+            raise RemoteError(happened, retry=True) from error
+        if status >= 500:
+            raise RemoteError(f"{parts.netloc} returned status {status}. Try again later.", retry=True)
         try:
             document = json.loads(text)
         except ValueError as error:
             raise RemoteError(f"{parts.netloc} sent no JSON for {parts.path}.", retry=False) from error
         return document if isinstance(document, dict) else {}
+
+    def _fetch(self, address: str, form: Mapping[str, str] | None) -> tuple[int, bytes]:
+        """Status and body. The time for the whole answer is limited, not that between two of its bytes; no
+        redirect is followed, because it could lead the code and the secret elsewhere.
+        """
+        body = bytearray()
+
+        def take(piece: bytes) -> int:
+            body.extend(piece)
+            return len(piece) if len(body) <= _LARGEST_RESPONSE_BYTES else 0
+
+        curl = pycurl.Curl()
+        try:
+            curl.setopt(pycurl.URL, address)
+            curl.setopt(pycurl.HTTPHEADER, ["Accept: application/json"])
+            curl.setopt(pycurl.TIMEOUT_MS, int(self.config.timeout_s * 1000))
+            curl.setopt(pycurl.NOSIGNAL, 1)
+            curl.setopt(pycurl.WRITEFUNCTION, take)
+            if form is not None:
+                curl.setopt(pycurl.POSTFIELDS, urllib.parse.urlencode(form))
+                if self.config.client_secret:
+                    names = (self.config.client_id, self.config.client_secret)
+                    credentials = ":".join(urllib.parse.quote(name, safe="") for name in names)
+                    basic = base64.b64encode(credentials.encode()).decode()
+                    curl.setopt(
+                        pycurl.HTTPHEADER, ["Accept: application/json", f"Authorization: Basic {basic}"]
+                    )
+            curl.perform()
+            return curl.getinfo(pycurl.RESPONSE_CODE), bytes(body)
+        finally:
+            curl.close()

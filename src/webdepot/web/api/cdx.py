@@ -4,28 +4,33 @@ Archive's server.
 /{collection}/cdx?url=…     as pywb answers: CDXJ lines, one JSON object a line, text, or links
 /cdx/search/cdx?url=…       as the Internet Archive answers: columns of text, or one JSON array of rows with a
                             header row
+
+One answer reads a limited number of captures (`access.cdx.MOST_EXAMINED`). If it ends there, its last line is
+the resume key, after an empty line, and a short answer also has a `Link` to the next.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from itertools import chain, islice
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from webdepot.access.cdx import CdxOutput, CdxQuery, CdxSort, Dialect
 from webdepot.errors import InputError
 from webdepot.model import EVERYTHING, Capture
 from webdepot.services.access import cdx_answer
 from webdepot.url import UrlMatch
+from webdepot.web import heavy_work
 from webdepot.web.api.openapi_parts import COLLECTION, NOT_KEPT, parameter
 from webdepot.web.replay import address
 from webdepot.web.site import Site, reader_of, site_of
 
 BATCH_LINES = 500
-"""How many lines are sent at a time."""
+"""Answers with fewer lines are sent at once, others while they are made."""
 _TYPES = {
     CdxOutput.CDXJ: "text/x-cdxj",
     CdxOutput.JSON: "application/x-ndjson",
@@ -35,16 +40,15 @@ _TYPES = {
 _HEADERS = {"Cache-Control": "no-cache", "Access-Control-Allow-Origin": "*"}
 
 
-def of_collection(request: Request) -> Response:
+async def of_collection(request: Request) -> Response:
     """In pywb's dialect."""
-    return _answer(request, Dialect.PYWB, request.path_params["collection"].lower())
+    return await _answer(request, Dialect.PYWB, request.path_params["collection"].lower())
 
 
-def of_everything(request: Request) -> Response:
+async def of_everything(request: Request) -> Response:
     """In the Internet Archive's dialect, for the whole archive or `&collection=`."""
-    return _answer(
-        request, Dialect.INTERNET_ARCHIVE, request.query_params.get("collection", EVERYTHING).lower()
-    )
+    collection = request.query_params.get("collection", EVERYTHING).lower()
+    return await _answer(request, Dialect.INTERNET_ARCHIVE, collection)
 
 
 QUICK_PATH = re.compile(rb"/(?:[^/]+/cdx|cdx/search/cdx)\Z")
@@ -89,11 +93,15 @@ def _pairs(query: str) -> list[tuple[str, str]]:
     ]
 
 
-def _answer(request: Request, dialect: Dialect, collection: str) -> Response:
+async def _answer(request: Request, dialect: Dialect, collection: str) -> Response:
     if not address.COLLECTION.match(collection):
         return JSONResponse(
             {"message": f"{collection[:60]!r} is not the name of a collection."}, status_code=400
         )
+    return await heavy_work.run(request, partial(_make_answer, request, dialect, collection))
+
+
+def _make_answer(request: Request, dialect: Dialect, collection: str) -> Response:
     site, reader = site_of(request), reader_of(request)
     try:
         query = cdx_answer.read_query(request.query_params.multi_items(), dialect)
@@ -104,17 +112,26 @@ def _answer(request: Request, dialect: Dialect, collection: str) -> Response:
             if dialect is Dialect.INTERNET_ARCHIVE:
                 return PlainTextResponse(f"{pages}\n")
             return JSONResponse({"pages": pages, "pageSize": page_size, "blocks": pages})
-        lines = cdx_answer.iter_lines(
+        answer = cdx_answer.iter_lines(
             site.archive, query, reader=reader, collection=collection, make_url=_url_maker(site, collection)
         )
+        first = list(islice(answer.lines, BATCH_LINES))
     except InputError as error:
         return JSONResponse({"message": str(error)}, status_code=400)
-    first = list(islice(lines, BATCH_LINES))
-    if not first and dialect is Dialect.PYWB:
+    if not first and dialect is Dialect.PYWB and query.after is None:
         return JSONResponse({"message": f"No Captures found for: {query.url[:2000]}"}, status_code=404)
     if len(first) < BATCH_LINES:
-        return Response("".join(first), media_type=_media_type(query), headers=_HEADERS)
-    return StreamingResponse(_batches(chain(first, lines)), media_type=_media_type(query), headers=_HEADERS)
+        headers = _HEADERS | (_continued(request, answer.cut) if answer.cut else {})
+        return Response("".join(first), media_type=_media_type(query), headers=headers)
+    return heavy_work.stream(
+        request, chain(first, answer.lines), media_type=_media_type(query), headers=_HEADERS
+    )
+
+
+def _continued(request: Request, key: str) -> dict[str, str]:
+    """Headers of an answer that was cut: where it goes on."""
+    pairs = [pair for pair in request.query_params.multi_items() if pair[0] != "resumeKey"]
+    return {"Link": f'<?{urlencode([*pairs, ("resumeKey", key)])}>; rel="next"'}
 
 
 def _url_maker(site: Site, collection: str) -> Callable[[Capture], str]:
@@ -125,11 +142,6 @@ def _url_maker(site: Site, collection: str) -> Callable[[Capture], str]:
 def _media_type(query: CdxQuery) -> str:
     is_one_array = query.output is CdxOutput.JSON and query.dialect is Dialect.INTERNET_ARCHIVE
     return "application/json" if is_one_array else _TYPES[query.output]
-
-
-def _batches(lines: Iterator[str]) -> Iterator[str]:
-    while batch := "".join(islice(lines, BATCH_LINES)):
-        yield batch
 
 
 def describe_api(_: Site) -> dict[str, Any]:

@@ -11,16 +11,17 @@ than the first.
 
 import json
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from webdepot.model import Capture
 from webdepot.ports import Position
 from webdepot.services.access import lookup
+from webdepot.services.access.lookup import OpenVersions
 from webdepot.times import from_timestamp, http_date, to_timestamp
+from webdepot.web import heavy_work
 from webdepot.web.api.openapi_parts import ADDRESS, COLLECTION, NOT_KEPT, on_replay, parameter
 from webdepot.web.replay import address
 from webdepot.web.replay.address import ReplayAddress
@@ -42,7 +43,7 @@ def answer(request: Request, asked: ReplayAddress) -> Response:
     page = _TimeMapPage(f"{site.replay_url}/{asked.collection}", asked, versions)
     lines = {"link": page.link, "json": page.json, "cdxj": page.cdxj}[asked.form]()
     headers = {"Cache-Control": "no-cache", "Access-Control-Allow-Origin": "*"}
-    return StreamingResponse(_pieces(lines), media_type=_TYPES[asked.form], headers=headers)
+    return heavy_work.stream(request, lines, media_type=_TYPES[asked.form], headers=headers)
 
 
 def describe_api(site: Site) -> dict[str, Any]:
@@ -68,16 +69,10 @@ def describe_api(site: Site) -> dict[str, Any]:
     return first | on_replay(site, "/{collection}/timemap/{form}/{timestamp}/{url}", part)
 
 
-def _pieces(lines: Iterator[str]) -> Iterator[str]:
-    """Few large pieces, since each piece costs a step of the server."""
-    while piece := "".join(islice(lines, 500)):
-        yield piece
-
-
 class _TimeMapPage:
     """One page while it is written: whether there is a next one is known at its end."""
 
-    def __init__(self, base: str, asked: ReplayAddress, versions: Iterator[Capture]) -> None:
+    def __init__(self, base: str, asked: ReplayAddress, versions: OpenVersions) -> None:
         self._base = base
         self._form = asked.form
         self._target = address.quote_url(asked.url)
@@ -136,6 +131,7 @@ class _TimeMapPage:
                 return
             last = capture.timestamp
             yield capture
+        self._next = self._versions.cut
 
     def _where(self, capture: Capture) -> str:
         return f"{self._base}/{capture.timestamp}id_/{address.quote_url(capture.url)}"

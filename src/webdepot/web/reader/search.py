@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response
 
 from webdepot.csv_text import written
 from webdepot.errors import InputError, WebdepotError
@@ -27,7 +27,7 @@ from webdepot.services.access.search import SearchPage
 from webdepot.services.admin import archive_status
 from webdepot.times import to_timestamp
 from webdepot.url import host_of
-from webdepot.web import charts
+from webdepot.web import charts, heavy_work
 from webdepot.web.charts import DrawnBar
 from webdepot.web.csv_response import csv_file
 from webdepot.web.forms import page_number
@@ -244,7 +244,7 @@ def export(request: Request) -> Response:
         "Content-Disposition": f'attachment; filename="search.{export_service.SUFFIXES[form]}"',
         "Cache-Control": "no-store",
     }
-    return StreamingResponse(pieces, media_type=export_service.MEDIA_TYPES[form], headers=headers)
+    return heavy_work.stream(request, pieces, media_type=export_service.MEDIA_TYPES[form], headers=headers)
 
 
 def read_query(request: Request) -> SearchQuery:

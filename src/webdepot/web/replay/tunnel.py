@@ -57,6 +57,7 @@ class TunnelHttp(BoundedHttp):
     async def _speak_tls(self, host: str) -> None:
         # From here on the transport belongs to the TLS inside it, and this object receives no more events.
         self.connections.discard(self)
+        self.open_connections.remove(self)
         inside = BoundedHttp(
             config=self.config, server_state=self.server_state, app_state=self.app_state, _loop=self.loop
         )

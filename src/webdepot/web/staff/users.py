@@ -12,7 +12,7 @@ from webdepot.accounts.accounts import Role
 from webdepot.errors import InputError, NotFound, WebdepotError
 from webdepot.web.forms import SHORT_FORM, get_number, read_fields, read_form
 from webdepot.web.problems import explain
-from webdepot.web.sign_in import SignInBrake
+from webdepot.web.sign_in import MOST_FAILURES, SignInBrake
 from webdepot.web.site import has_key, language_of, name_of, of_app, person_of, render, session_token, site_of
 
 
@@ -148,11 +148,11 @@ def _change_password(request: Request, form: Mapping[str, str]) -> Response:
     archive, name, spoken = site_of(request).archive, name_of(request), language_of(request)
     if has_key(request):
         raise InputError(spoken.texts["users.not_with_a_key"])
-    brake = of_app(request, SignInBrake)
-    if brake.is_on(f"name {name}"):
+    brake, limits = of_app(request, SignInBrake), {f"password of {name}": MOST_FAILURES}
+    if brake.is_on(limits):
         return _own(request, wrong=spoken.texts["sign_in.too_many"], status=429)
     if not accounts.has_password(archive.database, name, form.get("old", "")):
-        brake.note_failure(f"name {name}")
+        brake.note_failure(limits)
         return _own(request, wrong=spoken.texts["users.old_password_wrong"], status=400)
     try:
         accounts.set_password(archive.database, name, form.get("password", ""), now=archive.clock(), by=name)

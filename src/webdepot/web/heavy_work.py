@@ -1,0 +1,91 @@
+"""Answers that take long: searches, lists of captures, exports. Anybody can ask for them, and many at once.
+
+They are made in few threads of their own (`HeavyWork`), so that the other pages always find a thread, and a
+processor that is not contested by all of them. Those who have to wait, wait without a thread: one after
+another, the networks that ask taking turns, so that one that asks for much keeps only itself waiting. A query
+ends when its reader leaves, or when its budget is spent.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from time import perf_counter
+from typing import TypeVar
+
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+
+from webdepot.query_budget import QueryBudget, spending
+from webdepot.web.forms import sender_of
+from webdepot.web.site import site_of
+
+CPU_S = 10.0
+"""Of the index, for one request, or for one part of a long answer."""
+_SLICE_S = 0.1
+_SLICE_BYTES = 1 << 18
+Result = TypeVar("Result")
+
+
+async def run(request: Request, work: Callable[[], Result]) -> Result:
+    """The result of work that may take long, with the budget of this request; it ends when the client
+    leaves.
+    """
+    budget = budget_of(request)
+    watcher = asyncio.create_task(_watch(request, budget))
+    try:
+        with spending(budget):
+            return await site_of(request).heavy.queries.run(sender_of(request), work)
+    finally:
+        watcher.cancel()
+
+
+def stream(
+    request: Request, pieces: Iterator[str] | Iterator[bytes], *, media_type: str, headers: dict[str, str]
+) -> StreamingResponse:
+    """An answer that is made piece by piece, each when it is this sender's turn; 503 if there are too many
+    such answers.
+    """
+    site_of(request).heavy.check_streams(sender_of(request))
+    return StreamingResponse(_slices(request, pieces), media_type=media_type, headers=headers)
+
+
+async def _slices(request: Request, pieces: Iterator[str] | Iterator[bytes]) -> AsyncIterator[bytes]:
+    heavy, sender, budget = site_of(request).heavy, sender_of(request), budget_of(request)
+    heavy.begin_stream(sender)
+    watcher = asyncio.create_task(_watch(request, budget))
+    try:
+        has_more = True
+        while has_more:
+            budget.renew()
+            with spending(budget):
+                piece, has_more = await heavy.parts.run(sender, partial(_take, pieces), has_begun=True)
+            if piece:
+                yield piece
+    finally:
+        watcher.cancel()
+        heavy.end_stream(sender)
+
+
+def _take(pieces: Iterator[str] | Iterator[bytes]) -> tuple[bytes, bool]:
+    """As much as there is time for, and whether there may be more."""
+    taken, since_s = bytearray(), perf_counter()
+    for piece in pieces:
+        taken += piece.encode() if isinstance(piece, str) else piece
+        if len(taken) >= _SLICE_BYTES or perf_counter() - since_s > _SLICE_S:
+            return bytes(taken), True
+    return bytes(taken), False
+
+
+def budget_of(request: Request) -> QueryBudget:
+    """What the queries of this request may cost."""
+    if not hasattr(request.state, "budget"):
+        request.state.budget = QueryBudget(CPU_S)
+    budget: QueryBudget = request.state.budget
+    return budget
+
+
+async def _watch(request: Request, budget: QueryBudget) -> None:
+    """Cancel the query when the client leaves."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    budget.cancel()
