@@ -65,8 +65,10 @@ def ask(
     }
     sent: list[dict[str, Any]] = []
 
+    incoming = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        return next(incoming, None) or await asyncio.Future()  # the client stays
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
