@@ -39,6 +39,7 @@ FOUNDATION = {
     "durable",
     "errors",
     "event_loop",
+    "guard",
     "http_headers",
     "mail",
     "model",

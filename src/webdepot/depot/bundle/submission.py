@@ -34,6 +34,7 @@ from webdepot.depot import layout
 from webdepot.depot.bundle import bag, tarred, zipped
 from webdepot.depot.package import FACTS, FORMAT
 from webdepot.depot.tables import submissions
+from webdepot.guard import environment
 
 SUFFIXES = (".warc", ".warc.gz", ".arc", ".arc.gz")
 DESCRIPTIONS = re.compile(r"(bag-info\.txt|datapackage\.json|[^/]*mets[^/]*\.xml|mets\.xml)", re.IGNORECASE)
@@ -176,7 +177,11 @@ def scan(command: str, path: Path) -> Iterator[str]:
     try:
         arguments = [*shlex.split(command), str(path)]
         done = subprocess.run(  # noqa: S603 - the operator's command
-            arguments, capture_output=True, timeout=SCANNER_LIMIT_S, check=False
+            arguments,
+            capture_output=True,
+            timeout=SCANNER_LIMIT_S,
+            check=False,
+            env=environment.of_command(),
         )
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         yield f"the virus scanner could not be run: {error}"
