@@ -220,6 +220,8 @@ class Guard:
         pending = PendingQuestions(
             questions=list(questions), descriptor=descriptor, several=self._several and len(questions) > 1
         )
+        if not self._begun and self._child is not None and self._child.poll() is not None:
+            self.close()  # it was killed while it had nothing to do
         # To a new child, send the earlier ones first: answers come in the order of questions.
         for each in (*self._begun, pending):
             if each.sent_to != self._gone:
