@@ -43,6 +43,7 @@ FOUNDATION = {
     "http_headers",
     "mail",
     "model",
+    "patterns",
     "ports",
     "provenance",
     "reasons",
