@@ -45,6 +45,14 @@ class LinearPattern:
     def fullmatch(self, text: str) -> bool:
         return self._matches(self._compiled.fullmatch, text)
 
+    def find_groups(self, text: str) -> dict[str, str] | None:
+        """The named groups if all of a text matches."""
+        try:
+            match = self._compiled.fullmatch(text)
+        except UnicodeError:
+            return None
+        return dict(match.groupdict()) if match is not None else None
+
     def _matches(self, function: Callable[[str], object], text: str) -> bool:
         try:
             return function(text) is not None

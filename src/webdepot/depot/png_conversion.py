@@ -17,7 +17,7 @@ from webdepot.guard.walls import View, raise_walls
 LARGEST_BYTES = 64 << 20
 LARGEST_OUTPUT_BYTES = 1 << 30
 _SIZE = re.compile(rb"#\s*define\s+\S*?(width|height)\s+(\d+)")
-_BITS = re.compile(rb"(char|short)\s+\S*?bits\s*\[\s*\d*\s*\]\s*=\s*\{([^}]*)\}", re.DOTALL)
+_BITS = re.compile(rb"(char|short)\s++\S*?bits\s*+\[\s*+\d*+\s*+\]\s*+=\s*+\{([^{}]*+)\}", re.DOTALL)
 _NUMBER = re.compile(rb"0[xX]([0-9a-fA-F]+)|\b(\d+)\b")
 
 

@@ -28,7 +28,7 @@ _FILE = re.compile(
     r"webmanifest|webp|woff2?|xhtml|xlsx?|xml|zip)(?:[?#].*)?\Z"
 )
 _QUOTED = re.compile(r"""(["'`])((?:[^"'`\\\s<>{}]|\\/){3,2000})\1""")
-_ABSOLUTE = re.compile(r"(?i)(?:https?:)?//[^\s/$.?#\"'<>]+\.?[^\s\"'<>]*\Z")
+_ABSOLUTE = re.compile(r"(?i)(?:https?:)?//[^\s/$.?#\"'<>]++\.?[^\s\"'<>]*+\Z")
 _IN_TEXT = re.compile(r"(?i)\bhttps?://[^\s<>\"'`\\^{}|]{3,2000}")
 _URI_ATTRIBUTE = re.compile(r'URI="([^"]+)"')
 

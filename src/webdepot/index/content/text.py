@@ -61,8 +61,8 @@ _GONE = (404, 410)
 _LONGEST_TITLE, _LONGEST_HEADINGS = 500, 5000
 _MOST_REMEMBERED = 200_000
 
-_META_CHARSET = re.compile(rb"<meta\s[^<>]*?charset\s*=\s*[\"']?\s*([^\s\"'/>;]+)", re.IGNORECASE)
-_CHARSET = re.compile(r"charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
+_META_CHARSET = re.compile(rb"<meta\s[^<>]*?charset\s*+=\s*+[\"']?\s*+([^\s\"'/>;]+)", re.IGNORECASE)
+_CHARSET = re.compile(r"charset\s*+=\s*+[\"']?([^\s;\"']+)", re.IGNORECASE)
 _CONTROL = re.compile(r"[\0-\x08\x0b\x0e-\x1f\x7f]")
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
