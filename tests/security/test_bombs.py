@@ -3,14 +3,19 @@ nothing.
 """
 
 import io
+import lzma
+import resource
 import subprocess
 import sys
+import tarfile
+import zipfile
 import zlib
 
 import pikepdf
 import pytest
 
 from webdepot.container.http import HttpHead
+from webdepot.depot.bundle import unpacking, zipped
 from webdepot.harvest.links import bodies, extract, pdf
 from webdepot.url import Url
 
@@ -115,3 +120,79 @@ def test_a_damaged_pdf_is_a_note_in_the_log():
     assert links_of(b"%PDF-1.4 nonsense").note == "linksFailed:UnreadPdf"
     with pytest.raises(pdf.UnreadPdf, match="PdfError"):
         pdf.references(b"%PDF-1.4 nonsense", most=10)
+
+
+# --- tar and ZIP ---
+
+
+def long_name(size_mb: int, *, pax: bool = False) -> bytes:
+    """A .tar.xz with a member whose name is this long."""
+    head = tarfile.TarInfo("././@LongLink")
+    head.type, head.size = (tarfile.XHDTYPE if pax else tarfile.GNUTYPE_LONGNAME), size_mb * MB
+    packer = lzma.LZMACompressor(preset=0)
+    parts = [packer.compress(head.tobuf(tarfile.GNU_FORMAT))]
+    parts += [packer.compress(b"a" * MB) for _ in range(size_mb)]
+    member = tarfile.TarInfo("a.warc").tobuf(tarfile.GNU_FORMAT)
+    return b"".join([*parts, packer.compress(member + bytes(1024)), packer.flush()])
+
+
+@pytest.mark.parametrize("pax", [False, True])
+def test_a_tar_with_a_name_of_gigabytes_is_refused_within_the_memory_of_its_process(tmp_path, pax):
+    path = tmp_path / "a.tar.xz"
+    path.write_bytes(long_name(1200, pax=pax))
+    assert path.stat().st_size < MB
+    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = unpacking.unpack(path, tmp_path / "out")
+    assert found.kind == "tar"
+    assert "memory" in found.reasons[0]
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 100_000
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_zip_of_many_small_bombs_is_refused(tmp_path):
+    """Each member is below the size from which its own ratio counts."""
+    path = tmp_path / "a.zip"
+    data = bytes(60 * MB)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for number in range(3):
+            archive.writestr(f"{number}.warc", data)
+    found = unpacking.unpack(path, tmp_path / "out")
+    assert found.kind == "zip" and found.reasons[0].startswith("it would unpack to more than")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_zip_that_lies_about_its_sizes_writes_no_more_than_allowed(tmp_path, monkeypatch):
+    monkeypatch.setattr(unpacking, "SMALL_BYTES", 3 * MB)
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.warc", bytes(30 * MB))
+    lie = path.read_bytes().replace((30 * MB).to_bytes(4, "little"), (2 * MB).to_bytes(4, "little"))
+    path.write_bytes(lie)
+    found = unpacking.unpack(path, tmp_path / "out")
+    assert found.reasons
+    assert sum(each.stat().st_size for each in (tmp_path / "out").rglob("*") if each.is_file()) <= 3 * MB
+
+
+def test_a_zip_with_too_many_members_is_refused(tmp_path):
+    path = tmp_path / "a.zip"
+    central = b"PK\x01\x02" + bytes([20, 3, 20, 0]) + bytes(6) + bytes(14) + b"\1\0" + bytes(16) + b"x"
+    count = zipped.MOST_MEMBERS + 1
+    directory = central * count
+    end = b"PK\x05\x06" + bytes(4) + b"\xff\xff\xff\xff" + len(directory).to_bytes(4, "little")
+    path.write_bytes(directory + end + bytes(6))
+    found = unpacking.look(path, tmp_path / "out")
+    assert "more than" in found.reasons[0]
+
+
+def test_good_packed_files_are_unpacked(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/a.warc", b"one")
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "a.zip", arcname="./in/a.zip")
+    (tmp_path / "a.warc").write_bytes(b"WARC/1.0\r\n")
+    found = unpacking.unpack(tmp_path / "a.zip", tmp_path / "zip")
+    assert (found.kind, found.members, found.reasons) == ("zip", {"archive/a.warc": 3}, ())
+    assert (tmp_path / "zip/archive/a.warc").read_bytes() == b"one"
+    assert unpacking.unpack(tmp_path / "a.tar.gz", tmp_path / "tar").kind == "tar"
+    assert (tmp_path / "tar/in/a.zip").read_bytes() == (tmp_path / "a.zip").read_bytes()
+    assert unpacking.unpack(tmp_path / "a.warc", tmp_path / "warc").kind == ""
