@@ -1,10 +1,10 @@
-"""The text of PDF files by PDFium, in a guarded process.
+"""The text of PDF files (by PDFium) and of office documents (`office`), in a guarded process.
 
-A PDF can be a decompression bomb (a page of a few kilobytes that unpacks to gigabytes) and PDFium is C++: a
+Both can be decompression bombs (a page of a few kilobytes that unpacks to gigabytes), and PDFium is C++: a
 crash affects only its own process, which is restarted for the next file. The process serves many files, since
 starting it takes longer than most files.
 
-    question   {"place", "limit_chars"}
+    question   {"place", "kind": "pdf" or "office", "limit_chars"}
     answer     {title, text} or {error}
 """
 
@@ -17,6 +17,7 @@ from types import TracebackType
 from webdepot.guard import process
 from webdepot.guard.batch import Batch, PayloadSlice
 from webdepot.guard.process import Guard, GuardFailure, GuardReason, Limits, Message, Work
+from webdepot.index.content import office
 
 MEMORY_BYTES = 1 << 30
 OUTPUT_BYTES = 128 << 20
@@ -24,15 +25,15 @@ TIME_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class PdfText:
+class DocumentText:
     title: str
     text: str
     error: str = ""
     """Why there is no text."""
 
 
-class PdfReader:
-    """Reads one PDF after another. Not thread-safe."""
+class DocumentReader:
+    """Reads one document after another. Not thread-safe."""
 
     def __init__(self, *, time_s: float = TIME_S) -> None:
         limits = Limits(
@@ -40,19 +41,26 @@ class PdfReader:
         )
         self._guard = Guard(__name__, limits=limits)
 
-    def read(self, data: bytes, *, limit_chars: int) -> PdfText:
-        """Title and text, at most `limit_chars`, or an error if PDFium cannot read it within its limits."""
+    def read_pdf(self, data: bytes, *, limit_chars: int) -> DocumentText:
+        """Title and text, at most `limit_chars`, or an error if it cannot be read within the limits."""
+        return self._read(data, "pdf", limit_chars)
+
+    def read_office(self, data: bytes, *, limit_chars: int) -> DocumentText:
+        """As `read_pdf`, for OOXML and OpenDocument."""
+        return self._read(data, "office", limit_chars)
+
+    def _read(self, data: bytes, kind: str, limit_chars: int) -> DocumentText:
         with Batch([data]) as batch:
-            question = {"place": batch.places[0], "limit_chars": limit_chars}
+            question = {"place": batch.places[0], "kind": kind, "limit_chars": limit_chars}
             (answer,) = self._guard.ask_many([question], batch.descriptor)
         if isinstance(answer, GuardFailure):
-            return PdfText("", "", _error(answer))
-        return PdfText(answer.get("title", ""), answer.get("text", ""), answer.get("error", ""))
+            return DocumentText("", "", _error(answer))
+        return DocumentText(answer.get("title", ""), answer.get("text", ""), answer.get("error", ""))
 
     def close(self) -> None:
         self._guard.close()
 
-    def __enter__(self) -> "PdfReader":
+    def __enter__(self) -> "DocumentReader":
         return self
 
     def __exit__(
@@ -81,7 +89,8 @@ def _begin(arguments: list[str]) -> tuple[Work, Message]:
             for each in questions:
                 offset, size_bytes = each["place"]
                 piece = PayloadSlice(descriptor=descriptor, offset=offset, size_bytes=size_bytes)
-                yield _words(piece.read(size_bytes), each["limit_chars"])
+                read = _words_of_office if each["kind"] == "office" else _words
+                yield read(piece.read(size_bytes), each["limit_chars"])
         finally:
             process.limit_memory(None)
 
@@ -106,6 +115,14 @@ def _words(data: bytes, limit_chars: int) -> dict[str, str]:
             if limit_chars <= 0:
                 break
         return {"title": document.get_metadata_dict().get("Title", ""), "text": "\n".join(texts)}
+
+
+def _words_of_office(data: bytes, limit_chars: int) -> dict[str, str]:
+    try:
+        title, text = office.words_of_office(data, limit_chars=limit_chars)
+    except office.Unread as error:
+        return {"error": str(error)}
+    return {"title": title, "text": text}
 
 
 def _page_words(document: object, number: int, limit_chars: int) -> str:
