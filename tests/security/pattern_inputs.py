@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from re import _constants as constants  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 
-SHORT = 4_000
+SHORT = 8_000
 GROWTH = 4
 """A second, longer input: a linear pattern takes this many times as long."""
-QUICK_S = 0.004
+QUICK_S = 0.0015
 """What is below this for the short input cannot be quadratic to a degree that matters."""
 QUADRATIC = 9
 """Between 4 (linear) and 16 (quadratic)."""
-SLOW_S = 0.06
+SLOW_S = 0.02
 LONGEST_S = 1.0
 BOUNDED_S = 0.5
 LONGER_S = 0.4
