@@ -115,7 +115,7 @@ class LmdbFrontier:
         self.folder = folder
         self._identity = identity
         self._per_host = per_host
-        folder.mkdir(parents=True, exist_ok=True)
+        durable.make_folders(folder)
         self._lock = durable.acquire(
             folder / _LOCK_NAME,
             busy=f"The frontier {folder} is in use by another process. "

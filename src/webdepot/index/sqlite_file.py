@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from webdepot import sqlite_wal
+from webdepot import durable, sqlite_wal
 from webdepot.errors import Conflict, CorruptData, NoSpace
 
 PATIENCE_S = 60
@@ -41,7 +41,7 @@ class SqliteFile:
         self._open: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
         self._writing = threading.Lock()
-        path.parent.mkdir(parents=True, exist_ok=True)
+        durable.make_folders(path.parent)
         with self.errors():
             try:
                 self._prepare(tables, {name: str(value) for name, value in made_with.items()})

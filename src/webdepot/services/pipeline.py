@@ -28,7 +28,9 @@ class ImportReport:
     taken: ArchiveReport | None
     """None if the files contained nothing new."""
     known: Sequence[str]
-    """Files that the archive already has."""
+    """Files that the archive already has, with nothing left to do."""
+    resumed: Sequence[ArchiveReport]
+    """Earlier imports of these files that had been interrupted, and are complete now."""
     skipped: Sequence[str]
     """Files that could not be taken in, each with the reason."""
 
@@ -83,4 +85,20 @@ def import_files(
     else:
         intake = warc_files.take(archive, [Path(path) for path in paths], collection=collection, watch=watch)
     taken = ingest.take_in(archive, intake.harvest, deposit=deposit, watch=watch) if intake.harvest else None
-    return ImportReport(taken=taken, known=intake.known, skipped=intake.skipped)
+    interrupted = {
+        harvest.id: harvest
+        for harvest in intake.known.values()
+        if not ingest.is_complete(archive, harvest, deposit=deposit)
+    }
+    skipped = list(intake.skipped)
+    resumed = []
+    for harvest in interrupted.values():
+        if harvest.settings:
+            skipped.append(
+                f"{harvest.id}: this harvest has some of the files and is not complete. "
+                f"Complete it: webdepot harvest resume {harvest.id}"
+            )
+        else:
+            resumed.append(resume(archive, harvest.id, deposit=deposit, watch=watch))
+    known = [path for path, harvest in intake.known.items() if harvest.id not in interrupted]
+    return ImportReport(taken=taken, known=known, resumed=resumed, skipped=skipped)

@@ -54,7 +54,7 @@ class TantivyTextIndex:
     def __init__(self, folder: Path, *, memory_bytes: int = 128 << 20) -> None:
         self._folder = folder
         self._memory_bytes = memory_bytes
-        folder.mkdir(parents=True, exist_ok=True)
+        durable.make_folders(folder)
         self._schema = tantivy_schema.make()
         self._index = self._open()
         for name, analyser in tantivy_schema.analysers().items():

@@ -24,14 +24,14 @@ def found(home: Path, *, clock: Clock = utc_now, agent: str = "", settings: str 
             raise Conflict(f"{home} is a file. Give a folder for the archive.")
         if home.exists() and any(entry.name != FILE_NAME for entry in home.iterdir()):
             raise Conflict(f"{home} is not empty and is not an archive. Give an empty or new folder.")
-        home.mkdir(parents=True, exist_ok=True)
+        durable.make_folders(home)
         if not (home / FILE_NAME).exists():
             _write_config(home, settings)
     archive = Archive(config.read(home), clock=clock, agent=agent)
     try:
         archive.database.upgrade()
-        archive.harvests_folder.mkdir(exist_ok=True)
-        archive.index_folder.mkdir(exist_ok=True)
+        durable.make_folders(archive.harvests_folder)
+        durable.make_folders(archive.index_folder)
         if is_new:
             with archive.database.transaction() as connection:
                 append(connection, archive.event("founded", "archive", home.name))

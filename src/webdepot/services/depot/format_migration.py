@@ -9,13 +9,12 @@ new version.
 4. Update the database, the other places and the index. Payloads converted before are not converted again.
 """
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from webdepot import digest
-from webdepot.archive import Archive
+from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container.reader import read_record
 from webdepot.container.records import NewRecord
 from webdepot.container.writer import ContainerWriter, Sealed
@@ -64,10 +63,10 @@ def migrate(
     failed: dict[str, str] = {}
     waiting = {payload: capture for payload, capture in chosen.items() if payload not in known}
     if waiting:
-        with tempfile.TemporaryDirectory(prefix=".migrating-", dir=archive.home) as folder:
-            converted, containers = _convert_all(archive, facts, tool, waiting, Path(folder), failed, watch)
+        with archive.scratch_folder(ScratchPurpose.MIGRATE) as folder:
+            converted, containers = _convert_all(archive, facts, tool, waiting, folder, failed, watch)
             if converted:
-                facts = _keep(archive, facts, tool, converted, containers, failed, Path(folder))
+                facts = _keep(archive, facts, tool, converted, containers, failed, folder)
     with archive.database.reading() as connection:
         held = holdings.get(connection, held.id)
     return MigrationReport(

@@ -15,14 +15,12 @@ others):
 All or nothing: until the package is complete, the object is neither in the catalogue nor in the index.
 """
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from webdepot.access.policy import RuleAnswer
-from webdepot.archive import Archive
+from webdepot.archive import Archive, ScratchPurpose
 from webdepot.depot import holdings, package
 from webdepot.errors import CorruptData, InputError, NotFound, NotPermitted, RemoteError
 from webdepot.exchange import catalogue, incoming, partners, urn
@@ -254,9 +252,9 @@ def _fetch_and_load(
                 "(exchange.largest_transfer_bytes)"
             )
         packed = transfer.fetch(archive, partner, delivered, watch, wait)
-        with tempfile.TemporaryDirectory(prefix=".taking-", dir=archive.home) as folder:
-            files = transfer.unpack(packed, delivered, Path(folder) / "files")
-            harvest = objects.load(archive, _sender(partner, record), delivered, files, Path(folder))
+        with archive.scratch_folder(ScratchPurpose.TAKE_OVER) as folder:
+            files = transfer.unpack(packed, delivered, folder / "files")
+            harvest = objects.load(archive, _sender(partner, record), delivered, files, folder)
         transfer.discard(packed)
     finished = warc_files.finish(archive, harvest) if harvest.state is HarvestState.RUNNING else harvest
     take_in(archive, finished, deposit=True, watch=watch)

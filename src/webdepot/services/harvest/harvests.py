@@ -19,7 +19,7 @@ from webdepot.archive import Archive
 from webdepot.container import locations, recovery
 from webdepot.container.writer import Sealed
 from webdepot.harvest import runs
-from webdepot.model import Container, ContainerState, Harvest
+from webdepot.model import Container, ContainerState, Harvest, HarvestState
 from webdepot.provenance import append
 
 _LOCK_NAME = "lock"
@@ -56,7 +56,7 @@ def containers_folder(archive: Archive, harvest: Harvest) -> Path:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold the folder of a harvest for this process; Conflict if another process holds it."""
-    folder.mkdir(parents=True, exist_ok=True)
+    durable.make_folders(folder)
     busy = f"Another process is working on harvest {folder.name}. Wait until it has finished, or stop it."
     with durable.locked(folder / _LOCK_NAME, busy=busy):
         yield
@@ -65,6 +65,18 @@ def locked(folder: Path) -> Iterator[None]:
 def is_locked(archive: Archive, harvest: Harvest) -> bool:
     """Whether a living process works on it."""
     return durable.is_locked(folder_of(archive, harvest) / _LOCK_NAME)
+
+
+def finished_folders(archive: Archive) -> list[Path]:
+    """Working folders that nobody needs any more: the harvest is in the depot, and no process works on it."""
+    with archive.database.reading() as connection:
+        return [
+            folder
+            for folder in sorted(archive.harvests_folder.glob("*"))
+            if runs.exists(connection, folder.name)
+            and runs.get(connection, folder.name).state is HarvestState.KEPT
+            and not durable.is_locked(folder / _LOCK_NAME)
+        ]
 
 
 def register_containers(archive: Archive, harvest: Harvest) -> None:
