@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -258,6 +259,14 @@ def iter_findings(store: ObjectStore, facts: PackageFacts) -> Iterator[Finding]:
 def iter_events(store: ObjectStore, facts: PackageFacts) -> Iterator[Event]:
     with open_file(store, facts, EVENTS) as stream:
         yield from event_chain.read(stream, where=f"{facts.package.id} {EVENTS}")
+
+
+def iter_events_since(store: ObjectStore, facts: PackageFacts, version: int) -> Iterator[Event]:
+    """The events that later versions added to those of this version."""
+    key = ocfl.content_key(facts.inventory, EVENTS, version=version)
+    with store.open(key) as stream:
+        count = sum(1 for _ in event_chain.read(stream, where=key))
+    yield from islice(iter_events(store, facts), count, None)
 
 
 def open_file(store: ObjectStore, facts: PackageFacts, logical: str) -> BinaryIO:

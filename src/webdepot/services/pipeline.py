@@ -45,10 +45,16 @@ def archive_site(
 ) -> ArchiveReport:
     """Harvest, deposit and index the sites of these addresses, as a person typed them.
 
-    An unfinished harvest of the same seeds is continued.
+    An unfinished harvest of the same seeds is continued, also if its process was killed after it had ended.
     """
-    harvest = runner.start_or_resume(archive, seeds, options)
-    return ingest.take_in(archive, runner.run(archive, harvest, watch=watch), deposit=deposit, watch=watch)
+    harvest = runner.find_interrupted(archive, seeds) or runner.start_or_resume(archive, seeds, options)
+    if harvest.state in (HarvestState.RUNNING, HarvestState.STOPPED):
+        harvests.mark_direct(archive, harvest)
+        harvest = runner.run(archive, harvest, watch=watch)
+    done = ingest.take_in(archive, harvest, deposit=deposit, watch=watch)
+    if done.harvest.state in (HarvestState.FINISHED, HarvestState.KEPT):
+        harvests.end_direct(archive, done.harvest)
+    return done
 
 
 def resume(

@@ -11,7 +11,6 @@ Each step can be repeated; after a crash between them nothing is lost and nothin
 """
 
 import dataclasses
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -81,7 +80,7 @@ def keep(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Pac
             _record(archive, facts, PackageOrigin.NEW)
             kept = facts.package
         replication.copy_out(archive, kept.id)
-        shutil.rmtree(harvests.folder_of(archive, harvest), ignore_errors=True)
+        harvests.remove_folder(archive, harvest)
     return kept
 
 
@@ -189,6 +188,26 @@ def record_version(archive: Archive, facts: PackageFacts, event: Event) -> None:
         holdings.record(connection, facts.package, facts.inventory.sha256)
         _expect_copies(archive, connection, facts)
         append(connection, event)
+
+
+def catch_up(archive: Archive, identifier: PackageId) -> PackageFacts:
+    """The facts of a package. If a process was killed after it had written a new version but before its rows,
+    these are written now.
+    """
+    facts = package.read(archive.store, identifier)
+    with archive.database.transaction() as connection:
+        held = holdings.get(connection, identifier)
+        if held.version >= facts.package.version:
+            return facts
+        _place_containers(connection, facts)
+        migration.record(connection, _conversions(archive.store, facts))
+        holdings.record(connection, facts.package, facts.inventory.sha256)
+        _expect_copies(archive, connection, facts)
+        for event in package.iter_events_since(archive.store, facts, held.version):
+            known = iter_of(connection, event.subject_kind, event.subject)
+            if not any((each.at, each.action) == (event.at, event.action) for each in known):
+                append(connection, event)
+    return facts
 
 
 def _place_containers(connection: Connection, facts: PackageFacts) -> None:

@@ -52,7 +52,7 @@ def migrate(
     tool = migration.get_tool(tool_name, archive.config.depot.migration_tools)
     with archive.database.reading() as connection:
         held = holdings.get(connection, identifier)
-    facts = package.read(archive.store, held.id)
+    facts = deposit.catch_up(archive, held.id)
     chosen = _chosen(archive, facts, tool)
     with archive.database.reading() as connection:
         known = {
@@ -67,6 +67,9 @@ def migrate(
             converted, containers = _convert_all(archive, facts, tool, waiting, folder, failed, watch)
             if converted:
                 facts = _keep(archive, facts, tool, converted, containers, failed, folder)
+    # Also if nothing was converted: the last run may have been killed before this.
+    replication.copy_out(archive, held.id)
+    indexer.index_harvest(archive, held.harvest)
     with archive.database.reading() as connection:
         held = holdings.get(connection, held.id)
     return MigrationReport(
@@ -228,8 +231,6 @@ def _keep(
         address=archive.config.archive.contact,
     )
     deposit.record_version(archive, new, event)
-    replication.copy_out(archive, new.package.id)
-    indexer.index_harvest(archive, new.harvest.id)
     return new
 
 

@@ -37,7 +37,7 @@ from webdepot.services.exchange import oai_harvest, transfer
 from webdepot.services.exchange.transfer import Gone
 from webdepot.services.harvest import harvests
 from webdepot.services.intake import objects, warc_files
-from webdepot.services.intake.ingest import take_in
+from webdepot.services.intake.ingest import is_complete, take_in
 from webdepot.services.intake.objects import Sender
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.times import to_iso
@@ -170,7 +170,10 @@ def _take(
         known = catalogue.find_urn(connection, delivered.urn)
     if known is not None and known.withdrawn_at is not None:
         raise RefusedObject(f"{delivered.urn} was withdrawn here on {known.withdrawn_at:%Y-%m-%d}")
+    harvest = objects.find_harvest(archive, delivered)
     if known is not None and known.is_object:
+        if harvest is not None and not is_complete(archive, harvest):  # the last run was killed
+            take_in(archive, harvest, deposit=True, watch=watch)
         _update(archive, partner, record, delivered, known, done)
     else:
         _fetch_and_load(archive, partner, record, delivered, warnings, watch, wait)
