@@ -60,6 +60,15 @@ def check(writer: Writer, folder: Path, expected: writers.View, when: str) -> No
     assert writers.differences(seen, expected) == {}, f"{writer.name}, {when}"
 
 
+def finish(writer: Writer, folder: Path, command: list[str], expected: writers.View) -> None:
+    """Repeat the command, unless it would begin a new work because it was killed when everything was done."""
+    if writer.begins_anew and (folder / HOME / "webdepot.db").exists():
+        seen = writers.view(folder / HOME, same_names=writer.same_names)
+        if not writers.differences(seen, expected):
+            return
+    writers.run(command)
+
+
 def kill(process: subprocess.Popen[bytes]) -> None:
     """Kill a command with all processes it started."""
     os.killpg(process.pid, signal.SIGKILL)
@@ -78,7 +87,7 @@ def test_killed_at_any_moment_the_same_command_finishes_the_work(writer, prepare
             time.sleep(chance.uniform(0.3, 1.05) * duration_s)  # the kill must come at an arbitrary moment
             kill(process)
             process.communicate()
-        writers.run(command)
+        finish(writer, folder, command, expected)
         check(writer, folder, expected, f"kill {number}")
         shutil.rmtree(folder)
 
@@ -151,7 +160,7 @@ def test_after_a_power_cut_the_same_command_finishes_the_work(writer, prepared, 
     folder = shutil.copytree(prepared, tmp_path / "count")
     changes = run_on_losing_disk(folder, writer.command(folder), seed=0, cut_at=0)
     # Everything was acknowledged before the power was cut.
-    writers.run(writer.command(folder))
+    finish(writer, folder, writer.command(folder), expected)
     check(writer, folder, expected, "cut after the end")
     chance = random.Random(f"{writer.name} cuts")
     for number in range(KILLS):
@@ -161,6 +170,6 @@ def test_after_a_power_cut_the_same_command_finishes_the_work(writer, prepared, 
             run_on_losing_disk(
                 folder, command, seed=chance.randrange(1 << 30), cut_at=chance.randint(1, changes)
             )
-        writers.run(command)
+        finish(writer, folder, command, expected)
         check(writer, folder, expected, f"cut {number}")
         shutil.rmtree(folder)

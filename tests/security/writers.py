@@ -61,6 +61,8 @@ class Writer:
     """Its arguments, with `--home`."""
     same_names: bool = True
     """Whether containers have the same names and bytes each time."""
+    begins_anew: bool = False
+    """Whether the command begins a new work if nothing is left to do."""
 
 
 def environment() -> dict[str, str]:
@@ -181,7 +183,7 @@ def view(home: Path, *, same_names: bool = True) -> View:
         )
 
 
-_COMPARED = ("packages", "targets", "catalogue", "transfers")
+_COMPARED = ("packages", "targets", "catalogue", "conversions", "containers")
 
 
 # --- samples ---
@@ -359,6 +361,7 @@ WRITERS = (
             "--tool",
             "xbitmap-to-png",
         ],
+        same_names=False,
     ),
     Writer(
         name="submission",
@@ -387,4 +390,5 @@ def harvest_writer() -> Iterator[Writer]:
             prepare=lambda folder: (found(folder), None)[1],
             command=_command("archive", f"{site}/"),
             same_names=False,
+            begins_anew=True,
         )
