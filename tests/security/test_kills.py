@@ -57,7 +57,8 @@ def undisturbed(
 def check(writer: Writer, folder: Path, expected: writers.View, when: str) -> None:
     """The archive must be as if nothing had happened."""
     seen = writers.view(folder / HOME, same_names=writer.same_names)
-    assert writers.differences(seen, expected) == {}, f"{writer.name}, {when}"
+    different = writers.differences(seen, expected)
+    assert not different, f"{writer.name}, {when}: {different}"
 
 
 def finish(writer: Writer, folder: Path, command: list[str], expected: writers.View) -> None:

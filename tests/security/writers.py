@@ -183,7 +183,7 @@ def view(home: Path, *, same_names: bool = True) -> View:
         )
 
 
-_COMPARED = ("packages", "targets", "catalogue", "conversions", "containers")
+_COMPARED = ("packages", "targets", "catalogue", "conversions")
 
 
 # --- samples ---

@@ -97,9 +97,9 @@ class SqliteFile:
             with self._lock:
                 self._open.append(connection)
             sqlite_wal.turn_on(connection, patience_s=PATIENCE_S)
-            # A power cut may lose the last containers, which `index update` adds again; it never damages the
-            # file.
-            connection.execute("PRAGMA synchronous = NORMAL")
+            # FULL, not NORMAL, which may lose the last containers in a power cut: a command that has reported
+            # success must have left them findable.
+            connection.execute("PRAGMA synchronous = FULL")
             connection.execute(f"PRAGMA cache_size = -{READING_CACHE_KB}")
             connection.execute("PRAGMA temp_store = MEMORY")
             self._threads.connection = connection

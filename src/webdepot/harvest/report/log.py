@@ -69,6 +69,7 @@ class CrawlLog:
         durable.make_folders(folder)
         self._heritrix: BinaryIO = (folder / LOG_NAME).open("ab", buffering=_BUFFER_BYTES)
         self._json: BinaryIO = (folder / JSON_NAME).open("ab", buffering=_BUFFER_BYTES)
+        durable.sync_folder(folder)
 
     def write(self, line: LogLine) -> None:
         try:

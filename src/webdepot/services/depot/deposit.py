@@ -131,7 +131,15 @@ def rehearse(archive: Archive, store: ObjectStore, facts: PackageFacts) -> None:
         with archive.database.transaction() as connection:
             _write_rows(archive, connection, store, facts, PackageOrigin.FOREIGN)
             connection.rollback()
-    except (SQLAlchemyError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except (
+        SQLAlchemyError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise CorruptData(
             f"The package {facts.package.id} cannot be used: {error!r}.", where=facts.package.id
         ) from error

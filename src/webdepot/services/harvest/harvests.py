@@ -95,6 +95,7 @@ def remove_folder(archive: Archive, harvest: Harvest) -> None:
     folder = folder_of(archive, harvest)
     if not is_direct(archive, harvest):
         shutil.rmtree(folder, ignore_errors=True)
+        durable.sync_folder(archive.harvests_folder)
         return
     for path in folder.iterdir():
         if path.is_dir():

@@ -95,7 +95,10 @@ def _reasons(archive: Archive, opened: Submission, watch: Watch) -> Iterator[str
         if not _has_records(path):
             yield f"{path.name} contains no complete record"
     if opened.kind is SubmissionKind.PACKAGE:
-        yield from _withdrawn(archive, _identifier_of(opened))
+        try:
+            yield from _withdrawn(archive, _identifier_of(opened))
+        except InputError as error:
+            yield str(error)
 
 
 def _reasons_of_ocfl(archive: Archive, opened: Submission) -> Iterator[str]:
