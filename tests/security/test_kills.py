@@ -21,6 +21,8 @@ import pytest
 import writers
 from writers import HOME, WRITERS, Writer
 
+from webdepot.archive import Archive
+
 KILLS = int(os.environ.get("WEBDEPOT_KILLS", "2"))
 MOST_DISTURBED = 3
 """How often the same work is disturbed before it may end."""
@@ -64,6 +66,8 @@ def check(writer: Writer, folder: Path, expected: writers.View, when: str) -> No
 def finish(writer: Writer, folder: Path, command: list[str], expected: writers.View) -> None:
     """Repeat the command, unless it would begin a new work because it was killed when everything was done."""
     if writer.begins_anew and (folder / HOME / "webdepot.db").exists():
+        with Archive.open(folder / HOME) as archive:
+            archive.remove_abandoned()  # as the next command would
         seen = writers.view(folder / HOME, same_names=writer.same_names)
         if not writers.differences(seen, expected):
             return
