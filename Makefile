@@ -1,6 +1,6 @@
 # All tasks of the project. `make run` and `make test` install everything they need on a plain Debian 12 with Python 3.11.
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test check quick bench docs screenshots clean
+.PHONY: help install install-test run test check quick kills bench docs screenshots clean
 SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,6 +16,7 @@ help:
 	@echo "make test         style, types, documentation and all tests"
 	@echo "make install      create .venv with everything; the program is .venv/bin/webdepot"
 	@echo "make check        ruff, mypy --strict, generated documentation up to date"
+	@echo "make kills        thirty kills and thirty power cuts of each command that writes (as root, about an hour)"
 	@echo "make bench        the benchmarks, compared with other programs in the same run"
 	@echo "make docs         regenerate the reference pages"
 	@echo "make screenshots  take the screenshots for the README from the demo"
@@ -47,6 +48,9 @@ test: check
 
 quick: install-test
 	$(BIN)/pytest $(TWO) -m "not browser and not slow"
+
+kills: install-test
+	WEBDEPOT_KILLS=30 $(BIN)/pytest $(TWO) tests/security/test_kills.py
 
 bench: install-test
 	$(BIN)/python -m bench

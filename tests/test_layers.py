@@ -37,6 +37,7 @@ FOUNDATION = {
     "database",
     "digest",
     "durable",
+    "file_names",
     "errors",
     "event_loop",
     "guard",

@@ -10,16 +10,19 @@ HOME/
   signatures/              installed sets of PRONOM signatures
   index/captures.db        the capture index
   index/text/              the text index
+  .PURPOSE-…               temporary folder of a running process
 """
 
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
+from webdepot import durable
 from webdepot.config import config as configuration
 from webdepot.config.settings import Config
 from webdepot.container import locations
@@ -35,6 +38,20 @@ from webdepot.times import Clock, utc_now
 from webdepot.version import VERSION
 
 DATABASE_NAME = "webdepot.db"
+
+
+class ScratchPurpose(StrEnum):
+    """What temporary folders in the home are for; the values are the beginnings of their names."""
+
+    UNPACK = ".unpacking-"
+    TAKE_OVER = ".taking-"
+    MIGRATE = ".migrating-"
+    EXTRACT = ".extracting-"
+    SORT = ".sorting-"
+    CHECK = ".checking-"
+    IDENTIFY = ".identifying-"
+    REPORT = ".reporting-"
+    EXPORT = ".exporting-"
 
 
 class Archive:
@@ -89,6 +106,27 @@ class Archive:
         contact = self.config.archive.contact or self.config.web.portal_url
         default = f"Webdepot/{VERSION} ({f'+{contact}; ' if contact else ''}{self.config.archive.name})"
         return self.config.harvest.user_agent or default
+
+    @contextmanager
+    def scratch_folder(self, purpose: ScratchPurpose) -> Iterator[Path]:
+        """A folder for temporary files, removed at the end of the block. Those that ended processes left are
+        removed first.
+        """
+        self.remove_abandoned()
+        with durable.scratch_folder(purpose.value, self.home) as folder:
+            yield folder
+
+    def abandoned_folders(self) -> list[Path]:
+        """Temporary folders that ended processes left in the home."""
+        return [
+            folder
+            for purpose in ScratchPurpose
+            for folder in durable.abandoned_folders(self.home, purpose.value)
+        ]
+
+    def remove_abandoned(self) -> int:
+        """Remove the temporary folders that ended processes left in the home; how many."""
+        return sum(durable.remove_abandoned(self.home, purpose.value) for purpose in ScratchPurpose)
 
     @property
     def harvests_folder(self) -> Path:

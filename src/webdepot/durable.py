@@ -1,21 +1,29 @@
-"""Durable files: whole writes, folder fsync and locks, in one place.
+"""Durable files: whole writes, folders and their fsync, locks, and temporary folders, in one place.
 
 A whole write: bytes go to `NAME.new` beside the file, are flushed to the disk, then renamed; then the folder
 is flushed. After a crash at any moment the file has its old content or its new content, never a mixture.
 
 A lock is flock(2) on a file: it belongs to the process, and a killed process releases it by dying.
+
+A scratch folder has a file `.lock`, locked as long as its process lives. One whose lock is free, or that has
+other files but no lock (left by a power cut), is abandoned: the next process that needs such a folder removes
+it.
 """
 
 import fcntl
 import os
+import shutil
+import stat
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, BinaryIO
 
 from webdepot.errors import Conflict
 
 NEW_SUFFIX = ".new"
+_SCRATCH_LOCK = ".lock"
 
 
 def write_whole(path: Path, data: bytes, *, mode: int = 0o666) -> None:
@@ -55,6 +63,29 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def sync_tree(folder: Path) -> None:
+    """Flush all files and folders below a folder, and the folder itself, to the disk."""
+    for place, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            path = Path(place, name)
+            if not path.is_symlink():
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
+        sync_folder(Path(place))
+
+
+def make_folders(folder: Path) -> None:
+    """Like `mkdir -p`, but durable: each new folder is on the disk before the next one is created."""
+    missing = []
+    while not folder.is_dir():
+        missing.append(folder)
+        folder = folder.parent
+    for step in reversed(missing):
+        step.mkdir(exist_ok=True)
+        with suppress(FileNotFoundError):  # another process may remove an empty folder at any time
+            sync_folder(step.parent)
+
+
 def acquire(path: Path, *, busy: str | None = None) -> BinaryIO:
     """Take the lock of a file, which is created if need be; closing the returned file releases it.
 
@@ -91,3 +122,66 @@ def is_locked(path: Path) -> bool:
         except BlockingIOError:
             return True
     return False
+
+
+@contextmanager
+def scratch_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
+    """A new folder for temporary files, removed at the end of the block; by default in the system's folder
+    for such files. Those with the same prefix that ended processes left are removed first.
+    """
+    parent = parent or Path(tempfile.gettempdir())
+    remove_abandoned(parent, prefix)
+    folder, lock = _locked_folder(parent, prefix)
+    with lock:
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def abandoned_folders(parent: Path, prefix: str) -> list[Path]:
+    """Scratch folders of processes that have ended. Only real folders of this user: others can create names
+    in a shared folder.
+    """
+    abandoned = []
+    for path in sorted(parent.glob(f"{prefix}*")):
+        with suppress(FileNotFoundError):
+            facts = path.lstat()
+            is_ours = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
+            if is_ours and not is_locked(path / _SCRATCH_LOCK):
+                abandoned.append(path)
+    return abandoned
+
+
+def remove_abandoned(parent: Path, prefix: str) -> int:
+    """Remove the scratch folders of processes that have ended; how many."""
+    return sum(_remove_abandoned(path) for path in abandoned_folders(parent, prefix))
+
+
+def _locked_folder(parent: Path, prefix: str) -> tuple[Path, BinaryIO]:
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        with suppress(FileNotFoundError):  # another process took it for abandoned before it was locked
+            lock = acquire(folder / _SCRATCH_LOCK)
+            if (folder / _SCRATCH_LOCK).exists():
+                return folder, lock
+            lock.close()
+
+
+def _remove_abandoned(folder: Path) -> bool:
+    """Remove an abandoned folder, holding its lock, so that a process that is just creating it notices."""
+    with suppress(OSError):  # it is not empty, or already gone
+        folder.rmdir()
+        return True
+    try:
+        lock = (folder / _SCRATCH_LOCK).open("rb")
+    except FileNotFoundError:
+        shutil.rmtree(folder, ignore_errors=True)  # files, but no lock: a process creates the lock first
+        return True
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        shutil.rmtree(folder, ignore_errors=True)
+    return True

@@ -26,7 +26,7 @@ from webdepot.container.members import IN_MEMORY_BYTES, gzip_member, packed
 from webdepot.container.records import NewRecord
 from webdepot.container.streams import PIECE_BYTES
 from webdepot.digest import sha1_label
-from webdepot.durable import sync_folder
+from webdepot.durable import make_folders, sync_folder
 from webdepot.errors import NoSpace
 from webdepot.model import Location
 from webdepot.times import Clock
@@ -193,7 +193,7 @@ class ContainerWriter:
                 file.remove()
 
     def _begin(self) -> "_OpenFile":
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_folders(self._folder)
         number = _next_number(self._folder, self._prefix)
         while True:
             name = f"{self._prefix}-{number:05d}.warc.gz"

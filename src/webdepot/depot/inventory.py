@@ -99,6 +99,10 @@ def parse(data: bytes, *, where: str) -> Inventory:
             )
         for version in versions:
             _require(
+                all(is_key(path) for paths in version.state.values() for path in paths),
+                "a version has a path that leads out of the object",
+            )
+            _require(
                 version.state.keys() <= manifest.keys(),
                 "a version refers to a digest that the manifest does not have",
             )

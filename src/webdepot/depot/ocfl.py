@@ -26,6 +26,7 @@ from webdepot import digest
 from webdepot.depot import inventory as inventories
 from webdepot.depot import layout
 from webdepot.depot.inventory import Inventory, ObjectVersion
+from webdepot.depot.store.keys import is_key
 from webdepot.depot.store.wrappers import observe
 from webdepot.errors import Conflict, CorruptData, InputError, NotFound
 from webdepot.ports import ObjectStore
@@ -314,7 +315,7 @@ def _by_digest(state: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 
 
 def _check_logical(logical: str) -> None:
-    if not logical or any(step in ("", ".", "..") for step in logical.split("/")):
+    if not is_key(logical):
         raise InputError(
             f"{logical!r} is not a path inside an object: "
             "it must be relative, without '.', '..' or empty steps."

@@ -26,9 +26,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from webdepot import file_names
 from webdepot.depot import event_chain, mets, ocfl, premis, rows
 from webdepot.depot.inventory import Inventory
 from webdepot.depot.ocfl import Source
@@ -69,6 +71,8 @@ EVENTS = "log/events.jsonl"
 DUBLIN_CORE = "metadata/dublin_core.xml"
 PREMIS = "metadata/premis.xml"
 METS = "metadata/mets.xml"
+LONGEST_COLLECTION = 60
+_LONGEST_HARVEST = 100
 _NAMESPACE = uuid.UUID("6b1b4a1e-9a53-5a0c-8d0e-1c7f0a9d2c11")
 
 
@@ -257,6 +261,14 @@ def iter_events(store: ObjectStore, facts: PackageFacts) -> Iterator[Event]:
         yield from event_chain.read(stream, where=f"{facts.package.id} {EVENTS}")
 
 
+def iter_events_since(store: ObjectStore, facts: PackageFacts, version: int) -> Iterator[Event]:
+    """The events that later versions added to those of this version."""
+    key = ocfl.content_key(facts.inventory, EVENTS, version=version)
+    with store.open(key) as stream:
+        count = sum(1 for _ in event_chain.read(stream, where=key))
+    yield from islice(iter_events(store, facts), count, None)
+
+
 def open_file(store: ObjectStore, facts: PackageFacts, logical: str) -> BinaryIO:
     """Any file of a package by its path in it; NotFound if it has no such file."""
     return store.open(ocfl.content_key(facts.inventory, logical))
@@ -396,11 +408,13 @@ def _json(document: Mapping[str, object]) -> bytes:
 
 def _facts(store: ObjectStore, inventory: Inventory, facts: dict[str, Any]) -> PackageFacts:
     harvest = _harvest(facts["harvest"])
+    if inventory.id != id_of(harvest.id):
+        raise ValueError(f"{inventory.id} is not the identifier of the package of harvest {harvest.id}")
     package = Package(
         id=PackageId(inventory.id),
         harvest=harvest.id,
-        urn=facts["urn"],
-        title=facts["title"],
+        urn=_text(facts["urn"]),
+        title=_text(facts["title"]),
         version=inventory.head,
         size_bytes=_size_bytes(store, inventory),
         stored_at=from_iso(facts["stored_at"]),
@@ -420,12 +434,27 @@ def _facts(store: ObjectStore, inventory: Inventory, facts: dict[str, Any]) -> P
     )
 
 
+def _text(value: object) -> str:
+    """A text of package.json. The file may come from others, and anything else would end in the database."""
+    if not isinstance(value, str):
+        raise TypeError(f"{str(value)[:100]} is not a text")
+    return value
+
+
+def _name(value: object, longest: int = file_names.LONGEST_NAME_BYTES) -> str:
+    """A name in package.json that becomes a part of a path."""
+    name = _text(value)
+    if not file_names.is_name(name) or len(name) > longest:
+        raise ValueError(f"{name[:200]!r} is not a valid name")
+    return name
+
+
 def _target(facts: dict[str, Any]) -> Target:
     return Target(
-        id=TargetId(facts["id"]),
-        name=facts["name"],
-        seeds=tuple(map(Url, facts["seeds"])),
-        collection=facts["collection"],
+        id=TargetId(int(facts["id"])),
+        name=_text(facts["name"]),
+        seeds=tuple(Url(_text(seed)) for seed in facts["seeds"]),
+        collection=_name(facts["collection"], LONGEST_COLLECTION),
         purpose=Purpose(facts["purpose"]),
         created_at=from_iso(facts["created_at"]),
     )
@@ -433,29 +462,32 @@ def _target(facts: dict[str, Any]) -> Target:
 
 def _harvest(facts: dict[str, Any]) -> Harvest:
     return Harvest(
-        id=HarvestId(facts["id"]),
-        target=TargetId(facts["target"]),
+        id=HarvestId(_name(facts["id"], _LONGEST_HARVEST)),
+        target=TargetId(int(facts["target"])),
         kind=HarvestKind(facts["kind"]),
         state=HarvestState(facts["state"]),
-        seeds=tuple(map(Url, facts["seeds"])),
-        collection=facts["collection"],
-        settings=facts["settings"],
+        seeds=tuple(Url(_text(seed)) for seed in facts["seeds"]),
+        collection=_name(facts["collection"], LONGEST_COLLECTION),
+        settings=dict(facts["settings"]),
         started_at=from_iso(facts["started_at"]),
         ended_at=from_iso(facts["ended_at"]) if facts["ended_at"] else None,
         reason=from_told(facts),
-        counts=facts["counts"],
+        counts=dict(facts["counts"]),
     )
 
 
 def _container(inventory: Inventory, harvest: HarvestId, facts: dict[str, Any]) -> Container:
+    name, sha256 = _name(facts["name"]), _text(facts["sha256"])
+    if inventory.files().get(_container_path(name), sha256) != sha256:
+        raise ValueError(f"{name} has another checksum in {FACTS} than in the inventory")
     return Container(
-        name=facts["name"],
+        name=name,
         harvest=harvest,
         state=ContainerState.KEPT,
-        size_bytes=facts["size_bytes"],
-        sha256=facts["sha256"],
-        records=facts["records"],
-        place=ocfl.content_key(inventory, _container_path(facts["name"])),
+        size_bytes=int(facts["size_bytes"]),
+        sha256=sha256,
+        records=int(facts["records"]),
+        place=ocfl.content_key(inventory, _container_path(name)),
     )
 
 

@@ -14,7 +14,6 @@ password, secret, token or API key are left empty: places contain no secrets.
 """
 
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any
 from sqlalchemy import Connection, MetaData, String, Table, insert, select
 from sqlalchemy.exc import IntegrityError
 
+from webdepot import durable
 from webdepot.depot import ocfl, rows
 from webdepot.depot.inventory import Inventory
 from webdepot.depot.ocfl import Source
@@ -61,10 +61,10 @@ def write(
 ) -> Inventory | None:
     """Write the current state to the register; its new inventory, or None if nothing had changed."""
     before = ocfl.find_inventory(store, id_of(created.year))
-    with tempfile.TemporaryDirectory(prefix="webdepot-register-") as folder:
+    with durable.scratch_folder("webdepot-register-") as folder:
         files: dict[str, Source] = {CONFIG: _without_secrets(config).encode()}
-        files |= {f"tables/{path.name}": path for path in _write_tables(Path(folder), connection)}
-        events = _write_events(Path(folder), connection, after=_last_event(store, created.year))
+        files |= {f"tables/{path.name}": path for path in _write_tables(folder, connection)}
+        events = _write_events(folder, connection, after=_last_event(store, created.year))
         files |= {f"events/{path.name}": path for path in events}
         after = ocfl.put_version(
             store, id_of(created.year), files, message="Register", user=user, created=created

@@ -19,12 +19,13 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import unquote, urlsplit
 
+from webdepot import file_names
 from webdepot.model import Capture, RecordKind
 
 INDEX = "index.html"
 LONGEST_NAME_BYTES = 120
 _KINDS = frozenset({RecordKind.RESPONSE, RecordKind.RESOURCE, RecordKind.REVISIT})
-_AWKWARD = re.compile(r'[\x00-\x1f\x7f<>:"|?*\\/\ud800-\udfff]')
+_AWKWARD = re.compile(rf'[<>:"|?*\\/{file_names.CONTROLS}]')
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?\Z", re.IGNORECASE)
 
 

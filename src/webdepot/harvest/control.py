@@ -73,7 +73,7 @@ def give(
     changes: Mapping[str, object] | None = None,
 ) -> Order:
     """Give an order to the crawl of a folder; it need not be running."""
-    folder.mkdir(parents=True, exist_ok=True)
+    durable.make_folders(folder)
     path = folder / FILE_NAME
     with durable.acquire(path) as file:
         written = path.read_bytes()

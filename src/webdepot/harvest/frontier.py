@@ -115,7 +115,7 @@ class LmdbFrontier:
         self.folder = folder
         self._identity = identity
         self._per_host = per_host
-        folder.mkdir(parents=True, exist_ok=True)
+        durable.make_folders(folder)
         self._lock = durable.acquire(
             folder / _LOCK_NAME,
             busy=f"The frontier {folder} is in use by another process. "
@@ -133,6 +133,7 @@ class LmdbFrontier:
         self._env = lmdb.Environment(
             str(self.folder), map_size=max(map_bytes, 4 * size_bytes), max_dbs=5, lock=False
         )
+        durable.sync_folder(self.folder)  # LMDB syncs what it writes, but not the name of its file
         self._meta, self._seen, self._refused, self._queue, self._notes = (
             self._env.open_db(name) for name in (b"meta", b"seen", b"refused", b"queue", b"notes")
         )

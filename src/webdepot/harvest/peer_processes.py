@@ -120,13 +120,14 @@ class Peers:
     """The other processes, as one process sees them."""
 
     def __init__(self, folder: Path, number: int, count: int, frontier: Frontier, line: PeerLine) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        durable.make_folders(folder)
         self._number = number
         self._owners = owners(folder, count)
         self._frontier = frontier
         self._line = line
         self._others = [other for other in range(count) if other != number]
         self._to = {other: (folder / f"{number}-to-{other}.jsonl").open("ab") for other in self._others}
+        durable.sync_folder(folder)
         self._from = {other: folder / f"{other}-to-{number}.jsonl" for other in self._others}
         self._read = {int(other): at for other, at in json.loads(frontier.recall("peers") or b"{}").items()}
         self._is_reported_idle = False

@@ -168,15 +168,18 @@ def in_states(connection: Connection, states: Iterable[HarvestState]) -> list[Ha
 
 def unfinished(connection: Connection, target: TargetId, kind: HarvestKind) -> Harvest | None:
     """The newest harvest of this target that can be resumed."""
+    return next(iter(all_unfinished(connection, target, kind)), None)
+
+
+def all_unfinished(connection: Connection, target: TargetId, kind: HarvestKind) -> list[Harvest]:
+    """The harvests of this target that can be resumed, newest first."""
     resumable = (HarvestState.RUNNING.value, HarvestState.STOPPED.value)
     chosen = (
         select(harvests)
         .where(harvests.c.target == target, harvests.c.kind == kind.value, harvests.c.state.in_(resumable))
         .order_by(harvests.c.started_at.desc())
-        .limit(1)
     )
-    row = connection.execute(chosen).mappings().one_or_none()
-    return _harvest(row) if row else None
+    return [_harvest(row) for row in connection.execute(chosen).mappings()]
 
 
 def of_target(connection: Connection, target: TargetId, kind: HarvestKind) -> list[Harvest]:

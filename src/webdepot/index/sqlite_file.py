@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from webdepot import query_budget, sqlite_wal
+from webdepot import durable, query_budget, sqlite_wal
 from webdepot.errors import Conflict, CorruptData, NoSpace
 from webdepot.query_budget import QueryBudget
 
@@ -55,7 +55,7 @@ class SqliteFile:
         """Grows when all connections are closed: one that is in use then is closed when it comes back."""
         self._lock = threading.Lock()
         self._writing = threading.Lock()
-        path.parent.mkdir(parents=True, exist_ok=True)
+        durable.make_folders(path.parent)
         with self.errors():
             try:
                 self._prepare(tables, {name: str(value) for name, value in made_with.items()})
@@ -150,9 +150,9 @@ class SqliteFile:
         )
         try:
             sqlite_wal.turn_on(connection, patience_s=PATIENCE_S)
-            # A power cut may lose the last containers, which `index update` adds again; it never damages the
-            # file.
-            connection.execute("PRAGMA synchronous = NORMAL")
+            # FULL, not NORMAL, which may lose the last containers in a power cut: a command that has reported
+            # success must have left them findable.
+            connection.execute("PRAGMA synchronous = FULL")
             connection.execute(f"PRAGMA cache_size = -{READING_CACHE_KB}")
             connection.execute("PRAGMA temp_store = MEMORY")
         except BaseException:

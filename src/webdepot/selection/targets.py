@@ -156,10 +156,17 @@ def register(
     return dossier.target, is_new
 
 
+def find_by_seeds(connection: Connection, seeds: Sequence[Url]) -> TargetId | None:
+    """The target with exactly these seeds, in any spelling."""
+    chosen = select(targets.c.id).where(targets.c.key == _identity(seeds))
+    found = connection.execute(chosen).scalar_one_or_none()
+    return None if found is None else TargetId(found)
+
+
 def nominate(connection: Connection, nomination: Nomination, *, now: datetime) -> tuple[Dossier, bool]:
     """The target of a nomination, and whether it is new; the first state depends on the origin."""
     seeds = nomination.seeds
-    identity = json.dumps(sorted({key(seed) for seed in seeds}))[:2000]
+    identity = _identity(seeds)
     row = connection.execute(select(targets).where(targets.c.key == identity)).mappings().one_or_none()
     if row is not None:
         return _dossier(row), False
@@ -186,6 +193,10 @@ def nominate(connection: Connection, nomination: Nomination, *, now: datetime) -
     dossier = _dossier(row)
     _store_seeds(connection, dossier.id, seeds)
     return dossier, True
+
+
+def _identity(seeds: Sequence[Url]) -> str:
+    return json.dumps(sorted({key(seed) for seed in seeds}))[:2000]
 
 
 def _store_seeds(connection: Connection, target: TargetId, seeds: Iterable[Url]) -> None:

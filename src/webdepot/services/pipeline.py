@@ -28,7 +28,9 @@ class ImportReport:
     taken: ArchiveReport | None
     """None if the files contained nothing new."""
     known: Sequence[str]
-    """Files that the archive already has."""
+    """Files that the archive already has, with nothing left to do."""
+    resumed: Sequence[ArchiveReport]
+    """Earlier imports of these files that had been interrupted, and are complete now."""
     skipped: Sequence[str]
     """Files that could not be taken in, each with the reason."""
 
@@ -43,10 +45,16 @@ def archive_site(
 ) -> ArchiveReport:
     """Harvest, deposit and index the sites of these addresses, as a person typed them.
 
-    An unfinished harvest of the same seeds is continued.
+    An unfinished harvest of the same seeds is continued, also if its process was killed after it had ended.
     """
-    harvest = runner.start_or_resume(archive, seeds, options)
-    return ingest.take_in(archive, runner.run(archive, harvest, watch=watch), deposit=deposit, watch=watch)
+    harvest = runner.find_interrupted(archive, seeds) or runner.start_or_resume(archive, seeds, options)
+    if harvest.state in (HarvestState.RUNNING, HarvestState.STOPPED):
+        harvests.mark_direct(archive, harvest)
+        harvest = runner.run(archive, harvest, watch=watch)
+    done = ingest.take_in(archive, harvest, deposit=deposit, watch=watch)
+    if done.harvest.state in (HarvestState.FINISHED, HarvestState.KEPT):
+        harvests.end_direct(archive, done.harvest)
+    return done
 
 
 def resume(
@@ -83,4 +91,20 @@ def import_files(
     else:
         intake = warc_files.take(archive, [Path(path) for path in paths], collection=collection, watch=watch)
     taken = ingest.take_in(archive, intake.harvest, deposit=deposit, watch=watch) if intake.harvest else None
-    return ImportReport(taken=taken, known=intake.known, skipped=intake.skipped)
+    interrupted = {
+        harvest.id: harvest
+        for harvest in intake.known.values()
+        if not ingest.is_complete(archive, harvest, deposit=deposit)
+    }
+    skipped = list(intake.skipped)
+    resumed = []
+    for harvest in interrupted.values():
+        if harvest.settings:
+            skipped.append(
+                f"{harvest.id}: this harvest has some of the files and is not complete. "
+                f"Complete it: webdepot harvest resume {harvest.id}"
+            )
+        else:
+            resumed.append(resume(archive, harvest.id, deposit=deposit, watch=watch))
+    known = [path for path, harvest in intake.known.items() if harvest.id not in interrupted]
+    return ImportReport(taken=taken, known=known, resumed=resumed, skipped=skipped)

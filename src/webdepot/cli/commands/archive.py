@@ -194,8 +194,10 @@ def import_(
         )
     for skipped in report.skipped:
         output.warn(plain(skipped))
-    if report.taken is not None:
-        print_report(output, report.taken)
+    for done in (*report.resumed, *([report.taken] if report.taken else ())):
+        print_report(output, done)
+    if report.taken or report.resumed:
+        pass
     elif not report.known:
         raise typer.Exit(1)
     else:

@@ -242,7 +242,7 @@ def add(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Add a place and copy every package to it. If stopped, continue with: webdepot depot copy fill"""
+    """Add a place and copy every package to it. If stopped, repeat it, or: webdepot depot copy fill"""
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:

@@ -84,7 +84,8 @@ def doctor(
     repair: Annotated[
         bool,
         typer.Option(
-            "--mend", help="Repair what can be repaired now: recover containers, update the indexes."
+            "--mend",
+            help="Repair what can be repaired now: containers, lost rows, leftovers, indexes.",
         ),
     ] = False,
     json: Json = False,

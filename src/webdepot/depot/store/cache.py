@@ -11,6 +11,7 @@ import secrets
 import time
 from pathlib import Path
 
+from webdepot import durable
 from webdepot.depot.store.wrappers import ReadableStore, expect_sha256
 from webdepot.digest import CHUNK_BYTES
 
@@ -50,6 +51,7 @@ def fetch(
         ):
             while chunk := source.read(CHUNK_BYTES):
                 sink.write(chunk)
+            durable.sync_file(sink)
         partial.rename(path)
     finally:
         partial.unlink(missing_ok=True)

@@ -47,7 +47,7 @@ class FolderStore:
         if not overwrite and os.path.lexists(path):
             raise _exists(key)
         with _disk_errors(self.root, key):
-            _make_folders(path.parent)
+            durable.make_folders(path.parent)
             self._refuse_links(path.parent, key)
             return _write(path, source, key, overwrite=overwrite)
 
@@ -187,17 +187,6 @@ def _copy(source: BinaryIO, sink: io.RawIOBase) -> int:
             rest = rest[sink.write(rest) or 0 :]
         written += len(chunk)
     return written
-
-
-def _make_folders(folder: Path) -> None:
-    """Like `mkdir -p`, but durable: each new folder is on the disk before the next one is created."""
-    missing = []
-    while not folder.is_dir():
-        missing.append(folder)
-        folder = folder.parent
-    for step in reversed(missing):
-        step.mkdir(exist_ok=True)
-        _sync_folder(step.parent)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,33 +1,19 @@
-"""Keys of a store: relative POSIX paths that mean the same in a folder, in a bucket and in a ZIP file, and
-cannot point outside of it.
-"""
+"""Keys of a store: paths that `file_names` allows."""
 
 from webdepot.errors import InputError
+from webdepot.file_names import UNFINISHED as UNFINISHED
+from webdepot.file_names import is_path
 
-UNFINISHED = ".part-"
-"""Prefix of the names of files that are being written; no listing shows them, and no key may use it."""
-LONGEST_STEP_BYTES = 255
+
+def is_key(key: str) -> bool:
+    return is_path(key)
 
 
 def steps_of(key: str) -> list[str]:
     """The steps of a key, from the root down; InputError if it is not a valid key."""
-    steps = key.split("/")
-    if any(_is_bad(step) for step in steps):
+    if not is_key(key):
         raise InputError(
             f"{key[:300]!r} is not a valid name in the depot. "
             "It must be a relative path without '.', '..' or empty steps."
         )
-    return steps
-
-
-def is_key(key: str) -> bool:
-    return not any(_is_bad(step) for step in key.split("/"))
-
-
-def _is_bad(step: str) -> bool:
-    if step in ("", ".", "..") or step.startswith(UNFINISHED) or "\\" in step:
-        return True
-    return (
-        any(ord(char) < 0x20 or 0xD800 <= ord(char) <= 0xDFFF for char in step)
-        or len(step.encode()) > LONGEST_STEP_BYTES
-    )
+    return key.split("/")

@@ -66,9 +66,10 @@ class CrawlLog:
     """Appends to both files of a folder. For one thread; lines are durable after `sync`."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        durable.make_folders(folder)
         self._heritrix: BinaryIO = (folder / LOG_NAME).open("ab", buffering=_BUFFER_BYTES)
         self._json: BinaryIO = (folder / JSON_NAME).open("ab", buffering=_BUFFER_BYTES)
+        durable.sync_folder(folder)
 
     def write(self, line: LogLine) -> None:
         try:

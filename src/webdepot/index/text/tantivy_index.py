@@ -54,7 +54,7 @@ class TantivyTextIndex:
     def __init__(self, folder: Path, *, memory_bytes: int = 128 << 20) -> None:
         self._folder = folder
         self._memory_bytes = memory_bytes
-        folder.mkdir(parents=True, exist_ok=True)
+        durable.make_folders(folder)
         self._schema = tantivy_schema.make()
         self._index = self._open()
         for name, analyser in tantivy_schema.analysers().items():
@@ -100,7 +100,7 @@ class TantivyTextIndex:
                 ):
                     adding.page(key, list(group))
             adding.document({"kind": "container", "name": container})
-            writer.commit()
+            self._store(writer)
         return adding.added
 
     def remove(
@@ -113,20 +113,20 @@ class TantivyTextIndex:
             removing = Removing(self._schema, self._make, searcher, writer)
             removed = removing.captures(captures, frozenset(payloads))
             writer.delete_documents_by_query(self._of_kind("container", container))
-            writer.commit()
+            self._store(writer)
         return removed
 
     def anchor(self, anchors: Iterable[tuple[str, str, str]]) -> int:
         with self._writer() as writer:
             adding = Adding(self._schema, self._make, self._searcher(), writer)
             changed = sum(adding.anchor(key, (external, internal)) for key, external, internal in anchors)
-            writer.commit()
+            self._store(writer)
         return changed
 
     def clear(self) -> None:
         with self._writer() as writer:
             writer.delete_all_documents()
-            writer.commit()
+            self._store(writer)
 
     def compact(self) -> None:
         with self._writer() as writer:
@@ -143,8 +143,13 @@ class TantivyTextIndex:
             for address in iter_in_pieces(searcher, self._make, any_state):
                 fields = fields_again(searcher.doc(address).to_dict())
                 writer.add_document(tantivy.Document.from_dict(fields, self._schema))
-            writer.commit()
+            self._store(writer)
             writer.garbage_collect_files()
+
+    def _store(self, writer: tantivy.IndexWriter) -> None:
+        """Commit. Tantivy syncs its files, but not the folder after it has renamed the last of them."""
+        writer.commit()
+        durable.sync_folder(self._folder)
 
     @contextlib.contextmanager
     def _writer(self) -> Iterator[tantivy.IndexWriter]:

@@ -6,7 +6,6 @@ Access rules come from the gate (`gate.py`), as everywhere.
 
 import gzip
 import sqlite3
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from webdepot import cdxj, durable
 from webdepot.access import cdx, lookup
 from webdepot.access.cdx import CdxQuery, CdxSort, Dialect
 from webdepot.access.policy import Reader
-from webdepot.archive import Archive
+from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container import locations
 from webdepot.errors import CorruptData
 from webdepot.index import cdx as columns
@@ -186,8 +185,8 @@ def import_(archive: Archive, path: Path, *, collection: str) -> ImportedIndex:
     does not grow.
     """
     with (
-        tempfile.TemporaryDirectory(dir=archive.index_folder, prefix="import-") as folder,
-        closing(_sorter(Path(folder))) as sorter,
+        archive.scratch_folder(ScratchPurpose.SORT) as folder,
+        closing(_sorter(folder)) as sorter,
     ):
         sorter.executemany(
             "INSERT INTO lines VALUES (?, ?)",

@@ -1,8 +1,9 @@
 """`webdepot doctor`: check whether the archive is healthy, and say how to repair it. Each check is one
 function.
 
-`repair` makes the repairs that lose nothing and need no decision: it recovers containers of killed harvests
-and brings the indexes up to date.
+`repair` makes the repairs that lose nothing and need no decision: it recovers containers of killed harvests,
+adds packages of the depot to the database, removes the folders of ended processes, and brings the indexes up
+to date.
 """
 
 import os
@@ -29,6 +30,7 @@ from webdepot.harvest.browser import launch
 from webdepot.model import Container, ContainerState, HarvestState
 from webdepot.services.admin import proxy_probe
 from webdepot.services.admin.proxy_probe import ProbeResult
+from webdepot.services.depot import deposit
 from webdepot.services.harvest import harvests, options, profiles, runner
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.services.index import indexer
@@ -77,6 +79,7 @@ def examine(
                 _harvests,
                 _containers,
                 _depot,
+                _leftovers,
                 _captures,
                 _texts,
             ):
@@ -301,6 +304,20 @@ def _depot(archive: Archive) -> Check:
     return Check(name="depot", state="ok", message=f"{len(known)} packages")
 
 
+def _leftovers(archive: Archive) -> Check:
+    """Folders of processes that were killed: temporary ones, and working folders of kept harvests."""
+    left = [*archive.abandoned_folders(), *harvests.finished_folders(archive)]
+    if left:
+        names = ", ".join(folder.relative_to(archive.home).as_posix() for folder in left[:3])
+        return Check(
+            name="leftovers",
+            state="warning",
+            message=f"{len(left)} folders of ended processes: {names}",
+            remedy="webdepot doctor --mend",
+        )
+    return Check(name="leftovers", state="ok", message="ended processes left no folders")
+
+
 def _captures(archive: Archive) -> Check:
     return _indexed(archive, "addresses", {name for name, _ in archive.captures.containers()})
 
@@ -365,6 +382,17 @@ def _repair(archive: Archive, watch: Watch) -> Iterator[Check]:
                 message=f"{harvest.id}: {message}",
                 remedy=f"webdepot harvest resume {harvest.id}",
             )
+    adopted = deposit.adopt(archive)
+    if adopted:
+        yield Check(name="depot", state="ok", message=f"{len(adopted)} packages were added to the database")
+    removed = archive.remove_abandoned()
+    for folder in harvests.finished_folders(archive):
+        shutil.rmtree(folder, ignore_errors=True)
+        removed += 1
+    if removed:
+        yield Check(
+            name="leftovers", state="ok", message=f"{removed} folders of ended processes were removed"
+        )
     done = indexer.update(archive, watch=watch)
     if done.captures or done.pages:
         yield Check(

@@ -128,7 +128,6 @@ def _found(home: Path, source: str, *, clock: Clock, agent: str) -> None:
     tree.setdefault("depot", {})["place"] = address
     for section, keys in own.items():
         tree[section] = tree.get(section, {}) | keys
-    file.unlink(missing_ok=True)
     setup.found(home, clock=clock, agent=agent, settings=_toml(tree))
     if any(own.values()):
         file.with_name(f"{FILE_NAME}.before").write_text(given, encoding="utf-8")  # for its comments

@@ -8,15 +8,15 @@ from webdepot.archive import DATABASE_NAME, Archive
 from webdepot.config import config
 from webdepot.config.config import FILE_NAME, iter_settings
 from webdepot.errors import Conflict
-from webdepot.provenance import append
+from webdepot.provenance import append, iter_all
 from webdepot.times import Clock, utc_now
 
 
 def found(home: Path, *, clock: Clock = utc_now, agent: str = "", settings: str = "") -> bool:
     """Create the archive, or upgrade the database of an existing one; True if it is new.
 
-    `settings` is TOML for the top of the new configuration file. Conflict if the folder contains something
-    else.
+    `settings` is TOML for the top of a new configuration file, which replaces an existing one. Conflict if
+    the folder contains something else.
     """
     is_new = not (home / DATABASE_NAME).exists()
     if is_new:
@@ -24,16 +24,16 @@ def found(home: Path, *, clock: Clock = utc_now, agent: str = "", settings: str 
             raise Conflict(f"{home} is a file. Give a folder for the archive.")
         if home.exists() and any(entry.name != FILE_NAME for entry in home.iterdir()):
             raise Conflict(f"{home} is not empty and is not an archive. Give an empty or new folder.")
-        home.mkdir(parents=True, exist_ok=True)
-        if not (home / FILE_NAME).exists():
+        durable.make_folders(home)
+        if settings or not (home / FILE_NAME).exists():
             _write_config(home, settings)
     archive = Archive(config.read(home), clock=clock, agent=agent)
     try:
         archive.database.upgrade()
-        archive.harvests_folder.mkdir(exist_ok=True)
-        archive.index_folder.mkdir(exist_ok=True)
-        if is_new:
-            with archive.database.transaction() as connection:
+        durable.make_folders(archive.harvests_folder)
+        durable.make_folders(archive.index_folder)
+        with archive.database.transaction() as connection:
+            if next(iter_all(connection), None) is None:  # it is new, or its founding was interrupted
                 append(connection, archive.event("founded", "archive", home.name))
     finally:
         archive.close()

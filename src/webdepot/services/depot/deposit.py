@@ -11,12 +11,13 @@ Each step can be repeated; after a crash between them nothing is lost and nothin
 """
 
 import dataclasses
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
+from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.depot import copies, holdings, migration, package, rows
@@ -37,13 +38,16 @@ from webdepot.model import (
     HarvestKind,
     HarvestState,
     Package,
+    PackageId,
     Verdict,
 )
+from webdepot.ports import ObjectStore
 from webdepot.provenance import Event, append, iter_of
 from webdepot.quality import records
 from webdepot.reasons import from_told
 from webdepot.selection import targets
 from webdepot.services.depot import deposit_records, replication
+from webdepot.services.depot.deposit_records import PackageOrigin
 from webdepot.services.depot.site_metadata import StartPage
 from webdepot.services.harvest import harvests
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
@@ -73,19 +77,20 @@ def keep(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Pac
                 )
             )
             facts = package.build(archive.store, _content(archive, harvest))
-            _record(archive, facts, is_new=True)
+            _record(archive, facts, PackageOrigin.NEW)
             kept = facts.package
-            replication.copy_out(archive, kept.id)
-        shutil.rmtree(harvests.folder_of(archive, harvest), ignore_errors=True)
+        replication.copy_out(archive, kept.id)
+        harvests.remove_folder(archive, harvest)
     return kept
 
 
 def keep_descriptions(archive: Archive, harvest: Harvest, described: Mapping[str, bytes]) -> None:
     """Put the sender's descriptions into the working folder; `keep` adds them to the package."""
     folder = harvests.folder_of(archive, harvest) / SUBMISSION
+    if described:
+        durable.make_folders(folder)
     for name, data in described.items():
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(data)
+        durable.write_whole(folder / name, data)
 
 
 def find_package(archive: Archive, harvest: HarvestId) -> Package | None:
@@ -111,59 +116,126 @@ def iter_adopted(archive: Archive, *, on_failure: Callable[[str], None]) -> Iter
             continue
         try:
             facts = package.read(archive.store, identifier)
-            _record(archive, facts)
+            _record(archive, facts, PackageOrigin.RESTORED)
         except (CorruptData, NotFound) as error:
             on_failure(f"{identifier}: {error}")
         else:
             yield facts.package
 
 
-def _record(archive: Archive, facts: PackageFacts, *, is_new: bool = False) -> None:
+def rehearse(archive: Archive, store: ObjectStore, facts: PackageFacts) -> None:
+    """Write the rows of a package of others that is not in the depot yet, and undo that: CorruptData if they
+    cannot be written.
+    """
+    try:
+        with archive.database.transaction() as connection:
+            _write_rows(archive, connection, store, facts, PackageOrigin.FOREIGN)
+            connection.rollback()
+    except (
+        SQLAlchemyError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
+        raise CorruptData(
+            f"The package {facts.package.id} cannot be used: {error!r}.", where=facts.package.id
+        ) from error
+
+
+def record_foreign(archive: Archive, identifier: PackageId) -> Package:
+    """Write the rows of a package of others that is in the depot."""
+    facts = package.read(archive.store, identifier)
+    _record(archive, facts, PackageOrigin.FOREIGN)
+    return facts.package
+
+
+def _record(archive: Archive, facts: PackageFacts, origin: PackageOrigin) -> None:
+    with archive.database.transaction() as connection:
+        _write_rows(archive, connection, archive.store, facts, origin)
+
+
+def _write_rows(
+    archive: Archive, connection: Connection, store: ObjectStore, facts: PackageFacts, origin: PackageOrigin
+) -> None:
     """Write the rows of a package: target, harvest, containers, findings, catalogue, history.
 
     Rows that exist already stay as they are.
     """
-    with archive.database.transaction() as connection:
-        if not runs.exists(connection, facts.harvest.id):
-            _restore(archive, connection, facts)
-        _place_containers(connection, facts)
-        migration.record(connection, _conversions(archive, facts))
-        holdings.record(connection, facts.package, facts.inventory.sha256)
-        _expect_copies(archive, connection, facts)
-        runs.move(connection, facts.harvest.id, HarvestState.KEPT, reason=facts.harvest.reason)
-        deposit_records.restore(
-            archive, connection, facts, runs.get(connection, facts.harvest.id).target, is_new=is_new
+    if not runs.exists(connection, facts.harvest.id):
+        _restore(store, connection, facts)
+    elif origin is PackageOrigin.FOREIGN:
+        raise CorruptData(
+            f"Harvest {facts.harvest.id} is already in this archive, but not this package of it.",
+            where=facts.package.id,
         )
-        event = archive.event(
-            "kept",
-            "package",
-            facts.package.id,
-            message=f"harvest {facts.harvest.id} in {len(facts.containers)} containers",
-            detail={"urn": facts.package.urn, "bytes": facts.package.size_bytes},
-        )
-        append(connection, event)
+    _place_containers(connection, facts)
+    migration.record(connection, _conversions(store, facts))
+    holdings.record(connection, facts.package, facts.inventory.sha256)
+    _expect_copies(archive, connection, facts)
+    runs.move(connection, facts.harvest.id, HarvestState.KEPT, reason=facts.harvest.reason)
+    target = runs.get(connection, facts.harvest.id).target
+    deposit_records.restore(archive, connection, store, facts, target, origin)
+    event = archive.event(
+        "kept",
+        "package",
+        facts.package.id,
+        message=f"harvest {facts.harvest.id} in {len(facts.containers)} containers",
+        detail={"urn": facts.package.urn, "bytes": facts.package.size_bytes},
+    )
+    append(connection, event)
 
 
 def record_version(archive: Archive, facts: PackageFacts, event: Event) -> None:
     """Write the rows of a new version of a package, and the event; other places wait for the version."""
     with archive.database.transaction() as connection:
         _place_containers(connection, facts)
-        migration.record(connection, _conversions(archive, facts))
+        migration.record(connection, _conversions(archive.store, facts))
         holdings.record(connection, facts.package, facts.inventory.sha256)
         _expect_copies(archive, connection, facts)
         append(connection, event)
 
 
+def catch_up(archive: Archive, identifier: PackageId) -> PackageFacts:
+    """The facts of a package. If a process was killed after it had written a new version but before its rows,
+    these are written now.
+    """
+    facts = package.read(archive.store, identifier)
+    with archive.database.transaction() as connection:
+        held = holdings.get(connection, identifier)
+        if held.version >= facts.package.version:
+            return facts
+        _place_containers(connection, facts)
+        migration.record(connection, _conversions(archive.store, facts))
+        holdings.record(connection, facts.package, facts.inventory.sha256)
+        _expect_copies(archive, connection, facts)
+        for event in package.iter_events_since(archive.store, facts, held.version):
+            known = iter_of(connection, event.subject_kind, event.subject)
+            if not any((each.at, each.action) == (event.at, event.action) for each in known):
+                append(connection, event)
+    return facts
+
+
 def _place_containers(connection: Connection, facts: PackageFacts) -> None:
     for container in facts.containers:
-        if locations.find(connection, container.name) is None:
+        known = locations.find(connection, container.name)
+        if known is None:
             locations.add(connection, container)
-        locations.move(connection, container.name, ContainerState.KEPT, container.place)
+        elif known.sha256 != container.sha256:
+            raise CorruptData(
+                f"Package {facts.package.id} has a container {container.name}, but harvest "
+                f"{known.harvest} has one with that name and other content.",
+                where=facts.package.id,
+            )
+        if known is None or known.harvest == container.harvest:
+            locations.move(connection, container.name, ContainerState.KEPT, container.place)
 
 
-def _conversions(archive: Archive, facts: PackageFacts) -> Iterator[Conversion]:
+def _conversions(store: ObjectStore, facts: PackageFacts) -> Iterator[Conversion]:
     if migration.CONVERSIONS in facts.inventory.files():
-        with package.open_file(archive.store, facts, migration.CONVERSIONS) as stream:
+        with package.open_file(store, facts, migration.CONVERSIONS) as stream:
             yield from migration.from_rows(
                 rows.read_rows(stream, where=f"{facts.package.id} {migration.CONVERSIONS}")
             )
@@ -174,7 +246,7 @@ def _expect_copies(archive: Archive, connection: Connection, facts: PackageFacts
     copies.expect(connection, held.id, version=held.version, size_bytes=held.size_bytes, now=archive.clock())
 
 
-def _restore(archive: Archive, connection: Connection, facts: PackageFacts) -> None:
+def _restore(store: ObjectStore, connection: Connection, facts: PackageFacts) -> None:
     """Write the rows of target and harvest from a package; a target may get another number than before."""
     target, is_new = targets.register(
         connection,
@@ -193,11 +265,11 @@ def _restore(archive: Archive, connection: Connection, facts: PackageFacts) -> N
             connection, target.id, decision["question"], verdict, agent=decision["agent"], now=now
         )
     runs.begin(connection, dataclasses.replace(facts.harvest, target=target.id, state=HarvestState.KEPT))
-    records.replace(connection, facts.harvest.id, package.iter_findings(archive.store, facts))
+    records.replace(connection, facts.harvest.id, package.iter_findings(store, facts))
     records.judge(connection, facts.harvest.id, facts.verdict, at=facts.package.stored_at)
-    formats = package.iter_formats(archive.store, facts)
+    formats = package.iter_formats(store, facts)
     results.restore(connection, facts.harvest.id, formats, facts.surveys, at=facts.package.stored_at)
-    for event in package.iter_events(archive.store, facts):
+    for event in package.iter_events(store, facts):
         append(connection, event)
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -21,15 +22,29 @@ from webdepot.container import kinds
 from webdepot.depot import package
 from webdepot.depot.package import ContainerSource, PackageFacts
 from webdepot.depot.tombstone import Tombstone
+from webdepot.errors import CorruptData
 from webdepot.exchange import catalogue, transfer, urn
 from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel, Source
 from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
 from webdepot.model import Harvest, Target, TargetId
+from webdepot.ports import ObjectStore
 from webdepot.provenance import append, difference
 from webdepot.services.depot import site_metadata
 from webdepot.services.depot.site_metadata import Values
 from webdepot.times import to_iso
 from webdepot.url import host_of
+
+
+class PackageOrigin(StrEnum):
+    """Where a package comes from."""
+
+    NEW = "new"
+    """Built just now."""
+    RESTORED = "restored"
+    """It was in our depot."""
+    FOREIGN = "foreign"
+    """Another Webdepot built it, and a person submitted it."""
+
 
 FILE = "catalogue.json"
 IN_PACKAGE = f"metadata/{FILE}"
@@ -135,22 +150,33 @@ def levels_for(
 
 
 def restore(
-    archive: Archive, connection: Connection, facts: PackageFacts, target: TargetId, *, is_new: bool
+    archive: Archive,
+    connection: Connection,
+    store: ObjectStore,
+    facts: PackageFacts,
+    target: TargetId,
+    origin: PackageOrigin,
 ) -> None:
-    """Write the records and the transfer object of a package to the catalogue; newer records there stay.
-
-    `is_new`: whether the package was built just now, not restored.
+    """Write the records and the transfer object of a package to the catalogue; newer records there stay, and
+    a package of others changes none.
     """
     if IN_PACKAGE not in facts.inventory.files():
         return
-    with package.open_file(archive.store, facts, IN_PACKAGE) as stream:
+    with package.open_file(store, facts, IN_PACKAGE) as stream:
         records, transfer_facts = catalogue.from_document(
             stream.read(), where=f"{facts.package.id} {IN_PACKAGE}"
         )
+    if origin is PackageOrigin.FOREIGN:
+        _refuse_taken(connection, facts, records)
+    is_new = origin is PackageOrigin.NEW
     now = archive.clock()
     for record in records:
         before = catalogue.find(connection, record.key)
-        if before is not None and (before.changed_at > record.changed_at or before.withdrawn_at is not None):
+        if before is not None and (
+            origin is PackageOrigin.FOREIGN
+            or before.changed_at > record.changed_at
+            or before.withdrawn_at is not None
+        ):
             continue
         is_ours = record.level is RecordLevel.SITE or record.harvest == facts.harvest.id
         # If writing the package took longer than its datestamp allowed for, a new one is needed: partners
@@ -174,6 +200,23 @@ def restore(
         transfer.record(
             connection, records[-1].key, transfer.from_document(transfer_facts), now=facts.package.stored_at
         )
+
+
+def _refuse_taken(connection: Connection, facts: PackageFacts, records: Sequence[CatalogueRecord]) -> None:
+    """CorruptData if a package of others describes something that is not its own."""
+    own = records[-1] if records else None
+    if own is None or own.harvest != facts.harvest.id or catalogue.find(connection, own.key) is not None:
+        raise CorruptData(
+            f"The last record in {IN_PACKAGE} does not describe harvest {facts.harvest.id} alone.",
+            where=facts.package.id,
+        )
+    for record in records:
+        known = catalogue.find_urn(connection, record.urn) if record.urn else None
+        if known is not None and known.key != record.key:
+            raise CorruptData(
+                f"{IN_PACKAGE} uses {record.urn[:200]}, which is the URN of {known.key}.",
+                where=facts.package.id,
+            )
 
 
 def _record_site_values(

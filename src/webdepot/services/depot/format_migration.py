@@ -9,13 +9,12 @@ new version.
 4. Update the database, the other places and the index. Payloads converted before are not converted again.
 """
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from webdepot import digest
-from webdepot.archive import Archive
+from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container.reader import read_record
 from webdepot.container.records import NewRecord
 from webdepot.container.writer import ContainerWriter, Sealed
@@ -53,7 +52,7 @@ def migrate(
     tool = migration.get_tool(tool_name, archive.config.depot.migration_tools)
     with archive.database.reading() as connection:
         held = holdings.get(connection, identifier)
-    facts = package.read(archive.store, held.id)
+    facts = deposit.catch_up(archive, held.id)
     chosen = _chosen(archive, facts, tool)
     with archive.database.reading() as connection:
         known = {
@@ -64,10 +63,13 @@ def migrate(
     failed: dict[str, str] = {}
     waiting = {payload: capture for payload, capture in chosen.items() if payload not in known}
     if waiting:
-        with tempfile.TemporaryDirectory(prefix=".migrating-", dir=archive.home) as folder:
-            converted, containers = _convert_all(archive, facts, tool, waiting, Path(folder), failed, watch)
+        with archive.scratch_folder(ScratchPurpose.MIGRATE) as folder:
+            converted, containers = _convert_all(archive, facts, tool, waiting, folder, failed, watch)
             if converted:
-                facts = _keep(archive, facts, tool, converted, containers, failed, Path(folder))
+                facts = _keep(archive, facts, tool, converted, containers, failed, folder)
+    # Also if nothing was converted: the last run may have been killed before this.
+    replication.copy_out(archive, held.id)
+    indexer.index_harvest(archive, held.harvest)
     with archive.database.reading() as connection:
         held = holdings.get(connection, held.id)
     return MigrationReport(
@@ -229,8 +231,6 @@ def _keep(
         address=archive.config.archive.contact,
     )
     deposit.record_version(archive, new, event)
-    replication.copy_out(archive, new.package.id)
-    indexer.index_harvest(archive, new.harvest.id)
     return new
 
 

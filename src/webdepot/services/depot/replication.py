@@ -41,12 +41,17 @@ class FillReport:
 
 
 def add_place(archive: Archive, name: str, address: str, *, write_once: bool = False) -> DepotPlace:
-    """Register a place and prepare it; every package then waits to be copied there.
+    """Register a place and prepare it; every package then waits to be copied there. A place that is already
+    registered with this address stays as it is, so that the call can be repeated.
 
-    InputError if name or address is not valid, Conflict if the place is known.
+    InputError if name or address is not valid, Conflict if another place has the name or the address.
     """
     places.check_name(name)
     address = places.normal_address(address)
+    with archive.database.reading() as connection:
+        known = places.find(connection, name)
+    if known is not None and (known.address, known.write_once) == (address, write_once):
+        return known
     if address == archive.depot_address:
         raise Conflict(f"{address} is already the main place of the depot.")
     store = places.open_store(name, address)

@@ -15,14 +15,12 @@ others):
 All or nothing: until the package is complete, the object is neither in the catalogue nor in the index.
 """
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from webdepot.access.policy import RuleAnswer
-from webdepot.archive import Archive
+from webdepot.archive import Archive, ScratchPurpose
 from webdepot.depot import holdings, package
 from webdepot.errors import CorruptData, InputError, NotFound, NotPermitted, RemoteError
 from webdepot.exchange import catalogue, incoming, partners, urn
@@ -39,7 +37,7 @@ from webdepot.services.exchange import oai_harvest, transfer
 from webdepot.services.exchange.transfer import Gone
 from webdepot.services.harvest import harvests
 from webdepot.services.intake import objects, warc_files
-from webdepot.services.intake.ingest import take_in
+from webdepot.services.intake.ingest import is_complete, take_in
 from webdepot.services.intake.objects import Sender
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.times import to_iso
@@ -172,7 +170,10 @@ def _take(
         known = catalogue.find_urn(connection, delivered.urn)
     if known is not None and known.withdrawn_at is not None:
         raise RefusedObject(f"{delivered.urn} was withdrawn here on {known.withdrawn_at:%Y-%m-%d}")
+    harvest = objects.find_harvest(archive, delivered)
     if known is not None and known.is_object:
+        if harvest is not None and not is_complete(archive, harvest):  # the last run was killed
+            take_in(archive, harvest, deposit=True, watch=watch)
         _update(archive, partner, record, delivered, known, done)
     else:
         _fetch_and_load(archive, partner, record, delivered, warnings, watch, wait)
@@ -254,9 +255,9 @@ def _fetch_and_load(
                 "(exchange.largest_transfer_bytes)"
             )
         packed = transfer.fetch(archive, partner, delivered, watch, wait)
-        with tempfile.TemporaryDirectory(prefix=".taking-", dir=archive.home) as folder:
-            files = transfer.unpack(packed, delivered, Path(folder) / "files")
-            harvest = objects.load(archive, _sender(partner, record), delivered, files, Path(folder))
+        with archive.scratch_folder(ScratchPurpose.TAKE_OVER) as folder:
+            files = transfer.unpack(packed, delivered, folder / "files")
+            harvest = objects.load(archive, _sender(partner, record), delivered, files, folder)
         transfer.discard(packed)
     finished = warc_files.finish(archive, harvest) if harvest.state is HarvestState.RUNNING else harvest
     take_in(archive, finished, deposit=True, watch=watch)

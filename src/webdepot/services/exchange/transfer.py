@@ -12,7 +12,9 @@ import hashlib
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
+from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.depot.bundle import unpacking
 from webdepot.errors import RemoteError
@@ -25,6 +27,7 @@ from webdepot.services.exchange import oai_harvest
 from webdepot.services.progress import Phase, Progress, Watch
 
 TRIES = 4
+MARK_EVERY_BYTES = 16 << 20
 
 
 class Gone(Exception):
@@ -65,7 +68,7 @@ def fetch(
 
 
 def discard(path: Path) -> None:
-    """Remove a download and the file with its ETag."""
+    """Remove a download and its mark."""
     path.unlink(missing_ok=True)
     path.with_suffix(".etag").unlink(missing_ok=True)
 
@@ -73,32 +76,57 @@ def discard(path: Path) -> None:
 def _download(
     archive: Archive, partner: Partner, url: str, path: Path, limit_bytes: int, watch: Watch
 ) -> None:
-    etag_file = path.with_suffix(".etag")
-    offset = path.stat().st_size if path.exists() and etag_file.exists() else 0
-    etag = etag_file.read_text() if offset else ""
+    offset, etag = _read_mark(path)
     is_same_host = _origin(url) == _origin(partner.url)
     client = oai_harvest.client_for(archive, partner)
     with path.open("r+b" if offset else "wb") as sink:
         sink.seek(offset)
-        started = False
+        sink.truncate()  # what came after the mark may be lost in part
+        marked = -1
 
         def write(response: PartnerResponse, piece: bytes) -> None:
-            nonlocal started
+            nonlocal marked, etag
             if response.status not in (200, 206):
                 return
-            if not started:
-                started = True
+            if marked < 0:
+                etag = response.headers.get("ETag") or ""
                 if response.status == 200:
                     sink.seek(0)
                     sink.truncate()
-                etag_file.write_text(response.headers.get("ETag") or "")
+            if marked < 0 or sink.tell() - marked >= MARK_EVERY_BYTES:
+                marked = _mark(sink, path, etag)
             sink.write(piece)
             watch(Progress(phase=Phase.FETCH, done=0, size_bytes=sink.tell(), note=url[:200]))
 
-        response = client.get(
-            url, write, limit_bytes=limit_bytes, offset=offset, etag=etag, with_token=is_same_host
-        )
+        try:
+            response = client.get(
+                url, write, limit_bytes=limit_bytes, offset=offset, etag=etag, with_token=is_same_host
+            )
+        finally:
+            if marked >= 0:
+                _mark(sink, path, etag)
     _check_status(response.status, url, path)
+
+
+def _mark(sink: BinaryIO, path: Path, etag: str) -> int:
+    """Make a download durable and note its size with its ETag: from there it can be resumed, also after a
+    power cut.
+    """
+    durable.sync_file(sink)
+    size_bytes = sink.tell()
+    durable.write_whole(path.with_suffix(".etag"), f"{size_bytes} {etag}".encode())
+    return size_bytes
+
+
+def _read_mark(path: Path) -> tuple[int, str]:
+    """Size and ETag of a download that can be resumed; 0 if there is none."""
+    mark = path.with_suffix(".etag")
+    if not path.exists() or not mark.exists():
+        return 0, ""
+    size, _, etag = mark.read_text().partition(" ")
+    if not size.isdigit() or path.stat().st_size < int(size):
+        return 0, ""
+    return int(size), etag if int(size) else ""
 
 
 def _check_status(status: int, url: str, path: Path) -> None:

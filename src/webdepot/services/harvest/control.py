@@ -4,13 +4,12 @@ An order is written to the folder of the harvest (`harvest.control`); the proces
 within a second. Each order is recorded as an event, with the person who gave it and the reason.
 """
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from webdepot.archive import Archive
+from webdepot.archive import Archive, ScratchPurpose
 from webdepot.depot import holdings, package
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.harvest import control
@@ -192,11 +191,11 @@ def _counts_of_package(archive: Archive, harvest: Harvest) -> Path:
     facts = package.read(archive.store, package.id_of(harvest.id))
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
-        tempfile.TemporaryDirectory(dir=path.parent) as folder,
+        archive.scratch_folder(ScratchPurpose.REPORT) as folder,
         closing(package.open_file(archive.store, facts, f"log/{JSON_NAME}")) as lines,
     ):
-        reports.count_all(lines, Path(folder) / "new.db")
-        (Path(folder) / "new.db").replace(path)
+        reports.count_all(lines, folder / "new.db")
+        (folder / "new.db").replace(path)
     return path
 
 

@@ -6,10 +6,12 @@
       crawl.log, crawl.jsonl   one line per page
       orders.jsonl             orders given while it ran, or between two runs
       warc/                    containers; `.open` while written
+      direct                   present if `webdepot archive` runs it: no review before the deposit
 
 `runner` starts and runs them.
 """
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,10 +21,11 @@ from webdepot.archive import Archive
 from webdepot.container import locations, recovery
 from webdepot.container.writer import Sealed
 from webdepot.harvest import runs
-from webdepot.model import Container, ContainerState, Harvest
+from webdepot.model import Container, ContainerState, Harvest, HarvestState
 from webdepot.provenance import append
 
 _LOCK_NAME = "lock"
+_DIRECT_NAME = "direct"
 
 
 def get(archive: Archive, harvest: str) -> Harvest:
@@ -56,7 +59,7 @@ def containers_folder(archive: Archive, harvest: Harvest) -> Path:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold the folder of a harvest for this process; Conflict if another process holds it."""
-    folder.mkdir(parents=True, exist_ok=True)
+    durable.make_folders(folder)
     busy = f"Another process is working on harvest {folder.name}. Wait until it has finished, or stop it."
     with durable.locked(folder / _LOCK_NAME, busy=busy):
         yield
@@ -65,6 +68,52 @@ def locked(folder: Path) -> Iterator[None]:
 def is_locked(archive: Archive, harvest: Harvest) -> bool:
     """Whether a living process works on it."""
     return durable.is_locked(folder_of(archive, harvest) / _LOCK_NAME)
+
+
+def mark_direct(archive: Archive, harvest: Harvest) -> None:
+    """Note that a harvest is to be deposited and indexed by the process that runs it, without a review. If
+    that process is killed, the next one knows that it has to continue.
+    """
+    folder = folder_of(archive, harvest)
+    durable.make_folders(folder)
+    durable.write_whole(folder / _DIRECT_NAME, b"")
+
+
+def is_direct(archive: Archive, harvest: Harvest) -> bool:
+    return (folder_of(archive, harvest) / _DIRECT_NAME).exists()
+
+
+def end_direct(archive: Archive, harvest: Harvest) -> None:
+    """Note that nothing is left to do."""
+    (folder_of(archive, harvest) / _DIRECT_NAME).unlink(missing_ok=True)
+    if harvest.state is HarvestState.KEPT:
+        remove_folder(archive, harvest)
+
+
+def remove_folder(archive: Archive, harvest: Harvest) -> None:
+    """Remove the working folder of a harvest that is in the depot, except the mark of `mark_direct`."""
+    folder = folder_of(archive, harvest)
+    if not is_direct(archive, harvest):
+        shutil.rmtree(folder, ignore_errors=True)
+        durable.sync_folder(archive.harvests_folder)
+        return
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name != _DIRECT_NAME:
+            path.unlink(missing_ok=True)
+
+
+def finished_folders(archive: Archive) -> list[Path]:
+    """Working folders that nobody needs any more: the harvest is in the depot, and no process works on it."""
+    with archive.database.reading() as connection:
+        return [
+            folder
+            for folder in sorted(archive.harvests_folder.glob("*"))
+            if runs.exists(connection, folder.name)
+            and runs.get(connection, folder.name).state is HarvestState.KEPT
+            and not durable.is_locked(folder / _LOCK_NAME)
+        ]
 
 
 def register_containers(archive: Archive, harvest: Harvest) -> None:

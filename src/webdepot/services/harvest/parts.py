@@ -122,10 +122,10 @@ def run(
     flight may exceed them.
     """
     if not existing(harvest_folder):
-        (harvest_folder / "parts").mkdir(parents=True, exist_ok=True)
+        durable.make_folders(harvest_folder / "parts")
         peer_processes.deal_out(harvest_folder / "parts", harvest.seeds, count)
     for number in range(count):
-        folder_of(harvest_folder, number).mkdir(parents=True, exist_ok=True)
+        durable.make_folders(folder_of(harvest_folder, number))
     context = multiprocessing.get_context("spawn")
     leader = _Leader(count, report, on_sealed, limits)
     pairs = [context.Pipe() for _ in range(count)]

@@ -21,6 +21,7 @@ from webdepot.harvest.report import log
 from webdepot.harvest.report.result import CrawlResult, End, Trouble
 from webdepot.model import Harvest, HarvestKind, HarvestState, TargetId
 from webdepot.provenance import Outcome, append, difference
+from webdepot.selection import targets as target_rows
 from webdepot.services.harvest import crawler, harvests
 from webdepot.services.harvest import options as harvest_options
 from webdepot.services.harvest.options import HarvestOptions
@@ -47,6 +48,17 @@ def start_or_resume(archive: Archive, typed: Sequence[str], options: HarvestOpti
             runs.set_settings(connection, unfinished.id, asdict(options))
             return runs.get(connection, unfinished.id)
         return begin(connection, archive, target.id, seeds, options)
+
+
+def find_interrupted(archive: Archive, typed: Sequence[str]) -> Harvest | None:
+    """The newest harvest of these addresses, if its process was killed after its end, before it was deposited
+    and indexed.
+    """
+    with archive.database.reading() as connection:
+        target = target_rows.find_by_seeds(connection, tuple(dict.fromkeys(map(from_typed, typed))))
+        newest = runs.newest_of(connection, target) if target is not None else None
+    has_ended = newest is not None and newest.state in (HarvestState.FINISHED, HarvestState.KEPT)
+    return newest if newest and has_ended and harvests.is_direct(archive, newest) else None
 
 
 def begin(

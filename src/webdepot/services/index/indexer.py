@@ -6,15 +6,13 @@ that is already in both indexes is skipped. A container that cannot be read is r
 others.
 """
 
-import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-from webdepot.archive import Archive
+from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container import locations
 from webdepot.errors import WebdepotError
 from webdepot.formats import results
@@ -30,7 +28,6 @@ from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 MOST_DEAD = 0.2
 """An index with a larger share of replaced documents is compacted after an update."""
-_EXTRACTING = "extracting-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,14 +137,11 @@ def index_containers(
     failed: dict[str, str] = {}
     findings: list[Finding] = []
     captures = pages = 0
-    archive.index_folder.mkdir(parents=True, exist_ok=True)
-    _sweep(archive.index_folder)
-    folder_name = f"{_EXTRACTING}{os.getpid()}-"
     with (
-        tempfile.TemporaryDirectory(prefix=folder_name, dir=archive.index_folder) as folder,
+        archive.scratch_folder(ScratchPurpose.EXTRACT) as folder,
         link_texts.book(archive) as links,
     ):
-        jobs = _jobs(archive, waiting, Path(folder), failed)
+        jobs = _jobs(archive, waiting, folder, failed)
         for number, done in enumerate(archive.engine.map(extract.run, jobs), start=1):
             job = done.item
             if done.result is None:
@@ -197,14 +191,6 @@ def _links_in(path: Path) -> Iterator[Link]:
     for page in extract.pages_in(path):
         for target, words in page.links:
             yield Link(target=target, source=page.key, timestamp=page.timestamp, words=words)
-
-
-def _sweep(folder: Path) -> None:
-    """Remove folders that killed processes left."""
-    for left in folder.glob(f"{_EXTRACTING}*"):
-        pid = left.name.removeprefix(_EXTRACTING).partition("-")[0]
-        if pid.isdigit() and not Path(f"/proc/{pid}").exists():
-            shutil.rmtree(left, ignore_errors=True)
 
 
 def _open_or_discard(archive: Archive) -> None:

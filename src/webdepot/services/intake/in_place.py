@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
+from webdepot import durable, file_names
 from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.container.detect import Compression, detect
@@ -56,14 +57,16 @@ def refer(archive: Archive, addresses: Sequence[str], *, collection: str, watch:
             except (WebdepotError, OSError) as error:
                 skipped.append(f"{file}: {error}")
     if not containers:
-        return IntakeResult(harvest=None, known=(), skipped=skipped)
-    harvest, known = warc_files.begin(archive, collection), []
+        return IntakeResult(harvest=None, known={}, skipped=skipped)
+    harvest = warc_files.begin(archive, collection, {})
+    known: dict[str, Harvest] = {}
     with harvests.locked(harvests.folder_of(archive, harvest)):
         for number, placed in enumerate(containers, start=1):
             watch(Progress(phase=Phase.IMPORT, done=number, total=len(containers), note=placed.name))
             try:
-                if not _refer_one(archive, harvest, placed):
-                    known.append(placed.place)
+                container = _refer_one(archive, harvest, placed)
+                if container.harvest != harvest.id:
+                    known[placed.place] = harvests.get(archive, container.harvest)
             except (WebdepotError, OSError) as error:
                 skipped.append(f"{placed.place}: {error}")
         with archive.database.reading() as connection:
@@ -111,10 +114,14 @@ def _iter_containers(address: str) -> Iterator[PlacedContainer]:
         )
 
 
-def _refer_one(archive: Archive, harvest: Harvest, placed: PlacedContainer) -> bool:
-    """Take in one container; whether it was new. A known one that is read in place gets its new place."""
-    if len(placed.place) > 1000 or len(placed.name) > 200:
-        raise InputError("its address or name is too long.")
+def _refer_one(archive: Archive, harvest: Harvest, placed: PlacedContainer) -> Container:
+    """Take in one container, which belongs to another harvest if it was known. A known one that is read in
+    place gets its new place.
+    """
+    if len(placed.place) > 1000:
+        raise InputError("its address is too long.")
+    if not file_names.is_name(placed.name):
+        raise InputError(f"{placed.name[:200]!r} cannot be the name of a container. {file_names.RULE}")
     source = Elsewhere(placed.place)
     path, sha256 = _local_file(archive, source, placed)
     with archive.database.transaction() as connection:
@@ -124,7 +131,9 @@ def _refer_one(archive: Archive, harvest: Harvest, placed: PlacedContainer) -> b
             message = f"is now read from {placed.place}"
             append(connection, _event(archive, known.name, message, harvest, ()))
     if known is not None:
-        return False
+        if source.path is None:
+            path.unlink()
+        return known
     with path.open("rb") as stream:
         form = detect(stream, placed.name)
     findings: list[Finding] = []
@@ -147,11 +156,12 @@ def _refer_one(archive: Archive, harvest: Harvest, placed: PlacedContainer) -> b
     )
     if source.path is None:
         path.rename(archive.cached_path(container))
+        durable.sync_folder(archive.cache_folder)
     with archive.database.transaction() as connection:
         locations.add(connection, container)
         message = f"{records} records, read in place from {placed.place}"
         append(connection, _event(archive, container.name, message, harvest, findings))
-    return True
+    return container
 
 
 def _local_file(archive: Archive, source: Elsewhere, placed: PlacedContainer) -> tuple[Path, str]:
@@ -162,7 +172,7 @@ def _local_file(archive: Archive, source: Elsewhere, placed: PlacedContainer) ->
             while chunk := stream.read(CHUNK_BYTES):
                 hasher.update(chunk)
         return source.path, hasher.hexdigest()
-    archive.cache_folder.mkdir(parents=True, exist_ok=True)
+    durable.make_folders(archive.cache_folder)
     partial, left = archive.cache_folder / f".part-{secrets.token_hex(8)}", placed.size_bytes
     try:
         with source.open(length=placed.size_bytes) as stream, partial.open("wb") as sink:
@@ -170,6 +180,7 @@ def _local_file(archive: Archive, source: Elsewhere, placed: PlacedContainer) ->
                 hasher.update(chunk)
                 sink.write(chunk)
                 left -= len(chunk)
+            durable.sync_file(sink)
         if left:
             raise InputError(f"it is incomplete: the last {left} bytes are missing.")
     except BaseException:

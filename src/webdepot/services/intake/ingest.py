@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from webdepot.archive import Archive
+from webdepot.container import locations
 from webdepot.formats.report import HarvestTable
-from webdepot.model import Finding, Harvest, HarvestState, Package, Verdict
+from webdepot.model import Finding, Harvest, HarvestKind, HarvestState, Package, Verdict
+from webdepot.quality import records
 from webdepot.services.depot import deposit as deposit_service
 from webdepot.services.depot import unpacked
 from webdepot.services.harvest import harvests
@@ -36,6 +38,24 @@ class ArchiveReport:
     """Pages added to the full-text index."""
 
 
+def is_complete(archive: Archive, harvest: Harvest, *, deposit: bool = True) -> bool:
+    """Whether nothing is left to do for an import: checked, indexed, and deposited if it is to be.
+
+    For a harvest of another kind, people decide about the next step.
+    """
+    if harvest.kind is not HarvestKind.IMPORT or harvest.state is HarvestState.REJECTED:
+        return True
+    with archive.database.reading() as connection:
+        names = {container.name for container in locations.of_harvest(connection, harvest.id)}
+        is_checked = records.find_verdict(connection, harvest.id) is not None
+    is_kept = harvest.state is HarvestState.KEPT
+    is_indexed = names <= archive.texts.containers() and names <= {
+        name for name, _ in archive.captures.containers()
+    }
+    has_folder = is_kept and harvests.folder_of(archive, harvest).exists()
+    return is_checked and is_indexed and (is_kept or not deposit) and not has_folder
+
+
 def take_in(
     archive: Archive, harvest: Harvest, *, deposit: bool, index: bool = True, watch: Watch = unwatched
 ) -> ArchiveReport:
@@ -49,7 +69,7 @@ def take_in(
         harvest_check.note_screenshots(archive, harvest)
     checked = harvest_check.check(archive, harvest, watch=watch)
     package = deposit_service.find_package(archive, harvest.id)
-    if package is None and deposit and harvest.state is HarvestState.FINISHED:
+    if deposit and (package is not None or harvest.state is HarvestState.FINISHED):
         package = deposit_service.keep(archive, harvest, watch=watch)
     indexed = indexer.index_harvest(archive, harvest.id, watch=watch) if index else None
     if package is not None and unpacked.is_wanted(archive):

@@ -72,7 +72,7 @@ def load(
     try:
         _fill(archive, sender, delivered, files, folder, harvest)
     except BaseException:
-        _undo(archive, harvest)
+        undo(archive, harvest)
         raise
     return harvest
 
@@ -90,8 +90,8 @@ def _refuse_known(archive: Archive, delivered: DeliveredObject, files: Sequence[
                 )
 
 
-def _undo(archive: Archive, harvest: Harvest) -> None:
-    """Remove everything of an object that could not be loaded."""
+def undo(archive: Archive, harvest: Harvest) -> None:
+    """Remove everything of an object that could not be taken in completely."""
     with archive.database.transaction() as connection:
         locations.remove_of_harvest(connection, harvest.id)
         runs.move(

@@ -2,7 +2,8 @@
 
 1. Unpack it to a temporary folder, recognise its kind, check structure, checksums and names, run the virus
    scanner.
-2. Read every container: if one has no complete record, the whole submission is refused.
+2. Read every container: if one has no complete record, the whole submission is refused. The rows of a
+   package of another Webdepot are written and undone, before anything of it gets into the depot.
 3. A submission that was taken in before is recognised by its content, however it is packed now.
 4. RefusedObject: a copy of it goes to the quarantine, with the list of reasons. The sender's own file is not
    touched.
@@ -14,29 +15,29 @@
 
 import json
 import shutil
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from webdepot.archive import Archive
+from webdepot import durable
+from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container.reader import iter_records
 from webdepot.depot import fixity, holdings, ocfl, package, replication, tombstone
 from webdepot.depot.bundle import submission
 from webdepot.depot.bundle.submission import Receipt, Submission, SubmissionKind, SubmissionState
 from webdepot.depot.store.folder import FolderStore
-from webdepot.errors import CorruptData, InputError, NotFound, WebdepotError
+from webdepot.errors import Conflict, CorruptData, InputError, NotFound, WebdepotError
 from webdepot.exchange import uof
 from webdepot.exchange.incoming import RefusedObject
-from webdepot.model import Package, PackageId, Severity
+from webdepot.harvest import runs
+from webdepot.model import Harvest, HarvestKind, HarvestState, Package, PackageId, Severity
 from webdepot.provenance import Outcome, append
 from webdepot.services.catalogue import submitted_records
 from webdepot.services.depot import deposit
 from webdepot.services.depot import replication as replication_service
 from webdepot.services.harvest import harvests
 from webdepot.services.index import indexer
-from webdepot.services.intake import ingest, warc_files
+from webdepot.services.intake import ingest, objects, warc_files
 from webdepot.services.intake import uof as uof_service
 from webdepot.services.intake.ingest import ArchiveReport
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
@@ -57,10 +58,9 @@ def receive(archive: Archive, path: Path, *, collection: str, watch: Watch = unw
     """
     if not path.exists():
         raise InputError(f"There is no file or folder {path}.")
-    archive.home.joinpath("quarantine").mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=archive.home) as folder:
+    with archive.scratch_folder(ScratchPurpose.UNPACK) as folder:
         watch(Progress(phase=Phase.IMPORT, done=0, note=f"checking {path.name}"))
-        opened = submission.open_up(path, Path(folder) / "submission")
+        opened = submission.open_up(path, folder / "submission")
         identifier = submission.id_of(opened)
         with archive.database.reading() as connection:
             before = submission.find(connection, identifier)
@@ -72,8 +72,10 @@ def receive(archive: Archive, path: Path, *, collection: str, watch: Watch = unw
         if reasons:
             return _refuse(archive, opened, identifier, reasons)
         if opened.kind is SubmissionKind.UOF:
-            return _take_uof(archive, opened, identifier, collection, Path(folder), watch)
-        return _take(archive, opened, identifier, collection, watch)
+            return _take_uof(archive, opened, identifier, collection, folder, watch)
+        if opened.kind in (SubmissionKind.PACKAGE, SubmissionKind.OCFL):
+            return _take_package(archive, opened, identifier, folder, watch)
+        return _take_containers(archive, opened, identifier, collection, watch)
 
 
 def _reasons(archive: Archive, opened: Submission, watch: Watch) -> Iterator[str]:
@@ -93,7 +95,10 @@ def _reasons(archive: Archive, opened: Submission, watch: Watch) -> Iterator[str
         if not _has_records(path):
             yield f"{path.name} contains no complete record"
     if opened.kind is SubmissionKind.PACKAGE:
-        yield from _withdrawn(archive, _facts_of(opened)["id"])
+        try:
+            yield from _withdrawn(archive, _identifier_of(opened))
+        except InputError as error:
+            yield str(error)
 
 
 def _reasons_of_ocfl(archive: Archive, opened: Submission) -> Iterator[str]:
@@ -123,32 +128,60 @@ def _has_records(path: Path) -> bool:
         return False
 
 
-def _take(
+def _take_containers(
     archive: Archive, opened: Submission, identifier: str, collection: str, watch: Watch
 ) -> ReceivedSubmission:
-    if opened.kind in (SubmissionKind.PACKAGE, SubmissionKind.OCFL):
-        try:
-            held = _adopt(archive, opened, watch)
-        except (CorruptData, NotFound, InputError) as error:
-            return _refuse(archive, opened, identifier, [str(error)])
-        receipt = _accept(archive, opened, identifier, held.harvest)
-        return ReceivedSubmission(receipt=receipt, is_known=False, package=held)
-    intake = warc_files.take(archive, submission.containers_of(opened), collection=collection, watch=watch)
-    if intake.harvest is None:  # the archive already had every single file
-        with archive.database.reading() as connection:
-            before = submission.find(connection, identifier)
-        receipt = before or _accept(archive, opened, identifier, "")
-        return ReceivedSubmission(
-            receipt=receipt, is_known=True, package=_package_of(archive, receipt.harvest)
-        )
-    described = submission.descriptions_of(opened)
-    deposit.keep_descriptions(archive, intake.harvest, described)
-    submitted_records.keep_levels(
-        archive, intake.harvest, described.get(uof.NAME, b""), sender=opened.path.name
-    )
-    report = ingest.take_in(archive, harvests.get(archive, intake.harvest.id), deposit=True, watch=watch)
-    receipt = _accept(archive, opened, identifier, intake.harvest.id)
+    """Take in the containers of a submission. A repeated call continues from where the last one ended."""
+    settings = {"submission": identifier}
+    harvest = _find_begun(archive, collection, settings)
+    if harvest is None:
+        containers = submission.containers_of(opened)
+        intake = warc_files.take(archive, containers, collection=collection, settings=settings, watch=watch)
+        reasons = [*intake.skipped, *_unfinished(archive, intake.known)]
+        if reasons:
+            if intake.harvest is not None:
+                objects.undo(archive, intake.harvest)
+            return _refuse(archive, opened, identifier, reasons)
+        harvest = intake.harvest
+    if harvest is None:  # the archive already had every single file
+        receipt = _accept(archive, opened, identifier, "")
+        return ReceivedSubmission(receipt=receipt, is_known=True, package=None)
+    if harvest.state is not HarvestState.KEPT:
+        described = submission.descriptions_of(opened)
+        deposit.keep_descriptions(archive, harvest, described)
+        submitted_records.keep_levels(archive, harvest, described.get(uof.NAME, b""), sender=opened.path.name)
+    report = ingest.take_in(archive, harvests.get(archive, harvest.id), deposit=True, watch=watch)
+    receipt = _accept(archive, opened, identifier, harvest.id)
     return ReceivedSubmission(receipt=receipt, is_known=False, package=report.package, report=report)
+
+
+def _find_begun(archive: Archive, collection: str, settings: Mapping[str, object]) -> Harvest | None:
+    """The harvest of this submission if an earlier call took in all its files and was interrupted later."""
+    target = warc_files.target_of(archive, collection)
+    with archive.database.reading() as connection:
+        ended = runs.of_target(connection, target.id, HarvestKind.IMPORT)
+    return next((harvest for harvest in ended if harvest.settings == settings), None)
+
+
+def _unfinished(archive: Archive, known: Mapping[str, Harvest]) -> Iterator[str]:
+    """The reasons to refuse a submission whose files belong to imports that are not complete."""
+    for path, harvest in known.items():
+        if not ingest.is_complete(archive, harvest):
+            yield (
+                f"{Path(path).name} belongs to harvest {harvest.id}, which is not complete. "
+                f"Complete it first: webdepot harvest resume {harvest.id}"
+            )
+
+
+def _take_package(
+    archive: Archive, opened: Submission, identifier: str, folder: Path, watch: Watch
+) -> ReceivedSubmission:
+    try:
+        held = _adopt(archive, opened, folder, watch)
+    except (CorruptData, NotFound, InputError, Conflict) as error:
+        return _refuse(archive, opened, identifier, [str(error)])
+    receipt = _accept(archive, opened, identifier, held.harvest)
+    return ReceivedSubmission(receipt=receipt, is_known=False, package=held)
 
 
 def _take_uof(
@@ -163,44 +196,61 @@ def _take_uof(
     return ReceivedSubmission(receipt=receipt, is_known=known is not None, package=held, report=report)
 
 
-def _adopt(archive: Archive, opened: Submission, watch: Watch) -> Package:
-    """Take in a package of another Webdepot: byte for byte, under its own identifier, and indexed."""
-    if opened.kind is SubmissionKind.OCFL:
-        source = FolderStore(opened.root)
-        identifier = next(ocfl.iter_objects(source))
-        replication.replicate(archive.store, {"submission": source}, ocfl.read_inventory(source, identifier))
-    else:
-        root = opened.root / "data" if (opened.root / "data" / package.FACTS).is_file() else opened.root
-        facts = _facts_of(opened)
-        identifier = str(facts["id"])
-        files = {
-            path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*")) if path.is_file()
-        }
-        if ocfl.find_inventory(archive.store, identifier) is None:
-            expected = {f"warc/{each['name']}": each["sha256"] for each in facts["containers"]}
-            ocfl.put_version(
-                archive.store,
-                identifier,
-                files,
-                message=f"Received as {opened.path.name}",
-                user=archive.agent,
-                created=archive.clock(),
-                expected=expected,
-            )
-    deposit.adopt(archive)
+def _adopt(archive: Archive, opened: Submission, folder: Path, watch: Watch) -> Package:
+    """Take in a package of another Webdepot: byte for byte, under its own identifier, and indexed.
+
+    CorruptData, NotFound, InputError or Conflict if it cannot be used, and then nothing of it is kept.
+    """
+    source = _source_of(archive, opened, folder)
+    identifier = PackageId(next(ocfl.iter_objects(source)))
+    facts = package.read(source, identifier)
+    ocfl.frame(facts.inventory)  # CorruptData if it could not be copied
     with archive.database.reading() as connection:
-        held = holdings.get(connection, identifier)
+        held = holdings.find(connection, identifier)
+    existing = ocfl.find_inventory(archive.store, identifier)
+    if existing is not None and existing.files() != facts.inventory.files():
+        raise Conflict(f"The depot has the package {identifier} with other files, which are not replaced.")
+    if held is None:
+        deposit.rehearse(archive, source, facts)
+        if existing is None:
+            result = replication.replicate(archive.store, {"submission": source}, facts.inventory)
+            if result.lost:
+                replication.remove(archive.store, identifier)
+                raise CorruptData(f"{result.lost[0]} is damaged.", where=identifier)
+        held = deposit.record_foreign(archive, identifier)
     replication_service.copy_out(archive, held.id)
     indexer.index_harvest(archive, held.harvest, watch=watch)
     return held
 
 
-def _facts_of(opened: Submission) -> dict[str, Any]:
+def _source_of(archive: Archive, opened: Submission, folder: Path) -> FolderStore:
+    """The submitted package as an OCFL object; one that came as files is made into one in `folder`."""
+    if opened.kind is SubmissionKind.OCFL:
+        return FolderStore(opened.root)
+    source = FolderStore(folder / "package")
+    root = opened.root / "data" if (opened.root / "data" / package.FACTS).is_file() else opened.root
+    ocfl.put_version(
+        source,
+        _identifier_of(opened),
+        {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*")) if path.is_file()},
+        message=f"Received as {opened.path.name}",
+        user=archive.agent,
+        created=archive.clock(),
+    )
+    return source
+
+
+def _identifier_of(opened: Submission) -> str:
+    """The identifier in package.json; InputError if there is none."""
     for root in (opened.root / "data", opened.root):
         if (root / package.FACTS).is_file():
-            facts: dict[str, Any] = json.loads((root / package.FACTS).read_bytes())
-            return facts
-    raise NotFound(f"{opened.path} has no {package.FACTS}.")
+            try:
+                identifier = json.loads((root / package.FACTS).read_bytes())["id"]
+            except (ValueError, KeyError, TypeError, RecursionError):
+                identifier = None
+            if isinstance(identifier, str) and package.is_package(identifier):
+                return identifier
+    raise InputError(f"{opened.path.name} has no {package.FACTS} with the identifier of a package.")
 
 
 def _refuse(archive: Archive, opened: Submission, identifier: str, reasons: list[str]) -> ReceivedSubmission:
@@ -208,7 +258,7 @@ def _refuse(archive: Archive, opened: Submission, identifier: str, reasons: list
     place = archive.home / "quarantine" / identifier[:16]
     partial = place.with_name(f".{place.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    durable.make_folders(partial)
     if opened.path.is_dir():
         shutil.copytree(opened.path, partial / opened.path.name, symlinks=True)
     else:
@@ -217,8 +267,10 @@ def _refuse(archive: Archive, opened: Submission, identifier: str, reasons: list
     (partial / "reasons.json").write_text(
         json.dumps(refusal, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
     )
+    durable.sync_tree(partial)
     shutil.rmtree(place, ignore_errors=True)
     partial.rename(place)
+    durable.sync_folder(place.parent)
     receipt = Receipt(
         id=identifier,
         name=opened.path.name,

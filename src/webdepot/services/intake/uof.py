@@ -44,7 +44,8 @@ def take(
     delivered, files = _verify(opened, described)
     delivered = _with_urns(archive, delivered, files)
     known = _find_known(archive, delivered, files)
-    if known is not None:
+    harvest = objects.find_harvest(archive, delivered)
+    if known is not None and (harvest is None or ingest.is_complete(archive, harvest)):
         return known, None
     sender = Sender(
         name=opened.path.name,
@@ -52,8 +53,7 @@ def take(
         settings={"submission": opened.path.name},
         descriptions={submission.UOF_METS: described},
     )
-    harvest = objects.find_harvest(archive, delivered)
-    if harvest is None or not objects.is_loaded(archive, harvest):
+    if harvest is None or not (known or objects.is_loaded(archive, harvest)):
         harvest = objects.load(archive, sender, delivered, files, folder)
     finished = warc_files.finish(archive, harvest) if harvest.state is HarvestState.RUNNING else harvest
     return None, ingest.take_in(archive, finished, deposit=True, watch=watch)

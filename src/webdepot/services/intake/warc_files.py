@@ -7,23 +7,36 @@
 
 Files that the archive already has are recognised by their checksum, whatever their name. A gzip file whose
 records cannot be opened one by one (all records in one member) is rewritten record by record; the records
-stay as they are, and the checksum of the original file is kept with the event. The next import continues one
-that was interrupted.
+stay as they are, and the checksum of the original file is kept with the event.
+
+An import that was interrupted is continued by the next one into the same collection; that of a submission by
+the same submission. Files of an import that was interrupted after they had been copied are not known:
+`IntakeResult` has their harvests, for the caller to continue them.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from webdepot import digest, durable
+from webdepot import digest, durable, file_names
 from webdepot.archive import Archive
 from webdepot.container import locations, rewrite
 from webdepot.container.detect import Compression, detect
 from webdepot.container.reader import iter_records
+from webdepot.depot.package import LONGEST_COLLECTION
 from webdepot.errors import InputError
 from webdepot.harvest import runs
-from webdepot.model import Container, ContainerState, Finding, Harvest, HarvestKind, HarvestState, Severity
+from webdepot.model import (
+    Container,
+    ContainerState,
+    Finding,
+    Harvest,
+    HarvestKind,
+    HarvestState,
+    Severity,
+    Target,
+)
 from webdepot.provenance import Outcome, append
 from webdepot.services.harvest import harvests
 from webdepot.services.progress import Phase, Progress, Watch
@@ -41,14 +54,23 @@ MOST_FINDINGS = 1000
 class IntakeResult:
     harvest: Harvest | None
     """None if no file was taken in."""
-    known: Sequence[str]
-    """Files that the archive already has."""
+    known: Mapping[str, Harvest]
+    """Files that the archive already has, with the harvest of each."""
     skipped: Sequence[str]
     """Files that could not be taken in, each with the reason."""
 
 
-def take(archive: Archive, paths: Sequence[Path], *, collection: str, watch: Watch) -> IntakeResult:
-    """Copy every new container among these files and folders into one harvest of kind `import`."""
+def take(
+    archive: Archive,
+    paths: Sequence[Path],
+    *,
+    collection: str,
+    settings: Mapping[str, object] | None = None,
+    watch: Watch,
+) -> IntakeResult:
+    """Copy every new container among these files and folders into one harvest of kind `import`, with these
+    settings.
+    """
     files = list(_iter_files(paths))
     if not files:
         names = ", ".join(str(path) for path in paths)
@@ -64,15 +86,16 @@ def take(archive: Archive, paths: Sequence[Path], *, collection: str, watch: Wat
         else:
             readable.append(path)
     if not readable:
-        return IntakeResult(harvest=None, known=(), skipped=skipped)
-    harvest = begin(archive, collection)
-    known = []
+        return IntakeResult(harvest=None, known={}, skipped=skipped)
+    harvest = begin(archive, collection, settings or {})
+    known: dict[str, Harvest] = {}
     with harvests.locked(harvests.folder_of(archive, harvest)):
         for number, path in enumerate(readable, start=1):
             watch(Progress(phase=Phase.IMPORT, done=number, total=len(readable), note=path.name))
             try:
-                if not _take_one(archive, harvest, path):
-                    known.append(str(path))
+                container = _take_one(archive, harvest, path)
+                if container.harvest != harvest.id:
+                    known[str(path)] = harvests.get(archive, container.harvest)
             except (InputError, FileNotFoundError, PermissionError) as error:
                 skipped.append(f"{path}: {error.strerror if isinstance(error, OSError) else error}")
         with archive.database.reading() as connection:
@@ -86,13 +109,7 @@ def take_container(archive: Archive, harvest: Harvest, path: Path) -> Container:
     """Take one container into an import that the caller began; the container with its bytes, new or known
     before.
     """
-    _take_one(archive, harvest, path)
-    sha256 = digest.of_file(path).value.hex()
-    with archive.database.reading() as connection:
-        container = locations.find_bytes(connection, sha256)
-    if container is None:
-        raise InputError(f"{path.name} could not be taken in.")
-    return container
+    return _take_one(archive, harvest, path)
 
 
 def _refusal(path: Path) -> str:
@@ -129,17 +146,15 @@ def _iter_files(paths: Sequence[Path]) -> Iterator[Path]:
             raise InputError(f"There is no file or folder {path}.")
 
 
-def begin(archive: Archive, collection: str) -> Harvest:
-    """The import to continue if one was interrupted, otherwise a new one."""
-    target = targets.nominate(
-        archive, [Url(f"import:{collection}")], collection=collection, name=f"Imported into {collection}"
-    )
+def begin(archive: Archive, collection: str, settings: Mapping[str, object]) -> Harvest:
+    """The import to continue if one with these settings was interrupted, otherwise a new one."""
+    target = target_of(archive, collection)
     targets.admit(archive, target, [targets.operators_decision(archive)])
     now = archive.clock()
     with archive.database.transaction() as connection:
-        unfinished = runs.unfinished(connection, target.id, HarvestKind.IMPORT)
-        if unfinished is not None and not harvests.is_locked(archive, unfinished):
-            return unfinished
+        for unfinished in runs.all_unfinished(connection, target.id, HarvestKind.IMPORT):
+            if unfinished.settings == settings and not harvests.is_locked(archive, unfinished):
+                return unfinished
         harvest = Harvest(
             id=runs.new_id(now, "import"),
             target=target.id,
@@ -147,27 +162,41 @@ def begin(archive: Archive, collection: str) -> Harvest:
             state=HarvestState.RUNNING,
             seeds=(),
             collection=collection,
-            settings={},
+            settings=settings,
             started_at=now,
         )
         runs.begin(connection, harvest)
     return harvest
 
 
-def _take_one(archive: Archive, harvest: Harvest, path: Path) -> bool:
-    """Take in one file, completely or not at all; whether it was new. The copy is visible once its row is
-    written.
+def target_of(archive: Archive, collection: str) -> Target:
+    """The target that the imports into a collection belong to."""
+    if not file_names.is_name(collection) or len(collection) > LONGEST_COLLECTION:
+        raise InputError(
+            f"{collection[:100]!r} cannot be the name of a collection. Use letters, digits, - and _."
+        )
+    return targets.nominate(
+        archive, [Url(f"import:{collection}")], collection=collection, name=f"Imported into {collection}"
+    )
+
+
+def _take_one(archive: Archive, harvest: Harvest, path: Path) -> Container:
+    """Take in one file, completely or not at all; its container, which belongs to another harvest if it was
+    known. The copy is visible once its row is written.
     """
+    if not file_names.is_name(path.name):
+        raise InputError(f"{path.name[:200]!r} cannot be the name of a container. {file_names.RULE}")
     with path.open("rb") as stream:
         form = detect(stream, path.name)
     folder = harvests.containers_folder(archive, harvest)
-    folder.mkdir(parents=True, exist_ok=True)
+    durable.make_folders(folder)
     partial = folder / ".partial"
     original = _copy(path, partial)
     with archive.database.reading() as connection:
-        if locations.find_bytes(connection, original):
-            partial.unlink()
-            return False
+        known = locations.find_bytes(connection, original)
+    if known is not None:
+        partial.unlink()
+        return known
     findings: list[Finding] = []
     records, readable = read_through(partial, path.name, findings)
     if not records:
@@ -179,10 +208,9 @@ def _take_one(archive: Archive, harvest: Harvest, path: Path) -> bool:
     name = free_name(archive, name, original)
     partial.rename(folder / name)
     durable.sync_folder(folder)
-    _record(
+    return _record(
         archive, harvest, folder / name, sha256=sha256, original=original, records=records, findings=findings
     )
-    return True
 
 
 def no_records(findings: Sequence[Finding]) -> str:
@@ -257,7 +285,7 @@ def _record(
     original: str,
     records: int,
     findings: Sequence[Finding],
-) -> None:
+) -> Container:
     size_bytes = path.stat().st_size
     container = Container(
         name=path.name,
@@ -280,6 +308,7 @@ def _record(
     with archive.database.transaction() as connection:
         locations.add(connection, container, original_sha256=original)
         append(connection, event)
+    return container
 
 
 def end(archive: Archive, harvest: Harvest, state: HarvestState, reason: str) -> None:

@@ -15,7 +15,8 @@ from shutil import copyfileobj
 
 from sqlalchemy import Connection
 
-from webdepot.archive import Archive
+from webdepot import durable
+from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container import locations
 from webdepot.container.http import HttpHead
 from webdepot.depot import package, rows
@@ -74,11 +75,11 @@ def check(
 ) -> HarvestCheck:
     """Check a harvest; for a kept one, return the result of the last check unless `again`."""
     if harvest.state is not HarvestState.KEPT:
-        harvests.folder_of(archive, harvest).mkdir(parents=True, exist_ok=True)
+        durable.make_folders(harvests.folder_of(archive, harvest))
         _check_now(archive, harvest, findings_file(archive, harvest), watch, by=by)
     elif again:
-        with tempfile.TemporaryDirectory(prefix="webdepot-check-") as folder:
-            file = Path(folder) / "findings.jsonl.gz"
+        with archive.scratch_folder(ScratchPurpose.CHECK) as folder:
+            file = folder / "findings.jsonl.gz"
             event = _check_now(archive, harvest, file, watch, by=by)
             _extend_package(archive, harvest, file, event)
     return last_check(archive, harvest.id)

@@ -17,7 +17,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from shutil import copyfileobj
 
-from webdepot.archive import Archive
+from webdepot import durable
+from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container import locations
 from webdepot.depot import package
 from webdepot.errors import InputError
@@ -107,7 +108,7 @@ def _workers(archive: Archive, tasks: int) -> int:
 
 
 def _task(archive: Archive, container: Container, folder: Path, *, workers: int) -> SurveyTask:
-    folder.mkdir(parents=True, exist_ok=True)
+    durable.make_folders(folder)
     return SurveyTask(
         path=archive.container_path(container.name),
         name=container.name,
@@ -152,9 +153,9 @@ def _identify_kept(archive: Archive, harvest: Harvest, *, watch: Watch) -> Harve
     waiting = [container for container in containers if container.name not in surveyed]
     if not waiting or harvest.state is not HarvestState.KEPT:
         return None
-    with tempfile.TemporaryDirectory(prefix="webdepot-formats-") as folder:
-        _survey(archive, harvest, waiting, Path(folder), watch)
-        _extend_package(archive, harvest, engine, tuple(sorted(Path(folder).glob("*.jsonl.gz"))))
+    with archive.scratch_folder(ScratchPurpose.IDENTIFY) as folder:
+        _survey(archive, harvest, waiting, folder, watch)
+        _extend_package(archive, harvest, engine, tuple(sorted(folder.glob("*.jsonl.gz"))))
     with archive.database.reading() as connection:
         return report.of_harvest(connection, harvest.id)
 
@@ -219,15 +220,15 @@ def report_containers(
 ) -> Iterator[ContainerReport]:
     """Identify and validate everything in WARC or ARC files, which need not belong to the archive."""
     files = list(_iter_files(paths))
-    with tempfile.TemporaryDirectory(prefix="webdepot-report-") as folder:
+    with durable.scratch_folder("webdepot-report-") as folder:
         for number, path in enumerate(files):
             watch(Progress(phase=Phase.IDENTIFY, done=number, total=len(files), note=path.name))
-            rows = Path(folder) / "rows.jsonl.gz"
+            rows = folder / "rows.jsonl.gz"
             done = survey.of_container(
                 path,
                 path.name,
                 rows=rows,
-                temporary=Path(folder),
+                temporary=folder,
                 signatures=signature_file,
                 workers=os.cpu_count() or 1,
                 checked=checked,

@@ -16,7 +16,6 @@ size is possible.
 import hashlib
 import io
 import sqlite3
-import tempfile
 import uuid
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -26,7 +25,7 @@ from itertools import chain
 from pathlib import Path
 
 from webdepot import cdxj
-from webdepot.archive import Archive
+from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container import records
 from webdepot.container.members import gzip_member
 from webdepot.container.reader import read_record
@@ -66,8 +65,8 @@ def as_warc(archive: Archive, query: TextQuery, states: Iterator[State]) -> Iter
 def as_wacz(archive: Archive, query: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
     """The records as a WACZ file."""
     with (
-        tempfile.TemporaryDirectory(prefix="webdepot-wacz-") as folder,
-        closing(_index(Path(folder))) as lines,
+        archive.scratch_folder(ScratchPurpose.EXPORT) as folder,
+        closing(_index(folder)) as lines,
     ):
         package = _Zip()
         yield from package.add(f"archive/{_FILE}", _noted(lines, _members(archive, query, states)))
