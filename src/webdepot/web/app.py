@@ -18,14 +18,12 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
-from webdepot.access.replay.headers import WORKER_POLICY
 from webdepot.archive import Archive
-from webdepot.errors import ConfigError
 from webdepot.services.access.statistics import Counter
 from webdepot.web.api import cdx
 from webdepot.web.problems import HANDLERS, problem
 from webdepot.web.quick_answers import QuickAnswers
-from webdepot.web.replay import raw
+from webdepot.web.replay import raw, worker
 from webdepot.web.routes import FRAME_ROUTES, PORTAL_ROUTES, REPLAY_ROUTES, Endpoint, RouteRow, load_endpoint
 from webdepot.web.security import OriginGuard, PolicyHeaders, portal_headers, replay_headers
 from webdepot.web.site import (
@@ -74,10 +72,10 @@ def build_replay(archive: Archive, *, portal_url: str, replay_url: str, frame_ur
         frame_url=frame_url or portal_url,
         replay_url=replay_url,
     )
-    worker = _find_worker()
+    worker.check_installed()
     routes = [
         Route("/", lambda request: RedirectResponse(portal_url + "/", status_code=302)),
-        Route(raw.WORKER_PATH, lambda request: _send_worker(worker)),
+        Route(worker.PATH, worker.send),
         Route("/-/{name}", _send_static),
         *_build_routes(REPLAY_ROUTES),
     ]
@@ -154,25 +152,6 @@ async def _refuse_origin(scope: Scope, receive: Receive, send: Send) -> None:
         problem, request, 403, language_of(request).texts["errors.text_403_origin"]
     )
     await response(scope, receive, send)
-
-
-def _find_worker() -> Path:
-    path = Path(str(files("webdepot.web"))) / "vendor" / "sw.js"
-    if not path.exists():
-        raise ConfigError(
-            "The replay worker for browsers (web/vendor/sw.js) is not installed. "
-            "Fetch it: python scripts/vendor.py"
-        )
-    return path
-
-
-def _send_worker(path: Path) -> Response:
-    headers = {
-        "Content-Security-Policy": WORKER_POLICY,
-        "Cache-Control": "no-cache",
-        "Service-Worker-Allowed": "/",
-    }
-    return FileResponse(path, media_type="text/javascript", headers=headers)
 
 
 _REPLAY_FILES = {"start.js": "text/javascript", "start.css": "text/css", "inside.js": "text/javascript"}

@@ -95,6 +95,9 @@ def show_banner(request: Request) -> Response:
             heading=title,
             url=asked.url,
             collection=asked.collection,
+            start_url=site_of(request).replay_url
+            + "/-/start"
+            + address.path_of(asked.collection, asked.timestamp + "mp_", asked.url),
         )
     headers = {
         "X-Archived-Path": address.path_of(asked.collection, place.capture.timestamp, place.capture.url)

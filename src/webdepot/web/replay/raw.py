@@ -33,16 +33,12 @@ from webdepot.times import from_http, to_timestamp
 from webdepot.web.api import timemap
 from webdepot.web.api.openapi_parts import ADDRESS, COLLECTION, NOT_KEPT, on_replay, parameter
 from webdepot.web.problems import explain, heading
-from webdepot.web.replay import address
+from webdepot.web.replay import address, worker
 from webdepot.web.replay.address import ReplayAddress
-from webdepot.web.security import page_policy, still_policy
+from webdepot.web.security import start_policy, still_policy
 from webdepot.web.site import Site, language_of, reader_of, render, site_of
 
 PIECE_BYTES = 1 << 18
-WORKER_PATH = "/sw.js"
-WORKER_QUERY = "?replayPrefix=&injectScripts=/-/inside.js"
-CONFIG_VERSION = "1"
-"""Must change when the configuration of the worker changes, so that browsers load it again."""
 STILL = "ns_"
 """The modifier of pages rewritten on the server, without scripts."""
 DOCUMENT_MODIFIERS = frozenset({"mp_", "if_", "fr_"})
@@ -171,13 +167,11 @@ def _start(request: Request, asked: ReplayAddress) -> Response:
     return render(
         request,
         "start.html",
-        collection=asked.collection,
+        headers={"Content-Security-Policy": start_policy(site.replay_url, site.frame_url)},
         target=address.path_of(asked.collection, asked.timestamp + "mp_", asked.url),
         raw=address.path_of(asked.collection, asked.timestamp + "id_", asked.url),
         still=address.path_of(asked.collection, asked.timestamp + STILL, asked.url),
-        worker=WORKER_PATH + WORKER_QUERY,
-        config_version=CONFIG_VERSION,
-        policy=page_policy(site.replay_url, site.frame_url),
+        worker=worker.path_for(site),
     )
 
 

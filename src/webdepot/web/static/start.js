@@ -1,7 +1,8 @@
-// Makes sure that the replay worker is there and knows the collection, then goes on to the archived page.
+// Makes sure that the replay worker is installed, then goes on to the archived page.
 "use strict";
 
 const told = document.documentElement.dataset;
+const PATIENCE_MS = 15e3;
 
 function fail(error) {
   console.error(error);
@@ -11,37 +12,24 @@ function fail(error) {
   location.replace(told.still);
 }
 
-function controlled() {
-  if (navigator.serviceWorker.controller) return Promise.resolve();
-  return new Promise((resolve) => navigator.serviceWorker.addEventListener("controllerchange", resolve, { once: true }));
+// Archived scripts may register the same worker, too, for a part of the site or with a query: it does the same, but it may be of an
+// earlier version of this server.
+async function removeOthers() {
+  for (const one of await navigator.serviceWorker.getRegistrations()) {
+    if (new URL(one.scope).pathname !== "/") await one.unregister();
+  }
 }
 
-function knowsCollection(worker) {
-  const key = "collection " + told.collection;
-  const isKnown = localStorage.getItem(key) === told.config;
-  const added = new Promise((resolve) => {
-    navigator.serviceWorker.addEventListener("message", (event) => {
-      if (event.data.msg_type === "collAdded" && event.data.name === told.collection) resolve();
-    });
-  });
-  worker.postMessage({
-    msg_type: "addColl",
-    name: told.collection,
-    type: "live",
-    skipExisting: isKnown,
-    file: { sourceUrl: "proxy:" },
-    extraConfig: {
-      prefix: "",
-      isLive: false,
-      archivePrefix: "/" + told.collection + "/",
-      archiveMod: "sw_",
-      baseUrl: told.portal + "/" + told.collection + "/",
-      baseUrlAppendReplay: true,
-      noPostToGet: false,
-      csp: told.policy,
-    },
-  });
-  return added.then(() => localStorage.setItem(key, told.config));
+function isCurrent(registration) {
+  const { active } = registration;
+  return active !== null && active.state === "activated" && active.scriptURL === new URL(told.worker, location.href).href;
+}
+
+async function installed() {
+  const registration = await navigator.serviceWorker.register(told.worker, { scope: "/", updateViaCache: "none" });
+  const until = Date.now() + PATIENCE_MS;
+  while (!isCurrent(registration) && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 20));
+  if (!registration.active) throw new Error("the worker was not installed");
 }
 
 async function begin() {
@@ -49,10 +37,9 @@ async function begin() {
     location.replace(told.portal + told.target.replace("mp_/", "/"));
     return;
   }
-  await navigator.serviceWorker.register(told.worker, { scope: "/", updateViaCache: "none" });
-  const registration = await navigator.serviceWorker.ready;
-  await Promise.all([controlled(), knowsCollection(registration.active)]);
-  location.replace(told.target);
+  await removeOthers();
+  await installed();
+  location.replace(told.target + location.hash);
 }
 
 if ("serviceWorker" in navigator) begin().catch(fail);
