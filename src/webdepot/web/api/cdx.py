@@ -22,7 +22,7 @@ from webdepot.services.access import cdx_answer
 from webdepot.url import UrlMatch
 from webdepot.web.api.openapi_parts import COLLECTION, NOT_KEPT, parameter
 from webdepot.web.replay import address
-from webdepot.web.site import Site, reader_of, site_of
+from webdepot.web.site import Site, machine_reader, site_of
 
 BATCH_LINES = 500
 """How many lines are sent at a time."""
@@ -32,7 +32,6 @@ _TYPES = {
     CdxOutput.TEXT: "text/plain",
     CdxOutput.LINK: "application/link-format",
 }
-_HEADERS = {"Cache-Control": "no-cache", "Access-Control-Allow-Origin": "*"}
 
 
 def of_collection(request: Request) -> Response:
@@ -66,16 +65,17 @@ def quick(request: Request) -> Response | None:
     ):
         return None
     query, site = cdx_answer.read_query(pairs, dialect), site_of(request)
+    reader, headers = machine_reader(request)
     text = cdx_answer.find_few_lines(
         site.archive,
         query,
-        reader=reader_of(request),
+        reader=reader,
         collection=collection.lower(),
         make_url=_url_maker(site, collection.lower()),
     )
     if text is None:
         return None
-    return Response(text, media_type=_media_type(query), headers=_HEADERS)
+    return Response(text, media_type=_media_type(query), headers=headers)
 
 
 def _pairs(query: str) -> list[tuple[str, str]]:
@@ -94,7 +94,7 @@ def _answer(request: Request, dialect: Dialect, collection: str) -> Response:
         return JSONResponse(
             {"message": f"{collection[:60]!r} is not the name of a collection."}, status_code=400
         )
-    site, reader = site_of(request), reader_of(request)
+    site, (reader, headers) = site_of(request), machine_reader(request)
     try:
         query = cdx_answer.read_query(request.query_params.multi_items(), dialect)
         if query.counts_pages:
@@ -102,8 +102,8 @@ def _answer(request: Request, dialect: Dialect, collection: str) -> Response:
                 site.archive, query, reader=reader, collection=collection
             )
             if dialect is Dialect.INTERNET_ARCHIVE:
-                return PlainTextResponse(f"{pages}\n")
-            return JSONResponse({"pages": pages, "pageSize": page_size, "blocks": pages})
+                return PlainTextResponse(f"{pages}\n", headers=headers)
+            return JSONResponse({"pages": pages, "pageSize": page_size, "blocks": pages}, headers=headers)
         lines = cdx_answer.iter_lines(
             site.archive, query, reader=reader, collection=collection, make_url=_url_maker(site, collection)
         )
@@ -113,8 +113,8 @@ def _answer(request: Request, dialect: Dialect, collection: str) -> Response:
     if not first and dialect is Dialect.PYWB:
         return JSONResponse({"message": f"No Captures found for: {query.url[:2000]}"}, status_code=404)
     if len(first) < BATCH_LINES:
-        return Response("".join(first), media_type=_media_type(query), headers=_HEADERS)
-    return StreamingResponse(_batches(chain(first, lines)), media_type=_media_type(query), headers=_HEADERS)
+        return Response("".join(first), media_type=_media_type(query), headers=headers)
+    return StreamingResponse(_batches(chain(first, lines)), media_type=_media_type(query), headers=headers)
 
 
 def _url_maker(site: Site, collection: str) -> Callable[[Capture], str]:

@@ -64,7 +64,7 @@ def _script(replay_url: str, frame_url: str) -> bytes:
         "headers": [
             ("Content-Security-Policy", page_policy(replay_url, frame_url)),
             CONNECTIONS,
-            ("Referrer-Policy", "no-referrer"),
+            ("Referrer-Policy", "same-origin"),
             ("X-DNS-Prefetch-Control", "off"),
         ],
     }

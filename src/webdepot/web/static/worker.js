@@ -84,7 +84,7 @@
     const getResource = store.getResource.bind(store);
     store.getResource = (request, prefix) => {
       const prepare = request.prepareProxyRequest.bind(request);
-      request.prepareProxyRequest = (...given) => ({ ...prepare(...given), headers: toServer(request), credentials: "same-origin" });
+      request.prepareProxyRequest = (...given) => ({ ...prepare(...given), headers: toServer(request), credentials: "omit" });
       return getResource(request, prefix);
     };
     return made;
