@@ -9,6 +9,7 @@
   let wanted = {};
   let blocked = 0;
   let asked = 0;
+  let awaited = "";
   let parts = new Map();
 
   // Parts within a day of the page belong to it: harvests take their time. What is farther away is told, beyond a month as a warning.
@@ -152,11 +153,14 @@
   // address.
   async function follow(address, stamp, remember) {
     const [url, fragment] = address.split("#", 2);
-    const turn = ++asked;
     const path = "/" + collection + "/" + stamp + "/" + url;
+    if (path === awaited) return;
+    awaited = path;
+    const turn = ++asked;
     const answer = await fetch("/-/banner" + path);
     const text = await answer.text();
     if (turn !== asked) return;
+    awaited = "";
     // What is missing, closed or in use has a banner, too; other errors are pages without one.
     const part = new DOMParser().parseFromString(text, "text/html").querySelector(".banner-inner");
     if (!part) return;
