@@ -19,7 +19,16 @@ STAMP = "20240102030405"
 EVIL, VICTIM = "http://evil.example", "http://victim.example"
 GENUINE = "<!doctype html><title>Victim</title><h1>Genuine page of the victim</h1><p id=words></p>"
 TELLING = """<script>
-document.getElementById("words").textContent = "by the victim's own script";
+const words = document.getElementById("words");
+const request = indexedDB.open("drafts", 1);
+request.onupgradeneeded = () => request.result.createObjectStore("drafts");
+request.onsuccess = () => {
+  const got = request.result.transaction("drafts").objectStore("drafts").get("words");
+  got.onsuccess = () => {
+    const stored = got.result || localStorage.getItem("words");
+    words.textContent = stored || "by the victim's own script";
+  };
+};
 </script>"""
 CLAIM = """(victim) => {
   addEventListener("beforeunload", (event) => event.preventDefault());
@@ -195,6 +204,14 @@ async ({ attack, attacker, stamp, victim }) => {
     async localStorage() {
       for (const value of ["1", "2"]) localStorage.setItem("collection all", value);
     },
+    async forTheVictim() {
+      for (const name of ["words", victim + "/words"]) localStorage.setItem(name, "FORGED");
+      await new Promise((resolve) => {
+        const request = indexedDB.open(`wb-${victim}-drafts`, 1);
+        request.onupgradeneeded = () => request.result.createObjectStore("drafts").put("FORGED", "words");
+        request.onsuccess = () => { request.result.close(); resolve(); };
+      });
+    },
     async query() {
       const query = "?replayPrefix=&allowCache=1&root=all&serveIndex=1&allowProxyPassthrough=1&allowProxyPaths="
         + attacker + "&injectScripts=" + encodeURIComponent(extraConfig.injectScripts[0]);
@@ -268,9 +285,18 @@ def test_a_page_cannot_change_how_another_is_shown(
     expect_genuine(context, served, attacker)
 
 
+def test_what_a_page_stores_for_another_is_gone_when_it_is_closed(
+    context: BrowserContext, served: Served, attacker: Listener
+):
+    evil = open_evil(context, served)
+    run(evil, served, attacker, "forTheVictim")
+    evil.close()
+    expect_genuine(context, served, attacker)
+
+
 def test_nor_with_all_attacks_together(context: BrowserContext, served: Served, attacker: Listener):
     evil = open_evil(context, served)
-    for attack in ATTACKS:
+    for attack in (*ATTACKS, "forTheVictim"):
         run(evil, served, attacker, attack)
     evil.close()
     expect_genuine(context, served, attacker)

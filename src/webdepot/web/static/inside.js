@@ -6,6 +6,9 @@
   const top = window.top;
   const tell = (message) => top.postMessage(message, "*");
 
+  // While this page is open, `start.js` leaves alone what it stores.
+  if (navigator.locks) navigator.locks.request("archived page", { mode: "shared" }, () => new Promise(() => {})).catch(() => {});
+
   document.addEventListener("securitypolicyviolation", (event) => {
     if (event.disposition === "enforce") tell({ webdepot: "blocked", what: String(event.blockedURI).slice(0, 200) });
   });

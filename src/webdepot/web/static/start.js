@@ -32,13 +32,30 @@ async function installed() {
   if (!registration.active) throw new Error("the worker was not installed");
 }
 
+// What earlier pages have stored, they may have stored for this one: all are of one origin. While another page is open it is left alone.
+async function forget() {
+  const { held } = await navigator.locks.query();
+  if (held.some((lock) => lock.name === "archived page")) return;
+  localStorage.clear();
+  sessionStorage.clear();
+  for (const name of await caches.keys()) await caches.delete(name);
+  const folder = await navigator.storage.getDirectory();
+  for await (const name of folder.keys()) await folder.removeEntry(name, { recursive: true });
+  for (const { name } of await indexedDB.databases()) {
+    await new Promise((resolve) => {
+      const request = indexedDB.deleteDatabase(name);
+      request.onsuccess = request.onerror = request.onblocked = resolve;
+    });
+  }
+}
+
 async function begin() {
   if (window.top === window) {
     location.replace(told.portal + told.target.replace("mp_/", "/"));
     return;
   }
   await removeOthers();
-  await installed();
+  await Promise.all([installed(), forget().catch(console.warn)]);
   location.replace(told.target + location.hash);
 }
 
