@@ -44,24 +44,32 @@ def test_staff_open_what_is_closed_to_others(closed: Served):
         expect(inside.locator("#fetched")).to_have_text(f"fetched {EDITIONS[1]}", timeout=30_000)
         assert page.url == closed.frame + page_of
         assert "pass" not in page.frames[1].evaluate("document.cookie")
-        (cookie,) = [one for one in page.context.cookies(closed.replay) if one["name"] == staff_passes.COOKIE]
+        (cookie,) = [one for one in page.context.cookies(closed.frame) if one["name"] == staff_passes.COOKIE]
         assert cookie["httpOnly"]
+        inside.locator("#news").click()
+        expect(page.locator(".page-title")).to_have_text("News of 2012", timeout=30_000)
+        assert page.url == f"{closed.frame}/all/{EDITIONS[1]}/{SITE}/news.html"
+        expect(inside.locator("h1")).to_have_text("News")
         browser.close()
+    token = cookie["value"]
     raw = f"{closed.replay}/all/{EDITIONS[1]}id_/{SITE}/"
-    good = {"Cookie": f"{staff_passes.COOKIE}={cookie['value']}"}
-    assert ask(raw, headers=good).status == 200
+    passed = f"{closed.replay}/all~TOKEN/{EDITIONS[1]}id_/{SITE}/"
+    assert ask(passed.replace("TOKEN", token)).status == 200
+    good = {"Cookie": f"{staff_passes.COOKIE}={token}"}
+    assert ask(raw, headers=good).status == 451, "archived scripts can set cookies there"
     assert ask(f"{closed.portal}/status", headers=good).status == 303, "no session of the portal"
     assert ask(closed.portal + page_of, headers=good).status == 451
-    until, _, signed = cookie["value"].partition(".")
-    for wrong in (f"{int(until) + 9}.{signed}", f"{until}.{'0' * 64}", "x", "", f"{until}.{signed}0"):
-        assert ask(raw, headers={"Cookie": f"{staff_passes.COOKIE}={wrong}"}).status == 451
-        entered = ask(f"{closed.replay}/-/pass/{wrong or 'x'}/all/{EDITIONS[1]}id_/{SITE}/")
+    for wrong in (f"{int(token[:8], 16) + 9:08x}{token[8:]}", f"{token[:40]}{'0' * 32}", "0" * 72):
+        assert ask(passed.replace("TOKEN", wrong)).status == 451
+        entered = ask(f"{closed.frame}/-/pass/{wrong}/all/{EDITIONS[1]}/{SITE}/")
         assert entered.status == 302 and "Set-Cookie" not in entered.headers
+    for wrong in ("x", "", f"{token}0"):
+        assert ask(passed.replace("TOKEN", wrong)).status == 400
 
 
 def test_a_pass_ends_and_leads_nowhere_else(closed: Served):
-    token = staff_passes.make(NOW)
+    token = staff_passes.make(NOW, AccessPoint.STAFF, collection="all", url=f"{SITE}/")
     assert staff_passes.is_valid(token, NOW) and not staff_passes.is_valid(token, NOW + timedelta(hours=2))
     for target in ("/evil.example/", "//evil.example/", "/\\evil.example"):
-        location = ask(f"{closed.replay}/-/pass/{token}/{target}").headers["Location"]
+        location = ask(f"{closed.frame}/-/pass/{token}/{target}").headers["Location"]
         assert location.startswith("/") and not location.startswith(("//", "/\\"))

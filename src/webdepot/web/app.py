@@ -20,9 +20,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
-from webdepot.access.replay.headers import WORKER_POLICY
 from webdepot.archive import Archive
-from webdepot.errors import ConfigError
 from webdepot.query_budget import spending
 from webdepot.services.access.statistics import Counter
 from webdepot.web import heavy_work
@@ -30,7 +28,7 @@ from webdepot.web.api import cdx
 from webdepot.web.heavy_turns import HeavyWork
 from webdepot.web.problems import HANDLERS, problem
 from webdepot.web.quick_answers import QuickAnswers
-from webdepot.web.replay import raw
+from webdepot.web.replay import raw, worker
 from webdepot.web.routes import FRAME_ROUTES, PORTAL_ROUTES, REPLAY_ROUTES, Endpoint, RouteRow, load_endpoint
 from webdepot.web.security import OriginGuard, PolicyHeaders, portal_headers, replay_headers
 from webdepot.web.site import (
@@ -103,10 +101,10 @@ def build_replay(
         replay_url=replay_url,
         heavy=heavy or HeavyWork(),
     )
-    worker = _find_worker()
+    worker.check_installed()
     routes = [
         Route("/", lambda request: RedirectResponse(portal_url + "/", status_code=302)),
-        Route(raw.WORKER_PATH, lambda request: _send_worker(worker)),
+        Route(worker.PATH, worker.send),
         Route("/-/{name}", _send_static),
         *_build_routes(REPLAY_ROUTES),
     ]
@@ -204,25 +202,6 @@ async def _refuse_origin(scope: Scope, receive: Receive, send: Send) -> None:
         problem, request, 403, language_of(request).texts["errors.text_403_origin"]
     )
     await response(scope, receive, send)
-
-
-def _find_worker() -> Path:
-    path = Path(str(files("webdepot.web"))) / "vendor" / "sw.js"
-    if not path.exists():
-        raise ConfigError(
-            "The replay worker for browsers (web/vendor/sw.js) is not installed. "
-            "Fetch it: python scripts/vendor.py"
-        )
-    return path
-
-
-def _send_worker(path: Path) -> Response:
-    headers = {
-        "Content-Security-Policy": WORKER_POLICY,
-        "Cache-Control": "no-cache",
-        "Service-Worker-Allowed": "/",
-    }
-    return FileResponse(path, media_type="text/javascript", headers=headers)
 
 
 _REPLAY_FILES = {"start.js": "text/javascript", "start.css": "text/css", "inside.js": "text/javascript"}

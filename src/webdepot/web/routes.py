@@ -252,7 +252,6 @@ FRAME_ROUTES = (
 )
 
 REPLAY_ROUTES = (
-    RouteRow(path="/-/pass/{token}/{address:path}", endpoint="reader.versions:accept_pass"),
     RouteRow(path="/-/start/{address:path}", endpoint="replay.raw:show_start"),
     RouteRow(path="/-/migrated/{address:path}", endpoint="replay.raw:send_migrated"),
     RouteRow(path="/-/thumbnail/{address:path}", endpoint="reader.images:send_thumbnail"),

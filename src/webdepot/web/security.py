@@ -13,6 +13,10 @@ from starlette.datastructures import Headers as RequestHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from webdepot.access.replay.headers import RAW_POLICY
+
+PAGE_SANDBOX = "allow-scripts allow-same-origin allow-forms allow-modals allow-downloads allow-pointer-lock"
+"""What an archived page may do in its frame: neither open windows nor leave the frame."""
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -40,23 +44,34 @@ def portal_headers(replay_url: str, frame_url: str) -> Mapping[str, str]:
 def replay_headers(frame_url: str) -> Mapping[str, str]:
     """Headers of every answer of replay that does not set them itself."""
     return {
-        "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-        "connect-src 'self'; worker-src 'self'; form-action 'none'; base-uri 'none'; "
-        f"frame-ancestors {frame_url}",
+        "Content-Security-Policy": f"{RAW_POLICY}; base-uri 'none'; frame-ancestors {frame_url}",
         "Referrer-Policy": "no-referrer",
         "X-DNS-Prefetch-Control": "off",
         "X-Robots-Tag": "noindex, nofollow",
     }
 
 
+def start_policy(replay_url: str, frame_url: str) -> str:
+    """The Content-Security-Policy of the page that installs the worker: its own two files and the worker, by
+    name, since archived scripts are of the same origin.
+    """
+    return (
+        f"default-src 'none'; script-src {replay_url}/-/start.js; style-src {replay_url}/-/start.css; "
+        f"worker-src {replay_url}/sw.js; connect-src {replay_url}/sw.js; form-action 'none'; "
+        f"base-uri 'none'; frame-ancestors 'self' {frame_url}"
+    )
+
+
 def page_policy(replay_url: str, frame_url: str) -> str:
     """The Content-Security-Policy of an archived page rewritten in the browser: everything from the replay
-    origin, nothing from anywhere else.
+    origin, nothing from anywhere else. Its sandbox is that of the frame around it, for pages that get into
+    another one.
 
     It names neither `ws:` nor `wss:`. `object-src` is 'none' because browsers fetch the data of `<object>`
     past the worker, so it would not be rewritten; `inside.js` shows such pages and pictures in frames.
     """
     return (
+        f"sandbox {PAGE_SANDBOX}; "
         "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; "
         f"frame-src data: about: blob: {replay_url}/; form-action 'self'; object-src 'none'; "
         f"base-uri 'self'; webrtc 'block'; frame-ancestors 'self' {frame_url}"

@@ -28,6 +28,7 @@ from webdepot.web import language, wording
 from webdepot.web.heavy_turns import HeavyWork
 from webdepot.web.language import Language
 from webdepot.web.replay import address, staff_passes
+from webdepot.web.replay.address import ReplayAddress
 
 LANGUAGE_COOKIE = "language"
 SIGNED_IN = frozenset(Role)
@@ -197,8 +198,10 @@ def reader_by_network(request: Request) -> Reader:
     return Reader(access_point=network_point(host, config.reading_room_networks, config.partner_networks))
 
 
-def reader_of(request: Request) -> Reader:
-    """Who asks, and from where: staff by their session or pass, readers by their network."""
+def reader_of(request: Request, asked: ReplayAddress | None = None) -> Reader:
+    """Who asks, and from where: staff by their session, or by a pass to the archived address that is asked
+    for; readers by their network.
+    """
     site = site_of(request)
     config, client = site.archive.config.web, request.client
     point, person = AccessPoint.PUBLIC, None
@@ -209,10 +212,8 @@ def reader_of(request: Request) -> Reader:
     seat = client.host if client and gate.has_lending_rules(site.archive) else ""
     if site.origin is WebOrigin.PORTAL:
         person = person_of(request)
-    elif "cookie" in request.headers and staff_passes.is_valid(
-        request.cookies.get(staff_passes.COOKIE, ""), site.archive.clock()
-    ):
-        point = AccessPoint.STAFF
+    elif asked is not None:
+        point = _point_by_pass(request, asked) or point
     if person is None:
         return ANYONE if point is AccessPoint.PUBLIC and not seat else Reader(access_point=point, seat=seat)
     if person.roles & STAFF:
@@ -220,6 +221,35 @@ def reader_of(request: Request) -> Reader:
     elif Role.PARTNER in person.roles and point is AccessPoint.PUBLIC:
         point = AccessPoint.PARTNER
     return Reader(name=person.name, roles=person.roles, access_point=point, seat=seat)
+
+
+def machine_reader(request: Request) -> tuple[Reader, dict[str, str]]:
+    """Who asks for a list of captures, and the headers that say who may read it.
+
+    Pages of other sites may read what the public may see, and get no more than that even in a reading room:
+    otherwise every site that is open there could read lists of closed captures.
+    """
+    site, origin = site_of(request), request.headers.get("origin", "")
+    own_urls = (site.portal_url, site.frame_url, site.replay_url)
+    reader = ANYONE if origin and origin not in own_urls else reader_of(request)
+    headers = {"Cache-Control": "no-cache", "Vary": "Origin"}
+    return reader, headers | ({"Access-Control-Allow-Origin": "*"} if reader == ANYONE else {})
+
+
+def pass_cookie(request: Request) -> str:
+    """The pass in a cookie, valid or not. Replay does not look at cookies: archived scripts can set them."""
+    return request.cookies.get(staff_passes.COOKIE, "") if "cookie" in request.headers else ""
+
+
+def _point_by_pass(request: Request, asked: ReplayAddress) -> AccessPoint | None:
+    site = site_of(request)
+    is_replay = site.origin is WebOrigin.REPLAY
+    token = asked.token if is_replay else pass_cookie(request)
+    if not token:
+        return None
+    name = staff_passes.DESTINATION if asked.modifier == "sw_" else "sec-fetch-dest"
+    destination = request.headers.get(name, "") if is_replay else ""
+    return staff_passes.find_point(token, asked, site.archive.clock(), destination=destination)
 
 
 @lru_cache(maxsize=4096)

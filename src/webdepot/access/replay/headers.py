@@ -1,9 +1,10 @@
 """Headers of a replayed capture: which are passed on, renamed or dropped, and which we add.
 
-* Archived headers that would make a browser act on our site or on the live web (cookies, policies, refresh,
-  preloading, clearing storage, worker scopes), or that are about the original connection (caching,
-  authentication), are renamed to `X-Archive-Orig-…`: people can still read them, but they have no effect.
-* Transfer headers are dropped; the body has been transfer-decoded.
+* Archived headers without which a body cannot be shown keep their names; there is one `Content-Type`.
+* All others are renamed to `X-Archive-Orig-…`: people can still read them, but neither a browser nor a web
+  server in front of ours acts on them (policies, refresh, preloading, `X-Accel-Redirect`, and whatever is
+  invented next).
+* Cookies are dropped. So are transfer headers; the body has been transfer-decoded.
 * `Location` leads to the archived target, never to the live web.
 * `Memento-Datetime` and `Link` follow RFC 7089 (https://www.rfc-editor.org/rfc/rfc7089).
 * The Content-Security-Policy keeps every request of an archived page inside our origin. It allows neither
@@ -18,33 +19,17 @@ from urllib.parse import quote
 from webdepot.times import http_date
 
 PREFIX = "X-Archive-Orig-"
-_PREFIX = PREFIX.lower()
 
 DROPPED = frozenset(
     """
     connection content-length keep-alive proxy-connection te trailer transfer-encoding upgrade content-range
     accept-ranges
-    """.split()  # noqa: SIM905 - reads better than a hundred quotes
+    """.split()  # noqa: SIM905 - reads better than a dozen quotes
 )
-
-RENAMED = frozenset(
-    """
-    accept-ch access-control-allow-credentials access-control-allow-headers access-control-allow-methods
-    access-control-allow-origin access-control-expose-headers access-control-max-age age alt-svc
-    authentication-info cache-control clear-site-data connection-allowlist connection-allowlist-report-only
-    content-location content-security-policy content-security-policy-report-only critical-ch
-    cross-origin-embedder-policy cross-origin-embedder-policy-report-only cross-origin-opener-policy
-    cross-origin-opener-policy-report-only cross-origin-resource-policy date document-policy etag expect-ct
-    expires feature-policy last-modified link location memento-datetime nel no-vary-search
-    observe-browsing-topics origin-agent-cluster origin-trial p3p permissions-policy pragma proxy-authenticate
-    public-key-pins public-key-pins-report-only referrer-policy refresh report-to reporting-endpoints server
-    server-timing service-worker-allowed set-cookie set-cookie2 sourcemap speculation-rules status
-    strict-transport-security supports-loading-mode timing-allow-origin use-as-dictionary vary via
-    www-authenticate x-dns-prefetch-control x-frame-options x-sourcemap x-ua-compatible x-xss-protection
-    x-redirect-status x-redirect-statustext x-orig-location x-orig-ts x-proxy-set-cookie x-wabac-preset-cookie
-    """.split()  # noqa: SIM905
-)
-"""The last line: headers that the replay worker in the browser would take as commands from us."""
+COOKIES = frozenset({"set-cookie", "set-cookie2"})
+"""Not sent in any form: one may be the key to an account that the archive logged in with."""
+KEPT = frozenset({"content-disposition", "content-encoding", "content-language", "content-type"})
+"""Sent under their own names: what a browser needs to show the body."""
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _URI = re.compile(r"[A-Za-z0-9!#$%&'()*+,/:;=?@\[\]~._-]*")
@@ -71,10 +56,22 @@ WORKER_POLICY = "default-src 'self'; connect-src 'self' data: blob:"
 
 def passed_on(archived: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Archived headers as they may be sent again, in order; the caller keeps or drops Content-Encoding."""
-    return [
-        (PREFIX + name if (lower := name.lower()) in RENAMED or lower.startswith(_PREFIX) else name, value)
-        for name, value in cleaned(archived)
-    ]
+    passed: list[tuple[str, str]] = []
+    has_type = False
+    for name, value in cleaned(archived):
+        lower = name.lower()
+        if lower in COOKIES:
+            continue
+        if lower == "content-type" and not has_type:
+            # One type, since browsers take the last of several, in one header or in many.
+            kept = value.partition(",")[0].strip()
+            passed.append((name, kept))
+            has_type = True
+            if kept == value.strip():
+                continue
+        is_kept = lower in KEPT and lower != "content-type"
+        passed.append((name if is_kept else PREFIX + name, value))
+    return passed
 
 
 def sendable(status: int) -> int:
@@ -88,7 +85,7 @@ def sendable(status: int) -> int:
 
 def cleaned(archived: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Archived headers that can be sent at all: without transfer headers and without names or characters that
-    are invalid in HTTP, bounded in number and length.
+    are invalid in HTTP, bounded in number and length. Cookies are the caller's decision.
     """
     kept: list[tuple[str, str]] = []
     for name, value in archived:

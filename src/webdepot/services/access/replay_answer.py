@@ -11,7 +11,7 @@ The caller adds the headers that depend on its own addresses and policies, sends
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import BinaryIO
 
@@ -117,8 +117,7 @@ def still(
     if mime not in _PAGES and mime != _STYLE_SHEET:
         return for_client(opened, accept_encoding=accept_encoding, byte_range=byte_range)
     data, content_type = _rewrite(opened, lead)
-    headers = [pair for pair in _passed_on(opened) if pair[0].lower() != "content-type"]
-    return _answer(opened.status, [*headers, ("Content-Type", content_type)], BytesIO(data))
+    return as_type(_answer(opened.status, _passed_on(opened), BytesIO(data)), content_type)
 
 
 def for_proxy(opened: Replayed, *, accept_encoding: str | None, byte_range: str | None) -> ReplayAnswer:
@@ -130,6 +129,12 @@ def for_proxy(opened: Replayed, *, accept_encoding: str | None, byte_range: str 
         if pair[0].lower() not in _NOT_TO_TERMINALS
     ]
     return _answer(status, [*headers, *about_body], body)
+
+
+def as_type(answer: ReplayAnswer, mime: str) -> ReplayAnswer:
+    """The same answer with this media type alone, whatever was archived."""
+    headers = [pair for pair in answer.headers if pair[0].lower() != "content-type"]
+    return replace(answer, headers=[*headers, ("Content-Type", mime)])
 
 
 def converted(opened: Replayed) -> ReplayAnswer:

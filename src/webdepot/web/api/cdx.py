@@ -27,7 +27,7 @@ from webdepot.url import UrlMatch
 from webdepot.web import heavy_work
 from webdepot.web.api.openapi_parts import COLLECTION, NOT_KEPT, parameter
 from webdepot.web.replay import address
-from webdepot.web.site import Site, reader_of, site_of
+from webdepot.web.site import Site, machine_reader, site_of
 
 BATCH_LINES = 500
 """Answers with fewer lines are sent at once, others while they are made."""
@@ -37,7 +37,6 @@ _TYPES = {
     CdxOutput.TEXT: "text/plain",
     CdxOutput.LINK: "application/link-format",
 }
-_HEADERS = {"Cache-Control": "no-cache", "Access-Control-Allow-Origin": "*"}
 
 
 async def of_collection(request: Request) -> Response:
@@ -70,16 +69,17 @@ def quick(request: Request) -> Response | None:
     ):
         return None
     query, site = cdx_answer.read_query(pairs, dialect), site_of(request)
+    reader, headers = machine_reader(request)
     text = cdx_answer.find_few_lines(
         site.archive,
         query,
-        reader=reader_of(request),
+        reader=reader,
         collection=collection.lower(),
         make_url=_url_maker(site, collection.lower()),
     )
     if text is None:
         return None
-    return Response(text, media_type=_media_type(query), headers=_HEADERS)
+    return Response(text, media_type=_media_type(query), headers=headers)
 
 
 def _pairs(query: str) -> list[tuple[str, str]]:
@@ -102,7 +102,7 @@ async def _answer(request: Request, dialect: Dialect, collection: str) -> Respon
 
 
 def _make_answer(request: Request, dialect: Dialect, collection: str) -> Response:
-    site, reader = site_of(request), reader_of(request)
+    site, (reader, headers) = site_of(request), machine_reader(request)
     try:
         query = cdx_answer.read_query(request.query_params.multi_items(), dialect)
         if query.counts_pages:
@@ -110,8 +110,8 @@ def _make_answer(request: Request, dialect: Dialect, collection: str) -> Respons
                 site.archive, query, reader=reader, collection=collection
             )
             if dialect is Dialect.INTERNET_ARCHIVE:
-                return PlainTextResponse(f"{pages}\n")
-            return JSONResponse({"pages": pages, "pageSize": page_size, "blocks": pages})
+                return PlainTextResponse(f"{pages}\n", headers=headers)
+            return JSONResponse({"pages": pages, "pageSize": page_size, "blocks": pages}, headers=headers)
         answer = cdx_answer.iter_lines(
             site.archive, query, reader=reader, collection=collection, make_url=_url_maker(site, collection)
         )
@@ -121,10 +121,10 @@ def _make_answer(request: Request, dialect: Dialect, collection: str) -> Respons
     if not first and dialect is Dialect.PYWB and query.after is None:
         return JSONResponse({"message": f"No Captures found for: {query.url[:2000]}"}, status_code=404)
     if len(first) < BATCH_LINES:
-        headers = _HEADERS | (_continued(request, answer.cut) if answer.cut else {})
+        headers = headers | (_continued(request, answer.cut) if answer.cut else {})
         return Response("".join(first), media_type=_media_type(query), headers=headers)
     return heavy_work.stream(
-        request, chain(first, answer.lines), media_type=_media_type(query), headers=_HEADERS
+        request, chain(first, answer.lines), media_type=_media_type(query), headers=headers
     )
 
 

@@ -25,7 +25,7 @@ from webdepot.web import heavy_work
 from webdepot.web.api.openapi_parts import ADDRESS, COLLECTION, NOT_KEPT, on_replay, parameter
 from webdepot.web.replay import address
 from webdepot.web.replay.address import ReplayAddress
-from webdepot.web.site import Site, reader_of, site_of
+from webdepot.web.site import Site, machine_reader, site_of
 
 PAGE_MEMENTOS = 5000
 _TYPES = {"link": "application/link-format", "json": "application/json", "cdxj": "text/x-cdxj"}
@@ -37,12 +37,12 @@ def answer(request: Request, asked: ReplayAddress) -> Response:
     if asked.timestamp:
         start = to_timestamp(from_timestamp(asked.timestamp))
         after = Position(key="", timestamp=f"{int(start) - 1:014d}", container="", offset=0)
+    reader, headers = machine_reader(request)
     versions = lookup.iter_versions(
-        site.archive, asked.url, collection=asked.collection, reader=reader_of(request), after=after
+        site.archive, asked.url, collection=asked.collection, reader=reader, after=after
     )
     page = _TimeMapPage(f"{site.replay_url}/{asked.collection}", asked, versions)
     lines = {"link": page.link, "json": page.json, "cdxj": page.cdxj}[asked.form]()
-    headers = {"Cache-Control": "no-cache", "Access-Control-Allow-Origin": "*"}
     return heavy_work.stream(request, lines, media_type=_TYPES[asked.form], headers=headers)
 
 

@@ -10,12 +10,12 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import NotFound
 from webdepot.model import EVERYTHING, Capture
-from webdepot.services.access import comparison, lookup
+from webdepot.services.access import comparison, gate, lookup
 from webdepot.services.review import reviews
 from webdepot.web.problems import problem
-from webdepot.web.replay import address
+from webdepot.web.replay import address, staff_passes
 from webdepot.web.replay.address import ReplayAddress
-from webdepot.web.site import WebOrigin, here, language_of, reader_of, render, site_of
+from webdepot.web.site import WebOrigin, here, language_of, reader_by_network, reader_of, render, site_of
 
 
 def compare(request: Request) -> Response:
@@ -23,10 +23,14 @@ def compare(request: Request) -> Response:
     pages.
     """
     site = site_of(request)
-    if site.origin is WebOrigin.PORTAL and site.frame_url != site.portal_url:
-        return RedirectResponse(site.frame_url + here(request), status_code=302)
     first, second = _asked(request, "at"), _asked(request, "with")
     now = site.archive.clock()
+    if site.origin is WebOrigin.PORTAL and site.frame_url != site.portal_url:
+        point = reader_of(request).access_point
+        token = staff_passes.make(now, point, collection=first.collection, url=first.url)
+        needed = f"/-/pass/{token}" if token else ""
+        return RedirectResponse(site.frame_url + needed + here(request), status_code=302)
+    reader = reader_of(request, first)
     try:
         compared = comparison.run(
             site.archive,
@@ -34,7 +38,7 @@ def compare(request: Request) -> Response:
             address.nearest_stamp(first.timestamp, now),
             address.nearest_stamp(second.timestamp, now) if second.timestamp else "",
             collection=first.collection,
-            reader=reader_of(request),
+            reader=reader,
         )
     except lookup.NotKept:
         return problem(request, 404, language_of(request).texts["missing.heading"])
@@ -55,7 +59,7 @@ def send_picture(request: Request) -> Response:
     archive, asked = site_of(request).archive, _asked(request, "at")
     stamp = address.nearest_stamp(asked.timestamp, archive.clock())
     capture = lookup.find_closest(
-        archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request)
+        archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request, asked)
     )
     screenshot = comparison.find_screenshot(archive, capture)
     if screenshot is None:
@@ -83,10 +87,16 @@ def _asked(request: Request, name: str) -> ReplayAddress:
 def _starts(
     request: Request, asked: ReplayAddress, compared: comparison.Comparison
 ) -> list[tuple[Capture, str]]:
-    start_url = f"{site_of(request).replay_url}/-/start"
+    site = site_of(request)
+    start_url, shelf = f"{site.replay_url}/-/start", asked.collection
     captures = (compared.before.capture, compared.after.capture)
+    if not all(gate.is_open(site.archive, capture, reader_by_network(request)) for capture in captures):
+        # Shown only to people who are signed in: both are versions of one page.
+        now, point = site.archive.clock(), reader_of(request, asked).access_point
+        token = staff_passes.make(now, point, collection=asked.collection, url=asked.url)
+        shelf = address.shelf_of(asked.collection, token)
     return [
-        (capture, start_url + address.path_of(asked.collection, f"{capture.timestamp}mp_", capture.url))
+        (capture, start_url + address.path_of(shelf, f"{capture.timestamp}mp_", capture.url))
         for capture in captures
     ]
 

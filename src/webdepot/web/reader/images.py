@@ -17,7 +17,7 @@ from webdepot.services.access.images import ImageHit, ImageHits
 from webdepot.services.admin import archive_status
 from webdepot.web.forms import find_number
 from webdepot.web.reader.search import SearchQuery, read_query
-from webdepot.web.replay import address
+from webdepot.web.replay import address, staff_passes
 from webdepot.web.security import portal_headers
 from webdepot.web.site import reader_of, render, site_of
 
@@ -42,7 +42,7 @@ def show(request: Request) -> Response:
         collections=[each.name for each in archive_status.collections(site.archive)],
         wrong=wrong,
         found=pictures,
-        small=lambda picture: site.replay_url + thumbnail_path(query.collection, picture),
+        small=lambda picture: _thumbnail_url(request, query.collection, picture),
         more=query.link("/search/images", offset=pictures.next_offset)
         if pictures and pictures.next_offset
         else "",
@@ -71,7 +71,7 @@ def as_json(request: Request) -> Response:
                     "timestamp": image.timestamp,
                     "words": image.words,
                     "mime": image.mime,
-                    "thumbnail": site.replay_url + thumbnail_path(query.collection, image),
+                    "thumbnail": _thumbnail_url(request, query.collection, image),
                     "open": site.portal_url + address.path_of(query.collection, image.timestamp, image.url),
                     "page": {
                         "url": image.page_url,
@@ -92,7 +92,8 @@ def send_thumbnail(request: Request) -> Response:
         raise HTTPException(404)
     archive = site_of(request).archive
     stamp = address.nearest_stamp(asked.timestamp, archive.clock())
-    data = images.thumbnail(archive, asked.url, stamp, reader=reader_of(request), collection=asked.collection)
+    reader = reader_of(request, asked)
+    data = images.thumbnail(archive, asked.url, stamp, reader=reader, collection=asked.collection)
     headers = {
         "X-Content-Type-Options": "nosniff",
         "Cache-Control": "private, max-age=300",
@@ -101,11 +102,16 @@ def send_thumbnail(request: Request) -> Response:
     return Response(data, media_type=MIME, headers=headers)
 
 
-def thumbnail_path(collection: str, picture: ImageHit) -> str:
-    """The path of a thumbnail. An SVG is its own: it scales, and runs no scripts when shown as a picture."""
+def _thumbnail_url(request: Request, collection: str, picture: ImageHit) -> str:
+    """The address of a thumbnail, with a pass for people who are signed in. An SVG is its own: it scales, and
+    runs no scripts when shown as a picture.
+    """
+    site, point = site_of(request), reader_of(request).access_point
+    token = staff_passes.make(site.archive.clock(), point, collection=collection, url=picture.url)
+    shelf = address.shelf_of(collection, token)
     if picture.mime == "image/svg+xml":
-        return address.path_of(collection, f"{picture.timestamp}id_", picture.url)
-    return "/-/thumbnail" + address.path_of(collection, picture.timestamp, picture.url)
+        return site.replay_url + address.path_of(shelf, f"{picture.timestamp}id_", picture.url)
+    return site.replay_url + "/-/thumbnail" + address.path_of(shelf, picture.timestamp, picture.url)
 
 
 def _find(request: Request, query: SearchQuery) -> ImageHits:

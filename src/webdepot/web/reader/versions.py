@@ -25,11 +25,12 @@ from webdepot.web.replay.address import ReplayAddress
 from webdepot.web.replay.raw import STILL
 from webdepot.web.site import (
     LANGUAGE_COOKIE,
+    Site,
     WebOrigin,
     here,
     language_of,
     local_path,
-    person_of,
+    pass_cookie,
     reader_by_network,
     reader_of,
     render,
@@ -95,6 +96,10 @@ def show_banner(request: Request) -> Response:
             heading=title,
             url=asked.url,
             collection=asked.collection,
+            start_url=site_of(request).replay_url
+            + "/-/start"
+            + address.path_of(asked.collection, asked.timestamp + "mp_", asked.url),
+            sign_url=_portal_for_pass(request, asked),
         )
     headers = {
         "X-Archived-Path": address.path_of(asked.collection, place.capture.timestamp, place.capture.url)
@@ -109,17 +114,16 @@ def renew_seat(request: Request) -> Response:
     asked = _address_of_seat(request, "/-/seat")
     archive = site_of(request).archive
     stamp = address.nearest_stamp(asked.timestamp, archive.clock())
-    capture = lookup.find_closest(
-        archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request)
-    )
-    lending.hold(archive, capture, reader_of(request))
+    reader = reader_of(request, asked)
+    capture = lookup.find_closest(archive, asked.url, stamp, collection=asked.collection, reader=reader)
+    lending.hold(archive, capture, reader)
     return Response(status_code=204)
 
 
 def leave_seat(request: Request) -> Response:
     """Note that the page was closed at this terminal."""
     asked = _address_of_seat(request, "/-/left")
-    lending.leave(site_of(request).archive, asked.url, reader_of(request))
+    lending.leave(site_of(request).archive, asked.url, reader_of(request, asked))
     return Response(status_code=204)
 
 
@@ -196,16 +200,21 @@ def _versions(request: Request, asked: ReplayAddress) -> Response:
 
 
 def _frame(request: Request, asked: ReplayAddress) -> Response:
+    site = site_of(request)
     try:
         place = _place(request, asked)
-    except NotFound as error:
+    except (NotFound, Closed) as error:
+        if portal := _portal_for_pass(request, asked):
+            return RedirectResponse(portal, status_code=302)
+        if isinstance(error, Closed):
+            raise
         return _missing(request, asked, error)
     where = address.path_of(asked.collection, place.capture.timestamp, place.capture.url)
-    site = site_of(request)
     if site.origin is WebOrigin.PORTAL and site.frame_url != site.portal_url:
-        needed = _pass_for(request, place.capture)
+        token = _pass_for(request, asked, place.capture)
         return RedirectResponse(
-            site.frame_url + needed + where if needed else _on_frame(request, where), status_code=302
+            f"{site.frame_url}/-/pass/{token}{where}" if token else _on_frame(request, where),
+            status_code=302,
         )
     if place.capture.timestamp != asked.timestamp:
         return RedirectResponse(where, status_code=302)
@@ -214,7 +223,7 @@ def _frame(request: Request, asked: ReplayAddress) -> Response:
 
 
 def accept_pass(request: Request) -> Response:
-    """Accept a pass (`passes.py`) and redirect to the page; an invalid pass is ignored."""
+    """Accept a pass (`staff_passes.py`) and redirect to the page; an invalid pass is ignored."""
     request.state.is_archived = True
     site, token = site_of(request), request.path_params["token"]
     response = RedirectResponse(local_path(here(request).removeprefix(f"/-/pass/{token}")), status_code=302)
@@ -231,14 +240,28 @@ def accept_pass(request: Request) -> Response:
     return response
 
 
-def _pass_for(request: Request, capture: Capture) -> str:
-    """The beginning of a path with a pass, for a page that this person may see only as staff; empty when no
-    pass is needed.
+def _pass_for(request: Request, asked: ReplayAddress, capture: Capture) -> str:
+    """A pass to a page that this person may see only when signed in; empty when none is needed. On the
+    frame's origin it is the one that the portal gave.
     """
-    archive = site_of(request).archive
-    if person_of(request) is None or gate.is_open(archive, capture, reader_by_network(request)):
+    site = site_of(request)
+    if gate.is_open(site.archive, capture, reader_by_network(request)):
         return ""
-    return f"/-/pass/{staff_passes.make(archive.clock())}"
+    if site.origin is WebOrigin.FRAME:
+        return pass_cookie(request)
+    point = reader_of(request).access_point
+    return staff_passes.make(site.archive.clock(), point, collection=asked.collection, url=capture.url)
+
+
+def _portal_for_pass(request: Request, asked: ReplayAddress) -> str:
+    """Where somebody who has a pass to another page can get one to this page; empty for everybody else."""
+    site, token = site_of(request), pass_cookie(request)
+    if site.origin is not WebOrigin.FRAME:
+        return ""
+    now = site.archive.clock()
+    if not staff_passes.is_valid(token, now) or staff_passes.find_point(token, asked, now):
+        return ""
+    return site.portal_url + address.path_of(asked.collection, asked.timestamp, asked.url)
 
 
 def _on_frame(request: Request, where: str) -> str:
@@ -258,16 +281,21 @@ def _place(request: Request, asked: ReplayAddress) -> VersionPlace:
     archive = site_of(request).archive
     stamp = address.nearest_stamp(asked.timestamp, archive.clock())
     return replay.find_place(
-        archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request)
+        archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request, asked)
     )
 
 
 def _frame_values(request: Request, asked: ReplayAddress, place: VersionPlace) -> dict[str, Any]:
     site, capture = site_of(request), place.capture
 
-    def path(modifier: str) -> str:
-        return address.path_of(asked.collection, capture.timestamp + modifier, capture.url)
+    token = _pass_for(request, asked, capture)
 
+    def path(modifier: str) -> str:
+        return address.path_of(
+            address.shelf_of(asked.collection, token), capture.timestamp + modifier, capture.url
+        )
+
+    cited_path = address.path_of(asked.collection, capture.timestamp, capture.url)
     is_viewer = capture.mime in UNSANDBOXED_TYPES
     raw = site.replay_url + path("id_")
     cited = {"url": capture.url, "at": capture.timestamp}
@@ -276,25 +304,23 @@ def _frame_values(request: Request, asked: ReplayAddress, place: VersionPlace) -
         "place": place,
         "capture": capture,
         "collection": asked.collection,
-        "citation": citation.of_place(site.archive, place, address=site.portal_url + path("")),
+        "citation": citation.of_place(site.archive, place, address=site.portal_url + cited_path),
         "cite_query": urlencode({**cited, "collection": asked.collection}),
         "report_query": urlencode(cited),
         "raw_url": raw,
         "migrated": [(form.mime, site.replay_url + "/-/migrated" + path("")) for form in conversions],
-        "frame_url": raw if is_viewer else _start_url(request, capture, path),
+        "frame_url": raw if is_viewer else _start_url(site, capture, path),
         "is_viewer": is_viewer,
         "version_bars": _bars(request, asked, place.bars, capture.url, capture.timestamp),
     }
 
 
-def _start_url(request: Request, capture: Capture, path: Callable[[str], str]) -> str:
+def _start_url(site: Site, capture: Capture, path: Callable[[str], str]) -> str:
     """The first page inside the frame."""
-    site = site_of(request)
     if not capture.url.startswith(("http://", "https://")):
         # Files of works that are not web sites have a URN, which the replay worker cannot fetch.
         return site.replay_url + path(STILL)
-    needed = _pass_for(request, capture) if site.origin is WebOrigin.PORTAL else ""
-    return site.replay_url + needed + "/-/start" + path("mp_")
+    return site.replay_url + "/-/start" + path("mp_")
 
 
 def _bars(

