@@ -18,6 +18,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select
 
+from webdepot import environment
 from webdepot.depot.tables import conversions
 from webdepot.errors import ConfigError, NotFound
 from webdepot.model import Location, PackageId
@@ -100,6 +101,7 @@ def run(tool: Tool, source: Path, output: Path) -> str:
             check=False,
             stdin=subprocess.DEVNULL,
             preexec_fn=_limit,
+            env=environment.for_child(),
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)

@@ -29,7 +29,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select
 
-from webdepot import digest
+from webdepot import digest, environment
 from webdepot.depot import layout
 from webdepot.depot.bundle import bag, tarred, zipped
 from webdepot.depot.package import FACTS, FORMAT
@@ -176,7 +176,11 @@ def scan(command: str, path: Path) -> Iterator[str]:
     try:
         arguments = [*shlex.split(command), str(path)]
         done = subprocess.run(  # noqa: S603 - the operator's command
-            arguments, capture_output=True, timeout=SCANNER_LIMIT_S, check=False
+            arguments,
+            capture_output=True,
+            timeout=SCANNER_LIMIT_S,
+            check=False,
+            env=environment.for_child(),
         )
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         yield f"the virus scanner could not be run: {error}"

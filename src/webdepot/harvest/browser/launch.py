@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from webdepot import environment
 from webdepot.errors import ConfigError
 from webdepot.harvest.browser import supervisor
 
@@ -153,8 +154,7 @@ def start(program: Path, *, sandbox: bool) -> BrowserProcess:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=numbers,
-            env={name: value for name, value in os.environ.items() if not name.lower().endswith("proxy")}
-            | home,
+            env=environment.for_child() | home,
             start_new_session=True,  # Ctrl-C goes to the harvest only, which then ends the browser
         )
     except OSError:

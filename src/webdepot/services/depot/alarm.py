@@ -7,7 +7,7 @@ If an email or the command fails, an event records it, and the audit continues.
 import subprocess
 from collections.abc import Sequence
 
-from webdepot import mail
+from webdepot import environment, mail
 from webdepot.archive import Archive
 from webdepot.errors import WebdepotError
 from webdepot.mail import Message
@@ -52,7 +52,12 @@ def _run(command: str, text: str) -> str:
     shell = ["/bin/sh", "-c", command]  # written by the operator, in the configuration
     try:
         done = subprocess.run(  # noqa: S603
-            shell, input=text.encode(), capture_output=True, timeout=_COMMAND_S, check=False
+            shell,
+            input=text.encode(),
+            capture_output=True,
+            timeout=_COMMAND_S,
+            check=False,
+            env=environment.for_child(),
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
