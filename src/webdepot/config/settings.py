@@ -5,6 +5,7 @@ writes and `docs/reference/configuration.md` are generated from the descriptions
 is a list.
 """
 
+import ipaddress
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +40,15 @@ def _moment(value: str) -> str | None:
         times.from_timestamp(value or "2000")
     except ValueError:
         return "must be a timestamp of 4 to 14 digits, such as 2012 or 20120601"
+    return None
+
+
+def _networks(values: tuple[str, ...]) -> str | None:
+    for value in values:
+        try:
+            ipaddress.ip_network(value)
+        except ValueError as error:
+            return f"must contain networks such as 10.1.0.0/16: {error}"
     return None
 
 
@@ -216,6 +226,12 @@ class HarvestConfig:
         False,
         "Allow private, loopback and link-local addresses. Off by default, so that a harvested page cannot "
         "make the crawler read the intranet.",
+    )
+    private_networks: tuple[str, ...] = _key(
+        (),
+        "Networks that harvests and partners may be in although they are not public, such as 10.1.0.0/16. "
+        "Curators cannot set this.",
+        _networks,
     )
     user_agent: str = _key("", "User agent; empty means `Webdepot/VERSION (+contact; name)`.")
     connect_to: Mapping[str, str] = _key(
