@@ -302,7 +302,7 @@ class DepotConfig:
     virus_scanner: str = _key(
         "",
         "Command that scans a submission for viruses: gets its path as the last argument; exit code 0 means "
-        "clean, 1 infected.",
+        "clean, 1 infected. A daemon of another user cannot read our files: write `clamdscan --fdpass`.",
     )
     migration_tools: Mapping[str, str] = _key(
         {}, 'Format conversion tools: {"name" = "SOURCE-TYPE TARGET-TYPE command {input} {output}"}.'
