@@ -1,6 +1,6 @@
 # All tasks of the project. `make run` and `make test` install everything they need on a plain Debian 12 with Python 3.11.
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test check quick kills bench docs screenshots clean
+.PHONY: help install install-test run test check quick kills bench docs screenshots constraints sbom clean
 SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
@@ -19,18 +19,20 @@ help:
 	@echo "make kills        thirty kills and thirty power cuts of each command that writes (as root, about an hour)"
 	@echo "make bench        the benchmarks, compared with other programs in the same run"
 	@echo "make docs         regenerate the reference pages"
+	@echo "make constraints  rewrite constraints/*.txt after a change of dependencies (UPGRADE=1: newest versions)"
+	@echo "make sbom         write the software bill of materials to build/webdepot.cdx.json (CycloneDX)"
 	@echo "make screenshots  take the screenshots for the README from the demo"
 
 install: $(VENV)/.installed
 
-$(VENV)/.installed: pyproject.toml constraints.txt scripts/setup.sh scripts/vendor.py
+$(VENV)/.installed: pyproject.toml $(wildcard constraints/*.txt) scripts/setup.sh scripts/vendor.py src/webdepot/browser_files.toml
 	scripts/setup.sh run
 	@touch $@
 
 install-test: $(VENV)/.installed-test
 
 # Does not depend on `install`: one installation of everything takes half the time of two.
-$(VENV)/.installed-test: pyproject.toml constraints.txt scripts/setup.sh scripts/vendor.py
+$(VENV)/.installed-test: pyproject.toml $(wildcard constraints/*.txt) scripts/setup.sh scripts/vendor.py src/webdepot/browser_files.toml
 	scripts/setup.sh test
 	@touch $(VENV)/.installed $@
 
@@ -60,6 +62,14 @@ docs: install-test
 
 screenshots: install-test
 	$(BIN)/python scripts/screenshots.py --home $(DEMO) --words damast --url http://www.museum-veldwijk.example/ --at 2003
+
+# Does not depend on `install`, which fails while the constraints do not match pyproject.toml.
+constraints:
+	scripts/constraints.sh $(if $(UPGRADE),--upgrade)
+
+sbom: install
+	@mkdir -p build
+	$(BIN)/python scripts/sbom.py build/webdepot.cdx.json
 
 clean:
 	rm -rf $(VENV) $(DEMO) build dist

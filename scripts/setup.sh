@@ -33,22 +33,39 @@ find_python() { # Debian's Python first: it is built with profile-guided optimis
 python=$(find_python) || { need_debian python3 python3-venv; python=$(find_python); }
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Webdepot needs Python 3.11 or later; this is $("$python" --version)." >&2; exit 1; }
 
-install() { # install NAME SOURCE: into .venv, with pinned versions
+# pip_install PYTHON ARGUMENT...: install packages whose SHA-256 is in constraints/, and no others. Those that exist only as
+# source are built with the tools of constraints/build.txt, not with the newest ones.
+pip_install() {
+  local into=$1
+  shift
+  .venv/bin/python -m pip --python "$into" install --quiet --disable-pip-version-check --no-deps --no-build-isolation "$@"
+}
+
+install() { # install NAME LIST: the packages of constraints/LIST.txt, and Webdepot itself, into .venv
   echo "Installing $1 into .venv"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e "$2"
+  pip_install .venv/bin/python --require-hashes --only-binary :all: -r constraints/build.txt
+  pip_install .venv/bin/python --require-hashes -r "constraints/$2.txt"
+  pip_install .venv/bin/python -e .
+  local missing
+  if missing=$(.venv/bin/python -m pip check | grep '^webdepot '); then
+    echo "$missing" >&2
+    echo "constraints/$2.txt does not match pyproject.toml. Run: make constraints" >&2
+    exit 1
+  fi
 }
 
 # One test replays our containers with pywb. It needs older libraries, so it has a separate environment.
 install_pywb() {
   [ -x .pywb/bin/wayback ] && return 0
   "$python" -m venv --without-pip .pywb &&
-    .venv/bin/python -m pip --python .pywb/bin/python install --quiet --disable-pip-version-check 'pywb==2.10.0' 'setuptools<81' ||
+    pip_install .pywb/bin/python --require-hashes --only-binary :all: -r constraints/build.txt &&
+    pip_install .pywb/bin/python --require-hashes -r constraints/pywb.txt ||
     echo "pywb could not be installed; the test that replays with it will be skipped." >&2
 }
 
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 if [ "$part" = run ]; then
-  install "Webdepot" .
+  install "Webdepot" run
   .venv/bin/python scripts/vendor.py
 else
   need_debian chromium fonts-dejavu-core nginx-light nsd
@@ -56,7 +73,7 @@ else
   .venv/bin/python scripts/vendor.py --tests &
   vendor=$!
   install_pywb &
-  install "Webdepot and its test tools" '.[dev]'
+  install "Webdepot and its test tools" test
   wait "$vendor"
   wait
 fi

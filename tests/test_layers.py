@@ -36,6 +36,7 @@ FOUNDATION = {
     "csv_text",
     "database",
     "digest",
+    "browser_files",
     "durable",
     "file_names",
     "errors",

@@ -86,7 +86,7 @@ def parse(text: str) -> Capture:
         timestamp=timestamp,
         url=_text(fields["url"]),
         kind=RecordKind.REVISIT if is_revisit else RecordKind(_text(fields.get(_KIND)) or "response"),
-        status=int(status) if status.isdigit() else 0,
+        status=int(status) if status.isascii() and status.isdigit() and len(status) < 5 else 0,
         mime=_text(fields.get(_ORIGINAL_MIME)) or mime,
         digest=_text(fields.get("digest")),
         location=Location(

@@ -186,6 +186,7 @@ class Visit:
     failure_detail: str = ""
     permanent: bool = False
     """Retrying cannot help: the name does not exist, or the address is forbidden."""
+    removed: tuple[str, ...] = ()  # headers whose values are not in `request` and `head`: secrets of a login
 
 
 class RecordKind(StrEnum):

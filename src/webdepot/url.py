@@ -109,6 +109,17 @@ def _not_an_address(typed: str) -> InputError:
     )
 
 
+def origin_of(url: str) -> str:
+    """Scheme, host and port of a canonical URL, without user and password."""
+    slash = url.find("/", 8)
+    if slash > 0 and url[:4] == "http" and "@" not in url[:slash]:
+        return url[:slash]
+    start = url.index("//") + 2
+    end = url.find("/", start)
+    authority = url[start:] if end < 0 else url[start:end]
+    return url[:start] + authority.rpartition("@")[2]
+
+
 def find_canonical(raw: str, base: str | None = None) -> Url | None:
     """As `canonicalise`, but None for addresses that cannot be fetched (`javascript:`, `mailto:`, invalid
     hosts, too long).

@@ -35,3 +35,9 @@ def write_warc() -> Callable[..., Path]:
 def partner():
     with desk() as made:
         yield made
+
+
+@pytest.fixture(autouse=True)
+def _partners_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The partners of these tests are on loopback, which the operator must allow."""
+    monkeypatch.setenv("WEBDEPOT_HARVEST_PRIVATE_NETWORKS", "127.0.0.1/32")

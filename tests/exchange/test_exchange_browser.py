@@ -39,7 +39,8 @@ def depot(tmp_path_factory) -> Iterator[Depot]:
     """A site with one slice, also unpacked; a thesis; a partner whose object was refused."""
     folder = tmp_path_factory.mktemp("exchange")
     home = folder / "home"
-    setup.found(home, settings='[archive]\nname = "Landesbibliothek Musterland"\n')
+    name = '[archive]\nname = "Landesbibliothek Musterland"\n'
+    setup.found(home, settings=f'{name}[harvest]\nprivate_networks = ["127.0.0.1/32"]\n')
     with desk() as partner, Archive.open(home, agent="test") as archive:
         accounts.add(archive.database, "anna", PASSWORD, [Role.CURATOR], archive.clock())
         put(partner, [article()], change=checksum("0" * 64))

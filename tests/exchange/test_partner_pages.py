@@ -31,7 +31,7 @@ def home(tmp_path):
     folder = tmp_path / "home"
     setup.found(folder)
     with Archive.open(folder) as archive:
-        for role in (Role.CURATOR, Role.REVIEWER):
+        for role in (Role.CURATOR, Role.REVIEWER, Role.ADMINISTRATOR):
             accounts.add(archive.database, role.value, PASSWORD, [role], archive.clock())
     return folder
 
@@ -73,9 +73,9 @@ def test_a_refused_object_is_seen_with_its_reason_and_tried_again(home):
             assert records.get(archive, article().levels[-1].urn).is_object
 
 
-def test_a_partner_is_added_by_a_curator(home):
+def test_a_partner_is_added_by_an_administrator(home):
     with portal(home) as url:
-        form = sign_in(url, "curator") | {"Content-Type": "application/x-www-form-urlencoded"}
+        form = sign_in(url, "administrator") | {"Content-Type": "application/x-www-form-urlencoded"}
         body = urlencode(
             {"name": "nlb", "url": "https://depot.example.org/oai", "set": "", "token": "geheim"}
         ).encode()

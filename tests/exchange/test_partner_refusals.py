@@ -167,7 +167,7 @@ def test_a_partner_cannot_send_us_into_the_intranet(archive, partner):
     def elsewhere(root: etree._Element) -> None:
         root.find(f".//{{{lmer.OBJECT}}}transferURL").text = "http://10.1.2.3/secret.zip"
 
-    assert "no complete response" in refused(archive, [website()], partner, change=elsewhere)
+    assert "not a public address" in refused(archive, [website()], partner, change=elsewhere)
 
     def local_file(root: etree._Element) -> None:
         root.find(f".//{{{lmer.OBJECT}}}transferURL").text = "file:///etc/passwd"

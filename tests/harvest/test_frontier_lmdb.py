@@ -7,9 +7,9 @@ import lmdb
 import pytest
 
 from webdepot.errors import Conflict, NoSpace
-from webdepot.harvest.frontier import LmdbFrontier, identity, origin_of
+from webdepot.harvest.frontier import LmdbFrontier, identity
 from webdepot.model import Candidate
-from webdepot.url import Url
+from webdepot.url import Url, origin_of
 
 
 def test_a_second_opener_is_told_who_holds_it(tmp_path: Path) -> None:

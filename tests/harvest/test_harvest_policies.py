@@ -88,7 +88,9 @@ def test_http_authentication_is_answered_and_never_written_down(site: Site, tmp_
     site.answers["/"] = site.answers["/more"] = members
     home = tmp_path / "home"
     found(home)
-    (home / "logins.toml").write_text(f'["127.0.0.1"]\nuser = "archive"\npassword = "{password}"\n')
+    (home / "logins.toml").write_text(
+        f'["127.0.0.1"]\nuser = "archive"\npassword = "{password}"\norigins = ["{site.url}"]\ninsecure = true\n'
+    )
     (home / "logins.toml").chmod(0o600)
     assert harvested(home, f"{site.url}/").state is HarvestState.FINISHED
     assert answers(home)[f"{site.url}/"] == answers(home)[f"{site.url}/more"] == 200
@@ -104,7 +106,9 @@ def test_an_account_goes_to_its_own_host_alone(site: Site, tmp_path: Path) -> No
     site.page("/other", "other")
     home = tmp_path / "home"
     found(home)
-    (home / "logins.toml").write_text('["127.0.0.1"]\nuser = "archive"\npassword = "hush"\n')
+    (home / "logins.toml").write_text(
+        f'["127.0.0.1"]\nuser = "archive"\npassword = "hush"\norigins = ["{site.url}"]\ninsecure = true\n'
+    )
     (home / "logins.toml").chmod(0o600)
     harvested(home, f"{site.url}/", f"http://127.0.0.2:{site.port}/")
     assert any(asked.host == "127.0.0.2" and asked.path == "/other" for asked in site.log)

@@ -127,7 +127,7 @@ def test_cookies_end_are_replaced_and_bounded_and_secrets_are_not_shown() -> Non
     assert jar.header(url, NOW + timedelta(seconds=61)) == ("", "")
     jar.take(["a=2"], url, NOW)
     assert jar.header(url, NOW)[0] == "a=2"
-    jar.take(["a=3"], url, NOW, secret=True)
+    jar.take(["a=3"], url, NOW, origins=frozenset({"http://www.a.example"}))
     jar.take(["a=4"], url, NOW)
     assert jar.header(url, NOW) == ("a=4", "a=[removed]")
     jar.take([f"n{number}=x" for number in range(500)], url, NOW)
@@ -164,7 +164,7 @@ def test_accounts_are_read_only_from_a_file_that_is_private(tmp_path: Path) -> N
     found = login.read(path)["a.example"]
     assert (found.user, found.password) == ("me", "secret")
     assert "secret" not in repr(found)
-    path.write_text('["a.example"]\nuser = "me"\nform = "http://a.example/"\n')
+    path.write_text('["a.example"]\nuser = "me"\nform = "https://a.example/"\n')
     with pytest.raises(ConfigError, match="either"):
         login.read(path)
 

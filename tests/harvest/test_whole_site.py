@@ -285,6 +285,7 @@ def test_log_in_secrets_are_in_no_file(site: Site, tmp_path: Path) -> None:
     found(home)
     (home / "logins.toml").write_text(
         f'["127.0.0.1"]\nform = "{site.url}/login"\nfields = {{ user = "me", pass = "{secret}" }}\n'
+        f'origins = ["{site.url}"]\ninsecure = true\n'
     )
     (home / "logins.toml").chmod(0o600)
     with Archive.open(home) as archive:

@@ -8,6 +8,7 @@ damaged data · 7 disk full or read-only · 130 interrupted (can be resumed).
 
 import errno
 import importlib
+import os
 import sqlite3
 import sys
 from collections.abc import Sequence
@@ -23,6 +24,8 @@ from webdepot.errors import NoSpace, WebdepotError
 from webdepot.version import VERSION
 
 EXIT_INTERRUPTED = 130
+PRIVATE = 0o077
+"""The umask: what we write is for our own user only."""
 
 
 def _version(wanted: bool) -> None:
@@ -97,6 +100,7 @@ def command_name(arguments: Sequence[str]) -> str:
 
 def main() -> None:
     """Run the program; every error becomes a one-line message and its exit code, never a traceback."""
+    os.umask(PRIVATE)  # passwords, letters and closed pages are nobody else's business on this machine
     try:
         build_app(command_name(sys.argv[1:]))()
     except WebdepotError as error:

@@ -122,16 +122,16 @@ def _section(kind: Any, name: str, raw_values: Mapping[str, Any], origin: str) -
             continue
         if key not in keys:
             raise ConfigError(f"{origin}: unknown key `{key}` in [{name}].{_nearest(key, keys)}")
-        value = _converted(raw, hints[key], f"{origin}: [{name}] {key}")
+        value = _converted(key, raw, hints[key], f"{origin}: [{name}] {key}")
         check = keys[key].metadata["check"]
         wrong = check(value) if check else None
         if wrong:
-            raise ConfigError(f"{origin}: [{name}] {key} = {raw!r} {wrong}.")
+            raise ConfigError(f"{origin}: [{name}] {key} = {_shown(key, raw)!r} {wrong}.")
         values[key] = value
     return kind(**values)
 
 
-def _converted(raw: Any, kind: Any, where: str) -> Any:
+def _converted(key: str, raw: Any, kind: Any, where: str) -> Any:
     """A value as the type of its key. TOML values are typed already, environment values are text."""
     origin = get_origin(kind)
     if kind is bool:
@@ -158,7 +158,7 @@ def _converted(raw: Any, kind: Any, where: str) -> Any:
         and all(isinstance(item, str) for item in raw.values())
     ):
         return dict(raw)
-    raise ConfigError(f"{where} = {raw!r} must be {_type_name(kind)}.")
+    raise ConfigError(f"{where} = {_shown(key, raw)!r} must be {_type_name(kind)}.")
 
 
 def _type_name(kind: Any) -> str:

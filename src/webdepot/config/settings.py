@@ -237,6 +237,12 @@ class HarvestConfig:
         "Allow private, loopback and link-local addresses. Off by default, so that a harvested page cannot "
         "make the crawler read the intranet.",
     )
+    private_networks: tuple[str, ...] = _key(
+        (),
+        "Networks that harvests and partners may be in although they are not public, such as 10.1.0.0/16. "
+        "Curators cannot set this.",
+        _networks,
+    )
     user_agent: str = _key("", "User agent; empty means `Webdepot/VERSION (+contact; name)`.")
     connect_to: Mapping[str, str] = _key(
         {},
@@ -306,7 +312,8 @@ class DepotConfig:
     virus_scanner: str = _key(
         "",
         "Command that scans a submission for viruses: gets its path as the last argument; exit code 0 means "
-        "clean, 1 infected. Of our environment it gets only PATH, HOME and the like.",
+        "clean, 1 infected. Of our environment it gets only PATH, HOME and the like. A daemon of another "
+        "user cannot read our files: write `clamdscan --fdpass`.",
     )
     migration_tools: Mapping[str, str] = _key(
         {}, 'Format conversion tools: {"name" = "SOURCE-TYPE TARGET-TYPE command {input} {output}"}.'

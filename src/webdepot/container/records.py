@@ -95,10 +95,16 @@ def from_visit(visit: Visit, *, payload_digest: str, revisit_of: Capture | None 
         url=visit.candidate.url,
         date=visit.at,
         content_type=_REQUEST_TYPE,
-        fields=(("WARC-Concurrent-To", answer.id), *server),
+        fields=(("WARC-Concurrent-To", answer.id), *server, *_removed(visit, "Authorization", "Cookie")),
         head=visit.request,
     )
     return [request, answer]
+
+
+def _removed(visit: Visit, *names: str) -> FieldPairs:
+    """A field of our own that names the headers whose values are not stored (secrets of a login)."""
+    removed = ", ".join(name for name in names if name in visit.removed)
+    return (("Webdepot-Removed", removed),) if removed else ()
 
 
 def about_visit(visit: Visit, outlinks: Sequence[tuple[str, str]], *, concurrent_to: str = "") -> NewRecord:
@@ -168,7 +174,12 @@ def _response(visit: Visit, payload_digest: str, server: FieldPairs) -> NewRecor
         url=visit.candidate.url,
         date=visit.at,
         content_type=_RESPONSE_TYPE,
-        fields=(*server, *truncated, ("WARC-Payload-Digest", payload_digest)),
+        fields=(
+            *server,
+            *truncated,
+            *_removed(visit, "Set-Cookie"),
+            ("WARC-Payload-Digest", payload_digest),
+        ),
         head=visit.head,
         body=visit.body,
         body_bytes=visit.body_bytes,
@@ -187,7 +198,12 @@ def _revisit(visit: Visit, payload_digest: str, server: FieldPairs, earlier: Cap
         url=visit.candidate.url,
         date=visit.at,
         content_type=_RESPONSE_TYPE,
-        fields=(*server, *referred, ("WARC-Payload-Digest", payload_digest)),
+        fields=(
+            *server,
+            *referred,
+            *_removed(visit, "Set-Cookie"),
+            ("WARC-Payload-Digest", payload_digest),
+        ),
         head=visit.head,
     )
 

@@ -13,7 +13,9 @@ sessions, and tables that are restored from packages and tombstones. Columns and
 password, secret, token or API key are left empty: places contain no secrets.
 """
 
+import hashlib
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -49,6 +51,8 @@ _LEFT_OUT = frozenset(
     )
 )
 _SECRET = re.compile(r"password|secret|token|api_?key")
+_WORD = re.compile(r"[A-Za-z0-9_-]{16,}")
+_REMOVED = "[removed]"
 _BATCH = 500
 
 
@@ -124,7 +128,7 @@ def _write_tables(folder: Path, connection: Connection) -> Iterator[Path]:
         values = connection.execute(chosen.execution_options(yield_per=_BATCH)).mappings()
         if rows.write_rows(
             path,
-            ({name: "" if _SECRET.search(name) else value for name, value in row.items()} for row in values),
+            (_without_tokens(dict(row)) for row in values),
         ):
             yield path
 
@@ -182,9 +186,45 @@ def _insert_missing(connection: Connection, table: Table, registered: Iterator[d
     return inserted
 
 
+def _without_tokens(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row without its secret columns, and without the token itself where a text contains it: the link in a
+    letter that waits to be sent.
+    """
+    hashes = {value for name, value in row.items() if name.endswith("token_hash") and value}
+
+    def shown(name: str, value: Any) -> Any:
+        if _SECRET.search(name):
+            return ""
+        if hashes and isinstance(value, str):
+            return _WORD.sub(lambda word: _REMOVED if _hash(word[0]) in hashes else word[0], value)
+        return value
+
+    return {name: shown(name, value) for name, value in row.items()}
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
 def _without_secrets(config: str) -> str:
-    return "".join(
+    """The configuration without the lines that have secrets; without all of its lines if one is left, in a
+    table or a text of several lines.
+    """
+    kept = "".join(
         line
         for line in config.splitlines(keepends=True)
         if not _SECRET.search(line.partition("=")[0].lower())
     )
+    try:
+        is_clean = not any(_iter_secrets(tomllib.loads(kept)))
+    except tomllib.TOMLDecodeError:  # a text of several lines was cut
+        is_clean = False
+    return kept if is_clean else "# Not kept: it has secrets in tables or in texts of several lines.\n"
+
+
+def _iter_secrets(tree: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            yield from _iter_secrets(value)
+        elif isinstance(value, str) and _SECRET.search(name.lower()):
+            yield value

@@ -103,10 +103,13 @@ class PartnerClient:
         response = PartnerResponse()
         body = _Body(sink=sink, limit_bytes=limit_bytes, response=response)
         sockets: list[socket.socket] = []
+        refused: list[str] = []
         curl = pycurl.Curl()
         try:
             self._prepare(curl, url, offset, etag, packed, with_token)
-            curl.setopt(pycurl.OPENSOCKETFUNCTION, lambda _, address: self._open_socket(address, sockets))
+            curl.setopt(
+                pycurl.OPENSOCKETFUNCTION, lambda _, address: self._open_socket(address, sockets, refused)
+            )
             curl.setopt(pycurl.HEADERFUNCTION, response.add_header_line)
             curl.setopt(pycurl.WRITEFUNCTION, body.take)
             curl.perform()
@@ -118,6 +121,12 @@ class PartnerClient:
                 raise TooLarge(
                     f"The response of {url[:500]} is larger than {limit_bytes} bytes.", retry=False
                 ) from error
+            if refused and not sockets:
+                raise RemoteError(
+                    f"{url[:500]} is at {refused[0]}, which is not a public address. If that is right, an "
+                    "administrator adds its network to harvest.private_networks in webdepot.toml.",
+                    retry=False,
+                ) from error
             raise RemoteError(
                 f"{url[:500]} sent no complete response: {error.args[1]}.", retry=True
             ) from error
@@ -127,12 +136,15 @@ class PartnerClient:
                 each.close()
         return response
 
-    def _open_socket(self, address: _SocketAddress, sockets: list[socket.socket]) -> object:
+    def _open_socket(
+        self, address: _SocketAddress, sockets: list[socket.socket], refused: list[str]
+    ) -> object:
         """A socket for libcurl, unless the address is not allowed. libcurl uses a copy of its descriptor; the
         caller closes those in `sockets`.
         """
         family, kind, protocol, place = address
         if not self.allowed(str(place[0])):
+            refused.append(str(place[0]))
             return pycurl.SOCKET_BAD
         sockets.append(socket.socket(family, kind, protocol))
         return sockets[-1]

@@ -47,7 +47,7 @@ from webdepot.errors import Conflict, CorruptData, NoSpace
 from webdepot.harvest.scope.identity import identity
 from webdepot.model import Candidate, Hop
 from webdepot.ports import FrontierCounts
-from webdepot.url import Url
+from webdepot.url import Url, origin_of
 
 LAYOUT = 1
 FIRST_MAP_BYTES = 1 << 30
@@ -66,17 +66,6 @@ _NONE: frozenset[bytes] = frozenset()
 def precedence(path: str) -> int:
     """The place in a host's queue, by the last hop that is not a redirect."""
     return _PRECEDENCE[path.rstrip(Hop.REDIRECT)[-1:]]
-
-
-def origin_of(url: str) -> str:
-    """Scheme, host and port of a canonical URL, without user and password."""
-    slash = url.find("/", 8)
-    if slash > 0 and url[:4] == "http" and "@" not in url[:slash]:
-        return url[:slash]
-    start = url.index("//") + 2
-    end = url.find("/", start)
-    authority = url[start:] if end < 0 else url[start:end]
-    return url[:start] + authority.rpartition("@")[2]
 
 
 class _Host:

@@ -183,7 +183,6 @@ KEYS: Mapping[str, Key] = {
     "limit_host_bytes": Key(
         kind=int, doc="Maximum number of bytes from one host; 0 means no limit.", check=_positive
     ),
-    "allow_private": Key(kind=bool, doc="Allow private and loopback addresses."),
     "rules": Key(kind=list, doc="Decide rules, in order; the last one that answers wins."),
     "hosts": Key(kind=dict, doc="Settings of a host or, with a leading dot, of a domain."),
 }
@@ -201,8 +200,15 @@ HOST_KEYS: Mapping[str, Key] = {
     "bytes_per_s": Key(
         kind=int, doc="Maximum bandwidth for this host, in bytes per second.", check=_positive
     ),
-    "credentials": Key(kind=str, doc="Name of the credentials to sign in with."),
+    "credentials": Key(
+        kind=str, doc="Name of the login to use, which must be for this host. Only administrators set it."
+    ),
 }
+_MOVED = {
+    "allow_private": "It is not a key of profiles any more: administrators name the networks in "
+    "harvest.private_networks of webdepot.toml. Remove it here",
+}
+"""Former keys, and what to do about them."""
 _APART = frozenset({"description", "seeds", "rules", "hosts"})
 
 
@@ -283,6 +289,15 @@ def save(home: Path, name: str, text: str) -> HarvestProfile:
     return profile
 
 
+def credentials_of(profile: HarvestProfile) -> dict[str, str]:
+    """Which login the profile names for which host."""
+    return {
+        host: str(values["credentials"])
+        for host, values in profile.hosts.items()
+        if values.get("credentials")
+    }
+
+
 def with_key(text: str, key: str, value: str) -> str:
     """The text with a top-level key set to a string; everything else stays as it was written."""
     lines = text.splitlines(keepends=True)
@@ -307,6 +322,8 @@ def _text_of(path: Path) -> str:
 
 def _checked(key: str, value: Any, known: Mapping[str, Key], where: str) -> Any:
     definition = known.get(key)
+    if definition is None and key in _MOVED:
+        raise ConfigError(f"{where}: unknown key `{key}`. {_MOVED[key]}.")
     if definition is None:
         near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
         raise ConfigError(f"{where}: unknown key `{key}`.{f' Did you mean `{near[0]}`?' if near else ''}")

@@ -22,7 +22,6 @@ from webdepot.container.http import parse_head
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.page_opener import PageOpener
 from webdepot.harvest.crawl_state import CrawlState
-from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.kept import Arrived, Kept, is_temporary, mime_of
 from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
@@ -32,7 +31,7 @@ from webdepot.harvest.prerequisites import MISSING, Prerequisites
 from webdepot.harvest.report.log import of_unkept, of_visit
 from webdepot.harvest.scope import host_rules
 from webdepot.model import Candidate, Failure, Verdict, Visit
-from webdepot.url import host_of
+from webdepot.url import host_of, origin_of
 
 _NEVER_ASKED = frozenset({Failure.DNS, Failure.CONNECT})
 """Failures that the server did not notice: such a URL is not given up."""

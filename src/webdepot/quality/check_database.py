@@ -300,8 +300,9 @@ class CheckDatabase:
         stated_length = head.get("content-length") or ""
         is_marked = bool(record.fields.get("warc-truncated"))
         if (
-            stated_length.isdigit()
-            and size_bytes < int(stated_length)
+            stated_length.isascii()
+            and stated_length.isdigit()
+            and size_bytes < int(stated_length[:19])
             and not is_chunked
             and not is_marked
             and head.status != 304

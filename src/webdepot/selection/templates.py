@@ -49,7 +49,8 @@ _OF_NOTICE = _EVERYWHERE | {
 FIELDS: Mapping[LetterKind, frozenset[str]] = {
     LetterKind.NOTICE: _OF_NOTICE,
     LetterKind.REMINDER: _OF_NOTICE | {"sent_on"},
-    LetterKind.RECEIVED: _EVERYWHERE | {"recipient", "reference", "address", "words"},
+    # Nothing that was typed into the form: anybody may have typed this address into it.
+    LetterKind.RECEIVED: _EVERYWHERE | {"reference"},
     LetterKind.DECIDED: _EVERYWHERE | {"recipient", "reference", "address", "decision", "decision_words"},
 }
 

@@ -97,7 +97,7 @@ PORTAL_ROUTES = (
     RouteRow(path="/depot/packages/{identifier}", endpoint="staff.depot:show_package", roles=STAFF),
     RouteRow(path="/depot/report.json", endpoint="staff.depot:send_report", roles=STAFF),
     RouteRow(path="/partners", endpoint="staff.partners:show_list", roles=STAFF),
-    RouteRow(path="/partners", endpoint="staff.partners:add", methods=("POST",), roles=CURATORS),
+    RouteRow(path="/partners", endpoint="staff.partners:add", methods=("POST",), roles=ADMINISTRATORS),
     RouteRow(path="/partners/{name}", endpoint="staff.partners:show", roles=STAFF),
     RouteRow(path="/partners/{name}", endpoint="staff.partners:order", methods=("POST",), roles=CURATORS),
     RouteRow(path="/organisations", endpoint="staff.organisations:show_list", roles=STAFF),

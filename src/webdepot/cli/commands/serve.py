@@ -2,6 +2,7 @@
 scheduler; the demo archives a sample site first.
 """
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +11,10 @@ from typing import Annotated
 
 import typer
 
+from webdepot import browser_files
 from webdepot.cli.call import Call, Json, Quiet, call_of
 from webdepot.cli.output import plain
+from webdepot.errors import ConfigError
 from webdepot.services.schedule import chores, scheduler
 from webdepot.web.serve import serve as serve_archive
 
@@ -58,6 +61,16 @@ def serve(
             f"The portal is at [bold]{portal}[/bold] (archived pages at {replay}). Stop with Ctrl-C.",
         )
 
+    if wrong := browser_files.find_wrong():
+        raise ConfigError(
+            f"The files for browsers are missing or changed: {', '.join(wrong)}. Fetch them again: "
+            f"{browser_files.REMEDY}"
+        )
+    if os.geteuid() == 0:
+        output.warn(
+            "The server runs as root, so a break-in would take over the whole machine. "
+            "Run it as a user of its own, as in docs/how-to/run-as-a-service.md."
+        )
     with call.archive() as archive, _scheduling(call, wanted=archive.config.schedule.in_server):
         web = archive.config.web
         serve_archive(

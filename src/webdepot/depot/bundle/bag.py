@@ -27,7 +27,7 @@ _DECLARED = re.compile(
     r"BagIt-Version: (0\.9[3-7]|1\.0)\r?\n?Tag-File-Character-Encoding: UTF-8\s*", re.IGNORECASE
 )
 _MANIFEST = re.compile(r"(tag)?manifest-(md5|sha1|sha224|sha256|sha384|sha512)\.txt")
-_OXUM = re.compile(r"^Payload-Oxum:\s*([0-9]+)\.([0-9]+)\s*$", re.MULTILINE | re.IGNORECASE)
+_OXUM = re.compile(r"^Payload-Oxum:\s*([0-9]{1,18})\.([0-9]{1,18})\s*$", re.MULTILINE | re.IGNORECASE)
 LONGEST_MANIFEST_BYTES = 256 << 20
 
 

@@ -154,7 +154,7 @@ class _WebFile:
                 stated = total[1] if total else response.headers.get("Content-Length") or ""
         except NotFound:
             return None
-        return int(stated) if stated.isascii() and stated.isdigit() else None
+        return int(stated) if stated.isascii() and stated.isdigit() and len(stated) < 19 else None
 
     def _request(self, headers: dict[str, str]) -> HTTPResponse:
         request = urllib.request.Request(  # noqa: S310 - http and https only

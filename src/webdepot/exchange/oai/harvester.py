@@ -151,7 +151,7 @@ def _page(root: etree._Element) -> ListPage:
         records=tuple(_record(record) for record in listing.iterfind("o:record", _NS)),
         token=(token.text or "").strip() if token is not None else "",
         response_date=response_date,
-        list_size=int(size) if size.isascii() and size.isdigit() else 0,
+        list_size=int(size[:15]) if size.isascii() and size.isdigit() else 0,
     )
 
 

@@ -31,7 +31,6 @@ from webdepot.harvest.browser.tab import PageOptions, PageSnapshot, TabReply, Ta
 from webdepot.harvest.crawl_state import CrawlState
 from webdepot.harvest.fetch.encoding import decode
 from webdepot.harvest.fetch.fetch_mode import Fetching, Screenshots
-from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.kept import Arrived, Attached, is_temporary, mime_of
 from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
@@ -42,7 +41,7 @@ from webdepot.harvest.prerequisites import Prerequisites
 from webdepot.harvest.report.log import of_refusal
 from webdepot.harvest.scope.hop_path import embed_depth, is_seed_path
 from webdepot.model import Candidate, Failure, Hop, Verdict, Visit
-from webdepot.url import Url, find_canonical, host_of
+from webdepot.url import Url, find_canonical, host_of, origin_of
 
 LARGEST_BODY_BYTES = 32 << 20
 """A larger body is kept, but not given to the tab."""

@@ -33,8 +33,7 @@ from webdepot.harvest.browser.devtools import (
     Listener,
 )
 from webdepot.harvest.browser.launch import HEIGHT, WIDTH
-from webdepot.harvest.frontier import origin_of
-from webdepot.url import host_of
+from webdepot.url import host_of, origin_of
 
 TICK_S = 0.05
 REST_S = 0.6

@@ -7,8 +7,8 @@ rest: it never asks DNS itself.
 Order of steps, for each request:
 1. A host in `connect_to` goes to the place that the operator set, whatever that is.
 2. An address literal is used as it is; a name is looked up, and its addresses are kept for `keep_s`.
-3. Private, loopback, link-local, multicast and reserved addresses (RFC 6890) are removed, unless they are
-   allowed.
+3. Addresses that are not public are removed, unless the operator allowed them all (`allow_private`) or their
+   network (`private_networks`).
 """
 
 import asyncio
@@ -18,7 +18,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from webdepot.errors import ConfigError
 from webdepot.model import Failure
@@ -28,6 +28,22 @@ LookUp = Callable[[str], Awaitable[Sequence[str]]]
 
 _GONE = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
 _MOST_KEPT = 10_000
+
+_GLOBAL_IPV6 = ip_network("2000::/3")
+"""All IPv6 addresses that are given to networks of the Internet; the rest is special or not in use yet."""
+_SPECIAL = tuple(
+    ip_network(network)
+    for network in (
+        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
+        *("192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15"),
+        *("198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
+        *("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"),
+    )
+)
+"""Networks that are not reachable from everywhere, after the registries of special-purpose addresses,
+https://www.iana.org/assignments/iana-ipv4-special-registry and iana-ipv6-special-registry. Python's own list
+depends on its version.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,17 +66,28 @@ def is_public(address: str) -> bool:
     inner = _embedded_ipv4(parsed) if isinstance(parsed, IPv6Address) else None
     if inner is not None:
         return is_public(str(inner))
-    return parsed.is_global and not parsed.is_multicast and not parsed.is_reserved
+    if isinstance(parsed, IPv6Address) and parsed not in _GLOBAL_IPV6:
+        return False
+    return not any(parsed in network for network in _SPECIAL)
+
+
+def is_allowed(address: str, private_networks: Sequence[IPv4Network | IPv6Network]) -> bool:
+    """Whether we may connect to an address: a public one, or one of a network that the operator named."""
+    if is_public(address):
+        return True
+    try:
+        parsed = ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    return any(parsed in network for network in private_networks)
 
 
 def _embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address in ::ffff:a.b.c.d, 2002::/16 (6to4), Teredo and 64:ff9b::/96 (NAT64)."""
+    """The IPv4 address in ::ffff:a.b.c.d, ::a.b.c.d and 64:ff9b::/96 (NAT64). 6to4 and Teredo are not in use
+    any more, and special.
+    """
     if address.ipv4_mapped:
         return address.ipv4_mapped
-    if address.sixtofour:
-        return address.sixtofour
-    if address.teredo:
-        return address.teredo[1]
     if int(address) >> 32 == 0x64FF9B << 64 or int(address) >> 32 == 0:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return None
@@ -85,6 +112,7 @@ class Router:
         self,
         *,
         allow_private: bool = False,
+        private_networks: Sequence[str] = (),
         connect_to: Mapping[str, str] | None = None,
         look_up: LookUp | None = None,
         timeout_s: float = 15.0,
@@ -94,6 +122,7 @@ class Router:
         """`on_found` is called for every lookup with addresses, for the record."""
         self._on_found = on_found
         self._allow_private = allow_private
+        self._private_networks = tuple(map(ip_network, private_networks))
         self._connect_to = parse_connect_to(connect_to or {})
         self._threads = ThreadPoolExecutor(8, thread_name_prefix="lookup")
         self._look_up = look_up or self._look_up_in_thread
@@ -102,7 +131,7 @@ class Router:
         self._kept: dict[str, tuple[float, Route]] = {}
 
     def allows(self, address: str) -> bool:
-        return self._allow_private or is_public(address)
+        return self._allow_private or is_allowed(address, self._private_networks)
 
     def find_known(self, host: str, port: int) -> Route | None:
         """The route if it needs no lookup. `host` is as in a canonical URL: lower case, IPv6 in brackets."""

@@ -11,8 +11,10 @@ libcurl speaks HTTP/1.0, 1.1, 2 and TLS (`curl_transfer`, `curl_loop`). Order of
 HTTP/2 is stored in HTTP/1.1 form (RFC 9113, 8.3 has no status line); `protocol` is then `h2`.
 """
 
+import logging
 import ssl
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from io import BytesIO
@@ -21,7 +23,7 @@ from urllib.parse import urlencode
 
 from webdepot.container.http import content_decoded, parse_head, transfer_decoded
 from webdepot.harvest.fetch.addresses import Route, Router
-from webdepot.harvest.fetch.cookies import CookieJar
+from webdepot.harvest.fetch.cookies import CookieJar, hide_values
 from webdepot.harvest.fetch.curl_loop import CurlLoop
 from webdepot.harvest.fetch.curl_transfer import (
     PLAIN_ACCESS,
@@ -34,14 +36,15 @@ from webdepot.harvest.fetch.curl_transfer import (
 from webdepot.harvest.fetch.login import Login, fill_form
 from webdepot.model import Candidate, Failure, Visit
 from webdepot.times import Clock, utc_now
-from webdepot.url import Url
+from webdepot.url import Url, origin_of
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 ACCEPT_ENCODING = "gzip, deflate, br"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_log = logging.getLogger(__name__)
 
 
-def _plain_access(host: str) -> HostAccess:
+def _plain_access(origin: str) -> HostAccess:
     return PLAIN_ACCESS
 
 
@@ -61,7 +64,7 @@ class CurlFetcher:
         access: Callable[[str], HostAccess] = _plain_access,
         cookies: CookieJar | None = None,
     ) -> None:
-        """`access` is called with the host name of every request; without a jar no cookies are kept."""
+        """`access` is called with the origin of every request; without a jar no cookies are kept."""
         self._access = access
         self._cookies = cookies
         self._logged_in: set[str] = set()
@@ -93,10 +96,10 @@ class CurlFetcher:
         self, candidate: Candidate, headers: Sequence[tuple[str, str]] = ()
     ) -> Coroutine[None, None, Visit]:
         """Fetch one URL. Raises only NoSpace, when our own disk is full."""
-        host = _parts(candidate.url)[1]
-        access = self._access(host)
-        if access.login is not None and access.login.form and host not in self._logged_in:
-            self._logged_in.add(host)
+        origin = origin_of(candidate.url)
+        access = self._access(origin)
+        if access.login is not None and access.login.form and origin not in self._logged_in:
+            self._logged_in.add(origin)
             return self._fetch_logged_in(candidate, access, access.login, headers)
         return self._fetch(candidate, access, more=headers)
 
@@ -108,12 +111,20 @@ class CurlFetcher:
 
     async def _log_in(self, login: Login, access: HostAccess) -> None:
         """Fetch the form, fill it in and send it, for its cookies. A failure shows in later responses."""
-        page = await self._fetch(Candidate(url=Url(login.form)), access, is_secret=True)
+        page = await self._fetch(Candidate(url=Url(login.form)), access)
         with page.body:
             head = parse_head(page.head)
             body = content_decoded(transfer_decoded(page.body, head), head, limit_bytes=1 << 20).read()
         action, fields = fill_form(body.decode("utf-8", "replace"), login.form, login.fields)
-        sent = await self._fetch(Candidate(url=Url(action)), access, is_secret=True, form=urlencode(fields))
+        if not login.is_for(action):
+            _log.warning(
+                "login %s: its form is sent to %s, which is not one of its origins; nothing was sent. "
+                "If that is right, add it to origins in the file of logins.",
+                login.name,
+                origin_of(action),
+            )
+            return
+        sent = await self._fetch(Candidate(url=Url(action)), access, form=urlencode(fields))
         sent.body.close()
 
     async def _fetch(
@@ -121,10 +132,12 @@ class CurlFetcher:
         candidate: Candidate,
         access: HostAccess,
         *,
-        is_secret: bool = False,
         form: str = "",
         more: Sequence[tuple[str, str]] = (),
     ) -> Visit:
+        login = access.login
+        if login is not None and not login.is_for(candidate.url):  # the last check before something is sent
+            access, login = replace(access, login=None), None
         at = self._clock()
         scheme, host, port, target = _parts(candidate.url)
         if scheme not in _DEFAULT_PORTS:
@@ -157,12 +170,27 @@ class CurlFetcher:
             transfer.discard()
             raise
         visit = transfer.visit(candidate, request, number, message, at=at)
+        removed = ("Authorization",) * (login is not None and bool(login.user))
+        removed += ("Cookie",) * (headers != shown)
+        if removed:
+            visit = replace(visit, removed=removed)
         self._idle.append(transfer)
-        if self._cookies is not None and (b"-Cookie:" in visit.head or b"-cookie:" in visit.head.lower()):
-            self._cookies.take(
-                parse_head(visit.head).get_all("set-cookie"), candidate.url, at, secret=is_secret
-            )
+        if login is not None or b"set-cookie" in visit.head.lower():
+            return self._with_cookies_taken(visit, login)
         return visit
+
+    def _with_cookies_taken(self, visit: Visit, login: Login | None) -> Visit:
+        """Put the cookies of a response into the jar. The visit is returned without secret values."""
+        jar, url = self._cookies, visit.candidate.url
+        if jar is not None:
+            lines = parse_head(visit.head).get_all("set-cookie")
+            jar.take(lines, url, visit.at, origins=login.origins if login is not None else None)
+        head = hide_values(
+            visit.head, lambda name: login is not None or (jar is not None and jar.is_secret(name, url))
+        )
+        return (
+            visit if head == visit.head else replace(visit, head=head, removed=(*visit.removed, "Set-Cookie"))
+        )
 
     def _headers_for(
         self, candidate: Candidate, more: Sequence[tuple[str, str]], at: datetime

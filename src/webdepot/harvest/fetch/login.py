@@ -8,13 +8,20 @@ we can read.
     password = "…"
 
     ["members.example.org"]                              # a form: its page, and the values to fill in
-    form = "https://members.example.org/login"
+    form = "https://sso.example.org/login"
     fields = { name = "archive", pass = "…" }
+    origins = ["https://members.example.org", "https://sso.example.org"]
 
-A form is fetched and sent once before the first request to its host; its cookies are sent from then on.
-Neither the response to the form nor passwords nor these cookies are stored in containers or logs.
+A login goes to its `origins` (scheme, host and port) and nowhere else; without the key, to `https://NAME`.
+http, and https without a valid certificate, are refused unless the entry says `insecure = true`. Whatever a
+profile, a redirect, a form or a page asks for, `Login.is_for` is checked before something is sent.
+
+A form is fetched and sent once before the first request to its host; its cookies are sent from then on, to
+the origins of the login only. Neither the form, the response to it, passwords nor these cookies are stored in
+containers or logs.
 """
 
+import re
 import stat
 import tomllib
 from collections.abc import Mapping
@@ -25,21 +32,34 @@ from typing import Any
 import turbohtml
 
 from webdepot.errors import ConfigError
-from webdepot.url import find_canonical
+from webdepot.url import find_canonical, origin_of
+
+_TEXTS = ("user", "password", "form")
+_KNOWN = frozenset({*_TEXTS, "fields", "origins", "insecure"})
+_ORIGIN = re.compile(r"(https?)://([^/?#@\s]+)/?\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """How to log in to one host; `repr` never shows a secret."""
+    """How to log in, and where; `repr` never shows a secret."""
 
+    name: str
+    origins: frozenset[str]
+    """Canonical origins, as `origin_of` writes them."""
+    insecure: bool = False
+    """Whether it may be sent over http, or over https without a valid certificate."""
     user: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
     form: str = ""
     fields: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    def is_for(self, url: str) -> bool:
+        """Whether the login may be sent to this address."""
+        return origin_of(url) in self.origins
+
 
 def read(path: Path) -> dict[str, Login]:
-    """The logins of a file by host name; none if it does not exist.
+    """The logins of a file by name; none if it does not exist.
 
     ConfigError if it is wrong, or if others can read it.
     """
@@ -50,31 +70,81 @@ def read(path: Path) -> dict[str, Login]:
     try:
         tree = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}.") from error
-    return {host.lower(): _login(path, host, table) for host, table in tree.items()}
+        # Without the text of the error: it may quote the line, and with it a password.
+        line = re.search(r"line \d+", str(error))
+        raise ConfigError(f"{path} is not valid TOML{f' at {line[0]}' if line else ''}.") from None
+    return {name.lower(): _login(f'{path}: ["{name}"]', name.lower(), table) for name, table in tree.items()}
 
 
-def _login(path: Path, host: str, table: Any) -> Login:
-    known = {"user", "password", "form", "fields"}
-    if not isinstance(table, dict) or not set(table) <= known:
-        raise ConfigError(f'{path}: ["{host}"] may only have {", ".join(sorted(known))}.')
+def find(logins: Mapping[str, Login], origin: str, name: str = "") -> Login | None:
+    """The login to use at an origin: the named one, else the one with the name of the host. None if there is
+    none, or if it is not for this origin.
+    """
+    authority = origin.partition("://")[2]
+    names = (name.lower(),) if name else (authority, re.sub(r":\d+\Z", "", authority))
+    login = next((logins[each] for each in names if each in logins), None)
+    return login if login is not None and login.is_for(origin) else None
+
+
+def _login(where: str, name: str, table: Any) -> Login:
+    if not isinstance(table, dict) or not set(table) <= _KNOWN:
+        raise ConfigError(f"{where} may only have {', '.join(sorted(_KNOWN))}.")
     fields = table.get("fields", {})
-    texts = [table.get(name, "") for name in ("user", "password", "form")]
+    user, password, form = (table.get(key, "") for key in _TEXTS)
     if (
-        not all(isinstance(text, str) for text in texts)
+        not all(isinstance(text, str) for text in (user, password, form))
         or not isinstance(fields, dict)
-        or not all(isinstance(v, str) for v in fields.values())
+        or not all(isinstance(value, str) for value in fields.values())
     ):
-        raise ConfigError(f'{path}: ["{host}"] must contain only texts.')
-    if bool(table.get("form")) == bool(table.get("user")) or bool(table.get("form")) != bool(fields):
-        raise ConfigError(f'{path}: ["{host}"] needs either user and password, or form and fields.')
-    return Login(user=texts[0], password=texts[1], form=texts[2], fields=dict(fields))
+        raise ConfigError(f"{where}: user, password, form and fields must contain only texts.")
+    if bool(form) == bool(user) or bool(form) != bool(fields):
+        raise ConfigError(f"{where} needs either user and password, or form and fields.")
+    origins = _origins(where, name, table)
+    form_url = find_canonical(form) if form else ""
+    if form_url is None or (form_url and origin_of(form_url) not in origins):
+        raise ConfigError(
+            f"{where}: form = {form!r} is not at an origin of this login. "
+            'Name all of them, such as: origins = ["https://www.example.org", "https://sso.example.org"]'
+        )
+    return Login(
+        name=name,
+        origins=origins,
+        insecure=table.get("insecure", False),
+        user=user,
+        password=password,
+        form=form_url,
+        fields=dict(fields),
+    )
+
+
+def _origins(where: str, name: str, table: Mapping[str, Any]) -> frozenset[str]:
+    """The origins of an entry in canonical form; ConfigError if one is wrong, or http without `insecure`."""
+    named, insecure = table.get("origins", [f"https://{name}"]), table.get("insecure", False)
+    if not isinstance(named, list) or not named or not all(isinstance(each, str) for each in named):
+        raise ConfigError(f'{where}: origins is a list of texts, such as ["https://www.example.org"].')
+    if not isinstance(insecure, bool):
+        raise ConfigError(f"{where}: insecure must be true or false.")
+    origins = set()
+    for each in named:
+        url = find_canonical(each) if _ORIGIN.match(each.lower()) else None
+        if url is None:
+            raise ConfigError(
+                f"{where}: {each!r} is not an origin. Write scheme, host and, if it is not the usual one, "
+                'port: origins = ["https://www.example.org"]'
+            )
+        if url.startswith("http:") and not insecure:
+            raise ConfigError(
+                f"{where}: over {each} others can read the password. Use https, or add: insecure = true"
+            )
+        origins.add(origin_of(url))
+    return frozenset(origins)
 
 
 def fill_form(page: str, url: str, fields: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """The address to send a form to, and its fields with the hidden ones (tokens).
 
-    The address is that of the page if it has no form with these fields.
+    The address is that of the page if it has no form with these fields. The caller checks that the login may
+    be sent there.
     """
     document = turbohtml.parse(page, positions=False)
     for form in document.select("form"):

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webdepot.container.http import content_decoded, parse_head, transfer_decoded
-from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.politeness import robots
 from webdepot.harvest.politeness.robots import RobotsBasis, RobotsRules
 from webdepot.harvest.politeness.server_turns import ServerTurns
 from webdepot.model import Candidate, Hop, Visit
 from webdepot.ports import Frontier
 from webdepot.times import Clock
-from webdepot.url import Url, find_canonical
+from webdepot.url import Url, find_canonical, origin_of
 
 MOST_IN_MEMORY = 2_000
 

@@ -11,11 +11,11 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.politeness.pauses import Manners, pause_after
 from webdepot.harvest.politeness.servers import SharedServers
 from webdepot.model import Candidate, Visit
 from webdepot.ports import Fetcher
+from webdepot.url import origin_of
 
 MOST_SERVERS = 10_000
 """Servers remembered; beyond that, those that are free are forgotten."""

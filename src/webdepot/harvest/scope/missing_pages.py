@@ -16,11 +16,10 @@ them. Order of steps:
 import re
 from hashlib import blake2b
 
-from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.politeness.server_turns import ServerTurns
 from webdepot.model import Candidate, Hop, Visit
 from webdepot.ports import Frontier
-from webdepot.url import Url
+from webdepot.url import Url, origin_of
 
 SUSPICIOUS = 10
 """Number of repeated payloads after which a host is tested."""

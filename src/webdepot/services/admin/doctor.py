@@ -8,16 +8,16 @@ to date.
 
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Literal
 
 from sqlalchemy import text
 
-from webdepot import digest
+from webdepot import browser_files, digest
 from webdepot.archive import DATABASE_NAME, Archive
 from webdepot.config import config as configuration
 from webdepot.container import locations
@@ -37,6 +37,7 @@ from webdepot.services.index import indexer
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 LOW_DISK_BYTES = 2_000_000_000
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 State = Literal["ok", "warning", "error"]
 
 
@@ -74,6 +75,7 @@ def examine(
                 _proxies,
                 _browser,
                 _home,
+                _privacy,
                 _disk,
                 _database,
                 _harvests,
@@ -98,13 +100,14 @@ def _python() -> Check:
 
 def _browser_files() -> Check:
     """Replay needs the service worker that `make install` fetches."""
-    if (resources.files("webdepot") / "web" / "vendor" / "sw.js").is_file():
-        return Check(name="replay", state="ok", message="the browser files are installed")
+    wrong = browser_files.find_wrong()
+    if not wrong:
+        return Check(name="replay", state="ok", message="the browser files are installed and unchanged")
     return Check(
         name="replay",
         state="error",
-        message="the browser files for replay are missing",
-        remedy="make install",
+        message=f"browser files are missing or changed: {', '.join(wrong)}",
+        remedy=browser_files.REMEDY,
     )
 
 
@@ -199,6 +202,19 @@ def _home(archive: Archive) -> Check:
         state="error",
         message=f"{archive.home} is read-only",
         remedy=f"give yourself write permission on {archive.home}",
+    )
+
+
+def _privacy(archive: Archive) -> Check:
+    """Other users of this machine must not read password hashes, tokens, complaints or closed pages."""
+    home = archive.home
+    if not home.stat().st_mode & _OTHERS:
+        return Check(name="privacy", state="ok", message="only its own user can read the archive")
+    return Check(
+        name="privacy",
+        state="warning",
+        message=f"other users of this machine can read {home}",
+        remedy=f"chmod -R go= {home}",
     )
 
 

@@ -25,6 +25,7 @@ def found(home: Path, *, clock: Clock = utc_now, agent: str = "", settings: str 
         if home.exists() and any(entry.name != FILE_NAME for entry in home.iterdir()):
             raise Conflict(f"{home} is not empty and is not an archive. Give an empty or new folder.")
         durable.make_folders(home)
+        home.chmod(0o700)  # also a folder that was there before, and whatever the umask
         if settings or not (home / FILE_NAME).exists():
             _write_config(home, settings)
     archive = Archive(config.read(home), clock=clock, agent=agent)
@@ -54,7 +55,7 @@ def _write_config(home: Path, settings: str) -> None:
             # A section in `settings` is already there; TOML allows each section only once.
             lines += ["", f"# [{name}]" if f"[{name}]" in settings else f"[{name}]"]
         lines += [f"# {setting.doc}", f"# {key} = {toml_of(setting.default)}"]
-    durable.write_whole(home / FILE_NAME, ("\n".join(lines) + "\n").encode())
+    durable.write_whole(home / FILE_NAME, ("\n".join(lines) + "\n").encode(), mode=0o600)
 
 
 def toml_of(value: object) -> str:

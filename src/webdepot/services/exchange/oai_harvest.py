@@ -10,12 +10,10 @@ is stored before the next is requested.
 """
 
 import ipaddress
-import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from webdepot.archive import Archive
 from webdepot.errors import RemoteError
@@ -29,7 +27,7 @@ from webdepot.exchange.oai.harvester import (
     RemoteRepository,
 )
 from webdepot.exchange.partners import ListRun, Partner, PartnerRecord, RecordState, RunState
-from webdepot.harvest.fetch.addresses import is_public
+from webdepot.harvest.fetch.addresses import is_allowed
 from webdepot.provenance import Outcome, append
 from webdepot.services.harvest import harvests
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
@@ -93,31 +91,14 @@ def _harvest(
 
 
 def client_for(archive: Archive, partner: Partner) -> PartnerClient:
-    """A client that connects to public addresses, and to any address of the partner's own host, which the
-    operator has configured.
-    """
-    own = _addresses_of(partner.url)
-    allow_private = archive.config.harvest.allow_private
+    """A client that connects to public addresses, and to private ones that the configuration allows."""
+    config = archive.config.harvest
+    networks = tuple(map(ipaddress.ip_network, config.private_networks))
 
     def allowed(address: str) -> bool:
-        return allow_private or is_public(address) or _normal(address) in own
+        return config.allow_private or is_allowed(address, networks)
 
     return PartnerClient(user_agent=archive.user_agent, allowed=allowed, token=partner.token)
-
-
-def _addresses_of(url: str) -> frozenset[str]:
-    try:
-        results = socket.getaddrinfo(urlsplit(url).hostname or "", None)
-    except OSError:
-        return frozenset()
-    return frozenset(_normal(str(result[4][0])) for result in results)
-
-
-def _normal(address: str) -> str:
-    try:
-        return str(ipaddress.ip_address(address.partition("%")[0]))
-    except ValueError:
-        return address
 
 
 def _run(

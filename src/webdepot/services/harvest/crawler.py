@@ -232,6 +232,7 @@ def _router(
     config = archive.config.harvest
     return Router(
         allow_private=options.allow_private,
+        private_networks=config.private_networks,
         connect_to=config.connect_to,
         timeout_s=config.connect_timeout_s,
         look_up=organisation.look_up,

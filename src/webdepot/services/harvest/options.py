@@ -18,12 +18,13 @@ from typing import Any
 
 from webdepot.archive import Archive
 from webdepot.config.settings import Config
-from webdepot.errors import InputError
+from webdepot.errors import ConfigError, InputError
 from webdepot.harvest.browser import launch
 from webdepot.harvest.fetch import login
 from webdepot.harvest.fetch.addresses import LookUp, Router
 from webdepot.harvest.fetch.curl_transfer import HostAccess
 from webdepot.harvest.fetch.fetch_mode import Fetching, Screenshots
+from webdepot.harvest.fetch.login import Login
 from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.politeness.robots import RobotsPolicy, product_token
@@ -309,20 +310,44 @@ def settings_of_host(host: str, hosts: Mapping[str, Mapping[str, Any]]) -> Mappi
     return hosts[domains[-1]] if domains else {}
 
 
+def check_credentials(logins: Mapping[str, Login], hosts: Mapping[str, Mapping[str, Any]]) -> None:
+    """ConfigError if a host's settings name a login that does not exist or is for other hosts."""
+    for host, settings in hosts.items():
+        name = settings.get("credentials", "").lower()
+        if not name:
+            continue
+        if name not in logins:
+            raise ConfigError(
+                f"{host}: credentials = {name!r} is not in the file of logins. "
+                f"Known logins: {', '.join(sorted(logins)) or 'none'}."
+            )
+        names = {re.sub(r":\d+\Z", "", origin.partition("://")[2]) for origin in logins[name].origins}
+        bare = re.sub(r":\d+\Z", "", host)
+        if not any(bare == each or (host.startswith(".") and f".{each}".endswith(host)) for each in names):
+            raise ConfigError(
+                f"{host}: the login {name!r} is for {', '.join(sorted(logins[name].origins))} only and not "
+                "sent elsewhere. If that is right, add the host to its origins in the file of logins."
+            )
+
+
 def access_of(archive: Archive, options: HarvestOptions) -> Callable[[str], HostAccess]:
-    """How a host is accessed: login, bandwidth, certificate check. ConfigError if the file of logins is
-    invalid.
+    """How an origin is accessed: login, bandwidth, certificate check. ConfigError if the file of logins is
+    invalid, or has no login for a host whose settings name one.
     """
     config = archive.config.harvest
     logins = login.read(archive.home / config.logins_file)
+    check_credentials(logins, options.hosts)
     of_host = _of_host(archive.config, options)
 
     @lru_cache(maxsize=10_000)
-    def access(host: str) -> HostAccess:
-        credentials = settings_of_host(host, options.hosts).get("credentials", "") or host
+    def access(origin: str) -> HostAccess:
+        host = origin.partition("://")[2]
+        chosen = login.find(logins, origin, settings_of_host(host, options.hosts).get("credentials", ""))
         caps = [cap for cap in (of_host(host).bytes_per_s, config.bytes_per_s) if cap]
         return HostAccess(
-            bytes_per_s=min(caps, default=0), verify=config.tls == "verify", login=logins.get(credentials)
+            bytes_per_s=min(caps, default=0),
+            verify=config.tls == "verify" or (chosen is not None and not chosen.insecure),
+            login=chosen,
         )
 
     return access

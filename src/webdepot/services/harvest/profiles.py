@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from webdepot import event_loop
 from webdepot.archive import Archive
-from webdepot.errors import InputError, NotFound, WebdepotError
+from webdepot.errors import ConfigError, InputError, NotFound, NotPermitted, WebdepotError
 from webdepot.harvest import control, runs
 from webdepot.harvest import profile as profiles
+from webdepot.harvest.fetch import login
 from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.fetch_mode import Fetching
 from webdepot.harvest.judge import CrawlJudge
@@ -79,8 +80,21 @@ def text_of(archive: Archive, name: str) -> str:
     return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
 
-def save(archive: Archive, name: str, text: str, *, agent: str = "") -> HarvestProfile:
-    """Check a profile and write it to its file, with an event; ConfigError if the text is invalid."""
+def save(
+    archive: Archive, name: str, text: str, *, agent: str = "", by_administrator: bool = True
+) -> HarvestProfile:
+    """Check a profile and write it to its file, with an event; ConfigError if the text is invalid.
+
+    NotPermitted if it chooses logins otherwise than before and the person is not an administrator.
+    """
+    new = profiles.from_text(name, text, origin=profiles.path_of(archive.home, name).name)
+    if not by_administrator and profiles.credentials_of(new) != _credentials_before(archive, name):
+        raise NotPermitted(
+            "Only an administrator may change which login is used for a host (credentials). "
+            "Leave these lines as they were, or ask an administrator."
+        )
+    logins = login.read(archive.home / archive.config.harvest.logins_file)
+    harvest_options.check_credentials(logins, new.hosts)
     before = text_of(archive, name)
     saved = profiles.save(archive.home, name, text)
     detail = difference({"text": before}, {"text": text})
@@ -88,6 +102,13 @@ def save(archive: Archive, name: str, text: str, *, agent: str = "") -> HarvestP
     with archive.database.transaction() as connection:
         append(connection, event)
     return saved
+
+
+def _credentials_before(archive: Archive, name: str) -> dict[str, str]:
+    try:
+        return profiles.credentials_of(get(archive, name))
+    except (NotFound, ConfigError):
+        return {}
 
 
 def with_fetch(text: str, mode: str) -> str:

@@ -94,7 +94,9 @@ def run(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Harv
     RemoteError if nothing could be harvested; Conflict if another process works on it.
     """
     targets.refuse_if_refused(archive, harvest.target)
-    harvest_options.browser_of(archive.config, harvest_options.from_kept(harvest.settings))
+    options = harvest_options.from_kept(harvest.settings)
+    harvest_options.browser_of(archive.config, options)
+    harvest_options.access_of(archive, options)
     with harvests.locked(harvests.folder_of(archive, harvest)):
         recover(archive, harvest)
         with archive.database.transaction() as connection:

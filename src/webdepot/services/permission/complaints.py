@@ -94,8 +94,8 @@ def complain(
     origin: str = "public",
     by: str = "",
 ) -> Case:
-    """Open a case; if an email address is given, a letter confirms it. InputError names the field that is
-    wrong.
+    """Open a case; if an email address is given, a letter confirms it, without repeating what was typed:
+    anybody can type any address. InputError names the field that is wrong.
     """
     address = from_typed(url)
     text = _checked_complaint(words)
@@ -131,7 +131,8 @@ def complain(
             ),
         )
         if case.mail:
-            _write_letter(connection, archive, case, LetterKind.RECEIVED, {"words": case.words}, by=by)
+            nothing = dict.fromkeys(("recipient", "address", "words"), "")  # in texts of before
+            _write_letter(connection, archive, case, LetterKind.RECEIVED, nothing, by=by)
     return case
 
 

@@ -39,8 +39,13 @@ async def open_sources(archive: Archive, *, allow_private: bool) -> AsyncIterato
     config = archive.config.discovery
     resolver = Resolver(config.resolver, timeout_s=config.timeout_s)
     kept = KeptAnswers(archive.index_folder / LOOKUPS_NAME, archive.clock)
-    router = Router(allow_private=allow_private, look_up=look_up_of(resolver), timeout_s=config.timeout_s)
-    # The operator names the registries; they may be on this computer.
+    router = Router(
+        allow_private=allow_private,
+        private_networks=archive.config.harvest.private_networks,
+        look_up=look_up_of(resolver),
+        timeout_s=config.timeout_s,
+    )
+    # The operator names the registries; they may be on this computer. Where they refer to must be public.
     trusted = Router(
         allow_private=True,
         look_up=look_up_of(resolver) if config.resolver else None,
@@ -56,13 +61,13 @@ async def open_sources(archive: Archive, *, allow_private: bool) -> AsyncIterato
             for route in (router, trusted)
         ]
         pace = Pace(config.registry_pause_s)
-        asker = Asker(fetchers[1], pace, archive.clock)
+        asker = Asker(fetchers[1], pace, archive.clock, onward=fetchers[0])
         try:
             yield LiveSources(
                 resolver=resolver,
                 fetcher=fetchers[0],
                 rdap=Rdap(config.rdap_bootstrap, asker, kept),
-                whois=Whois(config.whois, pace, kept, timeout_s=config.timeout_s * 2),
+                whois=Whois(config.whois, pace, kept, router.allows, timeout_s=config.timeout_s * 2),
                 transparency=Transparency(config.ct_search, asker),
                 kept=kept,
                 pace=Pace(config.page_pause_s),

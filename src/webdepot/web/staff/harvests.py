@@ -3,6 +3,7 @@ live parts are updated by reloading the page.
 """
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -29,6 +30,7 @@ KEEP_ALIVE_S = 15.0
 LONGEST_STREAM_S = 600.0
 MOST_STREAMS = 200
 _STEERED = frozenset({HarvestState.RUNNING, HarvestState.STOPPED})
+_WHOLE, _DECIMAL = re.compile(r"[0-9]{1,18}\Z"), re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?\Z")
 _NUMBERS = (
     "limit_pages",
     "limit_bytes",
@@ -209,8 +211,8 @@ def _changes(form: Mapping[str, str]) -> dict[str, object]:
         text = form.get(name, "").strip()
         if not text:
             continue
-        try:
-            changes[name] = float(text) if name.endswith("_s") else int(text)
-        except ValueError:
-            raise InputError(f"{name}: {text[:30]!r} is not a number.") from None
+        form_of = _DECIMAL if name.endswith("_s") else _WHOLE
+        if not form_of.match(text):
+            raise InputError(f"{name}: {text[:30]!r} is not a number.")
+        changes[name] = float(text) if name.endswith("_s") else int(text)
     return changes

@@ -11,7 +11,7 @@ from webdepot.errors import InputError
 from webdepot.services.exchange import oai_harvest, partner_admin, takeover
 from webdepot.web.background import BackgroundRuns
 from webdepot.web.forms import SHORT_FORM, read_form
-from webdepot.web.site import CURATORS, may, name_of, of_app, render, site_of
+from webdepot.web.site import ADMINISTRATORS, CURATORS, may, name_of, of_app, render, site_of
 
 
 class PartnerRuns:
@@ -29,7 +29,7 @@ def show_list(request: Request) -> Response:
         partners=partner_admin.every(site_of(request).archive),
         running=runs.running(),
         errors=runs.errors,
-        may_change=may(request, CURATORS),
+        may_add=may(request, ADMINISTRATORS),
     )
 
 

@@ -8,13 +8,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.errors import ConfigError, InputError, NotFound, WebdepotError
+from webdepot.errors import ConfigError, InputError, NotFound, NotPermitted, WebdepotError
 from webdepot.harvest.fetch.fetch_mode import Fetching
 from webdepot.harvest.profile import HOST_KEYS, KEYS
 from webdepot.harvest.scope.conditions import CONDITIONS
 from webdepot.services.harvest import profiles
 from webdepot.web.forms import SHORT_FORM, read_form
-from webdepot.web.site import CURATORS, may, name_of, render, site_of
+from webdepot.web.site import ADMINISTRATORS, CURATORS, may, name_of, render, site_of
 
 _NEW = 'description = ""\nscope = "host"\n\n# [[rules]]\n# reject = "extension"\n# of = ["avi", "mp4"]\n'
 
@@ -80,7 +80,11 @@ def _save(request: Request, form: Mapping[str, str]) -> Response:
     archive, name, text = site_of(request).archive, request.path_params["name"], form.get("text", "")
     try:
         text = profiles.with_fetch(text, form.get("fetch", ""))
-        profiles.save(archive, name, text, agent=name_of(request))
+        profiles.save(
+            archive, name, text, agent=name_of(request), by_administrator=may(request, ADMINISTRATORS)
+        )
+    except NotPermitted as error:
+        return _page(request, name, text, None, str(error), status=403)
     except (ConfigError, InputError) as error:
         return _page(request, name, text, None, str(error), status=400)
     return RedirectResponse(f"/profiles/{name}", status_code=303)

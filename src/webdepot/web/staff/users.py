@@ -179,7 +179,6 @@ def _change_own_keys(request: Request, fields: Sequence[tuple[str, str]]) -> Res
             archive.database, name, get_number(form.get("revoke", "")), archive.clock(), by=name
         )
         return RedirectResponse("/account", status_code=303)
-    days = form.get("days", "")
     try:
         _, text = sessions.make_key(
             archive.database,
@@ -187,7 +186,7 @@ def _change_own_keys(request: Request, fields: Sequence[tuple[str, str]]) -> Res
             form.get("label", ""),
             _roles(fields),
             archive.clock(),
-            days=int(days) if days.isdigit() and len(days) < 5 else 0,
+            days=get_number(form.get("days", "")[:5] or "0"),
         )
     except InputError as error:
         return _own(request, wrong=explain(request, error), status=400)

@@ -34,8 +34,10 @@ class HttpReply:
 class Asker:
     """Queries registries. Respects 429 and Retry-After: waits for a short time, gives up on a long one."""
 
-    def __init__(self, fetcher: Fetcher, pace: Pace, clock: Clock) -> None:
+    def __init__(self, fetcher: Fetcher, pace: Pace, clock: Clock, *, onward: Fetcher) -> None:
+        """`fetcher` is for the registries that the operator named, `onward` for where they redirect to."""
         self._fetcher = fetcher
+        self._onward = onward
         self._pace = pace
         self._clock = clock
 
@@ -51,7 +53,7 @@ class Asker:
         return await self._followed(url)
 
     async def _followed(self, url: str) -> HttpReply:
-        reply = await self._once(url)
+        reply = await self._once(url, self._fetcher)
         for _ in range(MOST_REDIRECTS):
             target = (
                 find_canonical(reply.head.get("location") or "", reply.url)
@@ -60,15 +62,15 @@ class Asker:
             )
             if target is None:
                 break
-            reply = await self._once(target)
+            reply = await self._once(target, self._onward)
         return reply
 
-    async def _once(self, url: str) -> HttpReply:
+    async def _once(self, url: str, fetcher: Fetcher) -> HttpReply:
         canonical = find_canonical(url)
         if canonical is None:
             return HttpReply(url=url, status=0, head=parse_head(b""), data=b"", detail="not a web address")
         async with self._pace.turn(host_of(canonical)):
-            visit = await self._fetcher.fetch(Candidate(url=canonical))
+            visit = await fetcher.fetch(Candidate(url=canonical))
         with visit.body:
             head = parse_head(visit.head)
             body = content_decoded(transfer_decoded(visit.body, head), head, limit_bytes=LIMIT_BYTES)
@@ -81,8 +83,8 @@ class Asker:
 def retry_after_s(value: str | None, now: datetime) -> float:
     """Seconds to wait according to Retry-After, a number or a date (RFC 9110, 10.2.3); five without one."""
     text = (value or "").strip()
-    if text.isdigit():
-        return float(min(int(text), 86_400))
+    if text.isascii() and text.isdigit():
+        return min(float(text[:9]), 86_400.0)
     try:
         return min(max((parsedate_to_datetime(text) - now).total_seconds(), 0.0), 86_400.0)
     except (TypeError, ValueError):

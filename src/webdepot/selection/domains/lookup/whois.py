@@ -2,10 +2,13 @@
 
 One line is sent, and `whois_parser` reads the text that is returned. The first server is the configured one
 (IANA's by default); its `refer:` line names the right one, which is cached for each top-level domain. Answers
-are cut at a limit; a server that reports too many queries is not queried again for a minute.
+are cut at a limit; a server that reports too many queries is not queried again for a minute. The operator
+names the first server, so it may be anywhere; an answer may refer to port 43 of a public address only.
 """
 
 import asyncio
+import socket
+from collections.abc import Callable
 from datetime import datetime
 
 from webdepot.selection.domains.facts import Network, Registration
@@ -20,10 +23,19 @@ _PAUSE_S = 60.0
 
 
 class Whois:
-    def __init__(self, first_server: str, pace: Pace, kept: KeptAnswers, *, timeout_s: float = 10.0) -> None:
+    def __init__(
+        self,
+        first_server: str,
+        pace: Pace,
+        kept: KeptAnswers,
+        allows: Callable[[str], bool],
+        *,
+        timeout_s: float = 10.0,
+    ) -> None:
         self._first = first_server
         self._pace = pace
         self._kept = kept
+        self._allows = allows
         self._timeout_s = timeout_s
         self.queries = 0
 
@@ -60,12 +72,17 @@ class Whois:
 
     async def _ask(self, server: str, query: str) -> str:
         self.queries += 1
+        is_first = server == self._first
         host, port = _place(server)
+        if port != _PORT and not is_first:
+            return ""
         line = f"-T dn {query}" if host == "whois.denic.de" else query
         async with self._pace.turn(server):
             try:
                 return whois_parser.decoded(
-                    await asyncio.wait_for(_exchange(host, port, line), self._timeout_s)
+                    await asyncio.wait_for(
+                        _exchange(host, port, line, anywhere if is_first else self._allows), self._timeout_s
+                    )
                 )
             except (OSError, TimeoutError, ValueError, UnicodeError):
                 return ""
@@ -73,11 +90,20 @@ class Whois:
 
 def _place(server: str) -> tuple[str, int]:
     host, colon, port = server.rpartition(":")
-    return (host.strip("[]"), int(port)) if colon and port.isdigit() else (server, _PORT)
+    return (host.strip("[]"), int(port[:6])) if colon and port.isdigit() else (server, _PORT)
 
 
-async def _exchange(host: str, port: int, line: str) -> bytes:
-    reader, writer = await asyncio.open_connection(host, port)
+def anywhere(address: str) -> bool:
+    return True
+
+
+async def _exchange(host: str, port: int, line: str, allows: Callable[[str], bool]) -> bytes:
+    # Connected by address, so that the name cannot lead elsewhere after the check.
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    address = next((str(entry[4][0]) for entry in found if allows(str(entry[4][0]))), "")
+    if not address:
+        raise OSError(f"{host} has no public address")
+    reader, writer = await asyncio.open_connection(address, port)
     try:
         writer.write(f"{line}\r\n".encode())
         await writer.drain()

@@ -1,0 +1,40 @@
+"""The third-party files for browsers (`web/vendor`): which they are, and whether they are what we pinned.
+
+`browser_files.toml` names the packages and the SHA-512 of every file. The files are fetched at installation
+by `scripts/vendor.py`, which reads the same table; `serve` checks them at every start, because every
+reader's browser runs them.
+"""
+
+import base64
+import hashlib
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+TABLE = "browser_files.toml"
+REMEDY = "make install (or: python scripts/vendor.py)"
+
+
+def packages() -> list[dict[str, Any]]:
+    """The packages as the table has them."""
+    tree = tomllib.loads((resources.files("webdepot") / TABLE).read_text(encoding="utf-8"))
+    return list(tree["package"])
+
+
+def find_wrong(folder: Path | None = None) -> list[str]:
+    """The names of the files that are missing or differ from those we pinned."""
+    place = folder or Path(str(resources.files("webdepot"))) / "web" / "vendor"
+    return [
+        file["name"]
+        for package in packages()
+        for file in package["file"]
+        if _integrity_of(place / file["name"]) != file["integrity"]
+    ]
+
+
+def _integrity_of(path: Path) -> str:
+    """In the notation of https://www.w3.org/TR/SRI/; empty if there is no such file."""
+    if not path.is_file():
+        return ""
+    return "sha512-" + base64.b64encode(hashlib.sha512(path.read_bytes()).digest()).decode("ascii")
