@@ -1,0 +1,45 @@
+"""What the fuzzers of WARC and ARC do with each record: everything the program reads from one."""
+
+from io import BytesIO
+
+from webdepot.container.reader import iter_records, read_record
+from webdepot.container.record import Record
+from webdepot.index import capture_from_record
+from webdepot.model import Finding, RecordKind
+
+_LIMIT = 1 << 16
+_MOST_RECORDS = 200
+
+
+def read_all(data: bytes) -> None:
+    """Read a container; each record must be the same when it is read alone by its location."""
+    findings: list[Finding] = []
+    for number, record in enumerate(iter_records(BytesIO(data), "fuzz", on_finding=findings.append)):
+        if number == _MOST_RECORDS:
+            break
+        block = record.block().read()
+        assert len(block) == record.size_bytes
+        _compare_heads(record)
+        if capture_from_record.is_indexed(record, findings.append):
+            capture_from_record.of_record(record)
+        assert len(record.content(_LIMIT).read()) <= _LIMIT
+        if record.location.length > 0 and not _is_whole(data):
+            again = read_record(BytesIO(data), record.location)
+            assert (again.header, again.url, again.date) == (record.header, record.url, record.date)
+            assert again.block().read() == block, "a record read by its location differs"
+
+
+def _compare_heads(record: Record) -> None:
+    """The quick reader of heads must agree with the full one."""
+    quick = record.find_status_and_type() if record.kind is RecordKind.RESPONSE else None
+    if quick is not None:
+        head = record.head
+        assert head is not None
+        assert quick == (head.status, head.get("Content-Type") or ""), f"{quick} is not {head}"
+
+
+def _is_whole(data: bytes) -> bool:
+    """Whether the container may be one gzip member, whose locations are not those of the file."""
+    from webdepot.container.detect import Compression, detect
+
+    return detect(BytesIO(data)).compression is Compression.WHOLE
