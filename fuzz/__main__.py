@@ -22,8 +22,8 @@ from fuzz.guard import CrashFolder, Current, InputLimits
 
 _MOST_DEATHS = 10
 """A fuzzer whose process an input ended this often has found enough."""
-_STUCK_S = 180.0
-"""Elapsed time without a new input after which a process counts as stuck."""
+_STUCK_S = 120.0
+"""How long a process may sleep without a new input; waiting for a busy processor does not count."""
 _COVERAGE = re.compile(r"cov: (\d+)[^\n]* corp: (\d+)/(\S+)")
 _TAIL_BYTES = 20_000
 
@@ -99,7 +99,7 @@ def fuzz(
             break
         if current.count() == 0:
             sys.exit(f"The fuzzer {name} did not start:\n{report}")
-        crashes.add(_kind(process.returncode, is_stuck), current.get(), report)
+        crashes.add(_kind(process.returncode, is_stuck), current.get(), _without_progress(report))
         if used_s >= seconds - 1:
             break
     return Outcome(
@@ -120,12 +120,17 @@ def _wait(process: subprocess.Popen[bytes], current: Current) -> bool:
             process.wait(timeout=1)
             return False
         except subprocess.TimeoutExpired:
-            if current.count() != count:
+            if current.count() != count or _is_running(process.pid):
                 count, since_s = current.count(), time.monotonic()
             elif time.monotonic() - since_s > _STUCK_S:
                 process.kill()
                 process.wait()
                 return True
+
+
+def _is_running(pid: int) -> bool:
+    """Whether a process computes, or would if it had a processor."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "R"
 
 
 def _kind(status: int, is_stuck: bool) -> str:
@@ -137,6 +142,11 @@ def _kind(status: int, is_stuck: bool) -> str:
 def _children_cpu_s() -> float:
     times = os.times()
     return times.children_user + times.children_system
+
+
+def _without_progress(log: str) -> str:
+    """What the process printed, without the lines of libFuzzer about new inputs."""
+    return "".join(line for line in log.splitlines(keepends=True) if not line.startswith(("#", "INFO:")))
 
 
 def _tail(path: Path) -> str:

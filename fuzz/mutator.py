@@ -9,6 +9,8 @@ import random
 import re
 from collections.abc import Callable, Sequence
 
+from fuzz.guard import LONGEST_INPUT
+
 _NUMBER = re.compile(rb"[0-9]+")
 _NUMBERS = (
     b"0", b"-1", b"1", b"255", b"65535", b"2147483647", b"4294967296", b"9223372036854775808",
@@ -24,18 +26,24 @@ _BYTES = tuple(
 _RUNS = (2, 3, 5, 8, 20, 70, 300, 1100, 5000, 30_000)
 _SHORT = 6
 """Most runs are short: thousands of small inputs find more than a few large ones."""
+_LARGE = 3000
 Change = Callable[[bytes, random.Random, Sequence[bytes]], bytes]
 
 
 def mutated(data: bytes, most: int, chance: random.Random, tokens: Sequence[bytes]) -> bytes:
-    """One to three changes at random, at most `most` bytes."""
+    """One to three changes at random, at most `most` bytes. Large inputs are mostly made smaller."""
+    if len(data) > _LARGE and chance.random() < 0.7:
+        start = chance.randint(0, len(data))
+        data = data[:start] + data[start + chance.randint(1, len(data)) :]
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
         data = chance.choice(_CHANGES)(data, chance, tokens)[:most]
     return data
 
 
-def _length(chance: random.Random) -> int:
-    return chance.choice(_RUNS if chance.random() < 0.1 else _RUNS[:_SHORT])
+def _times(unit: bytes, chance: random.Random) -> int:
+    """How often to repeat a unit: mostly a few times, and never to more than an input may have."""
+    wanted = chance.choice(_RUNS if chance.random() < 0.05 else _RUNS[:_SHORT])
+    return min(wanted, LONGEST_INPUT // max(len(unit), 1) + 1)
 
 
 def _spot(data: bytes, chance: random.Random) -> int:
@@ -76,19 +84,19 @@ def _add_run(data: bytes, chance: random.Random, tokens: Sequence[bytes]) -> byt
     """A long run of one byte: one that is there, or one with a meaning."""
     at = _spot(data, chance)
     unit = data[at : at + 1] if data[at : at + 1] and chance.random() < 0.5 else chance.choice(_BYTES)
-    return _insert(data, at, unit * _length(chance))
+    return _insert(data, at, unit * _times(unit, chance))
 
 
 def _add_run_of_tokens(data: bytes, chance: random.Random, tokens: Sequence[bytes]) -> bytes:
     unit = chance.choice(tokens or _BYTES) + (chance.choice(_BYTES) if chance.random() < 0.5 else b"")
-    return _insert(data, _spot(data, chance), unit * _length(chance))
+    return _insert(data, _spot(data, chance), unit * _times(unit, chance))
 
 
 def _nest(data: bytes, chance: random.Random, tokens: Sequence[bytes]) -> bytes:
     """A piece inside many brackets; half of the time they are never closed."""
     start, end = _piece(data, chance)
     opening, closing = chance.choice(_PAIRS)
-    depth = _length(chance)
+    depth = _times(opening, chance)
     closed = closing * depth if chance.random() < 0.5 else b""
     return data[:start] + opening * depth + data[start:end] + closed + data[end:]
 
@@ -107,7 +115,7 @@ def _change_number(data: bytes, chance: random.Random, tokens: Sequence[bytes]) 
 
 def _repeat_piece(data: bytes, chance: random.Random, tokens: Sequence[bytes]) -> bytes:
     start, end = _piece(data, chance)
-    return data[:start] + data[start:end] * _length(chance) + data[end:]
+    return data[:start] + data[start:end] * _times(data[start:end], chance) + data[end:]
 
 
 def _repeat_line(data: bytes, chance: random.Random, tokens: Sequence[bytes]) -> bytes:
@@ -115,7 +123,7 @@ def _repeat_line(data: bytes, chance: random.Random, tokens: Sequence[bytes]) ->
     if not lines:
         return data
     at = chance.randrange(len(lines))
-    lines[at:at] = [lines[at]] * _length(chance)
+    lines[at:at] = [lines[at]] * _times(lines[at], chance)
     return b"".join(lines)
 
 

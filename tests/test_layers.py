@@ -37,6 +37,7 @@ FOUNDATION = {
     "database",
     "digest",
     "durable",
+    "entities",
     "errors",
     "event_loop",
     "http_headers",

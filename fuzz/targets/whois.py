@@ -13,7 +13,7 @@ TOKENS = (
     b"\xe4",
 )  # fmt: skip
 _AT = datetime(2020, 1, 1, tzinfo=UTC)
-_DOMAINS = ("a.de", "a.nl", "a.com", "a.uk", "a.fr", "a.eu", "a.it", "a.at", "a.ch", "a.be", "a.se", "a.jp")
+_DOMAINS = ("a.de", "a.nl", "a.fr", "a.com")
 
 
 def one_input(data: bytes) -> None:

@@ -27,6 +27,7 @@ from typing import Any
 from webdepot import digest
 from webdepot.container.http import HttpHead, content_decoded
 from webdepot.container.record import Record
+from webdepot.http_headers import stated_number
 from webdepot.model import Capture, RecordKind
 from webdepot.quality import pages
 from webdepot.url import find_canonical, key
@@ -297,16 +298,16 @@ class CheckDatabase:
         # With a transfer encoding, some writers hash the encoded body and some the decoded one.
         if stated is not None and stated.algorithm == "sha1" and stated != computed and not is_chunked:
             self._observe(record.url, "digest-differs", place, f"expected {stated}, found {computed}")
-        stated_length = head.get("content-length") or ""
+        stated_bytes = stated_number(head.get("content-length"))
         is_marked = bool(record.fields.get("warc-truncated"))
         if (
-            stated_length.isdigit()
-            and size_bytes < int(stated_length)
+            stated_bytes is not None
+            and size_bytes < stated_bytes
             and not is_chunked
             and not is_marked
             and head.status != 304
         ):
-            detail = f"{size_bytes} of {stated_length} bytes received"
+            detail = f"{size_bytes} of {stated_bytes} bytes received"
             self._observe(record.url, "body-truncated", place, detail)
         mime = (head.get("content-type") or "").partition(";")[0].strip().lower()
         if kept and mime in _WITH_LINKS:

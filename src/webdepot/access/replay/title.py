@@ -1,10 +1,10 @@
 """The title of an archived HTML page, from its first bytes: the banner shows it before the page loads."""
 
-import html
 import re
 from typing import BinaryIO
 
 from webdepot.access.replay.rewrite import text_of
+from webdepot.entities import unescape
 
 READ_BYTES = 1 << 16
 LONGEST = 300
@@ -15,4 +15,4 @@ _SPACES = re.compile(r"\s+")
 def of_html(content: BinaryIO, content_type: str) -> str:
     """The first `<title>` as one line of plain text; empty if there is none."""
     title = _TITLE.search(text_of(content.read(READ_BYTES), content_type))
-    return _SPACES.sub(" ", html.unescape(title[1])).strip()[:LONGEST] if title else ""
+    return _SPACES.sub(" ", unescape(title[1])).strip()[:LONGEST] if title else ""

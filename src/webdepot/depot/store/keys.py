@@ -7,21 +7,23 @@ from webdepot.errors import InputError
 UNFINISHED = ".part-"
 """Prefix of the names of files that are being written; no listing shows them, and no key may use it."""
 LONGEST_STEP_BYTES = 255
+LONGEST_BYTES = 2048
+"""Linux allows 4096 bytes for a whole path, which begins with the folder of the store."""
 
 
 def steps_of(key: str) -> list[str]:
     """The steps of a key, from the root down; InputError if it is not a valid key."""
-    steps = key.split("/")
-    if any(_is_bad(step) for step in steps):
+    if not is_key(key):
         raise InputError(
             f"{key[:300]!r} is not a valid name in the depot. "
-            "It must be a relative path without '.', '..' or empty steps."
+            f"It must be a relative path of at most {LONGEST_BYTES} bytes, without '.', '..' or empty steps."
         )
-    return steps
+    return key.split("/")
 
 
 def is_key(key: str) -> bool:
-    return not any(_is_bad(step) for step in key.split("/"))
+    is_short = len(key.encode(errors="replace")) <= LONGEST_BYTES
+    return is_short and not any(_is_bad(step) for step in key.split("/"))
 
 
 def _is_bad(step: str) -> bool:

@@ -6,6 +6,7 @@ sent, but removed from the stored request. The number is bounded: a site that se
 its own oldest ones.
 """
 
+import re
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -16,6 +17,8 @@ MOST_OF_DOMAIN = 50
 MOST_DOMAINS = 10_000
 LONGEST_LETTERS = 4096
 HIDDEN = "[removed]"
+
+_AGE = re.compile(r"-?[0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +133,9 @@ def _folder(url: str) -> str:
 def _end(attributes: dict[str, str], now: datetime) -> datetime | None:
     """When the cookie expires: Max-Age has precedence over Expires."""
     age = attributes.get("max-age", "")
-    if age.lstrip("-").isdigit():
-        return now + timedelta(seconds=min(int(age[:12]), 400 * 86400)) if int(age[:12]) > 0 else now
+    if _AGE.fullmatch(age):
+        seconds = int(age[:12])
+        return now + timedelta(seconds=min(seconds, 400 * 86400)) if seconds > 0 else now
     try:
         return from_http(attributes["expires"].replace("-", " ")) if "expires" in attributes else None
     except ValueError:

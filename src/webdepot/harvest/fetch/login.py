@@ -49,7 +49,7 @@ def read(path: Path) -> dict[str, Login]:
         raise ConfigError(f"{path} contains passwords and can be read by others. Run: chmod 600 {path}")
     try:
         tree = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from error
     return {host.lower(): _login(path, host, table) for host, table in tree.items()}
 

@@ -101,8 +101,8 @@ _VAT = re.compile(
     r"FI\s?\d{8}|IE\s?\d{7}[A-Z]{1,2}|"
     r"EU\s?\d{9}|CZ\s?\d{8,10}|HU\s?\d{8})\b"
 )
-_AT = re.compile(r"\s*[\[({<]\s*(?:at|ät|@|Klammeraffe)\s*[\])}>]\s*", re.IGNORECASE)
-_DOT = re.compile(r"\s*[\[({<]\s*(?:dot|punkt|\.)\s*[\])}>]\s*", re.IGNORECASE)
+_AT = re.compile(r"(?<!\s)\s*[\[({<]\s*(?:at|ät|@|Klammeraffe)\s*[\])}>]\s*", re.IGNORECASE)
+_DOT = re.compile(r"(?<!\s)\s*[\[({<]\s*(?:dot|punkt|\.)\s*[\])}>]\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

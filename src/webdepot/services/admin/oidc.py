@@ -221,6 +221,6 @@ class IdentityProvider:
             ) from error
         try:
             document = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RemoteError(f"{parts.netloc} sent no JSON for {parts.path}.", retry=False) from error
         return document if isinstance(document, dict) else {}

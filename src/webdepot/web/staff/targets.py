@@ -230,9 +230,10 @@ def _answer(request: Request, form: Mapping[str, str]) -> Response:
 def _judgement(criterion: Criterion, value: str, reason: str) -> Judgement:
     if criterion.kind is AnswerKind.TEXT:
         return Judgement(criterion=criterion.code, words=value, reason=reason or value)
-    if not (value.isascii() and value.isdigit() and int(value) <= SCALE):
+    number = find_number(value)
+    if number is None or number > SCALE:
         raise InputError(f"{value[:20]!r} is not an answer to {criterion.code!r}.")
-    share = int(value) / SCALE if criterion.kind is AnswerKind.SCALE else float(int(value) > 0)
+    share = number / SCALE if criterion.kind is AnswerKind.SCALE else float(number > 0)
     return Judgement(criterion=criterion.code, value=share, reason=reason)
 
 

@@ -81,8 +81,8 @@ class Asker:
 def retry_after_s(value: str | None, now: datetime) -> float:
     """Seconds to wait according to Retry-After, a number or a date (RFC 9110, 10.2.3); five without one."""
     text = (value or "").strip()
-    if text.isdigit():
-        return float(min(int(text), 86_400))
+    if text.isascii() and text.isdigit():
+        return float(min(int(text[:9]), 86_400))
     try:
         return min(max((parsedate_to_datetime(text) - now).total_seconds(), 0.0), 86_400.0)
     except (TypeError, ValueError):

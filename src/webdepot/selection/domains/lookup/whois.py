@@ -67,13 +67,14 @@ class Whois:
                 return whois_parser.decoded(
                     await asyncio.wait_for(_exchange(host, port, line), self._timeout_s)
                 )
-            except (OSError, TimeoutError, ValueError, UnicodeError):
+            except (OSError, TimeoutError, ValueError, OverflowError):
                 return ""
 
 
 def _place(server: str) -> tuple[str, int]:
     host, colon, port = server.rpartition(":")
-    return (host.strip("[]"), int(port)) if colon and port.isdigit() else (server, _PORT)
+    is_port = port.isascii() and port.isdigit() and len(port) <= 5
+    return (host.strip("[]"), int(port)) if colon and is_port else (server, _PORT)
 
 
 async def _exchange(host: str, port: int, line: str) -> bytes:
