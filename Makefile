@@ -1,6 +1,6 @@
 # All tasks of the project. `make run` and `make test` install everything they need on a plain Debian 12 with Python 3.11.
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test check quick bench docs screenshots clean
+.PHONY: help install install-test run test check quick bench fuzz docs screenshots clean
 SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,6 +17,7 @@ help:
 	@echo "make install      create .venv with everything; the program is .venv/bin/webdepot"
 	@echo "make check        ruff, mypy --strict, generated documentation up to date"
 	@echo "make bench        the benchmarks, compared with other programs in the same run"
+	@echo "make fuzz         fuzz every parser for a minute each; FUZZ_SECONDS=600 FUZZ='warc css' for longer and fewer"
 	@echo "make docs         regenerate the reference pages"
 	@echo "make screenshots  take the screenshots for the README from the demo"
 
@@ -50,6 +51,15 @@ quick: install-test
 
 bench: install-test
 	$(BIN)/python -m bench
+
+FUZZ_SECONDS := 60
+FUZZ :=
+fuzz: $(VENV)/.installed-fuzz
+	$(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS) $(FUZZ)
+
+$(VENV)/.installed-fuzz: $(VENV)/.installed-test
+	scripts/setup.sh fuzz
+	@touch $@
 
 docs: install-test
 	$(BIN)/python scripts/reference.py

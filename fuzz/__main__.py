@@ -45,7 +45,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=Path("build/fuzz"))
     parser.add_argument("--seed", type=int, default=time.time_ns() % (1 << 31), help="for the same run again")
     options = parser.parse_args()
-    unknown = [name for name in options.names if "." not in name and name not in guard.names()]
+    unknown = [name for name in options.names if not name.endswith(".py") and name not in guard.names()]
     if unknown:
         parser.error(f"unknown fuzzer {', '.join(unknown)}; there are: {', '.join(guard.names())}")
     print(
@@ -53,7 +53,7 @@ def main() -> int:
     )
     crashes = 0
     for name in options.names or guard.names():
-        outcome = fuzz(name, options.folder / name, options.seconds, seed=options.seed)
+        outcome = fuzz(name, options.folder / Path(name).stem, options.seconds, seed=options.seed)
         rate = outcome.inputs / max(outcome.cpu_s, 0.001)
         print(
             f"{name:24} {outcome.inputs:>10,} {rate:>9,.0f} {outcome.edges:>6} {outcome.corpus:>14} "
@@ -100,6 +100,7 @@ def fuzz(
         if current.count() == 0:
             sys.exit(f"The fuzzer {name} did not start:\n{report}")
         crashes.add(_kind(process.returncode, is_stuck), current.get(), _without_progress(report))
+        _forget(folder / "corpus", current.get())
         if used_s >= seconds - 1:
             break
     return Outcome(
@@ -110,6 +111,13 @@ def fuzz(
         corpus=corpus,
         crashes=len(crashes.files()),
     )
+
+
+def _forget(corpus: Path, data: bytes) -> None:
+    """Remove an input that would end the next process at its start, too."""
+    for path in corpus.iterdir():
+        if path.stat().st_size == len(data) and path.read_bytes() == data:
+            path.unlink()
 
 
 def _wait(process: subprocess.Popen[bytes], current: Current) -> bool:

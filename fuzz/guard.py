@@ -12,7 +12,6 @@ So each input is written to a shared file before it is tried, and the parent fin
 
 import faulthandler
 import hashlib
-import importlib
 import mmap
 import os
 import resource
@@ -21,7 +20,10 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 from webdepot.errors import WebdepotError
 
@@ -58,14 +60,22 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Target:
-    """The fuzzer of that name; a name with a dot is a module elsewhere."""
-    module = importlib.import_module(name if "." in name else f"fuzz.targets.{name}")
+    """The fuzzer of that name; a name that ends in `.py` is a file elsewhere."""
+    module = _module_of(Path(name)) if name.endswith(".py") else import_module(f"fuzz.targets.{name}")
     return Target(
         name=name,
         one_input=module.one_input,
         tokens=getattr(module, "TOKENS", ()),
         prepare=getattr(module, "prepare", None),
     )
+
+
+def _module_of(path: Path) -> ModuleType:
+    spec = spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 class Current:

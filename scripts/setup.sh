@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs everything `make` needs: missing Debian packages, .venv, and the pinned browser files.
-# Usage: [PYTHON=/path/to/python] scripts/setup.sh run|test
+# Usage: [PYTHON=/path/to/python] scripts/setup.sh run|test|fuzz
 set -euo pipefail
 cd "$(dirname "$0")/.."
 part=${1:-run}
@@ -50,6 +50,8 @@ install_pywb() {
 if [ "$part" = run ]; then
   install "Webdepot" .
   .venv/bin/python scripts/vendor.py
+elif [ "$part" = fuzz ]; then # after `test`
+  install "Atheris" '.[fuzz]'
 else
   need_debian chromium fonts-dejavu-core nginx-light nsd
   # In parallel, because most of the time is spent on downloads.

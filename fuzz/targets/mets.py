@@ -1,8 +1,5 @@
 """METS of partners: UOF packages and the profile of the regional libraries, with LMER and MABxml inside."""
 
-from contextlib import suppress
-
-from webdepot.errors import InputError
 from webdepot.exchange import incoming, uof
 from webdepot.exchange.metadata import markup, regbib
 
@@ -20,16 +17,15 @@ TOKENS = (
 
 def one_input(data: bytes) -> None:
     root = markup.parse(data, what="The record")
-    breaches = regbib.check(root)
-    with suppress(InputError):
-        _use(regbib.read(root), is_valid=not breaches)
-    _use(uof.read(data), is_valid=False)
+    if not regbib.check(root):
+        delivered = regbib.read(root)
+        incoming.largest_bytes(delivered)
+        _use(delivered)
+    _use(uof.read(data))
 
 
-def _use(delivered: regbib.DeliveredObject, *, is_valid: bool) -> None:
+def _use(delivered: regbib.DeliveredObject) -> None:
     incoming.wrong_digits(delivered)
     incoming.seeds_of(delivered)
     for file in delivered.files:
         incoming.member_of(file)
-    if is_valid:
-        incoming.largest_bytes(delivered)

@@ -76,6 +76,7 @@ def parse(data: bytes, *, where: str) -> Inventory:
     try:
         document = json.loads(data)
         _require(isinstance(document, dict), "it is not a JSON object")
+        _require(isinstance(document["id"], str), "its id is not a text")
         _require(
             str(document["type"]).startswith("https://ocfl.io/1."), f"type {document['type']!r} is unknown"
         )
@@ -108,7 +109,7 @@ def parse(data: bytes, *, where: str) -> Inventory:
             f"The inventory {where} cannot be used: {error}. Restore it from another copy.", where=where
         ) from error
     return Inventory(
-        id=str(document["id"]),
+        id=document["id"],
         head=len(versions),
         manifest=manifest,
         versions=versions,
