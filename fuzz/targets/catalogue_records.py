@@ -5,7 +5,6 @@ from webdepot.exchange.metadata import dublin_core, mab, marc, markup
 from webdepot.services.catalogue import records
 
 TOKENS = (
-
     b"<oai_dc:dc xmlns:oai_dc='http://www.openarchives.org/OAI/2.0/oai_dc/' xmlns:dc='http://purl.org/dc/elements/1.1/'>",
     b"<dc:title>", b"</dc:title>", b"<dc:date>2020</dc:date>", b"<dc:language>ger</dc:language>",
     b"<dc:type>", b"<dc:identifier>urn:nbn:de:",

@@ -13,6 +13,14 @@ TOKENS = (
 
 def one_input(data: bytes) -> None:
     allowed = frozenset(
-        {"PdfError", "PasswordError", "DataDecodingError", "ForeignObjectError", "DeletedObjectError"}
+        {
+            "PdfError",
+            "ValueError",
+            "TypeError",
+            "PasswordError",
+            "DataDecodingError",
+            "ForeignObjectError",
+            "DeletedObjectError",
+        }
     )
     read(data, "application/pdf", allowed=allowed)

@@ -1,7 +1,5 @@
 """Harvest profiles (TOML) that staff save."""
 
-import tomllib
-
 from webdepot.harvest import profile
 
 TOKENS = (
@@ -16,4 +14,4 @@ TOKENS = (
 def one_input(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     profile.from_text("fuzz", text, origin="fuzz.toml")
-    tomllib.loads(profile.with_key(text, "robots", "obey"))
+    profile.from_text("fuzz", profile.with_key(text, "robots", "obey"), origin="fuzz.toml")

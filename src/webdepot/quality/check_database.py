@@ -37,6 +37,7 @@ Extract = Callable[[str, HttpHead, bytes], Iterable[tuple[str, str]]]
 
 MOST_LINKS_BYTES = 64 << 20
 MOST_READ_BYTES = 2 << 20
+_HIGHEST_STATUS = 99_999
 _CHUNK_BYTES = 1 << 18
 _OUTLINK = re.compile(r"outlink:\s*(\S+)(?:\s+([A-Z]))?", re.IGNORECASE)
 _HTML = ("text/html", "application/xhtml+xml")
@@ -230,14 +231,13 @@ class CheckDatabase:
         for line in lines:
             try:
                 facts = json.loads(line)
-                url = str(facts["url"])
-                yield (
-                    url,
-                    key(url),
-                    int(facts["status"]),
-                    *(str(facts.get(name) or "") for name in ("reason", "rule", "path", "note")),
-                )
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                url, status = str(facts["url"]), int(facts["status"])
+                texts = [str(facts.get(name) or "") for name in ("reason", "rule", "path", "note")]
+                "".join((url, *texts)).encode()  # half a character cannot be stored
+                if abs(status) > _HIGHEST_STATUS:
+                    raise ValueError("no status")
+                yield (url, key(url), status, *texts)
+            except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
                 self.damaged_lines += 1
 
     def _add_links(self, record: Record) -> None:
