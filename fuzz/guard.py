@@ -29,7 +29,7 @@ from webdepot.errors import WebdepotError
 
 FOLDER = Path(__file__).parent
 CORPUS = FOLDER / "corpus"
-LONGEST_INPUT = 1 << 16
+LONGEST_INPUT = 1 << 15
 _COUNT = slice(0, 8)
 _LENGTH = slice(8, 16)
 _START = 16

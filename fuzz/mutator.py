@@ -42,7 +42,7 @@ def mutated(data: bytes, most: int, chance: random.Random, tokens: Sequence[byte
 
 def _times(unit: bytes, chance: random.Random) -> int:
     """How often to repeat a unit: mostly a few times, and never to more than an input may have."""
-    wanted = chance.choice(_RUNS if chance.random() < 0.05 else _RUNS[:_SHORT])
+    wanted = chance.choice(_RUNS if chance.random() < 0.03 else _RUNS[:_SHORT])
     return min(wanted, LONGEST_INPUT // max(len(unit), 1) + 1)
 
 

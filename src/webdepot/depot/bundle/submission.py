@@ -114,6 +114,7 @@ def _unpack_zip(path: Path, folder: Path) -> tuple[str, ...]:
         with zipfile.ZipFile(path) as packed:
             reasons = tuple(zipped.check_members(packed))
             if not reasons:
+                folder.mkdir(parents=True, exist_ok=True)  # an empty ZIP file has nothing to make it for
                 zipped.unpack(packed, folder)
     except (*zipped.BROKEN, OSError) as error:
         return (f"the ZIP file cannot be unpacked: {error}",)
