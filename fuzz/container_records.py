@@ -19,19 +19,24 @@ def read_all(data: bytes) -> None:
     """Read a container; each record must be the same when it is read alone by its location."""
     findings: list[Finding] = []
     quality = CheckDatabase()
+    # Locations in such a container are not those of the file.
+    is_whole = detect(BytesIO(data)).compression is Compression.WHOLE
     seen: list[tuple[bytes, bytes]] = []
     for number, record in enumerate(iter_records(BytesIO(data), "fuzz", on_finding=findings.append)):
         if number == _MOST_RECORDS:
             break
         block = record.block().read()
-        assert len(block) == record.size_bytes
+        if len(block) != record.size_bytes:
+            # A large record at the end of one gzip member is found to be cut only when it has been read.
+            assert is_whole and not record.is_held, f"{len(block)} of {record.size_bytes} bytes"
+            break
         _compare_heads(record)
         if capture_from_record.is_indexed(record, findings.append):
             capture_from_record.of_record(record)
             quality.add_record(record)
         assert len(record.content(_LIMIT).read()) <= _LIMIT
         seen.append((record.header, block))
-        if record.location.length > 0 and not _is_whole(data):
+        if record.location.length > 0 and not is_whole:
             again = read_record(BytesIO(data), record.location)
             assert (again.header, again.url, again.date) == (record.header, record.url, record.date)
             assert again.block().read() == block, "a record read by its location differs"
@@ -55,8 +60,3 @@ def _compare_heads(record: Record) -> None:
         head = record.head
         assert head is not None
         assert quick == (head.status, head.get("Content-Type") or ""), f"{quick} is not {head}"
-
-
-def _is_whole(data: bytes) -> bool:
-    """Whether the container may be one gzip member, whose locations are not those of the file."""
-    return detect(BytesIO(data)).compression is Compression.WHOLE

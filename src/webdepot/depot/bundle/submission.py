@@ -95,7 +95,7 @@ def open_up(path: Path, folder: Path) -> Submission:
     if path.is_dir():
         kind, root = _kind_of_folder(path)
         return Submission(path=path, kind=kind, root=root, reasons=tuple(_check(kind, root)))
-    if zipfile.is_zipfile(path):
+    if zipped.is_zip(path):
         packing, reasons = SubmissionKind.ZIP, _unpack_zip(path, folder)
     elif tarred.is_tar(path):
         packing, reasons = SubmissionKind.TAR, _unpack_tar(path, folder)

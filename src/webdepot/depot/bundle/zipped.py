@@ -8,6 +8,8 @@ checksums.
 
 import hashlib
 import json
+import lzma
+import struct
 import tempfile
 import zipfile
 import zlib
@@ -101,6 +103,14 @@ def write_members(target: Path, members: Iterable[tuple[str, Iterator[bytes]]]) 
         for name, chunks in members:
             archive.add(name, chunks)
         return archive.size_bytes
+
+
+def is_zip(path: Path) -> bool:
+    """Whether it is a ZIP file, perhaps one that cannot be unpacked."""
+    try:
+        return zipfile.is_zipfile(path)
+    except BROKEN:
+        return True
 
 
 def check_members(archive: zipfile.ZipFile) -> Iterator[str]:
@@ -224,5 +234,14 @@ class _ZipWriter:
         self.size_bytes += size
 
 
-BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
 """Errors that unpacking a damaged or unusual ZIP file can raise."""
