@@ -15,7 +15,8 @@ from webdepot.depot.bundle.zipped import HIGHEST_RATIO, SMALL_BYTES
 from webdepot.depot.store.keys import is_key
 from webdepot.digest import CHUNK_BYTES
 
-BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError)
+BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError, MemoryError)
+"""Errors of damaged and hostile files; xz may ask for a dictionary of gigabytes."""
 
 
 def is_tar(path: Path) -> bool:

@@ -243,5 +243,6 @@ BROKEN = (
     NotImplementedError,
     RuntimeError,
     ValueError,
+    MemoryError,
 )
 """Errors that unpacking a damaged or unusual ZIP file can raise."""
