@@ -1,6 +1,6 @@
 # All tasks of the project. `make run` and `make test` install everything they need on a plain Debian 12 with Python 3.11.
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test check quick kills bench docs screenshots constraints sbom clean
+.PHONY: help install install-test run test check quick kills bench fuzz docs screenshots constraints sbom clean
 SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
@@ -18,6 +18,7 @@ help:
 	@echo "make check        ruff, mypy --strict, generated documentation up to date"
 	@echo "make kills        thirty kills and thirty power cuts of each command that writes (as root, about an hour)"
 	@echo "make bench        the benchmarks, compared with other programs in the same run"
+	@echo "make fuzz         fuzz every parser for a minute each; FUZZ_SECONDS=600 FUZZ='warc css' for longer and fewer"
 	@echo "make docs         regenerate the reference pages"
 	@echo "make constraints  rewrite constraints/*.txt after a change of dependencies (UPGRADE=1: newest versions)"
 	@echo "make sbom         write the software bill of materials to build/webdepot.cdx.json (CycloneDX)"
@@ -56,6 +57,15 @@ kills: install-test
 
 bench: install-test
 	$(BIN)/python -m bench
+
+FUZZ_SECONDS := 60
+FUZZ :=
+fuzz: $(VENV)/.installed-fuzz
+	$(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS) $(FUZZ)
+
+$(VENV)/.installed-fuzz: $(VENV)/.installed-test
+	scripts/setup.sh fuzz
+	@touch $@
 
 docs: install-test
 	$(BIN)/python scripts/reference.py

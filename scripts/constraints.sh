@@ -27,4 +27,5 @@ compile run -c constraints/test.txt pyproject.toml
 compile build -c constraints/test.txt constraints/build.in
 compile pywb constraints/pywb.in
 compile node constraints/node.in
+compile fuzz constraints/fuzz.in
 compile tools constraints/tools.in

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs everything `make` needs: missing Debian packages, .venv, and the pinned browser files.
-# Usage: [PYTHON=/path/to/python] scripts/setup.sh run|test
+# Usage: [PYTHON=/path/to/python] scripts/setup.sh run|test|fuzz
 set -euo pipefail
 cd "$(dirname "$0")/.."
 part=${1:-run}
@@ -67,6 +67,9 @@ install_pywb() {
 if [ "$part" = run ]; then
   install "Webdepot" run
   .venv/bin/python scripts/vendor.py
+elif [ "$part" = fuzz ]; then # after `test`
+  echo "Installing Atheris into .venv"
+  pip_install .venv/bin/python --require-hashes --only-binary :all: -r constraints/fuzz.txt
 else
   need_debian chromium fonts-dejavu-core nginx-light nsd
   # In parallel, because most of the time is spent on downloads.

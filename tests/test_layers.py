@@ -39,6 +39,7 @@ FOUNDATION = {
     "browser_files",
     "durable",
     "file_names",
+    "entities",
     "errors",
     "event_loop",
     "guard",

@@ -71,7 +71,10 @@ def parse(text: str) -> Capture:
     if len(text) > LONGEST_LINE:
         raise ValueError("line too long")
     key, timestamp, fields_text = text.rstrip("\r\n").split(" ", 2)
-    fields: Any = json.loads(fields_text)
+    try:
+        fields: Any = json.loads(fields_text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
     if not isinstance(fields, dict):
         raise ValueError("no fields")
     if not (key.isprintable() and key.isascii()):
@@ -90,12 +93,21 @@ def parse(text: str) -> Capture:
         mime=_text(fields.get(_ORIGINAL_MIME)) or mime,
         digest=_text(fields.get("digest")),
         location=Location(
-            container=_text(fields["filename"]), offset=int(fields["offset"]), length=int(fields["length"])
+            container=_text(fields["filename"]),
+            offset=whole_number(str(fields["offset"])),
+            length=whole_number(str(fields["length"])),
         ),
         redirect=_text(fields.get(_REDIRECT)),
         refers_to_url=_text(fields.get(_REFERS_URL)),
         refers_to_timestamp=_text(fields.get(_REFERS_TIMESTAMP)),
     )
+
+
+def whole_number(text: str) -> int:
+    """An offset or a length; ValueError if it is not one that a file or a database can have."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise ValueError(f"{text[:30]!r} is not an offset or a length")
+    return int(text)
 
 
 def _text(value: object) -> str:

@@ -10,6 +10,8 @@ import re
 UNFINISHED = ".part-"
 """Prefix of the names of files that are being written; no listing shows them, and no path may use it."""
 LONGEST_STEP_BYTES = 255
+LONGEST_PATH_BYTES = 2048
+"""Linux allows 4096 bytes for a whole path, which begins with the folder of the store."""
 LONGEST_NAME_BYTES = 200
 """Leaves room for the beginnings and endings that the program adds."""
 RULE = (
@@ -30,7 +32,8 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 
 def is_path(path: str) -> bool:
     """Whether it is a relative path that cannot lead out of its folder."""
-    return not _DRIVE.match(path) and not any(_is_bad(step) for step in path.split("/"))
+    is_short = len(path.encode(errors="replace")) <= LONGEST_PATH_BYTES
+    return is_short and not _DRIVE.match(path) and not any(_is_bad(step) for step in path.split("/"))
 
 
 def is_name(name: str) -> bool:

@@ -5,6 +5,13 @@ import re
 _RANGE = re.compile(r"\s*+bytes\s*+=\s*+(\d{0,18})\s*+-\s*+(\d{0,18})\s*+\Z", re.ASCII)
 
 
+def stated_number(text: str | None) -> int | None:
+    """A whole number as headers have it (Content-Length, Retry-After), up to 18 digits; None for anything
+    else. `int` alone takes signs, spaces and digits of other scripts, and fails for thousands of digits.
+    """
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
 def accepts(coding: str, accept_encoding: str | None) -> bool:
     """Whether an Accept-Encoding header accepts a content coding (RFC 9110, 12.5.3); without the header any
     coding is accepted.

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 from harvest_site import running_site
 
-from webdepot.guard import environment
 from webdepot.archive import Archive
 from webdepot.config import config
 from webdepot.depot import migration, register
 from webdepot.depot.bundle import submission
 from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import ConfigError
+from webdepot.guard import environment
 from webdepot.harvest.browser import launch
 from webdepot.selection import letters
 from webdepot.selection.letters import Letter

@@ -45,7 +45,7 @@ def read(home: Path, environment: Mapping[str, str] = os.environ) -> Config:
     if path.exists():
         try:
             tree = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigError(
                 f"{path} is not valid TOML: {error}. Correct the file, or delete it and run: webdepot init"
             ) from error

@@ -76,6 +76,7 @@ def parse(data: bytes, *, where: str) -> Inventory:
     try:
         document = json.loads(data)
         _require(isinstance(document, dict), "it is not a JSON object")
+        _require(isinstance(document["id"], str), "its id is not a text")
         _require(
             str(document["type"]).startswith("https://ocfl.io/1."), f"type {document['type']!r} is unknown"
         )
@@ -86,9 +87,10 @@ def parse(data: bytes, *, where: str) -> Inventory:
         _require(
             document.get("contentDirectory", "content") == "content", "the content folder has another name"
         )
-        manifest = {digest.lower(): tuple(paths) for digest, paths in document["manifest"].items()}
+        manifest = _paths_in(document["manifest"])
         numbers = range(1, len(document["versions"]) + 1)
         versions = tuple(_version_in(document["versions"][f"v{number}"]) for number in numbers)
+        _require(bool(versions), "it has no version")
         _require(
             document["head"] == f"v{len(versions)}", f"head {document['head']!r} is not the last version"
         )
@@ -111,7 +113,7 @@ def parse(data: bytes, *, where: str) -> Inventory:
             f"The inventory {where} cannot be used: {error}. Restore it from another copy.", where=where
         ) from error
     return Inventory(
-        id=str(document["id"]),
+        id=document["id"],
         head=len(versions),
         manifest=manifest,
         versions=versions,
@@ -150,8 +152,18 @@ def _version_in(document: dict[str, Any]) -> ObjectVersion:
         message=str(document.get("message", "")),
         user=str(user.get("name", "")),
         address=str(user.get("address", "")),
-        state={digest.lower(): tuple(paths) for digest, paths in document["state"].items()},
+        state=_paths_in(document["state"]),
     )
+
+
+def _paths_in(document: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Digest to paths, as a manifest and a state have them."""
+    for paths in document.values():
+        _require(
+            isinstance(paths, list) and all(isinstance(path, str) for path in paths),
+            "a digest does not have a list of paths",
+        )
+    return {digest.lower(): tuple(paths) for digest, paths in document.items()}
 
 
 def _sorted(paths: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:

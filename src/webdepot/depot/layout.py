@@ -66,7 +66,7 @@ def _declare(store: ObjectStore, key: str, wanted: Mapping[str, object]) -> None
     with store.open(key) as stream:
         try:
             actual = json.loads(stream.read(65_536))
-        except ValueError:
+        except (ValueError, RecursionError):
             actual = None
     rules = {name: value for name, value in wanted.items() if name != "description"}
     if not isinstance(actual, dict) or any(actual.get(name) != value for name, value in rules.items()):

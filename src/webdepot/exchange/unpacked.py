@@ -24,6 +24,8 @@ from webdepot.model import Capture, RecordKind
 
 INDEX = "index.html"
 LONGEST_NAME_BYTES = 120
+MOST_FOLDERS = 14
+"""Below the host. Deeper addresses, which may have thousands of slashes, get one folder for the rest."""
 _KINDS = frozenset({RecordKind.RESPONSE, RecordKind.RESOURCE, RecordKind.REVISIT})
 _AWKWARD = re.compile(rf'[<>:"|?*\\/{file_names.CONTROLS}]')
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?\Z", re.IGNORECASE)
@@ -93,6 +95,8 @@ def _member(url: str) -> str:
     host = _plain(parts.netloc.rpartition("@")[2].lower())
     steps = [_plain(unquote(step)) for step in parts.path.split("/")[1:]] or [""]
     name = steps.pop() or INDEX
+    if len(steps) > MOST_FOLDERS:
+        steps[MOST_FOLDERS - 1 :] = [f"~{_mark(parts.path.rpartition('/')[0])}"]
     if parts.query:
         stem, dot, ending = name.rpartition(".")
         query = _plain(unquote(parts.query))

@@ -250,7 +250,7 @@ def from_text(name: str, text: str, *, origin: str) -> HarvestProfile:
     """
     try:
         tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also a number with too many digits, or deep nesting
         raise ConfigError(f"{origin} is not valid TOML: {error}.") from error
     if list(tree) == ["profiles"] and isinstance(tree["profiles"], dict) and list(tree["profiles"]) == [name]:
         tree = tree["profiles"][name]

@@ -10,7 +10,7 @@ The first line says which columns follow. SHA-1 digests in base 32 have no label
 
 from collections.abc import Iterable, Iterator
 
-from webdepot.cdxj import REVISIT_MIME
+from webdepot.cdxj import REVISIT_MIME, whole_number
 from webdepot.errors import InputError
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.url import key as key_of
@@ -71,7 +71,11 @@ def _parse(text: str, letters: list[str], name: str, number: int) -> Capture:
         timestamp, url = fields["b"], fields["a"]
         if len(timestamp) != 14 or not (timestamp.isascii() and timestamp.isdigit()):
             raise ValueError("no timestamp")
-        place = Location(container=fields["g"], offset=int(fields["V"]), length=int(fields.get("S") or 0))
+        place = Location(
+            container=fields["g"],
+            offset=whole_number(fields["V"]),
+            length=whole_number(fields.get("S") or "0"),
+        )
     except (KeyError, ValueError) as error:
         raise InputError(f"{name}, line {number} is not CDX: {text[:100].strip()!r}") from error
     mime, digest, status = fields.get("m", ""), fields.get("k", ""), fields.get("s", "")

@@ -89,7 +89,7 @@ def _json(body: bytes) -> str | None:
         for name, value in _values(document, "", 0):
             counts[name] = counts.get(name, 0) + 1
             arguments[name if counts[name] == 1 else f"{name}.{counts[name]}_"] = value
-    return urlencode(arguments)
+    return urlencode(arguments, errors="replace")  # JSON can name half a character (a surrogate)
 
 
 def _values(node: Any, name: str, depth: int) -> list[tuple[str, str]]:

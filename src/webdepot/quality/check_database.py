@@ -27,6 +27,7 @@ from typing import Any
 from webdepot import digest
 from webdepot.container.http import HttpHead, content_decoded
 from webdepot.container.record import Record
+from webdepot.http_headers import stated_number
 from webdepot.model import Capture, RecordKind
 from webdepot.quality import pages
 from webdepot.url import find_canonical, key
@@ -36,6 +37,7 @@ Extract = Callable[[str, HttpHead, bytes], Iterable[tuple[str, str]]]
 
 MOST_LINKS_BYTES = 64 << 20
 MOST_READ_BYTES = 2 << 20
+_HIGHEST_STATUS = 99_999
 _CHUNK_BYTES = 1 << 18
 _OUTLINK = re.compile(r"outlink:\s*(\S+)(?:\s+([A-Z]))?", re.IGNORECASE)
 _HTML = ("text/html", "application/xhtml+xml")
@@ -229,14 +231,13 @@ class CheckDatabase:
         for line in lines:
             try:
                 facts = json.loads(line)
-                url = str(facts["url"])
-                yield (
-                    url,
-                    key(url),
-                    int(facts["status"]),
-                    *(str(facts.get(name) or "") for name in ("reason", "rule", "path", "note")),
-                )
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                url, status = str(facts["url"]), int(facts["status"])
+                texts = [str(facts.get(name) or "") for name in ("reason", "rule", "path", "note")]
+                "".join((url, *texts)).encode()  # half a character cannot be stored
+                if abs(status) > _HIGHEST_STATUS:
+                    raise ValueError("no status")
+                yield (url, key(url), status, *texts)
+            except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
                 self.damaged_lines += 1
 
     def _add_links(self, record: Record) -> None:
@@ -297,17 +298,16 @@ class CheckDatabase:
         # With a transfer encoding, some writers hash the encoded body and some the decoded one.
         if stated is not None and stated.algorithm == "sha1" and stated != computed and not is_chunked:
             self._observe(record.url, "digest-differs", place, f"expected {stated}, found {computed}")
-        stated_length = head.get("content-length") or ""
+        stated_bytes = stated_number(head.get("content-length"))
         is_marked = bool(record.fields.get("warc-truncated"))
         if (
-            stated_length.isascii()
-            and stated_length.isdigit()
-            and size_bytes < int(stated_length[:19])
+            stated_bytes is not None
+            and size_bytes < stated_bytes
             and not is_chunked
             and not is_marked
             and head.status != 304
         ):
-            detail = f"{size_bytes} of {stated_length} bytes received"
+            detail = f"{size_bytes} of {stated_bytes} bytes received"
             self._observe(record.url, "body-truncated", place, detail)
         mime = (head.get("content-type") or "").partition(";")[0].strip().lower()
         if kept and mime in _WITH_LINKS:

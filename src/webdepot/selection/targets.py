@@ -269,7 +269,7 @@ def dossiers_of(connection: Connection, numbers: Sequence[int]) -> list[Dossier]
 
 def find_named(connection: Connection, text: str) -> Target | None:
     """The target with this number, name or seed."""
-    if text.isascii() and text.isdigit() and len(text) <= 10:
+    if text.isascii() and text.isdigit() and len(text) <= 9:
         chosen = select(targets).where(targets.c.id == int(text))
     else:
         chosen = select(targets).where(targets.c.name == text).order_by(targets.c.id.desc())

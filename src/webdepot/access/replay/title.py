@@ -1,10 +1,10 @@
 """The title of an archived HTML page, from its first bytes: the banner shows it before the page loads."""
 
-import html
 import re
 from typing import BinaryIO
 
 from webdepot.access.replay.rewrite import text_of
+from webdepot.entities import unescape
 
 READ_BYTES = 1 << 16
 LONGEST = 300
@@ -21,4 +21,4 @@ def of_html(content: BinaryIO, content_type: str) -> str:
     end = _END.search(text, title.end(), title.end() + _LONGEST_RAW) if title else None
     if not title or not end:
         return ""
-    return _SPACES.sub(" ", html.unescape(text[title.end() : end.start()])).strip()[:LONGEST]
+    return _SPACES.sub(" ", unescape(text[title.end() : end.start()])).strip()[:LONGEST]

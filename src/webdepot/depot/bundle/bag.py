@@ -123,7 +123,7 @@ def _check_oxum(folder: Path, payload: set[str]) -> Iterator[str]:
     stated = _OXUM.search(info.read_text("utf-8", errors="replace")) if info.is_file() else None
     if stated:
         size = sum((folder / name).stat().st_size for name in payload if (folder / name).is_file())
-        if (int(stated[1]), int(stated[2])) != (size, len(payload)):
+        if (stated[1].lstrip("0") or "0", stated[2].lstrip("0") or "0") != (str(size), str(len(payload))):
             yield (
                 f"Payload-Oxum says {stated[1]} bytes in {stated[2]} files; "
                 f"there are {size} bytes in {len(payload)} files"

@@ -220,11 +220,10 @@ def _is_uof(described: Path) -> bool:
 def _is_package(folder: Path) -> bool:
     path = folder / FACTS
     try:
-        return (
-            path.is_file()
-            and path.stat().st_size <= LONGEST_DESCRIPTION_BYTES
-            and json.loads(path.read_bytes())["format"] == FORMAT
-        )
+        if not path.is_file() or path.stat().st_size > LONGEST_DESCRIPTION_BYTES:
+            return False
+        facts = json.loads(path.read_bytes())
+        return facts["format"] == FORMAT and isinstance(facts["id"], str)
     except (ValueError, KeyError, TypeError, RecursionError):
         return False
 

@@ -70,7 +70,7 @@ def _ask(path: Path, folder: Path, *, unpack: bool) -> PackedFile:
     with Batch([path]) as batch, Guard(__name__, limits=limits, view=view) as guard:
         (answer,) = guard.ask_many([question | {"place": batch.places[0]}], batch.descriptor)
     if isinstance(answer, GuardFailure):
-        return PackedFile(kind="zip" if zipfile.is_zipfile(path) else "tar", reasons=(_reason(answer),))
+        return PackedFile(kind="zip" if zipped.is_zip(path) else "tar", reasons=(_reason(answer),))
     return PackedFile(kind=answer["kind"], members=answer["members"], reasons=tuple(answer["reasons"]))
 
 
@@ -106,7 +106,7 @@ def _answer(stream: BinaryIO, question: Message) -> Message:
     kind = ""
     try:
         # Files that only start like a WARC also come here: first the cheap question.
-        if zipfile.is_zipfile(stream):
+        if zipped.is_zip(stream):
             kind = "zip"
             _of_zip(stream, question, members, reasons)
         elif _is_tar(stream):

@@ -8,6 +8,8 @@ checksums.
 
 import hashlib
 import json
+import lzma
+import struct
 import tempfile
 import zipfile
 import zlib
@@ -15,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 from webdepot import cdxj, durable
 from webdepot.depot import ocfl
@@ -102,6 +104,14 @@ def write_members(target: Path, members: Iterable[tuple[str, Iterator[bytes]]]) 
         for name, chunks in members:
             archive.add(name, chunks)
         return archive.size_bytes
+
+
+def is_zip(file: Path | BinaryIO) -> bool:
+    """Whether it is a ZIP file, perhaps one that cannot be unpacked."""
+    try:
+        return zipfile.is_zipfile(file)
+    except BROKEN:
+        return True
 
 
 def check_members(archive: zipfile.ZipFile, largest_bytes: int) -> Iterator[str]:
@@ -242,5 +252,14 @@ class _ZipWriter:
         self.size_bytes += size
 
 
-BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
+BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
 """Errors that unpacking a damaged or unusual ZIP file can raise."""

@@ -27,6 +27,7 @@ from webdepot.depot import places
 from webdepot.depot.store.folder import FolderStore
 from webdepot.depot.store.wrappers import ReadableStore, open_seekable
 from webdepot.errors import CorruptData, InputError, NotFound, RemoteError
+from webdepot.http_headers import stated_number
 
 TIMEOUT_S = 30
 MOST_MEMBERS = 10_000
@@ -151,10 +152,9 @@ class _WebFile:
         try:
             with self._request({"Range": "bytes=0-0"}) as response:
                 total = _TOTAL.match(response.headers.get("Content-Range") or "")
-                stated = total[1] if total else response.headers.get("Content-Length") or ""
+                return stated_number(total[1] if total else response.headers.get("Content-Length"))
         except NotFound:
             return None
-        return int(stated) if stated.isascii() and stated.isdigit() and len(stated) < 19 else None
 
     def _request(self, headers: dict[str, str]) -> HTTPResponse:
         request = urllib.request.Request(  # noqa: S310 - http and https only

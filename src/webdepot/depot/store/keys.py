@@ -1,8 +1,8 @@
 """Keys of a store: paths that `file_names` allows."""
 
 from webdepot.errors import InputError
+from webdepot.file_names import LONGEST_PATH_BYTES, is_path
 from webdepot.file_names import UNFINISHED as UNFINISHED
-from webdepot.file_names import is_path
 
 
 def is_key(key: str) -> bool:
@@ -14,6 +14,7 @@ def steps_of(key: str) -> list[str]:
     if not is_key(key):
         raise InputError(
             f"{key[:300]!r} is not a valid name in the depot. "
-            "It must be a relative path without '.', '..' or empty steps."
+            f"It must be a relative path of at most {LONGEST_PATH_BYTES} bytes, "
+            "without '.', '..' or empty steps."
         )
     return key.split("/")

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from html.parser import HTMLParser
 
+from webdepot.entities import without_too_large
+
 READ_CHARACTERS = 200_000
 LONGEST = {"title": 300, "abstract": 4000, "genre": 100}
 MOST_VALUES = 40
@@ -39,7 +41,7 @@ _LANGUAGE = re.compile(r"([a-z]{2,3})(?:[-_][a-z0-9]+)*\Z", re.IGNORECASE)
 def read(text: str) -> dict[str, str | tuple[str, ...]]:
     """Fields of a catalogue record that a start page fills; other fields are left out."""
     parser = _Head()
-    parser.feed(text[:READ_CHARACTERS])
+    parser.feed(without_too_large(text[:READ_CHARACTERS]))
     fields: dict[str, str | tuple[str, ...]] = {}
     for field, names in _TAGS.items():
         texts = next((parser.tags[name] for name in names if parser.tags.get(name)), [])

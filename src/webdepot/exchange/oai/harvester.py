@@ -20,6 +20,7 @@ from webdepot.errors import InputError, RemoteError
 from webdepot.exchange.client import PartnerClient, PartnerResponse
 from webdepot.exchange.metadata import markup
 from webdepot.exchange.oai.protocol import OAI
+from webdepot.http_headers import stated_number
 from webdepot.times import from_http
 
 LARGEST_PAGE_BYTES = 64 << 20
@@ -146,12 +147,11 @@ def _page(root: etree._Element) -> ListPage:
     if listing is None:
         raise RemoteError("The response has neither records nor an error.", retry=False)
     token = listing.find("o:resumptionToken", _NS)
-    size = (token.get("completeListSize") or "") if token is not None else ""
     return ListPage(
         records=tuple(_record(record) for record in listing.iterfind("o:record", _NS)),
         token=(token.text or "").strip() if token is not None else "",
         response_date=response_date,
-        list_size=int(size[:15]) if size.isascii() and size.isdigit() else 0,
+        list_size=stated_number(token.get("completeListSize")) or 0 if token is not None else 0,
     )
 
 

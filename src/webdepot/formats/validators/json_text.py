@@ -1,6 +1,7 @@
 """JSON, strictly by RFC 8259: one value, no NaN, no trailing comma, a Unicode encoding."""
 
 import json
+from collections import Counter
 from typing import Any, BinaryIO
 
 from webdepot.formats.texts import finding
@@ -48,8 +49,7 @@ def _to_dict(pairs: list[tuple[str, Any]], repeated: list[str]) -> dict[str, Any
     """The object; a name that occurs twice is added to `repeated`."""
     members = dict(pairs)
     if len(members) != len(pairs):
-        names = [name for name, _ in pairs]
-        repeated.append(next(name for name in names if names.count(name) > 1))
+        repeated.append(Counter(name for name, _ in pairs).most_common(1)[0][0])
     return members
 
 

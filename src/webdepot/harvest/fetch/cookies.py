@@ -9,6 +9,7 @@ removed from the stored request (`CookieJar.header`) and response (`hide_values`
 that an origin of a login sets, because any of them may be the session, or renew it.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -34,6 +35,8 @@ _ATTRIBUTES = frozenset(
         b"secure",
     )
 )
+
+_AGE = re.compile(r"-?[0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,8 +192,9 @@ def _folder(url: str) -> str:
 def _end(attributes: dict[str, str], now: datetime) -> datetime | None:
     """When the cookie expires: Max-Age has precedence over Expires."""
     age = attributes.get("max-age", "")
-    if age.isascii() and age.removeprefix("-").isdigit():
-        return now + timedelta(seconds=min(max(int(age[:12]), 0), 400 * 86400))
+    if _AGE.fullmatch(age):
+        seconds = int(age[:12])
+        return now + timedelta(seconds=min(seconds, 400 * 86400)) if seconds > 0 else now
     try:
         return from_http(attributes["expires"].replace("-", " ")) if "expires" in attributes else None
     except ValueError:

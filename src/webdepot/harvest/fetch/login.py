@@ -69,7 +69,7 @@ def read(path: Path) -> dict[str, Login]:
         raise ConfigError(f"{path} contains passwords and can be read by others. Run: chmod 600 {path}")
     try:
         tree = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         # Without the text of the error: it may quote the line, and with it a password.
         line = re.search(r"line \d+", str(error))
         raise ConfigError(f"{path} is not valid TOML{f' at {line[0]}' if line else ''}.") from None

@@ -148,7 +148,7 @@ def _of_headers(head: HttpHead) -> Iterator[Reference]:
 def _of_link_header(value: str) -> Iterator[Reference]:
     for address, parameters in _LINK_VALUE.findall(value):
         rel = _REL.search(parameters)
-        hop = html.rel_hop((rel[1] or rel[2]) if rel else "alternate")
+        hop = html.rel_hop((rel[1] or rel[2] or "") if rel else "alternate")
         if hop is not None:
             yield _utf8(address), hop
 

@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from webdepot import durable
 from webdepot.errors import NoSpace
@@ -116,7 +116,7 @@ class RecentLine:
 
 
 def recent(folder: Path, limit: int) -> list[RecentLine]:
-    """The last lines of a log that is being written, newest first. Skips an incomplete line."""
+    """The last lines of a log that is being written, newest first. Skips lines that are not complete."""
     try:
         with (folder / JSON_NAME).open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -127,16 +127,17 @@ def recent(folder: Path, limit: int) -> list[RecentLine]:
     recent_lines: list[RecentLine] = []
     for line in reversed(lines[1:-1] if size > _TAIL_BYTES else lines[:-1]):
         try:
-            values = json.loads(line)
-        except ValueError:
+            recent_lines.append(_recent_line(json.loads(line)))
+        except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
             continue
-        texts = {name: str(values.get(name) or "") for name in ("at", "url", "mime", "reason")}
-        recent_lines.append(
-            RecentLine(status=int(values.get("status") or 0), size=int(values.get("size") or 0), **texts)
-        )
         if len(recent_lines) == limit:
             break
     return recent_lines
+
+
+def _recent_line(values: dict[str, Any]) -> RecentLine:
+    texts = {name: str(values.get(name) or "") for name in ("at", "url", "mime", "reason")}
+    return RecentLine(status=int(values.get("status") or 0), size=int(values.get("size") or 0), **texts)
 
 
 def cut(folder: Path, marks: Mapping[str, int]) -> None:

@@ -10,7 +10,6 @@ own menus are on every page and say little, and computing the key of every link 
 the rest.
 """
 
-import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from urllib.parse import unquote
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import DOMNode, HTMLTree
 
+from webdepot.entities import unescape
 from webdepot.url import find_canonical, host_of, key
 
 _MOST_TAGS, _DEEPEST = 150_000, 800
@@ -71,14 +71,12 @@ def words_of_html(text: str, url: str = "") -> HtmlWords:
     """The searchable text of a page. `url` is its own address, to recognise links to other sites."""
     if is_slow(text):
         title = _TITLE.search(text)
-        return HtmlWords(
-            title=html.unescape(title[1]) if title else "", headings="", text=_without_tags(text)
-        )
+        return HtmlWords(title=unescape(title[1]) if title else "", headings="", text=_without_tags(text))
     tree = HTMLTree.parse(text)
     main: str = extract_plain_text(tree, main_content=True, links=False, list_bullets=False)
     if not main.strip():
         main = extract_plain_text(tree, main_content=False, links=False, list_bullets=False, noscript=True)
-    page_title, body = html.unescape(tree.title or ""), tree.body
+    page_title, body = unescape(tree.title or ""), tree.body
     if body is None:
         return HtmlWords(title=page_title, headings="", text=main)
     return HtmlWords(
@@ -141,7 +139,7 @@ def _most_open(text: str) -> int:
 
 
 def _without_tags(text: str) -> str:
-    return html.unescape(_ANY_TAG.sub(" ", " ".join(_visible(text))))
+    return unescape(_ANY_TAG.sub(" ", " ".join(_visible(text))))
 
 
 def _visible(text: str) -> Iterator[str]:

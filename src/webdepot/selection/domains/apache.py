@@ -5,6 +5,7 @@ continues it on the next line, `#` only at the beginning of a line. Conditions (
 assumed to be true: a site that is disabled today was hosted before.
 """
 
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from pathlib import Path
 
 DEEPEST = 10
 MOST_INCLUDED = 5000
+LONGEST_LINE = 16 << 10
+"""Apache itself takes half of it. Variables that contain each other double with every definition."""
 _OPEN = re.compile(r"\A<\s*([A-Za-z]+)\b[^>]*>?\Z")
 _CLOSE = re.compile(r"\A</\s*([A-Za-z]+)\s*>\Z")
 _VARIABLE = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
@@ -81,6 +84,10 @@ def _read(path: Path, reading: _Reading, above: tuple[Path, ...]) -> None:
 
 def _directive(line: str, number: int, path: Path, reading: _Reading, above: tuple[Path, ...]) -> None:
     line = _VARIABLE.sub(lambda match: reading.defined.get(match[1], match[0]), line)
+    if len(line) > LONGEST_LINE:
+        reason = f"longer than {LONGEST_LINE} characters: {line[:80]}"
+        reading.errors.append(UnreadableLine(file=str(path), line=number, reason=reason))
+        return
     try:
         word, *arguments = shlex.split(line, comments=False)
     except ValueError as error:
@@ -93,7 +100,7 @@ def _directive(line: str, number: int, path: Path, reading: _Reading, above: tup
             )
         case "define" if len(arguments) == 2:
             reading.defined[arguments[0]] = arguments[1]
-        case "serverroot" if arguments and Path(arguments[0]).is_dir():
+        case "serverroot" if arguments and os.path.isdir(arguments[0]):  # noqa: PTH112 - for any text
             reading.root = Path(arguments[0])
         case "include" | "includeoptional":
             for argument in arguments:
@@ -105,12 +112,12 @@ def _directive(line: str, number: int, path: Path, reading: _Reading, above: tup
 def _include(
     argument: str, number: int, path: Path, reading: _Reading, above: tuple[Path, ...], *, is_optional: bool
 ) -> None:
-    base = Path(argument) if Path(argument).is_absolute() else reading.root / argument
-    if any(sign in argument for sign in "*?["):
-        folder = Path(base.anchor)
-        matches = sorted(folder.glob(str(base.relative_to(base.anchor)))) if base.anchor else []
-    else:
-        matches = [base] if base.exists() else []
+    try:
+        matches = _files_of(argument, reading.root)
+    except (OSError, ValueError) as error:  # a name that is too long, or a pattern that is not one
+        reason = f"Include {argument[:200]}: {error}"
+        reading.errors.append(UnreadableLine(file=str(path), line=number, reason=reason))
+        return
     if not matches and not is_optional:
         reading.errors.append(
             UnreadableLine(file=str(path), line=number, reason=f"Include {argument}: there is no such file")
@@ -120,6 +127,13 @@ def _include(
         for file in inner:
             if file.is_file():
                 _include_file(file, number, path, reading, above)
+
+
+def _files_of(argument: str, root: Path) -> list[Path]:
+    base = Path(argument) if Path(argument).is_absolute() else root / argument
+    if any(sign in argument for sign in "*?["):
+        return sorted(Path(base.anchor).glob(str(base.relative_to(base.anchor)))) if base.anchor else []
+    return [base] if base.exists() else []
 
 
 def _include_file(file: Path, number: int, path: Path, reading: _Reading, above: tuple[Path, ...]) -> None:

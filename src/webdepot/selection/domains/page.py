@@ -5,7 +5,6 @@ as a browser would; every list has a limit, so that a hostile page stays small. 
 https://schema.org/Organization
 """
 
-import html
 import json
 import re
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import Any, BinaryIO
 import turbohtml
 
 from webdepot.container.http import HttpHead, content_decoded, transfer_decoded
+from webdepot.entities import unescape
 from webdepot.selection.domains import imprint
 from webdepot.selection.domains.facts import PageFacts, is_below, registrable
 from webdepot.selection.domains.lookup.registrant import mail_domains_in
@@ -118,7 +118,7 @@ def parse_html(
 def lines_of(text: str) -> list[str]:
     """The visible text of a page, line by line."""
     plain = _TAG.sub(" ", _BLOCK.sub("\n", _HIDDEN.sub(" ", text)))
-    return [line for line in (" ".join(line.split()) for line in html.unescape(plain).split("\n")) if line]
+    return [line for line in (" ".join(line.split()) for line in unescape(plain).split("\n")) if line]
 
 
 def _links(document: turbohtml.Document, url: str) -> tuple[tuple[str, ...], str]:

@@ -211,7 +211,7 @@ class IdentityProvider:
             raise RemoteError(f"{parts.netloc} returned status {status}. Try again later.", retry=True)
         try:
             document = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RemoteError(f"{parts.netloc} sent no JSON for {parts.path}.", retry=False) from error
         return document if isinstance(document, dict) else {}
 

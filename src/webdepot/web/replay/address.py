@@ -114,7 +114,7 @@ def find_address(raw_path: bytes, query: bytes) -> ReplayAddress | None:
     if not COLLECTION.match(collection) or (is_passed and not _TOKEN.match(token)):
         raise BadAddress("errors.text_collection", collection=match[1][:60])
     if step.endswith("*"):
-        timestamp, modifier = step[:-1], "*"
+        timestamp, modifier = _stamp(step[:-1])[0][:4], "*"  # versions are listed by year
     elif step.startswith("timemap/"):
         _, form, *page = step.split("/")
         timestamp, _ = _stamp(page[0] if page else "")

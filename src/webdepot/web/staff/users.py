@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from webdepot.accounts import accounts, sessions
 from webdepot.accounts.accounts import Role
 from webdepot.errors import InputError, NotFound, WebdepotError
-from webdepot.web.forms import SHORT_FORM, get_number, read_fields, read_form
+from webdepot.web.forms import SHORT_FORM, find_number, get_number, read_fields, read_form
 from webdepot.web.problems import explain
 from webdepot.web.sign_in import MOST_FAILURES, SignInBrake
 from webdepot.web.site import has_key, language_of, name_of, of_app, person_of, render, session_token, site_of
@@ -186,7 +186,7 @@ def _change_own_keys(request: Request, fields: Sequence[tuple[str, str]]) -> Res
             form.get("label", ""),
             _roles(fields),
             archive.clock(),
-            days=get_number(form.get("days", "")[:5] or "0"),
+            days=min(find_number(form.get("days", "")) or 0, 9999),
         )
     except InputError as error:
         return _own(request, wrong=explain(request, error), status=400)

@@ -144,7 +144,7 @@ def _related(answer: Mapping[str, Any]) -> str:
 
 
 def _has_registrant(answer: Mapping[str, Any]) -> bool:
-    return any("registrant" in (entity.get("roles") or ()) for entity in _objects(answer.get("entities")))
+    return any("registrant" in registrant.roles_of(entity) for entity in _objects(answer.get("entities")))
 
 
 def _objects(raw: Any) -> list[Mapping[str, Any]]:

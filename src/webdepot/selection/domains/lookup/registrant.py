@@ -109,7 +109,7 @@ def of_fields(
 
 def registration_of_rdap(answer: Mapping[str, Any], *, source: str, at: datetime) -> Registration:
     """The registration in an RDAP domain object. No member is assumed to have its proper type."""
-    holders = [_holder(entity) for entity in _entities(answer) if "registrant" in _roles(entity)]
+    holders = [_holder(entity) for entity in _entities(answer) if "registrant" in roles_of(entity)]
     servers = [bare_host(_text(item.get("ldhName"))) for item in _objects(answer.get("nameservers"))]
     best = max(
         holders,
@@ -131,7 +131,7 @@ def network_of_rdap(answer: Mapping[str, Any], *, source: str, at: datetime) -> 
     if bounds is None:
         return Network(source=source, at=at)
     # RIPE gives the organisation the role registrant; others give only the name of the network.
-    holders = [_holder(entity) for entity in _entities(answer) if "registrant" in _roles(entity)]
+    holders = [_holder(entity) for entity in _entities(answer) if "registrant" in roles_of(entity)]
     best = max(holders, key=lambda holder: bool(holder.name), default=Registrant())
     return Network(
         status=LookupStatus.FOUND,
@@ -167,11 +167,11 @@ def _bounds(answer: Mapping[str, Any]) -> tuple[str, str] | None:
 def _entities(answer: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, Any]]:
     for entity in _objects(answer.get("entities"))[:MOST_ENTITIES]:
         yield entity
-        if depth < 2 and "registrant" not in _roles(entity):
+        if depth < 2 and "registrant" not in roles_of(entity):
             yield from _entities(entity, depth + 1)
 
 
-def _roles(entity: Mapping[str, Any]) -> list[str]:
+def roles_of(entity: Mapping[str, Any]) -> list[str]:
     roles = entity.get("roles")
     return [role.lower() for role in roles if isinstance(role, str)] if isinstance(roles, list) else []
 

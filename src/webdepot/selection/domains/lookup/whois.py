@@ -84,13 +84,14 @@ class Whois:
                         _exchange(host, port, line, anywhere if is_first else self._allows), self._timeout_s
                     )
                 )
-            except (OSError, TimeoutError, ValueError, UnicodeError):
+            except (OSError, TimeoutError, ValueError, OverflowError):
                 return ""
 
 
 def _place(server: str) -> tuple[str, int]:
     host, colon, port = server.rpartition(":")
-    return (host.strip("[]"), int(port[:6])) if colon and port.isdigit() else (server, _PORT)
+    is_port = port.isascii() and port.isdigit() and len(port) <= 5
+    return (host.strip("[]"), int(port)) if colon and is_port else (server, _PORT)
 
 
 def anywhere(address: str) -> bool:

@@ -20,7 +20,10 @@ from webdepot.selection.domains.lookup.registrant import of_fields
 
 LONGEST_ANSWER_BYTES = 256 << 10
 _MOST_LINES = 5000
-_LINE = re.compile(r"\A\s*([A-Za-z][A-Za-z0-9 ()/._-]{0,60}?)\s*(?:\.{2,}\s*)?:\s*(.*?)\s*\Z")
+_LINE = re.compile(
+    r"\A\s*+([A-Za-z](?:[A-Za-z0-9 ()/._-]{0,59}?[A-Za-z0-9()/._-])?)\s*+(?:\.{2,}+\s*+)?:(.*)\Z"
+)
+"""Key and value; the value has spaces around it."""
 _NOTHING = re.compile(
     r"(?im)^[^\w\n]*+(?:no match|not found|no entries found|no data found|domain not found|status:\s*(?:free|"
     r"available)|no object found|"
@@ -128,8 +131,8 @@ def name_servers_in(text: str) -> tuple[str, ...]:
             )
         )
         if match and is_key:
-            block = not match[2]
-            servers.append(match[2])
+            block = not match[2].strip()
+            servers.append(match[2].strip())
         elif block and line.strip():
             servers.append(line.strip())
         else:
@@ -313,8 +316,8 @@ def _fields(lines: Sequence[str]) -> Fields:
         if line.lstrip().startswith(("%", "#", ">>>")):
             continue
         match = _LINE.match(line)
-        if match and match[2]:
-            fields.append((match[1].lower().strip(), match[2]))
+        if match and (value := match[2].strip()):
+            fields.append((match[1].lower().strip(), value))
     return fields
 
 

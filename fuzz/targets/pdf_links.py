@@ -1,0 +1,26 @@
+"""Links of PDF files."""
+
+from fuzz.body_links import read
+
+TOKENS = (
+    b"%PDF-1.4\n", b"1 0 obj\n", b"endobj\n", b"<<", b">>", b"/Type /Catalog", b"/Pages 2 0 R",
+    b"/Kids [3 0 R]", b"/Count 1", b"/Annots [", b"/A << /S /URI /URI (http://a.example/) >>", b"/Type /Page",
+    b"stream\n", b"endstream\n", b"xref\n0 5\n", b"trailer\n", b"startxref\n", b"%%EOF\n",
+    b"/Filter /FlateDecode", b"/Length 10", b"/Root 1 0 R", b"/ObjStm", b"/Prev 0", b"/Encrypt", b"/XRef",
+    b"/W [1 2 1]", b"/Parent 2 0 R", b"0000000000 65535 f \n", b"(", b")", b"<fe", b"\\",
+)  # fmt: skip
+
+
+def one_input(data: bytes) -> None:
+    allowed = frozenset(
+        {
+            "PdfError",
+            "ValueError",
+            "TypeError",
+            "PasswordError",
+            "DataDecodingError",
+            "ForeignObjectError",
+            "DeletedObjectError",
+        }
+    )
+    read(data, "application/pdf", allowed=allowed)
