@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import webdepot
-from webdepot import csv_text
+from webdepot.text import csv_text
 
 HOSTILE = ["=HYPERLINK(1)", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1"]
 

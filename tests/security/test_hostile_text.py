@@ -18,7 +18,7 @@ from webdepot.harvest.links import bodies, extract
 from webdepot.harvest.politeness import robots
 from webdepot.harvest.scope.limits import reject_pattern
 from webdepot.model import Answer, Candidate
-from webdepot.patterns import LinearPattern, wildcard
+from webdepot.text.patterns import LinearPattern, wildcard
 from webdepot.times import from_timestamp
 from webdepot.url import Url
 from webdepot.web import language

@@ -11,7 +11,6 @@ import pytest
 import writers
 from sqlalchemy import MetaData, func, select
 
-from webdepot import file_names
 from webdepot.archive import Archive
 from webdepot.depot import holdings, inventory, layout, package
 from webdepot.depot.bundle.submission import SubmissionState
@@ -21,6 +20,7 @@ from webdepot.services.admin import setup
 from webdepot.services.depot import export
 from webdepot.services.depot.export import PackageForm
 from webdepot.services.intake import submissions
+from webdepot.text import file_names
 
 OUTSIDE = (
     "../../../../elsewhere/pwned",

@@ -6,10 +6,10 @@ import io
 import pytest
 
 from webdepot.archive import Archive
-from webdepot.csv_text import harmless, read_cell
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.selection.targets import Nomination, TargetFilter
 from webdepot.services.selection import contacts, csv_lists, targets
+from webdepot.text.csv_text import harmless, read_cell
 from webdepot.url import Url
 
 

@@ -30,7 +30,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from webdepot import file_names
 from webdepot.depot import event_chain, mets, ocfl, premis, rows
 from webdepot.depot.inventory import Inventory
 from webdepot.depot.ocfl import Source
@@ -56,6 +55,7 @@ from webdepot.model import (
 from webdepot.ports import ObjectStore
 from webdepot.provenance import Event
 from webdepot.reasons import from_told, to_told
+from webdepot.text import file_names
 from webdepot.times import from_iso
 from webdepot.url import Url
 

@@ -14,7 +14,7 @@ from sqlalchemy import Column, ColumnElement, Connection, delete, exists, func, 
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from webdepot.exchange.tables import catalogue, catalogue_words
-from webdepot.search_words import LONGEST_WORD, split
+from webdepot.text.search_words import LONGEST_WORD, split
 
 ANY, CREATOR, GENRE, KEYWORD = "any", "creator", "genre", "keyword"
 MOST_WORDS = 400

@@ -19,8 +19,8 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import unquote, urlsplit
 
-from webdepot import file_names
 from webdepot.model import Capture, RecordKind
+from webdepot.text import file_names
 
 INDEX = "index.html"
 LONGEST_NAME_BYTES = 120

@@ -27,7 +27,7 @@ from webdepot.harvest.report.result import (
 from webdepot.harvest.scope.membership import OUTSIDE
 from webdepot.harvest.steps import Steps
 from webdepot.model import Candidate
-from webdepot.patterns import LinearPattern
+from webdepot.text.patterns import LinearPattern
 from webdepot.url import Url
 
 MOST_UNCOMMITTED = 50_000

@@ -32,7 +32,7 @@ from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.scope import rules
 from webdepot.harvest.scope.membership import ScopeKind
 from webdepot.harvest.scope.rules import RuleSpec
-from webdepot.patterns import LinearPattern
+from webdepot.text.patterns import LinearPattern
 
 FOLDER_NAME = "profiles"
 MOST_BYTES = 256 << 10

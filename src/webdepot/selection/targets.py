@@ -18,9 +18,9 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, inse
 from webdepot.errors import InputError, NotFound
 from webdepot.model import Purpose, Target, TargetId, Verdict
 from webdepot.reasons import Reason, cut, said, to_told
-from webdepot.search_words import fold
 from webdepot.selection.states import TARGET, TargetState
 from webdepot.selection.tables import target_seeds, targets, verdicts
+from webdepot.text.search_words import fold
 from webdepot.url import Url, from_typed, host_of, key
 
 ROWS = 50

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from starlette.responses import Response
 
-from webdepot.csv_text import lines
+from webdepot.text.csv_text import lines
 
 
 def csv_answer(name: str, columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> Response:
@@ -13,6 +13,6 @@ def csv_answer(name: str, columns: Sequence[str], rows: Iterable[Mapping[str, ob
 
 
 def csv_file(name: str, text: Iterable[str]) -> Response:
-    """Lines written by `webdepot.csv_text`, as a file to download."""
+    """Lines written by `webdepot.text.csv_text`, as a file to download."""
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
     return Response("".join(text), media_type="text/csv; charset=utf-8", headers=headers)

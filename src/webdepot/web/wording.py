@@ -15,9 +15,9 @@ from functools import cache
 from typing import Any
 
 from webdepot.model import Finding
-from webdepot.patterns import LinearPattern
 from webdepot.reasons import TOGETHER, Choice, Reason
 from webdepot.selection.permission import Ground
+from webdepot.text.patterns import LinearPattern
 from webdepot.web.language import Language, load
 
 _GAP = re.compile(r"\\{(\w+)\\}")

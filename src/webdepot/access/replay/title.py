@@ -4,7 +4,7 @@ import re
 from typing import BinaryIO
 
 from webdepot.access.replay.rewrite import text_of
-from webdepot.entities import unescape
+from webdepot.text.entities import unescape
 
 READ_BYTES = 1 << 16
 LONGEST = 300

@@ -12,10 +12,10 @@ from webdepot.cli.output import Output, plain
 from webdepot.cli.progress import shown
 from webdepot.cli.report import print_report
 from webdepot.errors import InputError
-from webdepot.patterns import LinearPattern
 from webdepot.services import pipeline
 from webdepot.services.admin import setup
 from webdepot.services.harvest import profiles
+from webdepot.text.patterns import LinearPattern
 
 Collection = Annotated[str, typer.Option(help="Collection to put it into.")]
 

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from webdepot import csv_text
 from webdepot.cli.call import Json, NoDeposit, Quiet, call_of
 from webdepot.cli.output import Output, plain, size_words
 from webdepot.cli.progress import shown
@@ -17,6 +16,7 @@ from webdepot.harvest.control import Order, OrderVerb
 from webdepot.harvest.report.reports import ReportKind
 from webdepot.model import HarvestState
 from webdepot.services.harvest import control, harvests, profiles
+from webdepot.text import csv_text
 
 WIDEST_COLUMN = 60
 

@@ -8,8 +8,8 @@ import typer
 from webdepot.access.usage import Metric
 from webdepot.cli.call import Json, call_of
 from webdepot.cli.output import plain
-from webdepot.csv_text import written
 from webdepot.services.access import statistics as statistics_service
+from webdepot.text.csv_text import written
 
 
 def statistics(

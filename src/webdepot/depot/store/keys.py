@@ -1,8 +1,8 @@
 """Keys of a store: paths that `file_names` allows."""
 
 from webdepot.errors import InputError
-from webdepot.file_names import LONGEST_PATH_BYTES, is_path
-from webdepot.file_names import UNFINISHED as UNFINISHED
+from webdepot.text.file_names import LONGEST_PATH_BYTES, is_path
+from webdepot.text.file_names import UNFINISHED as UNFINISHED
 
 
 def is_key(key: str) -> bool:

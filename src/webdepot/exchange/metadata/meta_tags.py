@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from html.parser import HTMLParser
 
-from webdepot.entities import without_too_large
+from webdepot.text.entities import without_too_large
 
 READ_CHARACTERS = 200_000
 LONGEST = {"title": 300, "abstract": 4000, "genre": 100}

@@ -15,7 +15,7 @@ from webdepot.harvest.scope import limits
 from webdepot.harvest.scope.hop_path import count_links, embed_depth
 from webdepot.harvest.scope.limits import path_of
 from webdepot.model import Candidate, Hop
-from webdepot.patterns import LinearPattern, wildcard
+from webdepot.text.patterns import LinearPattern, wildcard
 from webdepot.url import domain_of, host_of, key
 
 Condition = Callable[[Candidate], str]

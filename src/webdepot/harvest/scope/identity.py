@@ -8,7 +8,7 @@ operator names.
 import re
 from collections.abc import Callable, Sequence
 
-from webdepot.patterns import wildcard
+from webdepot.text.patterns import wildcard
 
 _SESSION = re.compile(
     r"(?i)(?:(?<=[?&;])(?:jsessionid|phpsessid|sid)=[0-9a-z]{32}(?:&|\Z)"

@@ -8,7 +8,7 @@ from webdepot.errors import InputError
 from webdepot.harvest.scope.hop_path import count_links, count_redirects
 from webdepot.harvest.scope.verdicts import PASS, Rule, reject
 from webdepot.model import Candidate, Hop, Verdict
-from webdepot.patterns import LinearPattern
+from webdepot.text.patterns import LinearPattern
 
 _DATE = re.compile(
     r"(?i)[/=_-](\d{4})[/_-](?:0?[1-9]|1[0-2])(?=[/_&?-]|\Z)"  # /2031/07/ and =2031-07-01

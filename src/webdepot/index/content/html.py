@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import DOMNode, HTMLTree
 
-from webdepot.entities import unescape
+from webdepot.text.entities import unescape
 from webdepot.url import find_canonical, host_of, key
 
 _MOST_TAGS, _DEEPEST = 150_000, 800

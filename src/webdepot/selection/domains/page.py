@@ -13,11 +13,11 @@ from typing import Any, BinaryIO
 import turbohtml
 
 from webdepot.container.http import HttpHead, content_decoded, transfer_decoded
-from webdepot.entities import unescape
 from webdepot.selection.domains import imprint
 from webdepot.selection.domains.facts import PageFacts, is_below, registrable
 from webdepot.selection.domains.lookup.registrant import mail_domains_in
 from webdepot.selection.domains.names import looks_like_organisation
+from webdepot.text.entities import unescape
 from webdepot.url import find_canonical, host_of
 
 LIMIT_BYTES = 1 << 20

@@ -19,11 +19,11 @@ from webdepot.harvest.report.live import LiveNumbers
 from webdepot.harvest.report.log import JSON_NAME, RecentLine
 from webdepot.harvest.report.reports import HarvestReport, ReportKind
 from webdepot.model import Harvest, HarvestKind, HarvestState
-from webdepot.patterns import LinearPattern
 from webdepot.provenance import append, difference
 from webdepot.services.harvest import harvests, parts
 from webdepot.services.harvest import options as harvest_options
 from webdepot.services.harvest.options import HarvestOptions
+from webdepot.text.patterns import LinearPattern
 from webdepot.url import from_typed
 
 _MOST_IN_EVENT = 100

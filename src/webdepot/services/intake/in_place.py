@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from webdepot import durable, file_names
+from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.container.detect import Compression, detect
@@ -31,6 +31,7 @@ from webdepot.services.harvest import harvests
 from webdepot.services.intake import warc_files
 from webdepot.services.intake.warc_files import SUFFIXES, IntakeResult
 from webdepot.services.progress import Phase, Progress, Watch
+from webdepot.text import file_names
 
 PACKED_SUFFIX = ".wacz"
 

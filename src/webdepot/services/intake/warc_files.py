@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from webdepot import digest, durable, file_names
+from webdepot import digest, durable
 from webdepot.archive import Archive
 from webdepot.container import locations, rewrite
 from webdepot.container.detect import Compression, detect
@@ -41,6 +41,7 @@ from webdepot.provenance import Outcome, append
 from webdepot.services.harvest import harvests
 from webdepot.services.progress import Phase, Progress, Watch
 from webdepot.services.selection import targets
+from webdepot.text import file_names
 from webdepot.url import Url
 
 NOTHING_NEW = "the files contained nothing new"

@@ -18,7 +18,6 @@ from datetime import timedelta
 from sqlalchemy import Connection, delete, insert, select
 
 from webdepot.archive import Archive
-from webdepot.csv_text import lines, read_cell
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.model import EVERYTHING, Purpose, TargetId
 from webdepot.reasons import said
@@ -29,6 +28,7 @@ from webdepot.selection.targets import Dossier, Nomination, Origin, Strategy, Ta
 from webdepot.selection.templates import LANGUAGES
 from webdepot.services.selection import targets as targets_service
 from webdepot.services.selection.contacts import add_contact_in
+from webdepot.text.csv_text import lines, read_cell
 
 MOST_ROWS = 20_000
 LONGEST_BYTES = 8 << 20

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from webdepot import csv_text
 from webdepot.archive import Archive
 from webdepot.errors import InputError
 from webdepot.provenance import append, difference
@@ -17,6 +16,7 @@ from webdepot.selection.domains.facts import bare_host, registrable
 from webdepot.selection.domains.organisations import KnownHost, Organisation
 from webdepot.selection.domains.profile import Corrections, checked_host, checked_range
 from webdepot.selection.domains.rules import parse
+from webdepot.text import csv_text
 
 _COLUMNS = (
     "host",

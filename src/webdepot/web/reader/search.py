@@ -15,7 +15,6 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.csv_text import written
 from webdepot.errors import InputError, WebdepotError
 from webdepot.model import EVERYTHING
 from webdepot.ports import Facet, SearchSort
@@ -25,6 +24,7 @@ from webdepot.services.access.export import export as export_service
 from webdepot.services.access.export.export import ExportForm
 from webdepot.services.access.search import SearchPage
 from webdepot.services.admin import archive_status
+from webdepot.text.csv_text import written
 from webdepot.times import to_timestamp
 from webdepot.url import host_of
 from webdepot.web import charts, heavy_work

@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from webdepot.csv_text import written
 from webdepot.provenance import Event, EventFilter, Outcome
 from webdepot.services.admin import audit_trail
+from webdepot.text.csv_text import written
 from webdepot.times import to_iso
 from webdepot.web.forms import find_number
 from webdepot.web.site import render, site_of

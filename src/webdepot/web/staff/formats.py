@@ -8,13 +8,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.csv_text import written
 from webdepot.errors import InputError
 from webdepot.formats.registry import KINDS, RegistryEntry, Risk, Software
 from webdepot.model import EVERYTHING
 from webdepot.services.admin import archive_status
 from webdepot.services.quality import format_watch
 from webdepot.services.quality.format_watch import CollectionFormats, YearShare
+from webdepot.text.csv_text import written
 from webdepot.web.csv_response import csv_file
 from webdepot.web.forms import SHORT_FORM, read_form
 from webdepot.web.site import name_of, render, site_of

@@ -4,8 +4,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from webdepot.access.usage import Metric
-from webdepot.csv_text import written
 from webdepot.services.access import statistics as statistics_service
+from webdepot.text.csv_text import written
 from webdepot.web.charts import DrawnBar
 from webdepot.web.csv_response import csv_file
 from webdepot.web.site import language_of, render, site_of

@@ -20,7 +20,6 @@ from itertools import islice
 
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
-from webdepot.csv_text import written
 from webdepot.exchange import parquet
 from webdepot.exchange.parquet import ColumnKind, Value
 from webdepot.model import EVERYTHING
@@ -29,6 +28,7 @@ from webdepot.services.access import search
 from webdepot.services.access.export import records
 from webdepot.services.access.export.records import captures_of
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
+from webdepot.text.csv_text import written
 from webdepot.times import from_timestamp, to_iso
 from webdepot.url import domain_of, host_of
 from webdepot.version import VERSION

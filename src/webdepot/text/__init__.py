@@ -1,0 +1,1 @@
+"""Text: patterns, names of files, entities, CSV, words to search for."""
