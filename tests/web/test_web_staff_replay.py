@@ -49,7 +49,7 @@ def test_staff_open_what_is_closed_to_others(closed: Served):
         inside.locator("#news").click()
         expect(page.locator(".page-title")).to_have_text("News of 2012", timeout=30_000)
         assert page.url == f"{closed.frame}/all/{EDITIONS[1]}/{SITE}/news.html"
-        expect(inside.locator("h1")).to_have_text("News")
+        expect(inside.locator("h1")).to_have_text("News", timeout=30_000)
         browser.close()
     token = cookie["value"]
     raw = f"{closed.replay}/all/{EDITIONS[1]}id_/{SITE}/"
