@@ -87,7 +87,7 @@ _LEGAL_END = re.compile(
     r"(?i)\b(?:g?gmbh|mbh|ag|kg|ohg|gbr|ug|e\. ?v|eg|ltd|inc|llc|plc|b\.?v|n\.?v|s\.?a)\b\.?(?: ?&.*)?\Z"
 )
 _SENTENCE = re.compile(r"(?i)\b(?:von|durch|by|mit|with|für|for|in|wird|is|powered)\b")
-_TAIL = re.compile(r"(?i)\s+(?:ist eine?|is a|ist als|wird|with its|mit sitz)\b.*\Z")
+_TAIL = re.compile(r"(?i)(?<!\s)\s++(?:ist eine?|is a|ist als|wird|with its|mit sitz)\b.*\Z")
 _ARTICLE = re.compile(r"(?i)\A(?:die|der|das|the|l'|la|le|het|de|von der|vom|by the|by|von|durch)\s+")
 _PERSON = re.compile(
     r"\A(?:(?:Prof|Dr|Dipl|Ing|Mag|M\.?A|Herr|Frau|Mr|Mrs|"
@@ -101,8 +101,8 @@ _VAT = re.compile(
     r"FI\s?\d{8}|IE\s?\d{7}[A-Z]{1,2}|"
     r"EU\s?\d{9}|CZ\s?\d{8,10}|HU\s?\d{8})\b"
 )
-_AT = re.compile(r"(?<!\s)\s*[\[({<]\s*(?:at|ät|@|Klammeraffe)\s*[\])}>]\s*", re.IGNORECASE)
-_DOT = re.compile(r"(?<!\s)\s*[\[({<]\s*(?:dot|punkt|\.)\s*[\])}>]\s*", re.IGNORECASE)
+_AT = re.compile(r"(?<!\s)\s*+[\[({<]\s*+(?:at|ät|@|Klammeraffe)\s*+[\])}>]\s*+", re.IGNORECASE)
+_DOT = re.compile(r"(?<!\s)\s*+[\[({<]\s*+(?:dot|punkt|\.)\s*+[\])}>]\s*+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +193,7 @@ def _names(line: str) -> Iterator[str]:
     text = _BY.sub("", _after_label(plain_mail(line)), count=1)
     if _OPERATOR.match(text) and len(text.split()) <= 3 and text == line:
         return
-    segments = [part.strip() for part in re.split(r"\s*[,|·•]\s*", text)]
+    segments = [part.strip() for part in re.split(r"[,|·•]", text)]
     kept = [part for part in segments if part and not _is_place(part) and "@" not in part]
     name = _ARTICLE.sub("", _TAIL.sub("", ", ".join(kept))).strip(" .;:-–")
     if not 3 <= len(name) <= _LONGEST_NAME or len(name.split()) > 16 or _STREET.search(name):

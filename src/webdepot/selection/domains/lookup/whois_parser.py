@@ -25,7 +25,7 @@ _LINE = re.compile(
 )
 """Key and value; the value has spaces around it."""
 _NOTHING = re.compile(
-    r"(?im)^[^\w\n]*(?:no match|not found|no entries found|no data found|domain not found|status:\s*(?:free|"
+    r"(?im)^[^\w\n]*+(?:no match|not found|no entries found|no data found|domain not found|status:\s*(?:free|"
     r"available)|no object found|"
     r".{0,80}is free|nothing found|no such domain|.{0,80}no entries found|invalid query|the queried object "
     r"does not exist)"
@@ -54,15 +54,15 @@ def is_limited(text: str) -> bool:
     return (
         len(text) < 2000
         and bool(_LIMITED.search(text))
-        and not re.search(r"(?im)^\s*(?:domain|registrant|nserver|inetnum)\b.*:.+", text)
+        and not re.search(r"(?im)^[ \t]*+(?:domain|registrant|nserver|inetnum)\b.*:.+", text)
     )
 
 
 def referral_of(text: str) -> str:
     """The server that an answer refers to, as IANA, ARIN and thin registries name it."""
     match = re.search(
-        r"(?im)^[ \t]*(?:refer|whois|registrar whois server|"
-        r"referralserver)[ \t]*:[ \t]*(?:r?whois://)?([A-Za-z0-9.:\[\]-]+)[ \t]*$",
+        r"(?im)^[ \t]*+(?:refer|whois|registrar whois server|"
+        r"referralserver)[ \t]*+:[ \t]*+(?:r?whois://)?([A-Za-z0-9.:\[\]-]++)[ \t]*+$",
         text,
     )
     return match[1] if match else ""
@@ -214,7 +214,8 @@ def of_anything(text: str) -> Registrant:
         if re.search(
             r"holder|owner|registrant|titulaire|inhaber|organi[sz]ation|org-name|orgname|descr", key
         ):
-            fields.append((re.sub(r".*(e-?mail|address|street|city).*", r"\1", key), value))
+            kinds = re.findall(r"e-?mail|address|street|city", key)
+            fields.append((kinds[-1] if kinds else key, value))
     return _of_fields(
         [(key if key in _ADDRESS or "mail" in key else "organisation", value) for key, value in fields]
     )
