@@ -402,7 +402,21 @@ def _record(facts: Mapping[str, Any]) -> CatalogueRecord:
     values |= {name: tuple(values.get(name) or ()) for name in _LISTS}
     values |= {name: from_iso(values[name]) if values.get(name) else None for name in _MOMENTS}
     values |= {"level": RecordLevel(values["level"]), "access": Access(values.get("access", Access.OPEN))}
+    values.pop("target", None)
+    for name, value in values.items():
+        if not _has_its_type(name, value):
+            raise TypeError(f"{name} has the wrong type")
     return CatalogueRecord(**values)
+
+
+def _has_its_type(name: str, value: Any) -> bool:
+    if name in _MOMENTS:
+        return isinstance(value, datetime) or (value is None and name == "withdrawn_at")
+    if name in _LISTS:
+        return all(isinstance(each, dict if name == "foreign" else str) for each in value)
+    if name in ("sources", "origin"):
+        return isinstance(value, dict)
+    return isinstance(value, bool if name == "is_object" else str)
 
 
 def _plain(value: object) -> object:
