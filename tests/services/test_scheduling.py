@@ -44,7 +44,7 @@ from webdepot.services.selection import targets
 from webdepot.url import key
 
 START = datetime(2026, 3, 2, 12, tzinfo=UTC)
-PROFILE = "allow_private = true\ndelay_s = 0\n"
+PROFILE = "delay_s = 0\n"
 
 
 class Clock:
@@ -104,7 +104,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def planned(home: Path, clock: Clock) -> Iterator[Archive]:
+def planned(home: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Archive]:
+    monkeypatch.setenv("WEBDEPOT_HARVEST_ALLOW_PRIVATE", "true")
     with Archive.open(home, clock=clock, agent="Ada") as archive:
         profiles.save(archive, "quick", PROFILE)
         yield archive
@@ -444,7 +445,9 @@ def wait_for(question, *, seconds: float = 90.0):
 def real_home(tmp_path: Path) -> Path:
     home = tmp_path / "home"
     setup.found(
-        home, settings="[schedule]\nat_once = 2\nlook_every_s = 0.2\nlease_s = 3\nspread_s = 0\nretry_s = 0\n"
+        home,
+        settings="[harvest]\nallow_private = true\n"
+        "[schedule]\nat_once = 2\nlook_every_s = 0.2\nlease_s = 3\nspread_s = 0\nretry_s = 0\n",
     )
     with Archive.open(home) as archive:
         profiles.save(archive, "quick", PROFILE)

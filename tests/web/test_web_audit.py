@@ -107,10 +107,11 @@ def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox, site: str) 
         f'[mail]\nhost = "127.0.0.1"\nport = {box.port}\nsecurity = "none"\n'
         'sender = "archive@library.example"\n'
     )
-    setup.found(home, settings=mail + '[discovery]\nresolver = "127.0.0.1:9"\ntimeout_s = 0.2\n')
+    discovery = '[discovery]\nresolver = "127.0.0.1:9"\ntimeout_s = 0.2\n'
+    setup.found(home, settings=f"{mail}{discovery}[harvest]\nallow_private = true\n")
     with Archive.open(home) as archive:
         accounts.add(archive.database, ADA, PASSWORD, list(Role), datetime.now(UTC))
-        profiles.save(archive, "quick", "allow_private = true\ndelay_s = 0\nworkers = 1\n")
+        profiles.save(archive, "quick", "delay_s = 0\nworkers = 1\n")
         numbers = [cleared(archive, f"{site}/{name}") for name in ("one", "two")]
         for number in numbers:
             plans.set_plan(

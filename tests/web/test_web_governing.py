@@ -71,10 +71,10 @@ def site() -> Iterator[str]:
 def office(tmp_path_factory: pytest.TempPathFactory, site: str) -> Iterator[Office]:
     """Staff, two sites that may be harvested, one that may not, and two harvests that wait for a reviewer."""
     home = tmp_path_factory.mktemp("governing") / "home"
-    setup.found(home)
+    setup.found(home, settings="[harvest]\nallow_private = true\n")
     now = datetime.now(UTC)
     with Archive.open(home, agent="Ada") as archive:
-        profiles.save(archive, "quick", "allow_private = true\ndelay_s = 0\nworkers = 1\n")
+        profiles.save(archive, "quick", "delay_s = 0\nworkers = 1\n")
         for role in Role:
             accounts.add(archive.database, role.value, PASSWORD, [role], now)
         first, second = (cleared(archive, f"{site}/{name}") for name in ("one", "two"))

@@ -25,13 +25,12 @@ PAGES = {
 def harvested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
     """A served home with one harvest that reached its limit, and a profile."""
     home = tmp_path_factory.mktemp("harvests") / "home"
-    setup.found(home)
+    setup.found(home, settings="[harvest]\nallow_private = true\n")
     with small_site(lambda path: PAGES.get(path, "")) as site, Archive.open(home) as archive:
         profiles.save(
             archive,
             "museum",
-            'description = "Museums"\nallow_private = true\ndelay_s = 0\n'
-            '[[rules]]\nreject = "extension"\nof = ["avi"]\n',
+            'description = "Museums"\ndelay_s = 0\n[[rules]]\nreject = "extension"\nof = ["avi"]\n',
         )
         options = profiles.options_of(archive, "museum")
         harvest = runner.start_or_resume(archive, [f"{site}/"], options)
