@@ -139,7 +139,7 @@ def test_files_are_known_only_when_everything_is_done(archive, tmp_path, done, i
         with archive.database.transaction() as connection:  # as if its process had been killed here
             connection.exec_driver_sql("UPDATE harvests SET state = 'running', ended_at = NULL")
     if done == "deposited" and not in_place:
-        pipeline.ingest.deposit_service.keep(archive, harvests.get(archive, taken.harvest.id))
+        pipeline.ingest.take_in(archive, taken.harvest, deposit=True, index=False)
     report = pipeline.import_files(archive, paths, collection="mills", in_place=in_place)
     assert report.known == []
     assert archive.captures.total() == 2 * writers.PAGES

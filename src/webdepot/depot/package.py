@@ -21,6 +21,7 @@ values, so that pages can show it in other languages; it may be missing.
 import hashlib
 import io
 import json
+import re
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -140,6 +141,11 @@ class PackageFacts:
 def id_of(harvest: HarvestId) -> PackageId:
     """The identifier of a harvest's package: always the same, so that a deposit can be repeated."""
     return PackageId(uuid.uuid5(_NAMESPACE, harvest).urn)
+
+
+def is_identifier(text: str) -> bool:
+    """Whether a text can be the identifier of a package."""
+    return re.fullmatch(r"urn:uuid:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", text) is not None
 
 
 def build(store: ObjectStore, content: PackageContent) -> PackageFacts:

@@ -107,6 +107,9 @@ def _reasons_of_ocfl(archive: Archive, opened: Submission) -> Iterator[str]:
     if len(identifiers) != 1:
         yield f"it contains {len(identifiers)} objects; a submission must contain exactly one package"
         return
+    if not package.is_identifier(identifiers[0]):
+        yield "its object does not have the identifier of a package (urn:uuid:…)"
+        return
     for finding in fixity.verify_package(store, PackageId(identifiers[0])):
         if finding.severity is Severity.ERROR:
             yield finding.message
@@ -248,7 +251,7 @@ def _identifier_of(opened: Submission) -> str:
                 identifier = json.loads((root / package.FACTS).read_bytes())["id"]
             except (ValueError, KeyError, TypeError, RecursionError):
                 identifier = None
-            if isinstance(identifier, str) and package.is_package(identifier):
+            if isinstance(identifier, str) and package.is_identifier(identifier):
                 return identifier
     raise InputError(f"{opened.path.name} has no {package.FACTS} with the identifier of a package.")
 
