@@ -17,6 +17,7 @@ def one_input(data: bytes) -> None:
             "PdfError",
             "ValueError",
             "TypeError",
+            "UnreadPdf",
             "PasswordError",
             "DataDecodingError",
             "ForeignObjectError",
