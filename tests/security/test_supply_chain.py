@@ -77,7 +77,7 @@ def test_the_build_backend_is_the_pinned_one() -> None:
 def test_the_installation_takes_nothing_without_a_hash() -> None:
     script = (ROOT / "scripts" / "setup.sh").read_text()
     installs = [line for line in script.splitlines() if "pip_install ." in line]
-    assert len(installs) == 5
+    assert len(installs) == 6
     assert [line for line in installs if "--require-hashes" not in line] == [
         "  pip_install .venv/bin/python -e ."
     ]

@@ -308,7 +308,7 @@ def test_an_exported_table_is_read_by_arrow(archive):
 def test_an_exported_wacz_is_whole_and_its_index_leads_to_its_records(archive, tmp_path):
     with zipfile.ZipFile(io.BytesIO(exported(archive, ExportForm.WACZ))) as made:
         assert made.testzip() is None
-        zipped.unpack(made, tmp_path / "wacz")
+        zipped.unpack(made, tmp_path / "wacz", 1 << 20)
     assert list(zipped.check_wacz(tmp_path / "wacz")) == []
     lines = (tmp_path / "wacz" / "indexes" / "index.cdxj").read_text().splitlines()
     assert len(lines) == 4
