@@ -2,7 +2,7 @@
 
 import re
 
-_RANGE = re.compile(r"\s*bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})\s*\Z", re.ASCII)
+_RANGE = re.compile(r"\s*+bytes\s*+=\s*+(\d{0,18})\s*+-\s*+(\d{0,18})\s*+\Z", re.ASCII)
 
 
 def stated_number(text: str | None) -> int | None:
@@ -21,7 +21,7 @@ def accepts(coding: str, accept_encoding: str | None) -> bool:
     weights: dict[str, float] = {}
     for part in accept_encoding.lower().split(","):
         name, _, parameter = part.strip().partition(";")
-        weight = re.search(r"q\s*=\s*([0-9.]+)", parameter)
+        weight = re.search(r"q\s*+=\s*+([0-9.]+)", parameter)
         try:
             weights[name.strip()] = float(weight[1]) if weight else 1.0
         except ValueError:

@@ -6,11 +6,11 @@ import sys
 import time
 from collections.abc import Iterator
 
-from webdepot.formats import guarded_process
-from webdepot.formats.guarded_process import Message
+from webdepot.guard import process
+from webdepot.guard.process import Message
 
 
-def _begin(_: list[str]) -> tuple[guarded_process.Work, Message]:
+def _begin(_: list[str]) -> tuple[process.Work, Message]:
     def work(questions: list[Message], descriptor: int, several: bool) -> Iterator[Message]:
         size = 3 if several else 1
         for start in range(0, len(questions), size):
@@ -24,4 +24,4 @@ def _begin(_: list[str]) -> tuple[guarded_process.Work, Message]:
 
 
 if __name__ == "__main__":
-    guarded_process.serve(sys.argv[1:], _begin)
+    process.serve(sys.argv[1:], _begin)

@@ -11,10 +11,10 @@ from format_samples import image
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webdepot.formats.batch import Batch, PayloadSlice
 from webdepot.formats.excerpt import excerpt_of
 from webdepot.formats.identify import SiegfriedIdentifier
 from webdepot.formats.sniff import HEAD_BYTES
+from webdepot.guard.batch import Batch, PayloadSlice
 from webdepot.model import FormatVerdict
 
 NOISE = b"".join(zlib.crc32(str(number).encode()).to_bytes(4) for number in range(40_000))

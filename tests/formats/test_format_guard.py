@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 from format_samples import HTML, image, slow_zip
 
-from webdepot.formats import scratch
-from webdepot.formats.batch import Batch
 from webdepot.formats.examine import Exhibit, FileExaminer
-from webdepot.formats.guarded_process import Guard, Limits
 from webdepot.formats.validity import Validity
-from webdepot.model import Finding
+from webdepot.guard import scratch
+from webdepot.guard.batch import Batch
+from webdepot.guard.process import Guard, GuardFailure, Limits
 
 PNG = image("PNG")
 
@@ -52,11 +51,7 @@ def test_one_that_does_not_end_costs_only_itself():
 
 
 def slow_guard():
-    environment = {
-        "PYTHONPATH": os.pathsep.join(
-            filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH")))
-        )
-    }
+    environment = {"PYTHONPATH": str(Path(__file__).parent)}
     return Guard("slow_child", limits=Limits(time_s=0.2), environment=environment, several=True)
 
 
@@ -65,7 +60,7 @@ def numbered(*numbers, endless=()):
 
 
 def told(found):
-    return [each.code if isinstance(each, Finding) else each["number"] for each in found]
+    return [each.reason if isinstance(each, GuardFailure) else each["number"] for each in found]
 
 
 def test_while_files_are_checked_somebody_looks_after_the_other_child(monkeypatch):
@@ -85,7 +80,7 @@ def test_one_of_several_looked_at_together_is_found_out():
     with Batch([b"x"]) as batch, slow_guard() as guard:
         found = guard.ask_many(questions, batch.descriptor)
         again = guard.ask_many(questions[:4], batch.descriptor)
-    assert told(found) == [0, 1, 2, 3, "formats.gave-up-time", 5, 6, 7, "formats.gave-up-time", 9]
+    assert told(found) == [0, 1, 2, 3, "gave-up-time", 5, 6, 7, "gave-up-time", 9]
     assert all(each["several"] for each in again)
 
 
@@ -96,7 +91,7 @@ def test_the_next_questions_wait_with_the_child_and_outlive_it():
         first_child = guard.pid
         bad = guard.begin(numbered(4, 5, endless=(5,)), batch.descriptor)
         behind = [guard.begin(numbered(first, first + 1), batch.descriptor) for first in (6, 8)]
-        assert told(guard.end(bad)) == [4, "formats.gave-up-time"]
+        assert told(guard.end(bad)) == [4, "gave-up-time"]
         found = [guard.end(asked) for asked in behind]
         assert [told(answers) for answers in found] == [[6, 7], [8, 9]] and guard.pid != first_child
         assert all(answer["several"] for answers in found for answer in answers)  # nobody suspects them
@@ -116,9 +111,7 @@ def test_answers_belong_to_their_questions_whoever_dies_between(endless):
                 os.kill(guard.pid, signal.SIGKILL)
             begun.append(guard.begin(numbered(number, number + 100, endless=endless), batch.descriptor))
         found += [told(guard.end(asked)) for asked in begun]
-    assert found == [
-        ["formats.gave-up-time" if number in endless else number, number + 100] for number in range(7)
-    ]
+    assert found == [["gave-up-time" if number in endless else number, number + 100] for number in range(7)]
 
 
 def test_questions_sent_to_a_dead_child_are_answered_by_the_next():
@@ -141,7 +134,7 @@ def test_a_child_that_nobody_waits_for_takes_no_more_memory_than_it_may():
             guard.look()
             time.sleep(0.01)
         assert not guard.pid
-        assert told(guard.end(asked)) == ["formats.gave-up-memory"] and told(guard.end(behind)) == [2]
+        assert told(guard.end(asked)) == ["gave-up-memory"] and told(guard.end(behind)) == [2]
 
 
 def test_many_answers_are_as_one_by_one(examiner):
@@ -157,7 +150,8 @@ def test_nothing_is_left_when_a_child_is_killed():
         folder = examiner._identifying._scratch.path
         assert list(folder.glob("*/*.html"))
         os.kill(examiner._identifying.pid, signal.SIGKILL)
-        assert examiner.examine(HTML, name="a.html", mime="").findings[0].code == "formats.identify-gave-up"
+        os.waitid(os.P_PID, examiner._identifying.pid, os.WEXITED | os.WNOWAIT)
+        assert examiner.examine(HTML, name="a.html", mime="").findings == []
         assert not folder.exists()
         assert examiner.examine(PNG, name="a.png", mime="").format.puid == "fmt/11"
         folder = examiner._identifying._scratch.path
@@ -175,8 +169,12 @@ def test_nothing_is_left_when_the_parent_is_killed():
         assert list(folder.glob("*/*.html"))
         parent.kill()
     deadline = time.monotonic() + 30
-    while folder.exists() and time.monotonic() < deadline:
+    while any(folder.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.05)
+    assert not any(folder.iterdir())
+    os.utime(folder, (1, 1))
+    scratch._sweep.cache_clear()
+    scratch._sweep()
     assert not folder.exists()
 
 

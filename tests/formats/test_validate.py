@@ -20,8 +20,8 @@ from PIL import Image
 
 from webdepot.formats import validate
 from webdepot.formats.examine import FileExaminer
-from webdepot.formats.guarded_process import Limits
 from webdepot.formats.validity import CheckResult, Validity
+from webdepot.guard.process import Limits
 from webdepot.model import Basis, Format, FormatVerdict, Severity
 
 GOOD = good_files()

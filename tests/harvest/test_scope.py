@@ -124,7 +124,7 @@ def test_the_operators_expressions_overrule_the_scope_but_not_the_seeds() -> Non
 
 
 def test_a_wrong_expression_is_reported() -> None:
-    with pytest.raises(InputError, match="not a regular expression"):
+    with pytest.raises(InputError, match="not a usable regular expression"):
         chain(ScopeKind.HOST, SEEDS, limits=ScopeLimits(), rejects=("(",))
 
 

@@ -2,6 +2,8 @@
 
 import gzip
 import io
+import os
+import signal
 import zipfile
 
 import pikepdf
@@ -11,8 +13,8 @@ from hypothesis import strategies as st
 
 from webdepot.digest import sha1
 from webdepot.index.content import html, text
+from webdepot.index.content.documents import DocumentReader
 from webdepot.index.content.language import language_of
-from webdepot.index.content.pdf import PdfReader
 from webdepot.index.text import folding
 
 LANGUAGES = ("nl", "de", "en")
@@ -289,24 +291,24 @@ def test_a_broken_pdf_is_reported_and_stops_nothing(made):
 
 def test_a_pdf_bomb_costs_its_own_process_alone():
     bomb = pdf_of(b"(" + b"bomb " * 4_000_000 + b") Tj")
-    with PdfReader(time_s=3) as reader:
-        found = reader.read(bomb, limit_chars=1000)
+    with DocumentReader(time_s=3) as reader:
+        found = reader.read_pdf(bomb, limit_chars=1000)
         assert found.error or len(found.text) <= 1000
-        assert reader.read(pdf_of(b"(fine) Tj"), limit_chars=1000).text.strip() == "fine"
+        assert reader.read_pdf(pdf_of(b"(fine) Tj"), limit_chars=1000).text.strip() == "fine"
 
 
 def test_a_process_that_was_killed_is_restarted():
-    with PdfReader() as reader:
-        assert reader.read(pdf_of(b"(one) Tj"), limit_chars=10).text.strip() == "one"
-        reader._child.kill()
-        reader._child.wait()
-        assert reader.read(pdf_of(b"(two) Tj"), limit_chars=10).text.strip() == "two"
+    with DocumentReader() as reader:
+        assert reader.read_pdf(pdf_of(b"(one) Tj"), limit_chars=10).text.strip() == "one"
+        os.kill(reader._guard.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, reader._guard.pid, os.WEXITED | os.WNOWAIT)
+        assert reader.read_pdf(pdf_of(b"(two) Tj"), limit_chars=10).text.strip() == "two"
 
 
 def test_the_text_of_a_pdf_is_limited():
-    with PdfReader() as reader:
+    with DocumentReader() as reader:
         assert (
-            len(reader.read(pdf_of(b"(" + b"word " * 1000 + b") Tj", b"(more) Tj"), limit_chars=100).text)
+            len(reader.read_pdf(pdf_of(b"(" + b"word " * 1000 + b") Tj", b"(more) Tj"), limit_chars=100).text)
             <= 101
         )
 

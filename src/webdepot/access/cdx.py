@@ -18,13 +18,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 from urllib.parse import quote, unquote
-
-import re2  # type: ignore[import-untyped]
 
 from webdepot.errors import InputError
 from webdepot.model import Capture, RecordKind
+from webdepot.patterns import LinearPattern
 from webdepot.ports import Position, Span
 from webdepot.times import period_of, to_timestamp
 from webdepot.url import UrlMatch, split_wildcard
@@ -35,6 +33,8 @@ PAGE_LINES = 3000
 MOST_PAGE_LINES = 10_000
 MOST_FILTERS = 16
 LONGEST_EXPRESSION = 500
+LARGEST_EXPRESSION = 1_000
+"""Instructions, see `patterns`."""
 _MOST_ASKED = frozenset({"url", "output", "matchType"})
 _EVER = ("0" * 14, "9" * 14)
 _FILTER = re.compile(r"(!?)([=~]?)([A-Za-z_-]{1,30}):(.*)\Z", re.DOTALL)
@@ -292,18 +292,15 @@ def _filter(text: str, dialect: Dialect) -> Callable[[Capture], bool]:
         return lambda capture: (wanted in field(capture)) != is_not
     expression = _expression(wanted)
     matches = expression.fullmatch if dialect is Dialect.INTERNET_ARCHIVE else expression.match
-    return lambda capture: (matches(field(capture)) is not None) != is_not
+    return lambda capture: matches(field(capture)) != is_not
 
 
-def _expression(text: str) -> Any:
+def _expression(text: str) -> LinearPattern:
     if len(text) > LONGEST_EXPRESSION:
         raise InputError(f"The expression {text[:50]!r}… is longer than {LONGEST_EXPRESSION} characters.")
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = 1 << 20
     try:
-        return re2.compile(text, options)
-    except re2.error as error:
+        return LinearPattern(text, largest=LARGEST_EXPRESSION)
+    except ValueError as error:
         raise InputError(f"The expression {text[:100]!r} cannot be read: {error}") from None
 
 

@@ -286,7 +286,7 @@ class DepotConfig:
     virus_scanner: str = _key(
         "",
         "Command that scans a submission for viruses: gets its path as the last argument; exit code 0 means "
-        "clean, 1 infected.",
+        "clean, 1 infected. Of our environment it gets only PATH, HOME and the like.",
     )
     migration_tools: Mapping[str, str] = _key(
         {}, 'Format conversion tools: {"name" = "SOURCE-TYPE TARGET-TYPE command {input} {output}"}.'
@@ -298,7 +298,7 @@ class DepotConfig:
     alarm_command: str = _key(
         "",
         "Command to run if damage cannot be repaired or a place stays unreachable; gets the message on its "
-        "standard input.",
+        "standard input, and of our environment only PATH, HOME and the like.",
     )
 
 

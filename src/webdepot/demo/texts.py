@@ -19,7 +19,7 @@ LANGUAGES = ("nl", "de", "en")
 NEWS_FOLDERS = {"nl": "/nieuws", "de": "/de/aktuelles", "en": "/en/news"}
 NEWS_TITLES = {"nl": "Nieuws", "de": "Aktuelles", "en": "News"}
 _FIGURE = re.compile(r"!\[([^\]]*)\]\(([^)]*)\)\Z")
-_INLINE = re.compile(r"\[([^\]]*)\]\(([^)]*)\)|\*\*([^*]+)\*\*|\*([^*]+)\*")
+_INLINE = re.compile(r"\[([^\[\]]*+)\]\(([^()]*+)\)|\*\*([^*]+)\*\*|\*([^*]+)\*")
 
 
 class BlockKind(StrEnum):

@@ -1,7 +1,8 @@
 """Migration: a file in an obsolete format is also kept in a current one. The original stays as it is.
 
 A tool is a command with a source and a target format. It reads one file and writes another, with limits on
-time, memory and output, because old decoders may meet hostile files. Its output becomes a WARC conversion
+time, memory and output, without our environment and without a network, because old decoders may meet hostile
+files. Its output becomes a WARC conversion
 record (ISO 28500, 6.9) in a new version of the package, and a row in `index/conversions.jsonl.gz`, by the
 payload digest of the original: all captures with that payload share it.
 """
@@ -10,7 +11,7 @@ import resource
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select
 
 from webdepot.depot.tables import conversions
 from webdepot.errors import ConfigError, NotFound
+from webdepot.guard import environment, walls
 from webdepot.model import Location, PackageId
 from webdepot.times import from_iso, to_iso
 
@@ -55,7 +57,7 @@ class Conversion:
 
 def built_in() -> dict[str, Tool]:
     """The tool for X bitmaps, which browsers no longer show: to PNG."""
-    module = (sys.executable, "-m", "webdepot.depot.png_conversion", "{input}", "{output}")
+    module = (sys.executable, "-P", "-s", "-m", "webdepot.depot.png_conversion", "{input}", "{output}")
     return {
         "xbitmap-to-png": Tool(
             name="xbitmap-to-png", source="image/x-xbitmap", target="image/png", command=module
@@ -99,7 +101,8 @@ def run(tool: Tool, source: Path, output: Path) -> str:
             timeout=TIME_S,
             check=False,
             stdin=subprocess.DEVNULL,
-            preexec_fn=_limit,
+            env=environment.of_module(environment.of_command()),
+            preexec_fn=_limits(),
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
@@ -149,7 +152,13 @@ def _conversion(row: RowMapping | Mapping[str, Any]) -> Conversion:
     return Conversion(location=place, **{name: row[name] for name in names})
 
 
-def _limit() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_OUTPUT_BYTES, LARGEST_OUTPUT_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (TIME_S, TIME_S))
+def _limits() -> Callable[[], None]:
+    confine = walls.around_command()
+
+    def limit() -> None:
+        confine()
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_OUTPUT_BYTES, LARGEST_OUTPUT_BYTES))
+        resource.setrlimit(resource.RLIMIT_CPU, (TIME_S, TIME_S))
+
+    return limit

@@ -1,5 +1,5 @@
 """Convert a picture to PNG: `python -m webdepot.depot.png_conversion INPUT OUTPUT`. A separate program, which
-`migration` runs with limits.
+`migration` runs with limits, and which raises walls around itself.
 
 X bitmaps are C source. Files of the 1990s are formatted in every way that C allows, so only these tokens are
 read: width, height, then bytes (or 16-bit words, X10), with the leftmost pixel in the lowest bit and 1 for
@@ -12,9 +12,12 @@ from pathlib import Path
 
 from PIL import Image
 
+from webdepot.guard.walls import View, raise_walls
+
 LARGEST_BYTES = 64 << 20
+LARGEST_OUTPUT_BYTES = 1 << 30
 _SIZE = re.compile(rb"#\s*define\s+\S*?(width|height)\s+(\d+)")
-_BITS = re.compile(rb"(char|short)\s+\S*?bits\s*\[\s*\d*\s*\]\s*=\s*\{([^}]*)\}", re.DOTALL)
+_BITS = re.compile(rb"(char|short)\s++\S*?bits\s*+\[\s*+\d*+\s*+\]\s*+=\s*+\{([^{}]*+)\}", re.DOTALL)
 _NUMBER = re.compile(rb"0[xX]([0-9a-fA-F]+)|\b(\d+)\b")
 
 
@@ -46,5 +49,10 @@ def _x_bitmap(data: bytes) -> Image.Image | None:
     return Image.frombytes("1", (width, height), rows, "raw", "1;IR")
 
 
+def main(source: Path, output: Path) -> None:
+    raise_walls(View(readable=[source], writable=[output.parent], largest_file_bytes=LARGEST_OUTPUT_BYTES))
+    convert(source, output)
+
+
 if __name__ == "__main__":
-    convert(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve())

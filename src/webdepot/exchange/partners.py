@@ -133,7 +133,7 @@ def check(partner: Partner) -> None:
         raise InputError(
             "The name of a partner must have 1 to 40 characters: lower-case letters, digits, - and _."
         )
-    if not re.match(r"https?://[^\s/?#]+[^\s?#]*\Z", partner.url) or len(partner.url) > 1000:
+    if not re.match(r"https?://[^\s/?#]++[^\s?#]*+\Z", partner.url) or len(partner.url) > 1000:
         raise InputError(
             f"{partner.url[:200]} is not an OAI-PMH address. Write it like https://depot.example.org/oai"
         )

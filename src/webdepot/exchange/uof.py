@@ -189,7 +189,7 @@ def _path_of(href: str) -> str:
     """The path in the package of an address like `file://./content/a.pdf`; InputError if it is outside the
     package.
     """
-    match = re.fullmatch(r"(?:file:(?://)?)?(?:\./)*(.+)", href)
+    match = re.fullmatch(r"(?:file:(?://)?)?(?:\./)*+(.+)", href)
     path = unquote(match[1]) if match else ""
     if (
         not path

@@ -19,9 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from webdepot.formats import guarded_process, media, validate
-from webdepot.formats.batch import Batch, PayloadSlice
-from webdepot.formats.guarded_process import Guard, Limits, Message, PendingQuestions
+from webdepot.formats import media, validate
 from webdepot.formats.identify import (
     MOST_TOGETHER,
     RESOLVER_VERSION,
@@ -32,6 +30,10 @@ from webdepot.formats.identify import (
 )
 from webdepot.formats.texts import finding
 from webdepot.formats.validity import CheckResult, Property, Validity
+from webdepot.guard import process
+from webdepot.guard.batch import Batch, PayloadSlice
+from webdepot.guard.process import Guard, GuardFailure, GuardReason, Limits, Message, PendingQuestions
+from webdepot.guard.walls import View
 from webdepot.model import Basis, Finding, Format, FormatVerdict, Severity
 
 MOST_FINDINGS = 20
@@ -80,9 +82,15 @@ class FileExaminer:
         *,
         limits: Limits = Limits(),  # noqa: B008 - frozen value
     ) -> None:
-        arguments = (str(signatures),) if signatures else ()
+        arguments = (str(signatures.resolve()),) if signatures else ()
         self._identifying = Guard(
-            __name__, "identify", *arguments, limits=_IDENTIFY, environment=_GO, several=True
+            __name__,
+            "identify",
+            *arguments,
+            limits=_IDENTIFY,
+            view=View(readable=[Path(each) for each in arguments], threads=True),  # Go needs threads
+            environment=_GO,
+            several=True,
         )
         self._checking = Guard(__name__, "check", limits=limits)
 
@@ -189,16 +197,27 @@ class FileExaminer:
 _NOT_CHECKED = CheckResult(validity=Validity.NOT_CHECKED)
 
 
-def _identity(exhibit: Exhibit, answer: Message | Finding) -> tuple[Format, list[Finding]]:
-    if isinstance(answer, Finding):
+def _identity(exhibit: Exhibit, answer: Message | GuardFailure) -> tuple[Format, list[Finding]]:
+    if isinstance(answer, GuardFailure):
         seen = quick_look(exhibit.payload, name=exhibit.name, mime=exhibit.mime)
-        return seen, [finding("identify-gave-up", detail=answer.message)]
+        return seen, [finding("identify-gave-up", detail=_problem(answer).message)]
     return _format(answer["format"]), []
 
 
-def _check(answer: Message | Finding) -> CheckResult:
-    if isinstance(answer, Finding):
-        return CheckResult(validity=Validity.NOT_CHECKED, findings=[answer])
+def _problem(failure: GuardFailure) -> Finding:
+    """The finding about a file for which there is no answer."""
+    match failure.reason:
+        case GuardReason.TIME:
+            return finding("gave-up-time", limit=failure.detail)
+        case GuardReason.MEMORY:
+            return finding("gave-up-memory")
+        case GuardReason.DIED:
+            return finding("checker-died", detail=failure.detail)
+
+
+def _check(answer: Message | GuardFailure) -> CheckResult:
+    if isinstance(answer, GuardFailure):
+        return CheckResult(validity=Validity.NOT_CHECKED, findings=[_problem(answer)])
     findings = [Finding(**each | {"severity": Severity(each["severity"])}) for each in answer["findings"]]
     return CheckResult(
         validity=Validity(answer["validity"]), findings=findings, properties=answer["properties"]
@@ -217,7 +236,7 @@ def _format(facts: dict[str, Any]) -> Format:
 # --- in the children ---
 
 
-def _begin_identifying(arguments: list[str]) -> tuple[guarded_process.Work, Message]:
+def _begin_identifying(arguments: list[str]) -> tuple[process.Work, Message]:
     identifier = SiegfriedIdentifier(Path(arguments[2]) if len(arguments) > 2 else None)
 
     def work(questions: list[Message], descriptor: int, several: bool) -> Iterator[Message]:
@@ -233,14 +252,14 @@ def _begin_identifying(arguments: list[str]) -> tuple[guarded_process.Work, Mess
     return work, {"engine": identifier.engine, "resolver": RESOLVER_VERSION}
 
 
-def _begin_checking(arguments: list[str]) -> tuple[guarded_process.Work, Message]:
+def _begin_checking(arguments: list[str]) -> tuple[process.Work, Message]:
     memory_bytes = int(arguments[0])
 
     def work(questions: list[Message], descriptor: int, _: bool) -> Iterator[Message]:
         formats = [_format(each["format"]) for each in questions]
         for format in formats:
             validate.find_check(format)  # imports its library before the limit, which is for the files only
-        guarded_process.limit_memory(memory_bytes)
+        process.limit_memory(memory_bytes)
         try:
             for each, format in zip(questions, formats, strict=True):
                 result = _check_piece(_piece(each, descriptor), format)
@@ -250,7 +269,7 @@ def _begin_checking(arguments: list[str]) -> tuple[guarded_process.Work, Message
                     "properties": dict(result.properties),
                 }
         finally:
-            guarded_process.limit_memory(None)
+            process.limit_memory(None)
 
     return work, {}
 
@@ -275,8 +294,8 @@ def _check_piece(piece: PayloadSlice, format: Format) -> CheckResult:
 
 
 def main(arguments: list[str]) -> None:
-    begin = {"identify": _begin_identifying, "check": _begin_checking}[arguments[4]]
-    guarded_process.serve(arguments, begin)
+    begin = {"identify": _begin_identifying, "check": _begin_checking}[arguments[process.FIRST_ARGUMENT]]
+    process.serve(arguments, begin)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from webdepot.formats import sniff
-from webdepot.formats.batch import PayloadSlice
+from webdepot.guard.batch import PayloadSlice
 
 WHOLE_UP_TO_BYTES = 64 << 20
 _NEED_CONTENT = (b"PK", b"\xd0\xcf\x11\xe0", b"%PDF", b"II*\0", b"MM\0*", b"ID3")

@@ -16,7 +16,7 @@ from typing import BinaryIO
 from webdepot import digest
 from webdepot.container.http import content_decoded
 from webdepot.container.record import Record
-from webdepot.formats import guarded_process
+from webdepot.guard import process
 
 _CHUNK_BYTES = 1 << 18
 
@@ -27,8 +27,8 @@ class SurveyLimits:
     """A larger payload goes through a temporary file."""
     content_bytes: int = 512 << 20
     """How much of a payload with a content coding is unpacked."""
-    check_s: float = guarded_process.TIME_S
-    check_memory_bytes: int = guarded_process.MEMORY_BYTES
+    check_s: float = process.TIME_S
+    check_memory_bytes: int = process.MEMORY_BYTES
 
 
 class Payload:

@@ -14,11 +14,11 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 
-from webdepot.formats import guarded_process
 from webdepot.formats.examine import Examined, Exhibit, FileExaminer, PendingExamination
 from webdepot.formats.payload import SurveyLimits, remove
 from webdepot.formats.survey_rows import FindingCollector, Row, RowStore
 from webdepot.formats.texts import finding
+from webdepot.guard import process
 from webdepot.model import Finding, Severity
 
 FIRST_FILES, BUNDLE_FILES = 4, 48
@@ -43,13 +43,13 @@ class PayloadTask:
     files: Sequence[Path]
 
 
-_kept: dict[tuple[Path | None, guarded_process.Limits], FileExaminer] = {}
+_kept: dict[tuple[Path | None, process.Limits], FileExaminer] = {}
 """The examiner that a worker process keeps between two containers: examining a small container takes less
 time than starting an examiner.
 """
 
 
-def _keep(key: tuple[Path | None, guarded_process.Limits], examiner: FileExaminer) -> None:
+def _keep(key: tuple[Path | None, process.Limits], examiner: FileExaminer) -> None:
     """Keep at most one: a call with other signatures or limits replaces it."""
     while _kept:
         _kept.popitem()[1].close()
@@ -84,7 +84,7 @@ class ExaminationQueue:
         self.collector = collector
         self._limits = limits
         self._checked = checked
-        file_limits = guarded_process.Limits(time_s=limits.check_s, memory_bytes=limits.check_memory_bytes)
+        file_limits = process.Limits(time_s=limits.check_s, memory_bytes=limits.check_memory_bytes)
         self._kept_as = (signatures, file_limits) if keep_examiner else None
         kept = _kept.pop(self._kept_as, None) if self._kept_as else None
         self._examiners = [

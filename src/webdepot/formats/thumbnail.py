@@ -1,4 +1,4 @@
-"""Thumbnails of archived images, made in a guarded process (`guarded_process.py`), since the images may be
+"""Thumbnails of archived images, made in a guarded process (`guard/process.py`), since the images may be
 hostile.
 
 Only image formats of the web, at most `MOST_PIXELS`, only the first frame. The result is always a new JPEG:
@@ -11,10 +11,9 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from webdepot.formats import guarded_process
-from webdepot.formats.batch import Batch, PayloadSlice
-from webdepot.formats.guarded_process import Guard, Limits, Message
-from webdepot.model import Finding
+from webdepot.guard import process
+from webdepot.guard.batch import Batch, PayloadSlice
+from webdepot.guard.process import Guard, GuardFailure, Limits, Message
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -37,7 +36,7 @@ class Thumbnailer:
         """The thumbnail as a JPEG; None if it is not an image, or exceeds a limit."""
         with Batch([picture]) as batch:
             (answer,) = self._guard.ask_many([{"place": batch.places[0]}], batch.descriptor)
-        if isinstance(answer, Finding) or not answer["jpeg"]:
+        if isinstance(answer, GuardFailure) or not answer["jpeg"]:
             return None
         return base64.b64decode(answer["jpeg"])
 
@@ -48,14 +47,14 @@ class Thumbnailer:
 # --- in the child ---
 
 
-def _begin(arguments: list[str]) -> tuple[guarded_process.Work, Message]:
+def _begin(arguments: list[str]) -> tuple[process.Work, Message]:
     from PIL import Image
 
     Image.preinit()
     memory_bytes = int(arguments[0])
 
     def work(questions: list[Message], descriptor: int, _: bool) -> Iterator[Message]:
-        guarded_process.limit_memory(memory_bytes)
+        process.limit_memory(memory_bytes)
         try:
             for each in questions:
                 offset, size_bytes = each["place"]
@@ -65,7 +64,7 @@ def _begin(arguments: list[str]) -> tuple[guarded_process.Work, Message]:
                     )
                 }
         finally:
-            guarded_process.limit_memory(None)
+            process.limit_memory(None)
 
     return work, {}
 
@@ -99,4 +98,4 @@ def _on_white(picture: "Image.Image") -> "Image.Image":
 
 
 if __name__ == "__main__":
-    guarded_process.serve(sys.argv[1:], _begin)
+    process.serve(sys.argv[1:], _begin)

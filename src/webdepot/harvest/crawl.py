@@ -9,7 +9,6 @@ does it again.
 
 import asyncio
 import math
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -28,6 +27,7 @@ from webdepot.harvest.report.result import (
 from webdepot.harvest.scope.membership import OUTSIDE
 from webdepot.harvest.steps import Steps
 from webdepot.model import Candidate
+from webdepot.patterns import LinearPattern
 from webdepot.url import Url
 
 MOST_UNCOMMITTED = 50_000
@@ -266,7 +266,7 @@ class _Crawl:
             case OrderVerb.ADD:
                 self.state.intake.add(Candidate(url=Url(url)) for url in order.urls if self._is_mine(url))
             case OrderVerb.REMOVE:
-                patterns = [re.compile(pattern) for pattern in order.urls]
+                patterns = [LinearPattern(pattern) for pattern in order.urls]
                 self.frontier.remove(lambda url: any(pattern.search(url) for pattern in patterns))
 
     # --- checkpoints and numbers ---

@@ -32,6 +32,7 @@ from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.scope import rules
 from webdepot.harvest.scope.membership import ScopeKind
 from webdepot.harvest.scope.rules import RuleSpec
+from webdepot.patterns import LinearPattern
 
 FOLDER_NAME = "profiles"
 MOST_BYTES = 256 << 10
@@ -81,9 +82,9 @@ def _each_of(*known: str) -> Check:
 def _patterns(values: list[str]) -> str:
     for value in values:
         try:
-            re.compile(value)
-        except re.error as error:
-            return f"has {value!r}, which is not a regular expression: {error}"
+            LinearPattern(value)
+        except ValueError as error:
+            return f"has {value!r}, which is not a usable regular expression: {error}"
     return ""
 
 

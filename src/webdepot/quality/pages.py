@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 READ_BYTES = 128 << 10
 FEW_WORDS = 120
+LONGEST_TEXT = 2000
 _MISSING = re.compile(
     r"\b(?:(?:error|fehler|fout|erreur)\s*:?\s*40[04]"
     r"|40[04]\s*[:\-–|]?\s*(?:error|fehler|fout|not found|page|nicht|niet|seite|pagina)"
@@ -38,7 +39,7 @@ _CAPTCHA_WORDS = re.compile(
     r"|sicherheitsüberprüfung",
     re.I,
 )
-_PASSWORD = re.compile(rb"<input[^>]+type\s*=\s*[\"']?password", re.I)
+_PASSWORD = re.compile(rb"<input[^<>]+type\s*+=\s*+[\"']?password", re.I)
 _SIGN_IN_WORDS = re.compile(
     r"\b(?:log\s?-?in|log\s?on|sign\s?-?in|anmeld\w*|einloggen|inloggen|aanmelden|connexion|members only"
     r"|subscribe to read)\b",
@@ -72,7 +73,7 @@ def find_false(url: str, data: bytes) -> FalsePage | None:
     body = document.find("body")
     words = _visible(body).split() if body is not None else []
     is_short = len(words) <= FEW_WORDS
-    text = " ".join(words[:FEW_WORDS])
+    text = " ".join(words[:FEW_WORDS])[:LONGEST_TEXT]
     address = unquote(urlsplit(url).path)
     if is_short and (
         _CAPTCHA_MARKUP.search(data[:READ_BYTES]) or _CAPTCHA_WORDS.search(f"{title} {heading}")

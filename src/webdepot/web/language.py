@@ -20,7 +20,7 @@ from webdepot.times import moment_of
 CODES = ("en", "nl", "de")
 DEFAULT = "en"
 _RANGE = re.compile(
-    r"\s*([a-zA-Z]{1,8})(?:-[a-zA-Z0-9-]{1,40})?\s*(?:;\s*q\s*=\s*([01](?:\.\d{0,3})?))?\s*\Z"
+    r"\s*+([a-zA-Z]{1,8})(?:-[a-zA-Z0-9-]{1,40})?\s*+(?:;\s*+q\s*+=\s*+([01](?:\.\d{0,3})?))?\s*+\Z"
 )
 
 

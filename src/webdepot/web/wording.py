@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from webdepot.model import Finding
+from webdepot.patterns import LinearPattern
 from webdepot.reasons import TOGETHER, Choice, Reason
 from webdepot.selection.permission import Ground
 from webdepot.web.language import Language, load
@@ -102,7 +103,7 @@ def of_reason(language: Language, reason: str) -> str:
     said, rest = [], reason
     while rest:
         for key, sentence in _sentences():
-            found = _pattern(sentence, whole=False).match(rest)
+            found = _reason_pattern(sentence).match(rest)
             if found:
                 said.append(_filled(language, key, found.groupdict()))
                 rest = rest[found.end() :].lstrip()
@@ -166,8 +167,8 @@ def _member(language: Language, one_of: str, name: str, otherwise: str) -> str:
 def _said(language: Language, key: str, words: str) -> str:
     if key not in load("en").texts:
         return ""
-    found = _pattern(load("en").texts[key], whole=True).match(words)
-    return _filled(language, key, found.groupdict()) if found else ""
+    facts = _finding_pattern(load("en").texts[key]).find_groups(words)
+    return _filled(language, key, facts) if facts is not None else ""
 
 
 def _said_by_facts(language: Language, key: str, facts: Mapping[str, Any]) -> str:
@@ -192,7 +193,12 @@ def _sentences() -> tuple[tuple[str, str], ...]:
 
 
 @cache
-def _pattern(text: str, *, whole: bool) -> re.Pattern[str]:
-    """The English text with its gaps as groups; a number in a reason, anything in a finding."""
-    gap = r"(?P<\1>.*)" if whole else r"(?P<\1>\\d+(?:[.,]\\d+)*%?)"
-    return re.compile(_GAP.sub(gap, re.escape(text)) + (r"\Z" if whole else ""), re.S)
+def _finding_pattern(text: str) -> LinearPattern:
+    """The English text with its gaps as groups. They hold anything, also words of a hostile file."""
+    return LinearPattern("(?s)" + _GAP.sub(r"(?P<\1>.*)", re.escape(text)))
+
+
+@cache
+def _reason_pattern(text: str) -> re.Pattern[str]:
+    """The English text with its gaps as groups, which are numbers."""
+    return re.compile(_GAP.sub(r"(?P<\1>\\d+(?:[.,]\\d+)*%?)", re.escape(text)))

@@ -22,7 +22,7 @@ LIMIT_BYTES = 1 << 34
 """Of one decoded body, at most this much is sent."""
 _PEEK_BYTES = 1 << 14
 LONGEST_PAGE_BYTES = 16 << 20
-_EMBED = re.compile(rb"(<embed\b[^>]*>)(?!\s*</embed)", re.IGNORECASE)
+_EMBED = re.compile(rb"(<embed\b[^<>]*+>)(?!\s*+</embed)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,18 +37,16 @@ _REMOVED = frozenset({"integrity", "ping", "nonce", "crossorigin"})
 """Attributes that would be wrong for a rewritten part, or report a click to somebody."""
 _NOT_LINKS = frozenset({("object", "codebase"), ("applet", "codebase")})
 _OWN_PLACES = frozenset({"_top", "_parent", "_blank"})
-_REFRESH = re.compile(
-    r"""(\s*[\d.]*\s*[;,]?\s*(?:url\s*=\s*)?)(["']?)(.*?)\2\s*\Z""", re.IGNORECASE | re.DOTALL
-)
-_CANDIDATE = re.compile(r"(\s*)([^\s,][^\s]*[^\s,]|[^\s,])((?:\s+[^,]*)?(?:,|\Z))")
+_REFRESH = re.compile(r"""([\d.]*+\s*+[;,]?\s*+(?:url\s*+=\s*+)?)(["']?)(.*)""", re.IGNORECASE | re.DOTALL)
+_CANDIDATE = re.compile(r"(?<!\s)(\s*+)([^\s,][^\s]*[^\s,]|[^\s,])((?:\s+[^,]*)?(?:,|\Z))")
 # Each alternative can match in one way only, so the time is linear in the length.
 _CSS = re.compile(
     r"""(?P<comment>/\*.*?(?:\*/|\Z))
-    |(?P<import>@import\s+)(?P<quote>["'])(?P<imported>[^"'\n\\]*)(?P=quote)
-    |(?P<url>url\(\s*)(?P<mark>["']?)(?P<address>[^"'()\s\\]*)(?P=mark)(?=\s*\))""",
+    |(?P<import>@import\s++)(?P<quote>["'])(?P<imported>[^"'\n\\]*)(?P=quote)
+    |(?P<url>url\(\s*+)(?P<mark>["']?)(?P<address>[^"'()\s\\]*+)(?P=mark)(?=\s*+\))""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
-_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([a-zA-Z0-9_.:-]{2,40})", re.IGNORECASE)
+_CHARSET = re.compile(r"charset\s*+=\s*+[\"']?\s*+([a-zA-Z0-9_.:-]{2,40})", re.IGNORECASE)
 
 
 def text_of(data: bytes, content_type: str) -> str:
@@ -98,10 +96,12 @@ def srcset(value: str, url: str, lead: Lead) -> str:
 
 def refresh(value: str, url: str, lead: Lead) -> str:
     """`5; url=…`, of a meta tag or a header."""
-    match = _REFRESH.match(value)
+    match = _REFRESH.match(value.strip())
     if not match or not match[3]:
         return value
-    return f"{match[1]}{_led(match[3], url, lead)}"
+    before, quote, address = match.groups()
+    address = address.removesuffix(quote).rstrip() if address.endswith(quote) else f"{quote}{address}"
+    return f"{before}{_led(address, url, lead)}"
 
 
 def _pieces(text: str, url: str, lead: Lead, depth: int) -> Iterator[str]:

@@ -8,11 +8,17 @@ from webdepot.entities import unescape
 
 READ_BYTES = 1 << 16
 LONGEST = 300
-_TITLE = re.compile(r"<title(?:\s[^>]{0,500})?>(.{0,5000}?)</title\s*>", re.IGNORECASE | re.DOTALL)
+_LONGEST_RAW = 5000
+_TITLE = re.compile(r"<title(?:\s[^<>]{0,500}+)?>", re.IGNORECASE)
+_END = re.compile(r"</title\s*+>", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")
 
 
 def of_html(content: BinaryIO, content_type: str) -> str:
     """The first `<title>` as one line of plain text; empty if there is none."""
-    title = _TITLE.search(text_of(content.read(READ_BYTES), content_type))
-    return _SPACES.sub(" ", unescape(title[1])).strip()[:LONGEST] if title else ""
+    text = text_of(content.read(READ_BYTES), content_type)
+    title = _TITLE.search(text)
+    end = _END.search(text, title.end(), title.end() + _LONGEST_RAW) if title else None
+    if not title or not end:
+        return ""
+    return _SPACES.sub(" ", unescape(text[title.end() : end.start()])).strip()[:LONGEST]

@@ -1,6 +1,5 @@
 """`webdepot archive` and `webdepot import`: from a site or from files to a searchable archive in one step."""
 
-import re
 from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Any
@@ -13,6 +12,7 @@ from webdepot.cli.output import Output, plain
 from webdepot.cli.progress import shown
 from webdepot.cli.report import print_report
 from webdepot.errors import InputError
+from webdepot.patterns import LinearPattern
 from webdepot.services import pipeline
 from webdepot.services.admin import setup
 from webdepot.services.harvest import profiles
@@ -215,7 +215,7 @@ def _create_if_missing(call: Call, output: Output) -> None:
 
 def _regex(text: str) -> str:
     try:
-        re.compile(text)
-    except re.error as error:
-        raise InputError(f"--reject {text!r} is not a valid regular expression: {error}.") from error
+        LinearPattern(text)
+    except ValueError as error:
+        raise InputError(f"--reject {text!r} is not a usable regular expression: {error}.") from error
     return text

@@ -19,28 +19,26 @@ import os
 import re
 import shlex
 import subprocess
-import zipfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from itertools import islice
 from pathlib import Path
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select
 
 from webdepot import digest
 from webdepot.depot import layout
-from webdepot.depot.bundle import bag, tarred, zipped
+from webdepot.depot.bundle import bag, unpacking, zipped
 from webdepot.depot.package import FACTS, FORMAT
 from webdepot.depot.tables import submissions
+from webdepot.guard import environment
 
 SUFFIXES = (".warc", ".warc.gz", ".arc", ".arc.gz")
 DESCRIPTIONS = re.compile(r"(bag-info\.txt|datapackage\.json|[^/]*mets[^/]*\.xml|mets\.xml)", re.IGNORECASE)
 LONGEST_DESCRIPTION_BYTES = 16 << 20
 LONGEST_UOF_BYTES = 64 << 20
 SCANNER_LIMIT_S = 24 * 3600
-MOST_REASONS = 1000
 UOF_METS = "mets.xml"
 _UOF_MARKS = (b"http://www.loc.gov/METS/", b"fileSec", b"http://www.ddb.de/LMER")
 
@@ -95,42 +93,15 @@ def open_up(path: Path, folder: Path) -> Submission:
     if path.is_dir():
         kind, root = _kind_of_folder(path)
         return Submission(path=path, kind=kind, root=root, reasons=tuple(_check(kind, root)))
-    if zipped.is_zip(path):
-        packing, reasons = SubmissionKind.ZIP, _unpack_zip(path, folder)
-    elif tarred.is_tar(path):
-        packing, reasons = SubmissionKind.TAR, _unpack_tar(path, folder)
-    else:
+    packed = unpacking.unpack(path, folder)
+    if not packed.kind:
         return Submission(path=path, kind=SubmissionKind.CONTAINER, root=path)
-    if reasons:
-        return Submission(path=path, kind=packing, root=folder, reasons=reasons)
+    packing = SubmissionKind(packed.kind)
+    if packed.reasons:
+        return Submission(path=path, kind=packing, root=folder, reasons=packed.reasons)
     kind, root = _kind_of_folder(folder)
     kind = packing if kind is SubmissionKind.FOLDER else kind
     return Submission(path=path, kind=kind, root=root, reasons=tuple(_check(kind, root)))
-
-
-def _unpack_zip(path: Path, folder: Path) -> tuple[str, ...]:
-    """Unpack a ZIP file; the reasons why not, if it is refused."""
-    try:
-        with zipfile.ZipFile(path) as packed:
-            reasons = tuple(zipped.check_members(packed))
-            if not reasons:
-                folder.mkdir(parents=True, exist_ok=True)  # an empty ZIP file has nothing to make it for
-                zipped.unpack(packed, folder)
-    except (*zipped.BROKEN, OSError) as error:
-        return (f"the ZIP file cannot be unpacked: {error}",)
-    return reasons
-
-
-def _unpack_tar(path: Path, folder: Path) -> tuple[str, ...]:
-    """Unpack a tar file; the reasons why not, if it is refused."""
-    try:
-        reasons = tuple(islice(tarred.check_members(path), MOST_REASONS))
-        if not reasons:
-            folder.mkdir(parents=True, exist_ok=True)
-            tarred.unpack(path, folder)
-    except (*tarred.BROKEN, OSError) as error:
-        return (f"the tar file cannot be unpacked: {error}",)
-    return reasons
 
 
 def containers_of(submission: Submission) -> list[Path]:
@@ -177,7 +148,11 @@ def scan(command: str, path: Path) -> Iterator[str]:
     try:
         arguments = [*shlex.split(command), str(path)]
         done = subprocess.run(  # noqa: S603 - the operator's command
-            arguments, capture_output=True, timeout=SCANNER_LIMIT_S, check=False
+            arguments,
+            capture_output=True,
+            timeout=SCANNER_LIMIT_S,
+            check=False,
+            env=environment.of_command(),
         )
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         yield f"the virus scanner could not be run: {error}"

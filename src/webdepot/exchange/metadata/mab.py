@@ -24,6 +24,8 @@ from webdepot.exchange.metadata.markup import add
 
 MAB = "http://www.ddb.de/professionell/mabxml/mabxml-1.xsd"
 FOREIGN = "mab"
+LONGEST_RUN = 100
+_RUN = re.compile(r"([0-9]{4}(?:-[0-9-]+)?)\s*-\s*([0-9]{4}[0-9-]*)?\Z")
 """Kind of a partner's record in `Record.foreign`."""
 _TYPES = {RecordLevel.SLICE: "u", RecordLevel.ISSUE: "u", RecordLevel.ARTICLE: "y"}
 _CONTINUING = {RecordLevel.SITE: "iws||||ak|||l||", RecordLevel.JOURNAL: "p||||||||||||||"}
@@ -171,7 +173,7 @@ def from_element(root: etree._Element) -> dict[str, Any]:
     for field in markup.children(root, "feld"):
         number, indicator = field.get("nr", ""), field.get("ind", " ")
         _read(number, indicator, field, fields, lists)
-    run = re.match(r"([0-9]{4}(?:-[0-9-]+)?)\s*-\s*([0-9]{4}[0-9-]*)?\Z", fields.pop("run", ""))
+    run = _RUN.match(fields.pop("run", "")[:LONGEST_RUN])
     if run:
         fields["run_from"], fields["run_to"] = run[1], run[2] or ""
     day = fields.pop("day", "") or fields.pop("year", "")

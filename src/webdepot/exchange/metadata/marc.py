@@ -244,4 +244,5 @@ def _level(root: etree._Element, is_thesis: bool) -> RecordLevel:
 
 def _unpunctuated(text: str) -> str:
     """The text without the punctuation that ISBD puts between the parts of a record."""
-    return re.sub(r"\s*[/:;,=]\s*\Z", "", text).strip()
+    stripped = text.strip()
+    return stripped[:-1].rstrip() if stripped.endswith(("/", ":", ";", ",", "=")) else stripped

@@ -15,9 +15,9 @@ from webdepot.model import Finding
 
 LONGEST_BYTES = 16 << 20
 _TOKEN = re.compile(
-    r"""/\*[^*]*\*+(?:[^/*][^*]*\*+)*/|(?P<comment>/\*)
-    |"(?:[^"\\\n]|\\(?s:.))*"|'(?:[^'\\\n]|\\(?s:.))*'|(?P<string>["'])
-    |\\(?s:.)|url\(\s*[^"'\s)][^)]*\)|(?P<open>[{(\[])|(?P<close>[})\]])""",
+    r"""/\*(?s:.*?)(?:\*/|(?P<comment>\Z))
+    |"(?:[^"\\\n]|\\(?s:.))*+"|'(?:[^'\\\n]|\\(?s:.))*+'|(?P<string>["'])
+    |\\(?s:.)|url\(\s*+[^"'\s)][^)]*+(?:\)|(?P<url>\Z))|(?P<open>[{(\[])|(?P<close>[})\]])""",
     re.VERBOSE | re.IGNORECASE,
 )
 _PAIRS = {"}": "{", ")": "(", "]": "["}
@@ -49,6 +49,8 @@ def _find_problem(sheet: str) -> Finding | None:
             return _about(sheet, token.start(), "a comment never ends")
         if kind == "string":
             return _about(sheet, token.start(), "a string never ends")
+        if kind == "url":
+            return _about(sheet, token.start(), "a bracket ( is never closed")
         if kind == "open":
             waiting.append((token[0], token.start()))
         elif kind == "close":

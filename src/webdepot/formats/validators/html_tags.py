@@ -13,8 +13,8 @@ from itertools import islice
 MOST_DEPTH = 2000
 MOST_ERRORS = 1000
 _TAG = re.compile(
-    r"<!--.*?(?:--!?>|\Z)|<!\[CDATA\[.*?\]\]>|<[!?][^>]*>"
-    r"|<(/?)([A-Za-z][^\s/>]*)((?:[^>\"']|\"[^\"]*\"|'[^']*')*)>",
+    r"<!--.*?(?:--!?>|\Z)|<!\[CDATA\[(?:(?!<!\[CDATA\[).)*?\]\]>|<[!?][^>]*+(?:>|\Z)"
+    r"|<(/?)([A-Za-z][^\s/>]*+)((?:[^>\"']|\"[^\"]*\"|'[^']*')*+)(?:>|\Z)",
     re.S,
 )
 _VOID = frozenset(
@@ -81,7 +81,7 @@ def _iter_errors(page: str) -> Iterator[tuple[str, int]]:
     while tag := search(page, at):
         at = tag.end()
         name = tag[2]
-        if not name:
+        if not name or page[at - 1] != ">":
             continue
         name = name.lower()
         if tag[1]:
@@ -107,8 +107,8 @@ def _iter_errors(page: str) -> Iterator[tuple[str, int]]:
         if name == "plaintext" or len(stack) >= MOST_DEPTH:
             return
         if name in _RAW:
-            end = re.compile(rf"</{name}(?=[\s/>])[^>]*>", re.I).search(page, at)
-            if not end:
+            end = re.compile(rf"</{name}(?=[\s/>])[^>]*+(?:>|\Z)", re.I).search(page, at)
+            if not end or page[end.end() - 1] != ">":
                 yield f"element {name} is never closed", tag.start()
                 return
             at = end.end()

@@ -13,7 +13,8 @@ from webdepot.formats.validity import DamagedFile, Property
 from webdepot.model import Finding
 
 MOST_BYTES = 48 << 20
-_MARKER = re.compile(rb"\xff+([\x01-\xfe])")
+_MARKER = re.compile(rb"\xff++([\x01-\xfe])")
+_MARKER_IN_SCAN = re.compile(rb"\xff([\x01-\xfe])")
 _FRAMES = {
     0xC0: "baseline",
     0xC1: "extended",
@@ -170,7 +171,7 @@ class _Walk:
     def _skip_pixels(self, at: int) -> int:
         """Where the pixels of a scan end; restart markers must be in order."""
         expected = 0
-        for match in _MARKER.finditer(self._data, at):
+        for match in _MARKER_IN_SCAN.finditer(self._data, at):
             marker = match[1][0]
             if not 0xD0 <= marker <= 0xD7:
                 return match.start()

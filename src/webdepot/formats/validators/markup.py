@@ -33,11 +33,11 @@ _LIMITS = (
     "Buffer size limit",
     "too long",
 )
-_OWN_TYPE = re.compile(rb"<!DOCTYPE\s+[^\[>\"']*\[[^\]]*<!ELEMENT", re.S)
-_OUTSIDE_TYPE = re.compile(rb"<!DOCTYPE\s+[^\[>\"']*(?:SYSTEM|PUBLIC)", re.S)
+_OWN_TYPE = re.compile(rb"<!DOCTYPE\s[^\[<>\"']*+\[(?:(?!<!DOCTYPE)[^\]])*?<!ELEMENT", re.S)
+_OUTSIDE_TYPE = re.compile(rb"<!DOCTYPE\s[^\[<>\"']*(?:SYSTEM|PUBLIC)", re.S)
 _CUT_OFF = "eof-in-"
 _GRAVE = frozenset(("duplicate-id", "missing-title"))
-_CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w:.-]{2,40})", re.I)
+_CHARSET = re.compile(rb"<meta[^<>]+charset\s*+=\s*+[\"']?\s*+([\w:.-]{2,40})", re.I)
 _DOCTYPE = re.compile(r"<!doctype\s+html", re.I)
 
 

@@ -11,8 +11,9 @@ _HIDDEN = re.compile(
     r"<(script|style|noscript|template|title|svg)\b.*?(</\1\s*>|\Z)|<!--.*?(-->|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
-_HEAD = re.compile(r"<head\b.*?(</head\s*>|<body\b)", re.IGNORECASE | re.DOTALL)
-_TAG = re.compile(r"<[^>]*>")
+_HEAD_START = re.compile(r"<head\b", re.IGNORECASE)
+_HEAD_END = re.compile(r"</head\s*+>|<body\b", re.IGNORECASE)
+_TAG = re.compile(r"<[^>]*+(?:>|\Z)")
 _ENTITY = re.compile(r"&[#\w]{1,10};")
 _SCRIPT = re.compile(r"<script\b", re.IGNORECASE)
 _MARKS = re.compile(
@@ -33,5 +34,11 @@ def is_empty(html: str) -> bool:
 
 def count_letters(html: str) -> int:
     """The number of letters and digits that a reader without scripts sees."""
-    shown = _ENTITY.sub(" ", _TAG.sub(" ", _HIDDEN.sub(" ", _HEAD.sub(" ", html, count=1))))
+    shown = _ENTITY.sub(" ", _TAG.sub(" ", _HIDDEN.sub(" ", _without_head(html))))
     return sum(map(str.isalnum, shown))
+
+
+def _without_head(html: str) -> str:
+    start = _HEAD_START.search(html)
+    end = _HEAD_END.search(html, start.end()) if start else None
+    return f"{html[: start.start()]} {html[end.end() :]}" if start and end else html

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from webdepot.errors import ConfigError
+from webdepot.guard import environment
 from webdepot.harvest.browser import supervisor
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
@@ -153,8 +154,7 @@ def start(program: Path, *, sandbox: bool) -> BrowserProcess:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=numbers,
-            env={name: value for name, value in os.environ.items() if not name.lower().endswith("proxy")}
-            | home,
+            env=environment.of_command() | home,
             start_new_session=True,  # Ctrl-C goes to the harvest only, which then ends the browser
         )
     except OSError:

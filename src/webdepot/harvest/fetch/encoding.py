@@ -10,9 +10,9 @@ import re
 from functools import lru_cache
 
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
-_HEADER = re.compile(r"charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+_HEADER = re.compile(r"charset\s*+=\s*+[\"']?\s*+([\w.:-]+)", re.IGNORECASE)
 _DECLARED = re.compile(
-    rb"""<meta[^>]{0,300}?charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]{0,100}?encoding\s*=\s*["']([\w.:-]+)""",
+    rb"""<meta[^>]{0,300}?charset\s*+=\s*+["']?\s*+([\w.:-]+)|<\?xml[^>]{0,100}?encoding\s*+=\s*+["']([\w.:-]+)""",
     re.IGNORECASE,
 )
 _PRESCAN_BYTES = 4096

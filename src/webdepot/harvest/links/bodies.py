@@ -1,19 +1,18 @@
 """References in the body of a response, by its type.
 
 `find_reader` gives the function that reads a type: HTML (`html`), style sheets (`css`), XML (`xml`), and
-JSON, playlists, text, scripts and PDF (`data`).
+JSON, playlists, text and scripts (`data`), and PDF (`pdf`).
 """
 
 import zlib
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from urllib.parse import unquote_to_bytes
 
 from webdepot.container.http import HttpHead
 from webdepot.harvest.fetch.encoding import decode
-from webdepot.harvest.links import css, data, html, xml
+from webdepot.harvest.links import css, data, html, pdf, xml
 from webdepot.harvest.links.reference import Reference
 
 _LONGEST_DATA_URL = 256 << 10
@@ -88,7 +87,7 @@ def _of_script(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
 
 
 def _of_pdf(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
-    return BodyLinks(found=data.of_pdf(BytesIO(body), limit_time_s=limits.time_s))
+    return BodyLinks(found=pdf.references(body, most=limits.links))
 
 
 def _of_xml(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:

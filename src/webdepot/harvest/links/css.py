@@ -11,18 +11,19 @@ from webdepot.harvest.links.reference import Reference
 from webdepot.model import Hop
 
 # Each alternative can match in only one way, so the time is linear in the length.
-_STRING = r'"((?:[^"\\\n]|\\.|\\\n)*)"|\'((?:[^\'\\\n]|\\.|\\\n)*)\''
+_STRING = r'"((?:[^"\\\n]|\\.)*+)"|\'((?:[^\'\\\n]|\\.)*+)\''
 _TOKEN = re.compile(
     rf"""/\*.*?(?:\*/|\Z)
     |@namespace\b[^;]*
-    |@import\s*(?:{_STRING})
-    |\b(?:url|src)\(\s*(?:{_STRING}|((?:[^"'()\s\\]|\\[0-9a-f]{{1,6}}+\s?|\\.)*+))\s*\)
-    |\b(?:-webkit-)?image-set\(((?:[^()"';]|"[^"\n]*"|'[^'\n]*'|\([^()]*\))*)\)
-    |{_STRING}""",
+    |@import\s*+(?:{_STRING})
+    |\b(?:url|src)\(\s*+(?:{_STRING}|((?:[^"'()\s\\]|\\[0-9a-f]{{1,6}}+\s?|\\.)*+))\s*+\)
+    |\b(?:-webkit-)?image-set\(((?:[^()"';]|"[^"\n]*+"|'[^'\n]*+'|\([^()]*+\))*+)\)
+    |{_STRING}
+    |\\.""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
-_QUOTED = re.compile(r"""(\w*\(\s*)?(?:"([^"\n]*)"|'([^'\n]*)')""")
-_URL = re.compile(r"""\burl\(\s*["']?([^"')\s]+)""", re.IGNORECASE)
+_QUOTED = re.compile(r"""((?<!\w)\w*+\(\s*+)?(?:"([^"\n]*)"|'([^'\n]*)')""")
+_URL = re.compile(r"""\burl\(\s*+["']?([^"')\s]+)""", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|\n|(.))", re.DOTALL)
 
 

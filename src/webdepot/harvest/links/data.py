@@ -1,4 +1,4 @@
-"""Links in data: JSON, playlists, plain text, PDF, and guesses from scripts.
+"""Links in data: JSON, playlists, plain text, and guesses from scripts.
 
 A guess (`Hop.SPECULATIVE`) is a string that looks like an address: absolute, or starting with a slash, or
 naming a file with a known extension. Guessing from whole scripts does harm on sites that answer 200 to
@@ -6,18 +6,15 @@ everything, so the caller decides about it.
 """
 
 import json
-import math
 import re
-import time
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 from webdepot.harvest.links.names import names
 from webdepot.harvest.links.reference import Reference
 from webdepot.model import Hop
 
 MOST_DEPTH = 100
-MOST_PDF_PAGES = 5_000
 
 
 _PART_KEYS = names(
@@ -31,7 +28,7 @@ _FILE = re.compile(
     r"webmanifest|webp|woff2?|xhtml|xlsx?|xml|zip)(?:[?#].*)?\Z"
 )
 _QUOTED = re.compile(r"""(["'`])((?:[^"'`\\\s<>{}]|\\/){3,2000})\1""")
-_ABSOLUTE = re.compile(r"(?i)(?:https?:)?//[^\s/$.?#\"'<>]+\.?[^\s\"'<>]*\Z")
+_ABSOLUTE = re.compile(r"(?i)(?:https?:)?//[^\s/$.?#\"'<>]++\.?[^\s\"'<>]*+\Z")
 _IN_TEXT = re.compile(r"(?i)\bhttps?://[^\s<>\"'`\\^{}|]{3,2000}")
 _URI_ATTRIBUTE = re.compile(r'URI="([^"]+)"')
 
@@ -119,19 +116,3 @@ def of_text(text: str) -> Iterator[Reference]:
             yield line[8:].strip(), Hop.MANIFEST
         else:
             yield from ((address.rstrip(".,;:!?)]"), Hop.SPECULATIVE) for address in _IN_TEXT.findall(line))
-
-
-def of_pdf(stream: BinaryIO, *, limit_time_s: float = math.inf) -> Iterator[Reference]:
-    """Link annotations of a PDF (ISO 32000-1, 12.6.4.7). Raises pikepdf's errors for an unreadable file."""
-    import pikepdf  # only for harvests with a PDF
-
-    until_s = time.thread_time() + limit_time_s
-    with pikepdf.open(stream) as document:
-        for number, page in enumerate(document.pages):
-            if number >= MOST_PDF_PAGES or time.thread_time() > until_s:
-                return
-            for annotation in page.obj.get("/Annots", []):
-                action = annotation.get("/A") if isinstance(annotation, pikepdf.Dictionary) else None
-                address = action.get("/URI") if isinstance(action, pikepdf.Dictionary) else None
-                if address is not None:
-                    yield str(address), Hop.LINK

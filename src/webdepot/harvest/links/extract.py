@@ -28,9 +28,9 @@ from webdepot.url import Url, find_canonical
 _CLOCK_EVERY = 128
 """References between two looks at the clock: most pages have fewer."""
 _LINK_VALUE = re.compile(
-    r"<([^>]*)>((?:\s*;\s*[\w!#$&+.^`|~*-]+(?:\s*=\s*(?:\"(?:[^\"\\]|\\.)*\"|[^\s\",;]*))?)*)"
+    r"<([^<>]*+)>((?:\s*+;\s*+[\w!#$&+.^`|~*-]++(?:\s*+=\s*+(?:\"(?:[^\"\\]|\\.)*+\"|[^\s\",;]*+))?)*+)"
 )
-_REL = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s\",;]+))", re.IGNORECASE)
+_REL = re.compile(r";\s*+rel\s*+=\s*+(?:\"([^\"]*)\"|([^\s\",;]+))", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,9 +84,10 @@ _PLAYER_PARAMETERS = names("data filename flashvars-src movie src url")
 _CONDITION = re.compile(r"<!--\[if[^\]>]{0,200}\]>", re.IGNORECASE)
 _CONDITION_END = "<![endif]-->"
 _REFRESH = re.compile(
-    r"[\s\d.]*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|([^\"'\s].*))", re.IGNORECASE | re.DOTALL
+    r"[\s\d.]*+(?:[;,]|(?<=\s))\s*+(?:url\s*+=\s*+)?(?:\"([^\"]*)|'([^']*)|([^\"'\s].*))",
+    re.IGNORECASE | re.DOTALL,
 )
-_SRCSET = re.compile(r"\s*,*\s*(\S*[^\s,])(?:\s+[^,(]*(?:\([^)]*\)[^,(]*)*)?")
+_SRCSET = re.compile(r"([^\s,](?:\S*[^\s,])?)(?:\s++[^,(]*+(?:\([^()]*+\)[^,(]*+)*+)?")
 MOST_NESTED = 3
 
 

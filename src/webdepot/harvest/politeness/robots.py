@@ -235,21 +235,38 @@ class RobotsRules:
                 general.append((kind, value))
         return named if is_named else general
 
-    @cached_property
-    def _patterns(self) -> list[tuple[str, re.Pattern[str]]]:
-        return [(value, _pattern(value)) for kind, value in self.lines if kind == "disallow"]
-
     def _line_for(self, url: str) -> str:
         """The longest Disallow line that matches, for the log."""
         target = "/" + url.partition("://")[2].partition("/")[2]
         return max(
-            (f"Disallow: {value}" for value, pattern in self._patterns if pattern.match(target)),
+            (
+                f"Disallow: {value}"
+                for kind, value in self.lines
+                if kind == "disallow" and _covers(value, target)
+            ),
             key=len,
             default="",
         )
 
 
-def _pattern(value: str) -> re.Pattern[str]:
-    ends = value.endswith("$")
-    pieces = re.sub(r"\*+", "*", value.removesuffix("$")).split("*")
-    return re.compile(".*?".join(map(re.escape, pieces)) + (r"\Z" if ends else ""))
+def _covers(rule: str, target: str) -> bool:
+    """Whether a rule with wildcards matches the start of a path, in linear time: each part between two stars
+    is looked for after the one before it, and the first place is always the best.
+    """
+    first, *parts = rule.removesuffix("$").split("*")
+    if not target.startswith(first):
+        return False
+    if rule.endswith("$"):
+        if not parts:
+            return target == first
+        last = parts.pop()
+        if len(target) < len(first) + len(last) or not target.endswith(last):
+            return False
+        target = target[: len(target) - len(last)]
+    at = len(first)
+    for part in parts:
+        at = target.find(part, at)
+        if at < 0:
+            return False
+        at += len(part)
+    return True

@@ -15,6 +15,7 @@ from webdepot.harvest.scope import limits
 from webdepot.harvest.scope.hop_path import count_links, embed_depth
 from webdepot.harvest.scope.limits import path_of
 from webdepot.model import Candidate, Hop
+from webdepot.patterns import LinearPattern, wildcard
 from webdepot.url import domain_of, host_of, key
 
 Condition = Callable[[Candidate], str]
@@ -346,11 +347,11 @@ CONDITIONS: Mapping[str, ConditionType] = {
 }
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compiled(pattern: str) -> LinearPattern:
     try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
+        return LinearPattern(pattern)
+    except ValueError as error:
+        raise ValueError(f"{pattern!r} is not a usable regular expression: {error}") from error
 
 
 def _network(text: str) -> IPv4Network | IPv6Network:
@@ -367,9 +368,9 @@ def _is_in(address: str, network: IPv4Network | IPv6Network) -> bool:
         return False
 
 
-def media_ranges(values: Sequence[str]) -> list[tuple[str, re.Pattern[str]]]:
+def media_ranges(values: Sequence[str]) -> list[tuple[str, LinearPattern]]:
     """Patterns for media types, each with its text; ValueError for a text that is not one."""
     for value in values:
         if value.count("/") != 1 or not re.fullmatch(r"[\w.+*-]+/[\w.+*-]+", value):
             raise ValueError(f"{value!r} is not a media type like video/mp4 or video/*")
-    return [(value, re.compile(re.escape(value.lower()).replace(r"\*", ".*"))) for value in values]
+    return [(value, wildcard(value)) for value in values]

@@ -7,7 +7,8 @@ operator names.
 
 import re
 from collections.abc import Callable, Sequence
-from fnmatch import translate
+
+from webdepot.patterns import wildcard
 
 _SESSION = re.compile(
     r"(?i)(?:(?<=[?&;])(?:jsessionid|phpsessid|sid)=[0-9a-z]{32}(?:&|\Z)"
@@ -33,14 +34,18 @@ def identity_without(parameters: Sequence[str]) -> Callable[[str], str]:
     """`identity` that also leaves out query arguments with these names; `utm_*` matches all that start so."""
     if not parameters:
         return identity
-    ignored = re.compile("|".join(translate(parameter) for parameter in parameters), re.IGNORECASE)
+    ignored = [wildcard(parameter) for parameter in parameters]
 
     def without(url: str) -> str:
         shorter = identity(url)
         before, mark, query = shorter.partition("?")
         if not mark:
             return shorter
-        kept = [argument for argument in query.split("&") if not ignored.match(argument.partition("=")[0])]
+        kept = [
+            argument
+            for argument in query.split("&")
+            if not any(name.fullmatch(argument.partition("=")[0]) for name in ignored)
+        ]
         return f"{before}?{'&'.join(kept)}" if kept else before
 
     return without

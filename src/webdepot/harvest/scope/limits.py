@@ -8,6 +8,7 @@ from webdepot.errors import InputError
 from webdepot.harvest.scope.hop_path import count_links, count_redirects
 from webdepot.harvest.scope.verdicts import PASS, Rule, reject
 from webdepot.model import Candidate, Hop, Verdict
+from webdepot.patterns import LinearPattern
 
 _DATE = re.compile(
     r"(?i)[/=_-](\d{4})[/_-](?:0?[1-9]|1[0-2])(?=[/_&?-]|\Z)"  # /2031/07/ and =2031-07-01
@@ -119,9 +120,9 @@ def endless_dates(year: int, years_ahead: int) -> Rule:
 def reject_pattern(pattern: str) -> Rule:
     """Reject addresses that match; InputError if it is not a regular expression."""
     try:
-        compiled = re.compile(pattern)
-    except re.error as error:
-        raise InputError(f"{pattern!r} is not a regular expression: {error}.") from error
+        compiled = LinearPattern(pattern)
+    except ValueError as error:
+        raise InputError(f"{pattern!r} is not a usable regular expression: {error}.") from error
 
     def rule(candidate: Candidate) -> Verdict:
         return reject("reject", f"it matches {pattern}") if compiled.search(candidate.url) else PASS

@@ -27,7 +27,7 @@ SUSPICIOUS = 10
 MOST_HOSTS = 10_000
 _READ_BYTES = 1 << 20
 _NO_SHAPE = b""
-_WITH_DIGITS = re.compile(rb"[0-9A-Za-z_-]*[0-9][0-9A-Za-z_-]*")
+_WITH_DIGITS = re.compile(rb"(?<![0-9A-Za-z_-])[A-Za-z_-]*+[0-9][0-9A-Za-z_-]*+")
 
 
 class MissingPages:

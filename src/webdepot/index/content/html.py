@@ -25,7 +25,7 @@ from webdepot.url import find_canonical, host_of, key
 _MOST_TAGS, _DEEPEST = 150_000, 800
 _LONG_TAG_CHARS = 20_000
 _LONG_TAG = re.compile(rf"<[^<>]{{{_LONG_TAG_CHARS},}}")
-_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^<>]*?(/?)>")
+_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*+)[^<>]*+>")
 # Elements without or with optional end tag: they do not nest.
 _SHALLOW = frozenset(
     re.split(
@@ -109,8 +109,8 @@ def is_slow(text: str) -> bool:
         return False
     depth = 0
     for found in _TAG.finditer(text):
-        closing, name, empty = found.groups()
-        if empty or name.lower() in _SHALLOW:
+        closing, name = found.groups()
+        if found[0].endswith("/>") or name.lower() in _SHALLOW:
             continue
         depth = max(depth - 1, 0) if closing else depth + 1
         if depth > _DEEPEST:

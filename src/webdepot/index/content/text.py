@@ -5,7 +5,7 @@
    has no text, but ends the validity of the page before it.
 2. Decode (WHATWG order): byte-order mark, HTTP header, meta tag, UTF-8 if it is valid, then the encoding that
    Resiliparse detects.
-3. Extract: `html.py`, `pdf.py`, `office.py`. A page that was opened in a browser has, before it in its
+3. Extract: `html.py`, `documents.py`. A page that was opened in a browser has, before it in its
    container, a record `urn:text:ADDRESS` with the text that was shown: lines that scripts have added are
    included.
 4. Language: `language.py`. Likeness: `folding.py`.
@@ -33,10 +33,10 @@ from webdepot.container.reader import iter_records, read_record
 from webdepot.container.record import Record
 from webdepot.errors import CorruptData
 from webdepot.index import capture_from_record
+from webdepot.index.content.documents import DocumentReader, DocumentText
 from webdepot.index.content.html import HtmlWords, shown_by_scripts, words_of_html
 from webdepot.index.content.language import SAMPLE_CHARS, language_of
-from webdepot.index.content.office import OFFICE_MIMES, Unread, words_of_office
-from webdepot.index.content.pdf import PdfReader
+from webdepot.index.content.office import OFFICE_MIMES, Unread
 from webdepot.index.text.folding import likeness
 from webdepot.model import Capture, Finding, Location, RecordKind, Severity
 from webdepot.ports import PageText
@@ -61,8 +61,8 @@ _GONE = (404, 410)
 _LONGEST_TITLE, _LONGEST_HEADINGS = 500, 5000
 _MOST_REMEMBERED = 200_000
 
-_META_CHARSET = re.compile(rb"<meta\s[^<>]*?charset\s*=\s*[\"']?\s*([^\s\"'/>;]+)", re.IGNORECASE)
-_CHARSET = re.compile(r"charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
+_META_CHARSET = re.compile(rb"<meta\s[^<>]*?charset\s*+=\s*+[\"']?\s*+([^\s\"'/>;]+)", re.IGNORECASE)
+_CHARSET = re.compile(r"charset\s*+=\s*+[\"']?([^\s;\"']+)", re.IGNORECASE)
 _CONTROL = re.compile(r"[\0-\x08\x0b\x0e-\x1f\x7f]")
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
@@ -77,12 +77,12 @@ def read_container(
     on_finding: OnFinding,
 ) -> Iterator[tuple[Capture, PageText | None]]:
     """Every capture of a container, and its text if it has one: one pass for both indexes."""
-    with path.open("rb") as stream, path.open("rb") as again, PdfReader() as pdf:
+    with path.open("rb") as stream, path.open("rb") as again, DocumentReader() as documents:
         reader = _Reader(
             collection=collection,
             languages=languages,
             limit_bytes=limit_bytes,
-            pdf=pdf,
+            documents=documents,
             on_finding=on_finding,
             container=again,
         )
@@ -91,7 +91,9 @@ def read_container(
 
 
 class _Reader:
-    """State of one pass over a container: limits, the PDF process, and locations of payloads with text."""
+    """State of one pass over a container: limits, the process for documents, locations of payloads with
+    text.
+    """
 
     def __init__(
         self,
@@ -99,14 +101,14 @@ class _Reader:
         collection: str,
         languages: tuple[str, ...],
         limit_bytes: int,
-        pdf: PdfReader,
+        documents: DocumentReader,
         on_finding: OnFinding,
         container: BinaryIO,
     ) -> None:
         self._collection = collection
         self._languages = languages
         self._limit_bytes = limit_bytes
-        self._pdf = pdf
+        self._documents = documents
         self._on_finding = on_finding
         self._container = container
         self._seen: dict[str, Location] = {}
@@ -197,13 +199,9 @@ class _Reader:
 
     def _words(self, capture: Capture, head: HttpHead | None, data: bytes, mime: str) -> HtmlWords | None:
         if mime in PDF_MIMES:
-            pdf = self._pdf.read(data, limit_chars=self._limit_bytes)
-            if pdf.error:
-                raise Unread(pdf.error)
-            return HtmlWords(title=pdf.title, headings="", text=pdf.text)
+            return _words_of_document(self._documents.read_pdf(data, limit_chars=self._limit_bytes))
         if mime in OFFICE_MIMES:
-            title, text = words_of_office(data, limit_chars=self._limit_bytes)
-            return HtmlWords(title=title, headings="", text=text)
+            return _words_of_document(self._documents.read_office(data, limit_chars=self._limit_bytes))
         if mime not in HTML_MIMES and mime not in PLAIN_MIMES:
             return None
         text = decode(data, charset_of(head), is_html=mime in HTML_MIMES)
@@ -348,3 +346,9 @@ def _unread(capture: Capture, reason: str) -> Finding:
         message=f"Its text could not be read: {reason}.",
         place=f"{capture.location.container} byte {capture.location.offset}",
     )
+
+
+def _words_of_document(document: DocumentText) -> HtmlWords:
+    if document.error:
+        raise Unread(document.error)
+    return HtmlWords(title=document.title, headings="", text=document.text)

@@ -42,7 +42,7 @@ _SPECIAL = str.maketrans(
 )
 _OTHER_SIGNS = re.compile(r"[^a-z0-9]+")
 _PARENTHESES = re.compile(r"\(([^()]*)\)")
-_PART_ENDS = re.compile(r"\s*(?:[,;|/\n\r\t•·:]|\s[-–—]\s|\(|\))\s*")
+_PART_ENDS = re.compile(r"[,;|/\n\r\t•·:()]|\s[-–—]\s")
 _ACRONYM = re.compile(r"[A-Z][A-Za-z]?[A-Z]{1,6}\Z")
 _LONGEST_NAME = 300
 _LONG_KIND = 9

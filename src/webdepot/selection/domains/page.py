@@ -44,7 +44,7 @@ _TRACKER = re.compile(
     r"piwik)[^\"'<>\s]{0,60}(?:id|siteid)\W{1,4}(\d+))"
 )
 _COPYRIGHT = re.compile(
-    r"(?:©|\(c\)|&copy;|Copyright)\s*(?:\d{4}(?:\s*[-–]\s*\d{2,4})?)?\s*(?:by\s+)?([^\n|•·]{3,120})"
+    r"(?:©|\(c\)|&copy;|Copyright)\s*+(?:\d{4}(?:\s*+[-–]\s*+\d{2,4})?)?\s*+(?:by\s++)?([^\n|•·]{3,120})"
 )
 _ORGANISATION = re.compile(
     r"(?i)organi[sz]ation\Z|university\Z|corporation\Z|library\Z|museum\Z|hospital\Z|business\Z|ngo\Z|"

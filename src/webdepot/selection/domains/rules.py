@@ -54,7 +54,7 @@ class RuleName:
 
 def parse(text: str) -> RuleName:
     """Read a rule; InputError if the text is not one."""
-    match = re.fullmatch(r"\s*(\w+)\s*(?:\(\s*([0-9.]*)\s*\))?\s*", text)
+    match = re.fullmatch(r"(\w++)\s*+(?:\(\s*+([0-9.]*+)\s*+\))?", text.strip())
     kind = next((kind for kind in HostRuleKind if match and kind.value.lower() == match[1].lower()), None)
     if match is None or kind is None:
         raise InputError(

@@ -19,10 +19,12 @@ from webdepot.selection.domains import apache
 
 MOST_FILES = 5000
 _APACHE = re.compile(
-    r"(?im)^\s*(?:<VirtualHost\b|ServerName\s|ServerAlias\s|IncludeOptional\s|<IfModule\b|ServerRoot\s|"
+    r"(?im)^[ \t]*+(?:<VirtualHost\b|ServerName\s|ServerAlias\s|IncludeOptional\s|<IfModule\b|ServerRoot\s|"
     r"Include\s)"
 )
-_NGINX = re.compile(r"(?m)^\s*(?:http|server|events|stream)\s*\{|\bserver_name\s|^\s*include\s+[^;\n]+;")
+_NGINX = re.compile(
+    r"(?m)^[ \t]*+(?:http|server|events|stream)\s*+\{|\bserver_name\s|^[ \t]*+include\s[^;\n]++;"
+)
 _NAME = re.compile(r"(?i)\A(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z0-9-]{2,63}\Z")
 _LITERAL = re.compile(
     r"\A\^?(\(\?:www\\\.\)\?|\(www\\\.\)\?|www\\\.)?((?:[A-Za-z0-9-]+\\?\.)+[A-Za-z0-9-]+)\$?\Z"

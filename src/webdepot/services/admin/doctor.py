@@ -22,6 +22,8 @@ from webdepot.config import config as configuration
 from webdepot.container import locations
 from webdepot.depot import holdings, package
 from webdepot.errors import ConfigError, WebdepotError
+from webdepot.guard import walls
+from webdepot.guard.probe import probe
 from webdepot.harvest import runs
 from webdepot.harvest.browser import launch
 from webdepot.model import Container, ContainerState, HarvestState
@@ -48,7 +50,7 @@ def examine(
     """The results of all checks, in order. If the archive cannot be opened, the list ends with the reason;
     this function never raises.
     """
-    checks = [_python(), _browser_files()]
+    checks = [_python(), _browser_files(), _walls()]
     if not (home / DATABASE_NAME).exists():
         return [
             *checks,
@@ -97,6 +99,27 @@ def _browser_files() -> Check:
         state="error",
         message="the browser files for replay are missing",
         remedy="make install",
+    )
+
+
+def _walls() -> Check:
+    """Which walls stand around the processes that read hostile files, tried from inside one."""
+    try:
+        probed = probe()
+    except OSError as error:
+        return Check(name="walls", state="error", message=str(error))
+    missing = [name for name in walls.ALL if name not in probed.walls]
+    if walls.NETWORK in missing and walls.CALLS not in missing:
+        missing.remove(walls.NETWORK)  # sockets are refused anyway
+    held = f"hostile files are read behind {', '.join(probed.walls)}"
+    if not missing and not probed.connects:
+        return Check(name="walls", state="ok", message=held)
+    return Check(
+        name="walls",
+        state="warning",
+        message=f"{held}; this system lacks {', '.join(missing)}",
+        remedy="use a kernel from 5.13 on with Landlock and seccomp, on x86_64 or aarch64; in a container, "
+        "allow these system calls",
     )
 
 

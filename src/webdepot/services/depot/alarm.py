@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from webdepot import mail
 from webdepot.archive import Archive
 from webdepot.errors import WebdepotError
+from webdepot.guard import environment
 from webdepot.mail import Message
 from webdepot.provenance import Outcome, append
 
@@ -52,7 +53,12 @@ def _run(command: str, text: str) -> str:
     shell = ["/bin/sh", "-c", command]  # written by the operator, in the configuration
     try:
         done = subprocess.run(  # noqa: S603
-            shell, input=text.encode(), capture_output=True, timeout=_COMMAND_S, check=False
+            shell,
+            input=text.encode(),
+            capture_output=True,
+            timeout=_COMMAND_S,
+            check=False,
+            env=environment.of_command(),
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)

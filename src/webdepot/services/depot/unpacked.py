@@ -33,7 +33,7 @@ BATCH = 100
 FILES = "files"
 """The setting of an archive or a partner that wants trees."""
 _UNREADABLE = (CorruptData, NotFound, NotPermitted, RemoteError, OSError)
-_VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)*\Z")
+_VERSION = re.compile(r"(?<![0-9.])[0-9]++(?:\.[0-9]++)*\Z")
 
 
 @dataclass(slots=True, kw_only=True)

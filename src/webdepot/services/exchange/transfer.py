@@ -10,12 +10,11 @@ An object that differs from its record is refused with all reasons, and its down
 
 import hashlib
 import re
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 from webdepot.archive import Archive
-from webdepot.depot.bundle import zipped
+from webdepot.depot.bundle import unpacking
 from webdepot.errors import RemoteError
 from webdepot.exchange import incoming
 from webdepot.exchange.client import PartnerResponse, TooLarge
@@ -128,15 +127,13 @@ def _origin(url: str) -> str:
 def unpack(packed: Path, delivered: DeliveredObject, folder: Path) -> list[CheckedFile]:
     """Unpack the ZIP into the folder; its files, all equal to the record. RefusedObject if one differs."""
     checked: list[CheckedFile] = []
-    try:
-        with zipfile.ZipFile(packed) as archive:
-            reasons = [*zipped.check_members(archive), *incoming.check_members(archive, delivered)]
-            if not reasons:
-                zipped.unpack(archive, folder)
-                reasons = list(incoming.check_files(folder, delivered, checked))
-    except (*zipped.BROKEN, OSError) as error:
-        discard(packed)
-        raise RefusedObject(f"the ZIP cannot be unpacked: {error}") from error
+    found = unpacking.look(packed, folder)
+    reasons = list(found.reasons) if found.kind == "zip" else ["the ZIP cannot be unpacked: it is not a ZIP"]
+    reasons += incoming.check_members(found.members, delivered) if not reasons else []
+    if not reasons:
+        reasons += unpacking.unpack(packed, folder).reasons
+    if not reasons:
+        reasons += incoming.check_files(folder, delivered, checked)
     if reasons:
         discard(packed)
         raise RefusedObject(*reasons[:50])

@@ -4,7 +4,6 @@ An order is written to the folder of the harvest (`harvest.control`); the proces
 within a second. Each order is recorded as an event, with the person who gave it and the reason.
 """
 
-import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -21,6 +20,7 @@ from webdepot.harvest.report.live import LiveNumbers
 from webdepot.harvest.report.log import JSON_NAME, RecentLine
 from webdepot.harvest.report.reports import HarvestReport, ReportKind
 from webdepot.model import Harvest, HarvestKind, HarvestState
+from webdepot.patterns import LinearPattern
 from webdepot.provenance import append, difference
 from webdepot.services.harvest import harvests, parts
 from webdepot.services.harvest import options as harvest_options
@@ -159,9 +159,9 @@ def remove(
         raise InputError("Name at least one regular expression to remove.")
     for pattern in patterns:
         try:
-            re.compile(pattern)
-        except re.error as error:
-            raise InputError(f"{pattern!r} is not a regular expression: {error}.") from error
+            LinearPattern(pattern)
+        except ValueError as error:
+            raise InputError(f"{pattern!r} is not a usable regular expression: {error}.") from error
     return _give_urls(archive, harvest_id, OrderVerb.REMOVE, tuple(patterns), by=by, reason=reason)
 
 

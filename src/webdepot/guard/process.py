@@ -1,4 +1,5 @@
-"""Process hostile files in a guarded child process, with limits on time and memory.
+"""Process hostile files in a guarded child process, with limits on time, memory and output, behind walls
+(`walls`).
 
 The child is started once and asked about many files at a time, since a message for each file would cost more
 than most files do. The files are passed as one open descriptor over a socket (`batch`), so that they are not
@@ -7,7 +8,8 @@ page which file it is at, and the new child is asked about the others.
 
     parent -> child   JSON: a question for each file, whether several may be examined at a time;
                       and the descriptor
-    child -> parent   JSON lists with the answers, in order, until there is one for each question
+    child -> parent   JSON lists with the answers, in order, until there is one for each question; a list
+                      can take several messages, whose first byte says whether another follows
     shared page       how many of the questions the child has finished
 
 The next questions may be sent before the answers to the previous ones are fetched (`begin`, `end`), so that
@@ -18,10 +20,14 @@ time, elapsed time and memory, and kills it. Processor time is counted besides e
 file has enough time on a busy machine. The child also limits its own address space (RLIMIT_AS), which turns
 most excessive allocations into a `MemoryError`, and has a timer that ends it if the parent is gone.
 
-Temporary files of the child are in one folder, which the parent removes, or the child if the parent is gone.
+The child sees no variable of our environment except those that it is given. Temporary files of the child are
+in one folder, which the parent removes. If the parent is gone, the child empties it and the next process
+removes it.
 """
 
+import fcntl
 import json
+import math
 import mmap
 import os
 import resource
@@ -34,14 +40,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any
 
-from webdepot.formats import scratch
-from webdepot.formats.scratch import Scratch
-from webdepot.formats.texts import finding
-from webdepot.model import Finding
+from webdepot.guard import environment as environments
+from webdepot.guard import scratch, walls
+from webdepot.guard.scratch import Scratch
+from webdepot.guard.walls import View
 
 TIME_S = 3.0
 """Processor time for one file."""
@@ -51,6 +59,11 @@ MEMORY_BYTES = 128 << 20
 _FIRST_LOOK_S = 0.1
 _LOOK_S = 0.05
 _MESSAGE_BYTES = 1 << 17
+OUTPUT_BYTES = 1 << 20
+"""The longest list of answers."""
+FIRST_ARGUMENT = 5
+"""The place of a module's own arguments in the arguments of a child, after those of the guard."""
+_LAST, _MORE = b"\0", b"\1"
 _ANSWERS_BYTES = 1 << 15
 _ANSWERS_S = 0.1
 """Answers are sent when they reach this size or age. Answers that a child has not sent when it dies are lost,
@@ -76,6 +89,24 @@ class Limits:
     time_s: float = TIME_S
     longest_s: float = LONGEST_S
     memory_bytes: int = MEMORY_BYTES
+    output_bytes: int = OUTPUT_BYTES
+
+
+class GuardReason(StrEnum):
+    """Why there is no answer."""
+
+    TIME = "gave-up-time"
+    MEMORY = "gave-up-memory"
+    DIED = "checker-died"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardFailure:
+    """Instead of an answer: the child exceeded a limit or died."""
+
+    reason: GuardReason
+    detail: str
+    """The limit in seconds, or how it died."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -100,16 +131,21 @@ class Guard:
         module: str,
         *arguments: str,
         limits: Limits = Limits(),  # noqa: B008 - frozen value
+        view: View = View(),  # noqa: B008 - frozen value
         environment: Mapping[str, str] = MappingProxyType({}),
         several: bool = False,
     ) -> None:
-        """`several`: the child may examine several files at a time, and does so until one of them exceeds a
+        """`view`: what the child may use besides the files that it is asked about, and its temporary folder.
+        `environment`: all that it gets, besides the place of this program.
+        `several`: the child may examine several files at a time, and does so until one of them exceeds a
         limit.
         """
         self.limits = limits
+        self._view = view
         self._environment = environment
         self._several = several
-        self._command = [sys.executable, "-m", module]
+        # -P: never import from the current folder, which may be the archive.
+        self._command = [sys.executable, "-P", "-s", "-m", module]
         self._arguments = arguments
         self._child: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
@@ -132,9 +168,11 @@ class Guard:
         if self._child is not None:
             return
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        page = os.memfd_create("finished", os.MFD_CLOEXEC)
+        page = os.memfd_create("finished", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.ftruncate(page, _PAGE_BYTES)
+            # If the child could shorten it, our next look at it would end this process.
+            fcntl.fcntl(page, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
             self._page = mmap.mmap(page, _PAGE_BYTES)
             for end in (ours, theirs):
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * _MESSAGE_BYTES)
@@ -144,12 +182,14 @@ class Guard:
                 str(page),
                 str(self.limits.longest_s),
                 str(self.limits.memory_bytes),
+                json.dumps(_view_facts(self._view)),
                 *self._arguments,
             )
             self._child = subprocess.Popen(  # noqa: S603 - our own program
                 [*self._command, *arguments],
                 pass_fds=[theirs.fileno(), page],
-                env={**os.environ, **self._environment, "TMPDIR": str(self._scratch.path)},
+                env=environments.of_module(self._environment) | {"TMPDIR": str(self._scratch.path)},
+                cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -160,8 +200,8 @@ class Guard:
         self._socket = ours
         self._is_ready = False
 
-    def ask_many(self, questions: Sequence[Message], descriptor: int) -> list[Message | Finding]:
-        """An answer to each question about the open descriptor; a finding instead if the child exceeded a
+    def ask_many(self, questions: Sequence[Message], descriptor: int) -> list[Message | GuardFailure]:
+        """An answer to each question about the open descriptor; a failure instead if the child exceeded a
         limit or died.
         """
         return self.end(self.begin(questions, descriptor))
@@ -180,6 +220,8 @@ class Guard:
         pending = PendingQuestions(
             questions=list(questions), descriptor=descriptor, several=self._several and len(questions) > 1
         )
+        if not self._begun and self._child is not None and self._child.poll() is not None:
+            self.close()  # it was killed while it had nothing to do
         # To a new child, send the earlier ones first: answers come in the order of questions.
         for each in (*self._begun, pending):
             if each.sent_to != self._gone:
@@ -189,10 +231,10 @@ class Guard:
 
     def end(
         self, pending: PendingQuestions, *, meanwhile: Callable[[], None] = lambda: None
-    ) -> list[Message | Finding]:
+    ) -> list[Message | GuardFailure]:
         """Fetch the answers; `meanwhile` is called repeatedly if it takes long."""
         self._begun.remove(pending)
-        answers: list[Message | Finding | None] = [None] * len(pending.questions)
+        answers: list[Message | GuardFailure | None] = [None] * len(pending.questions)
         waiting, sent = list(range(len(pending.questions))), pending
         while waiting:
             came, failed = self._fetch(sent, meanwhile)
@@ -249,7 +291,7 @@ class Guard:
 
     def _fetch(
         self, pending: PendingQuestions, meanwhile: Callable[[], None]
-    ) -> tuple[list[Message], tuple[int, Finding] | None]:
+    ) -> tuple[list[Message], tuple[int, GuardFailure] | None]:
         """The answers received, and if some are missing, at which question the child ended and why."""
         if pending.sent_to != self._gone:
             self._send(pending)
@@ -257,16 +299,34 @@ class Guard:
         came: list[Message] = []
         try:
             while len(came) < len(pending.questions):
-                self._wait(connection, meanwhile)
-                answers = connection.recv(_MESSAGE_BYTES)
-                if not answers:
-                    return came, (self._count_finished(), self._died("no answer"))
-                came += json.loads(answers)
+                came += json.loads(self._receive(connection, meanwhile))
         except _LimitExceeded as error:
-            return came, (error.finished, error.finding)
-        except OSError as error:
-            return came, (self._count_finished(), self._died(error.strerror or "no answer"))
+            return came, (error.finished, error.failure)
+        except (OSError, EOFError) as error:
+            return came, (self._count_finished(), self._died(getattr(error, "strerror", "") or "no answer"))
+        except (ValueError, TypeError, RecursionError):  # taken over by a hostile file
+            finished = self._count_finished()
+            self.close()
+            return came, (finished, GuardFailure(reason=GuardReason.DIED, detail="its answer cannot be read"))
         return came, None
+
+    def _receive(self, connection: socket.socket, meanwhile: Callable[[], None]) -> bytes:
+        """One list of answers; EOFError if the child is gone, `_LimitExceeded` if it is too long."""
+        answers = bytearray()
+        while True:
+            self._wait(connection, meanwhile)
+            message = connection.recv(_MESSAGE_BYTES)
+            if not message:
+                raise EOFError
+            answers += message[1:]
+            if len(answers) > self.limits.output_bytes:
+                finished = self._count_finished()
+                self.close()
+                raise _LimitExceeded(
+                    finished, GuardFailure(reason=GuardReason.MEMORY, detail="too long an answer")
+                )
+            if message[:1] == _LAST:
+                return bytes(answers)
 
     def _connection(self) -> socket.socket:
         self.start()
@@ -302,10 +362,14 @@ class Guard:
                 or time.monotonic() - begun_s > self.limits.longest_s
             ):
                 self.close()
-                raise _LimitExceeded(finished, finding("gave-up-time", limit=f"{self.limits.time_s:g}"))
+                raise _LimitExceeded(
+                    finished, GuardFailure(reason=GuardReason.TIME, detail=f"{self.limits.time_s:g}")
+                )
             if self._takes_too_much():
                 self.close()
-                raise _LimitExceeded(finished, finding("gave-up-memory"))
+                raise _LimitExceeded(
+                    finished, GuardFailure(reason=GuardReason.MEMORY, detail="too much memory")
+                )
 
     def _takes_too_much(self) -> bool:
         return _memory_bytes(self.pid) - self._base_bytes > self.limits.memory_bytes
@@ -313,36 +377,59 @@ class Guard:
     def _count_finished(self) -> int:
         return int.from_bytes(self._page[:4], "little") if self._page is not None else 0
 
-    def _died(self, reason: str) -> Finding:
-        """A finding that says why the child is gone; the next question starts a new one."""
-        status = self._child.wait() if self._child else 0
+    def _died(self, reason: str) -> GuardFailure:
+        """Why the child is gone; the next question starts a new one."""
+        status = self._ended()
         self.close()
-        if status == -signal.SIGALRM:
-            return finding("gave-up-time", limit=f"{self.limits.longest_s:g}")
+        if status in (-signal.SIGALRM, -signal.SIGXCPU):
+            return GuardFailure(reason=GuardReason.TIME, detail=f"{self.limits.longest_s:g}")
         detail = signal.Signals(-status).name if status < 0 else f"{reason}, exit {status}"
-        return finding("checker-died", detail=detail)
+        return GuardFailure(reason=GuardReason.DIED, detail=detail)
+
+    def _ended(self) -> int:
+        """How the child ended. One that closed its connection but does not end is killed."""
+        if self._child is None:
+            return 0
+        try:
+            return self._child.wait(timeout=self.limits.longest_s)
+        except subprocess.TimeoutExpired:
+            return -signal.SIGKILL
 
 
 class _LimitExceeded(Exception):
     """A file exceeded a limit, and the child was killed."""
 
-    def __init__(self, finished: int, finding: Finding) -> None:
-        super().__init__(finding.message)
+    def __init__(self, finished: int, failure: GuardFailure) -> None:
+        super().__init__(failure.detail)
         self.finished = finished
-        self.finding = finding
+        self.failure = failure
+
+
+def _view_facts(view: View) -> Message:
+    return {
+        "readable": [str(path) for path in view.readable],
+        "writable": [str(path) for path in view.writable],
+        "threads": view.threads,
+        "largest_file_bytes": view.largest_file_bytes,
+    }
+
+
+# --- in the child ---
 
 
 def serve(arguments: list[str], begin: Callable[[list[str]], tuple[Work, Message]]) -> None:
-    """Run the child: send the greeting, then answer until the parent closes the connection. `begin` returns
-    the work and the greeting.
+    """Run the child: raise the walls, send the greeting, then answer until the parent closes the connection.
+    `begin` loads the parsers, and returns the work and the greeting.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
+    _open_statm()
+    holding = walls.raise_walls(_view(json.loads(arguments[4])))
     page = mmap.mmap(int(arguments[1]), _PAGE_BYTES)
     longest_s = float(arguments[2])
     try:
         with socket.socket(fileno=int(arguments[0])) as connection:
-            work, greeting = begin(arguments[3:])
-            connection.send(json.dumps(greeting).encode())
+            work, greeting = begin([arguments[3], *arguments[FIRST_ARGUMENT:]])
+            connection.send(json.dumps(greeting | {"walls": holding}).encode())
             while True:
                 data, descriptors, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES, 1)
                 if not data:
@@ -358,7 +445,7 @@ def serve(arguments: list[str], begin: Callable[[list[str]], tuple[Work, Message
                 finally:
                     os.close(descriptors[0])
     finally:
-        scratch.remove(os.environ.get("TMPDIR", ""))
+        scratch.empty(os.environ.get("TMPDIR", ""))
 
 
 def _answer(connection: socket.socket, answers: Iterator[Message], page: mmap.mmap, longest_s: float) -> None:
@@ -367,9 +454,9 @@ def _answer(connection: socket.socket, answers: Iterator[Message], page: mmap.mm
     page[:4] = bytes(4)
     size_bytes, sent_s, armed_s = 0, time.monotonic(), _arm(longest_s)
     for finished, answer in enumerate(answers, 1):
-        packed = _packed(answer)
+        packed = json.dumps(answer).encode()
         if ready and (size_bytes + len(packed) > _ANSWERS_BYTES or time.monotonic() - sent_s > _ANSWERS_S):
-            connection.send(b"[" + b",".join(ready) + b"]")
+            _send_answers(connection, ready)
             ready, size_bytes, sent_s = [], 0, time.monotonic()
         ready.append(packed)
         size_bytes += len(packed)
@@ -377,11 +464,23 @@ def _answer(connection: socket.socket, answers: Iterator[Message], page: mmap.mm
         if time.monotonic() > armed_s + _ARMED_S:
             armed_s = _arm(longest_s)
     signal.setitimer(signal.ITIMER_REAL, 0)
-    connection.send(b"[" + b",".join(ready) + b"]")
+    _send_answers(connection, ready)
+
+
+def _send_answers(connection: socket.socket, answers: list[bytes]) -> None:
+    data = b"[" + b",".join(answers) + b"]"
+    size = _MESSAGE_BYTES - 1
+    for start in range(0, len(data), size):
+        is_last = start + size >= len(data)
+        connection.send((_LAST if is_last else _MORE) + data[start : start + size])
 
 
 def _arm(longest_s: float) -> float:
+    """Set the timers of elapsed time and of processor time."""
     signal.setitimer(signal.ITIMER_REAL, longest_s + _ARMED_S)
+    used_s = time.process_time()
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(used_s + longest_s + _ARMED_S) + 1, hard))
     return time.monotonic()
 
 
@@ -391,20 +490,27 @@ def limit_memory(memory_bytes: int | None) -> None:
     if memory_bytes is None:
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
         return
-    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * _PAGE_BYTES
+    mapped = int(os.pread(_open_statm(), 200, 0).split()[0]) * _PAGE_BYTES
     wanted = mapped + memory_bytes
     resource.setrlimit(
         resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
     )
 
 
-def _packed(answer: Message) -> bytes:
-    """One answer as JSON; findings are dropped if it is too long for a message."""
-    packed = json.dumps(answer).encode()
-    while len(packed) > _MESSAGE_BYTES - 2 and answer.get("findings"):
-        answer = {**answer, "findings": answer["findings"][: len(answer["findings"]) // 2]}
-        packed = json.dumps(answer).encode()
-    return packed
+@cache
+def _open_statm() -> int:
+    """This process's memory. It is opened before the walls go up: afterwards /proc cannot be read."""
+    return os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _view(facts: Message) -> View:
+    """The view of the parent's message, and the temporary folder."""
+    return View(
+        readable=[Path(name) for name in facts["readable"]],
+        writable=[*map(Path, facts["writable"]), Path(os.environ["TMPDIR"])],
+        threads=facts["threads"],
+        largest_file_bytes=facts["largest_file_bytes"],
+    )
 
 
 def _processor_s(pid: int) -> float:

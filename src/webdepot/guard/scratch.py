@@ -1,8 +1,9 @@
 """A temporary folder in memory for a child process that reads hostile files. It is removed however parent or
 child end.
 
-The parent creates the folder, holds the lock of a file in it, and removes it. A folder whose lock is free
-belongs to a parent that was killed: the next process removes it.
+The parent creates the folder, holds the lock of a file in it, and removes it. If the parent was killed, the
+child empties the folder (its walls do not let it change the folder above), and the next process removes it:
+the lock is free or gone.
 """
 
 import os
@@ -40,6 +41,18 @@ def remove(folder: str) -> None:
     path = Path(folder)
     if path.name.startswith(_PREFIX):
         shutil.rmtree(path, ignore_errors=True)
+
+
+def empty(folder: str) -> None:
+    """Remove what is in a scratch folder; does nothing to any other folder."""
+    path = Path(folder)
+    if not path.name.startswith(_PREFIX) or not path.is_dir():
+        return
+    for entry in path.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry, ignore_errors=True)
+        else:
+            entry.unlink(missing_ok=True)
 
 
 @cache
