@@ -2,15 +2,22 @@
 
 from pathlib import Path
 
-from webdepot.depot.bundle import submission
-from webdepot.depot.bundle.submission import SubmissionKind
+from webdepot.depot.bundle import submission, unpacking
 
 
 def open_up(path: Path, folder: Path) -> None:
-    """Nothing may be written outside of `folder`."""
+    """Unpack a file as the guarded process does, but here, where limits and coverage are those of the fuzzer.
+
+    Nothing may be written outside of `folder`.
+    """
+    folder.mkdir()
     before = set(path.parent.iterdir())
-    opened = submission.open_up(path, folder)
-    assert set(path.parent.iterdir()) <= before | {folder}, "files outside of the folder"
-    if not opened.reasons and opened.kind is not SubmissionKind.CONTAINER:
-        submission.id_of(opened)
-        submission.descriptions_of(opened)
+    question = {"folder": str(folder), "largest_bytes": 16 << 20, "unpack": True}
+    with path.open("rb") as stream:
+        answer = unpacking._answer(stream, question)
+    assert set(path.parent.iterdir()) == before, "files outside of the folder"
+    if answer["kind"] and not answer["reasons"]:
+        opened = submission.open_up(folder, folder)
+        if not opened.reasons:
+            submission.id_of(opened)
+            submission.descriptions_of(opened)

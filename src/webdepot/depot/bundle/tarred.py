@@ -14,14 +14,7 @@ from pathlib import Path
 from webdepot.depot.bundle.zipped import MOST_MEMBERS, copy_member
 from webdepot.depot.store.keys import is_key
 
-BROKEN = (
-    tarfile.TarError,
-    EOFError,
-    zlib.error,
-    lzma.LZMAError,
-    ValueError,
-    RecursionError,
-)
+BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError, RecursionError)
 
 
 def check_members(archive: tarfile.TarFile, largest_bytes: int, members: dict[str, int]) -> Iterator[str]:

@@ -8,8 +8,6 @@ checksums.
 
 import hashlib
 import json
-import lzma
-import struct
 import tempfile
 import zipfile
 import zlib
