@@ -63,15 +63,14 @@ def check(writer: Writer, folder: Path, expected: writers.View, when: str) -> No
     assert not different, f"{writer.name}, {when}: {different}"
 
 
-def finish(writer: Writer, folder: Path, command: list[str], expected: writers.View) -> None:
-    """Repeat the command, unless it would begin a new work because it was killed when everything was done."""
-    if writer.begins_anew and (folder / HOME / "webdepot.db").exists():
-        with Archive.open(folder / HOME) as archive:
-            archive.remove_abandoned()  # as the next command would
-        seen = writers.view(folder / HOME, same_names=writer.same_names)
-        if not writers.differences(seen, expected):
-            return
-    writers.run(command)
+def would_begin_anew(writer: Writer, folder: Path, expected: writers.View) -> bool:
+    """Whether the command would begin a new work, because it was killed when everything was done."""
+    if not writer.begins_anew or not (folder / HOME / "webdepot.db").exists():
+        return False
+    with Archive.open(folder / HOME) as archive:
+        archive.remove_abandoned()  # as the next command would
+    seen = writers.view(folder / HOME, same_names=writer.same_names)
+    return not writers.differences(seen, expected)
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
@@ -88,11 +87,14 @@ def test_killed_at_any_moment_the_same_command_finishes_the_work(writer, prepare
         folder = shutil.copytree(prepared, tmp_path / str(number))
         command = writer.command(folder)
         for _ in range(chance.randint(1, MOST_DISTURBED)):
+            if would_begin_anew(writer, folder, expected):
+                break
             process = writers.start(command)
             time.sleep(chance.uniform(0.3, 1.05) * duration_s)  # the kill must come at an arbitrary moment
             kill(process)
             process.communicate()
-        finish(writer, folder, command, expected)
+        if not would_begin_anew(writer, folder, expected):
+            writers.run(command)
         check(writer, folder, expected, f"kill {number}")
         shutil.rmtree(folder)
 
@@ -165,16 +167,20 @@ def test_after_a_power_cut_the_same_command_finishes_the_work(writer, prepared, 
     folder = shutil.copytree(prepared, tmp_path / "count")
     changes = run_on_losing_disk(folder, writer.command(folder), seed=0, cut_at=0)
     # Everything was acknowledged before the power was cut.
-    finish(writer, folder, writer.command(folder), expected)
+    if not would_begin_anew(writer, folder, expected):
+        writers.run(writer.command(folder))
     check(writer, folder, expected, "cut after the end")
     chance = random.Random(f"{writer.name} cuts")
     for number in range(KILLS):
         folder = shutil.copytree(prepared, tmp_path / str(number))
         command = writer.command(folder)
         for _ in range(chance.randint(1, MOST_DISTURBED)):
+            if would_begin_anew(writer, folder, expected):
+                break
             run_on_losing_disk(
                 folder, command, seed=chance.randrange(1 << 30), cut_at=chance.randint(1, changes)
             )
-        finish(writer, folder, command, expected)
+        if not would_begin_anew(writer, folder, expected):
+            writers.run(command)
         check(writer, folder, expected, f"cut {number}")
         shutil.rmtree(folder)

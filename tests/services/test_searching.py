@@ -10,7 +10,7 @@ from warcio.warcwriter import WARCWriter
 
 from webdepot.access import rules
 from webdepot.access.policy import ANYONE, AccessPoint, Reader, Rule, RuleAnswer
-from webdepot.archive import Archive
+from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container import locations
 from webdepot.digest import sha1
 from webdepot.errors import Conflict, CorruptData, InputError
@@ -220,12 +220,12 @@ def test_a_container_that_is_gone_is_reported_and_does_not_stop_the_others(fille
 
 
 def test_folders_of_a_killed_run_are_removed(filled):
-    left = filled.index_folder / "extracting-999999999-abc"
+    left = filled.home / f"{ScratchPurpose.EXTRACT.value}abc"
     left.mkdir()
     (left / "x.cdxj").write_text("x")
     indexer.update(filled)
     assert not left.exists()
-    assert not list(filled.index_folder.glob("extracting-*"))
+    assert not list(filled.home.glob(f"{ScratchPurpose.EXTRACT.value}*"))
 
 
 def test_a_container_that_one_index_has_lost_is_indexed_again(filled):

@@ -223,7 +223,7 @@ def _is_package(folder: Path) -> bool:
         if not path.is_file() or path.stat().st_size > LONGEST_DESCRIPTION_BYTES:
             return False
         facts = json.loads(path.read_bytes())
-        return facts["format"] == FORMAT and isinstance(facts["id"], str)
+        return bool(facts["format"] == FORMAT)
     except (ValueError, KeyError, TypeError, RecursionError):
         return False
 

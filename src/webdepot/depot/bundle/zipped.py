@@ -8,6 +8,8 @@ checksums.
 
 import hashlib
 import json
+import lzma
+import struct
 import tempfile
 import zipfile
 import zlib
