@@ -92,7 +92,8 @@ def test_objects_go_from_depot_to_depot(
 ):
     a, b, c = (tmp_path / name for name in "abc")
     for home in (a, b, c):
-        setup.found(home, settings=f'[exchange]\nurn_namespace = "urn:nbn:de:example:{home.name}"\n')
+        names = f'[exchange]\nurn_namespace = "urn:nbn:de:example:{home.name}"\n'
+        setup.found(home, settings=f'{names}[harvest]\nprivate_networks = ["127.0.0.1/32"]\n')
     for edition in (1, 2):
         site.page(
             "/", "Town museum", f"<p>Edition {edition}: the windmill exhibition.</p><a href='/news'>News</a>"
