@@ -63,14 +63,21 @@ def check(writer: Writer, folder: Path, expected: writers.View, when: str) -> No
     assert not different, f"{writer.name}, {when}: {different}"
 
 
-def would_begin_anew(writer: Writer, folder: Path, expected: writers.View) -> bool:
-    """Whether the command would begin a new work, because it was killed when everything was done."""
+def is_done(writer: Writer, folder: Path, expected: writers.View) -> bool:
+    """Whether a command that begins a new work when nothing is left to do must not be repeated: it was killed
+    after its last step, or had ended.
+    """
     if not writer.begins_anew or not (folder / HOME / "webdepot.db").exists():
         return False
     with Archive.open(folder / HOME) as archive:
         archive.remove_abandoned()  # as the next command would
-    seen = writers.view(folder / HOME, same_names=writer.same_names)
-    return not writers.differences(seen, expected)
+    return not writers.differences(writers.view(folder / HOME, same_names=writer.same_names), expected)
+
+
+def finish(writer: Writer, folder: Path, command: list[str], expected: writers.View) -> None:
+    """Repeat the command."""
+    if not is_done(writer, folder, expected):
+        writers.run(command)
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
@@ -87,14 +94,13 @@ def test_killed_at_any_moment_the_same_command_finishes_the_work(writer, prepare
         folder = shutil.copytree(prepared, tmp_path / str(number))
         command = writer.command(folder)
         for _ in range(chance.randint(1, MOST_DISTURBED)):
-            if would_begin_anew(writer, folder, expected):
+            if is_done(writer, folder, expected):
                 break
             process = writers.start(command)
             time.sleep(chance.uniform(0.3, 1.05) * duration_s)  # the kill must come at an arbitrary moment
             kill(process)
             process.communicate()
-        if not would_begin_anew(writer, folder, expected):
-            writers.run(command)
+        finish(writer, folder, command, expected)
         check(writer, folder, expected, f"kill {number}")
         shutil.rmtree(folder)
 
@@ -167,20 +173,18 @@ def test_after_a_power_cut_the_same_command_finishes_the_work(writer, prepared, 
     folder = shutil.copytree(prepared, tmp_path / "count")
     changes = run_on_losing_disk(folder, writer.command(folder), seed=0, cut_at=0)
     # Everything was acknowledged before the power was cut.
-    if not would_begin_anew(writer, folder, expected):
-        writers.run(writer.command(folder))
+    finish(writer, folder, writer.command(folder), expected)
     check(writer, folder, expected, "cut after the end")
     chance = random.Random(f"{writer.name} cuts")
     for number in range(KILLS):
         folder = shutil.copytree(prepared, tmp_path / str(number))
         command = writer.command(folder)
         for _ in range(chance.randint(1, MOST_DISTURBED)):
-            if would_begin_anew(writer, folder, expected):
+            if is_done(writer, folder, expected):
                 break
             run_on_losing_disk(
                 folder, command, seed=chance.randrange(1 << 30), cut_at=chance.randint(1, changes)
             )
-        if not would_begin_anew(writer, folder, expected):
-            writers.run(command)
+        finish(writer, folder, command, expected)
         check(writer, folder, expected, f"cut {number}")
         shutil.rmtree(folder)

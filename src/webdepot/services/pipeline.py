@@ -84,6 +84,7 @@ def import_files(
     With `in_place` they stay where they are, which may be an http, https or s3 address, and are not
     deposited.
     """
+    archive.remove_abandoned()  # if all files are known, nothing else does
     if in_place:
         deposit = False
         addresses = [str(path) for path in paths]
