@@ -413,3 +413,27 @@ def test_a_capture_opened_directly_runs_nothing(
     page.wait_for_timeout(300)
     assert page.title() not in ("RAN", "EXT RAN")
     assert not any(frame.url.endswith("direct.html") for frame in page.frames if path == "two-types")
+
+
+def test_too_many_cookies_do_not_close_the_archive(context: BrowserContext, served: Served) -> None:
+    """A hostile page fills the cookies of the replay host; the reader loads the next page again and sees it."""
+    evil = open_evil(context, served)
+    evil.frames[1].evaluate(
+        """() => {
+            const range = document.createRange();
+            range.selectNodeContents(document.body);
+            range.insertNode(document.createElement("iframe"));
+            const bare = window[window.length - 1];
+            const native = Object.getOwnPropertyDescriptor(bare.Document.prototype, "cookie");
+            for (let n = 0; n < 40; n++) native.set.call(bare.document, `c${n}=${"x".repeat(3500)}; path=/`);
+        }"""
+    )
+    assert len(context.cookies(served.replay)) == 40
+    evil.close()
+    page = context.new_page()
+    page.goto(f"{served.portal}/all/{STAMP}/{VICTIM}/")
+    page.wait_for_function("() => document.readyState === 'complete'")
+    page.reload()
+    heading = page.frame_locator("#frame").locator("h1")
+    expect(heading).to_have_text("Genuine page of the victim", timeout=20_000)
+    assert context.cookies(served.replay) == []

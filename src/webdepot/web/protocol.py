@@ -192,7 +192,9 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc, unused-ignore]
             self._refuse(
                 "431 Request Header Fields Too Large",
                 "Too large",
-                "The headers of this request are larger than this server accepts.",
+                "The headers of this request are larger than this server accepts. "
+                "If an archived page has set too many cookies, they are removed now: load the page again.",
+                'Clear-Site-Data: "cookies"',
             )
         else:
             self._refuse(
@@ -205,7 +207,7 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc, unused-ignore]
         """Answer a client for whom there is no place."""
         self._refuse("503 Service Unavailable", "Busy", "Too many clients at the moment. Try again later.")
 
-    def _refuse(self, status: str, title: str, text: str) -> None:
+    def _refuse(self, status: str, title: str, text: str, *more: str) -> None:
         body = _PAGE.format(title=title, text=text).encode()
         head = [
             f"HTTP/1.1 {status}",
@@ -214,6 +216,7 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc, unused-ignore]
             "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'",
             "X-Content-Type-Options: nosniff",
             "Connection: close",
+            *more,
         ]
         self.transport.write("\r\n".join([*head, "", ""]).encode() + body)
         self.transport.close()
