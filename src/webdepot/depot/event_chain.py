@@ -64,7 +64,7 @@ def read(stream: BinaryIO, *, where: str) -> Iterator[Event]:
                 {"reason": facts["message"], "reason_said": facts.pop("message_said", None)}
             )
             yield Event(**facts | {"at": from_iso(facts["at"]), "outcome": Outcome(facts["outcome"])})
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
             raise CorruptData(f"Line {number} of {where} is not an event: {error}.", where=where) from error
 
 

@@ -108,7 +108,7 @@ def parse(data: bytes, *, where: str) -> Inventory:
                 version.state.keys() <= manifest.keys(),
                 "a version refers to a digest that the manifest does not have",
             )
-    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError, OverflowError) as error:
         raise CorruptData(
             f"The inventory {where} cannot be used: {error}. Restore it from another copy.", where=where
         ) from error

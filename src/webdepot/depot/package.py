@@ -231,7 +231,7 @@ def read(store: ObjectStore, package: PackageId) -> PackageFacts:
                 f"Package {package} has the newer format {facts['format_version']}. Install a newer Webdepot."
             )
         return _facts(store, inventory, facts)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
         raise CorruptData(
             f"{where} cannot be used: {error!r}. Restore it from another copy.", where=where
         ) from error

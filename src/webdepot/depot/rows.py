@@ -71,7 +71,7 @@ def read_findings(stream: BinaryIO, *, where: str) -> Iterator[Finding]:
     for row in read_rows(stream, where=where):
         try:
             yield Finding(**row | {"severity": Severity(row["severity"])})
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise CorruptData(f"{where} has a row that is not a finding: {error}.", where=where) from error
 
 
@@ -82,7 +82,7 @@ def _line(capture: Capture) -> bytes:
 def _capture(line: bytes, where: str) -> Capture:
     try:
         return cdxj.parse(line.decode(errors="replace"))
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
         raise CorruptData(f"{where} has a line that is not a capture: {error}.", where=where) from error
 
 

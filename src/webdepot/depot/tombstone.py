@@ -91,7 +91,7 @@ def from_json(data: bytes, *, where: str) -> Tombstone:
     try:
         facts: dict[str, Any] = json.load(io.BytesIO(data))
         return Tombstone(**facts | {"withdrawn_at": from_iso(facts["withdrawn_at"])})
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
         raise CorruptData(
             f"The tombstone {where} cannot be used: {error}. Restore it from another copy.", where=where
         ) from error

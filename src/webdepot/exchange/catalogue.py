@@ -302,7 +302,7 @@ def from_document(data: bytes, *, where: str) -> tuple[tuple[CatalogueRecord, ..
         if document["format"] != FORMAT or document["format_version"] > FORMAT_VERSION:
             raise ValueError(f"it is {document['format']} {document['format_version']}")
         return tuple(_record(each) for each in document["records"]), document.get("transfer")
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
         raise CorruptData(
             f"The catalogue record {where} cannot be used: {error}. Restore it from another copy.",
             where=where,
