@@ -220,12 +220,12 @@ def test_a_container_that_is_gone_is_reported_and_does_not_stop_the_others(fille
 
 
 def test_folders_of_a_killed_run_are_removed(filled):
-    left = filled.index_folder / "extracting-999999999-abc"
+    left = filled.home / ".extracting-abc"
     left.mkdir()
     (left / "x.cdxj").write_text("x")
     indexer.update(filled)
     assert not left.exists()
-    assert not list(filled.index_folder.glob("extracting-*"))
+    assert not list(filled.home.glob(".extracting-*"))
 
 
 def test_a_container_that_one_index_has_lost_is_indexed_again(filled):
