@@ -23,7 +23,7 @@ from writers import HOME, WRITERS, Writer
 
 from webdepot.archive import Archive
 
-KILLS = int(os.environ.get("WEBDEPOT_KILLS", "2"))
+KILLS = int(os.environ.get("WEBDEPOT_KILLS", "1"))
 MOST_DISTURBED = 3
 """How often the same work is disturbed before it may end."""
 
