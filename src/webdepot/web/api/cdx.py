@@ -129,7 +129,7 @@ def _make_answer(request: Request, dialect: Dialect, collection: str) -> Respons
 
 
 def _continued(request: Request, key: str) -> dict[str, str]:
-    """Headers of an answer that was cut: where it goes on."""
+    """Headers of an answer that was cut: the address of the next part."""
     pairs = [pair for pair in request.query_params.multi_items() if pair[0] != "resumeKey"]
     return {"Link": f'<?{urlencode([*pairs, ("resumeKey", key)])}>; rel="next"'}
 

@@ -1,4 +1,4 @@
-// Makes sure that the replay worker is installed, then goes on to the archived page.
+// Installs the replay worker if necessary, then opens the archived page.
 "use strict";
 
 const told = document.documentElement.dataset;
