@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import uuid
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from typing import Any
 from sqlalchemy import MetaData, func, select
 
 from small_sites import small_site
-from webdepot import digest
+from small_warcs import write_warc
 from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.depot import copies, fixity, holdings, places
@@ -202,29 +201,6 @@ def warcs(folder: Path, count: int = 3, *, pages: int = PAGES, mark: str = "") -
             path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()), mtime=0))
         paths.append(path)
     return paths
-
-
-def write_warc(path: Path, pages: dict[str, bytes], *, when: datetime, mime: str = "text/html") -> Path:
-    """A container with one gzip member for each page."""
-    path.write_bytes(
-        b"".join(gzip.compress(_record(url, body, mime, when), mtime=0) for url, body in pages.items())
-    )
-    return path
-
-
-def _record(url: str, body: bytes, mime: str, when: datetime) -> bytes:
-    block = f"HTTP/1.1 200 OK\r\nContent-Type: {mime}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
-    fields = {
-        "WARC-Type": "response",
-        "WARC-Record-ID": f"<{uuid.uuid5(uuid.NAMESPACE_URL, url).urn}>",
-        "WARC-Date": when.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "WARC-Target-URI": url,
-        "WARC-Payload-Digest": str(digest.sha1(body)),
-        "Content-Type": "application/http; msgtype=response",
-        "Content-Length": str(len(block)),
-    }
-    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-    return f"WARC/1.1\r\n{head}\r\n".encode() + block + b"\r\n\r\n"
 
 
 def _page(site: str, page: int) -> bytes:
