@@ -6,7 +6,9 @@ memory with either; nor on their time, so that clients which send nothing could 
 """
 
 import asyncio
+import heapq
 import resource
+from enum import Enum, auto
 from typing import cast
 
 import uvicorn
@@ -23,6 +25,8 @@ STALL_S = 300.0
 """How long a client may take nothing of an answer: a paused film takes nothing."""
 MOST_CONNECTIONS = 2048
 _SWEEP_S = 1.0
+_EVICTED = 32
+"""How many silent connections have to go at once, so that a flood of them does not cost a search for each."""
 _MOST_FILES = 65_536
 
 _PAGE = """<!doctype html>
@@ -31,85 +35,49 @@ _PAGE = """<!doctype html>
 """
 
 
+class Waiting(Enum):
+    """What a connection is waiting for."""
+
+    HEAD = auto()
+    BODY = auto()
+    ANSWER = auto()
+
+
 class OpenConnections:
     """The connections of a server: a limited number, and none that keeps the server waiting for long.
 
-    If a further client comes, the one that has been silent longest has to go: clients that open connections
+    If a further client comes, those that have been silent longest have to go: clients that open connections
     and send nothing only push out each other.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._open: set[BoundedHttp] = set()
-        # Since when; in the order of time, because each connection is put at the end.
-        self._heads: dict[BoundedHttp, float] = {}
-        self._bodies: dict[BoundedHttp, float] = {}
-        self._stalled: dict[BoundedHttp, float] = {}
         self._sweeper: asyncio.TimerHandle | None = None
 
     def add(self, connection: "BoundedHttp") -> None:
-        while len(self._open) >= self._most:
-            silent = next((each for group in self._waiting() for each in group), None)
-            if silent is None:
+        if len(self._open) >= self._most:
+            silent = [
+                (since, id(each), each) for each in self._open if (since := each.silent_since) is not None
+            ]
+            if not silent:
                 connection.refuse_busy()
                 return
-            self.remove(silent)
-            silent.transport.abort()
+            for _, _, each in heapq.nsmallest(_EVICTED, silent):
+                self.remove(each)
+                each.transport.abort()
         self._open.add(connection)
-        self.wait_for_head(connection)
         if self._sweeper is None:
             self._sweeper = connection.loop.call_later(_SWEEP_S, self._sweep, connection.loop)
 
     def remove(self, connection: "BoundedHttp") -> None:
         self._open.discard(connection)
-        for group in self._waiting():
-            group.pop(connection, None)
-
-    def wait_for_head(self, connection: "BoundedHttp") -> None:
-        if connection in self._open:
-            self._heads.pop(connection, None)
-            self._heads[connection] = connection.loop.time()
-
-    def wait_for_body(self, connection: "BoundedHttp") -> None:
-        if self._heads.pop(connection, None) is not None:
-            self._bodies[connection] = connection.loop.time()
-
-    def end_of_body(self, connection: "BoundedHttp") -> None:
-        self._bodies.pop(connection, None)
-
-    def stall(self, connection: "BoundedHttp") -> None:
-        if connection in self._open:
-            self._stalled.setdefault(connection, connection.loop.time())
-
-    def resume(self, connection: "BoundedHttp") -> None:
-        self._stalled.pop(connection, None)
-
-    def _waiting(self) -> "tuple[dict[BoundedHttp, float], ...]":
-        return self._heads, self._bodies, self._stalled
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
-        for connection in _older(self._heads, now - HEAD_S):
-            # An answer may still be on its way to a slow client; what the system has, it sends after `close`.
-            if not connection.transport.get_write_buffer_size():
-                connection.transport.close()
-        for group, limit_s in (
-            (self._heads, HEAD_S + STALL_S),
-            (self._bodies, BODY_S),
-            (self._stalled, STALL_S),
-        ):
-            for connection in _older(group, now - limit_s):
-                connection.transport.abort()
+        for connection in list(self._open):
+            connection.end_if_too_slow(now)
         self._sweeper = loop.call_later(_SWEEP_S, self._sweep, loop) if self._open else None
-
-
-def _older(group: "dict[BoundedHttp, float]", moment: float) -> "list[BoundedHttp]":
-    old = []
-    for connection, since in group.items():
-        if since > moment:
-            break
-        old.append(connection)
-    return old
 
 
 def limit_connections() -> int:
@@ -134,9 +102,13 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc, unused-ignore]
     """One connection. A subclass because uvicorn takes a class here and calls these methods."""
 
     _header_bytes = 0
+    _waiting = Waiting.HEAD
+    _waiting_since = 0.0
+    _stalled_since: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._waiting_since = self.loop.time()
         self.open_connections = cast(ServerConfig, self.config).open_connections
         self.open_connections.add(self)
 
@@ -149,25 +121,51 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc, unused-ignore]
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        self.open_connections.wait_for_body(self)
+        self._wait_for(Waiting.BODY)
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        self.open_connections.end_of_body(self)
+        self._wait_for(Waiting.ANSWER)
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
         if not self.pipeline:
-            self.open_connections.wait_for_head(self)
+            self._wait_for(Waiting.HEAD)
         super().on_response_complete()
 
     def pause_writing(self) -> None:
-        self.open_connections.stall(self)
+        if self._stalled_since is None:
+            self._stalled_since = self.loop.time()
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        self.open_connections.resume(self)
+        self._stalled_since = None
         super().resume_writing()
+
+    @property
+    def silent_since(self) -> float | None:
+        """Since when the server waits for this client; None if it does not."""
+        if self._waiting is Waiting.ANSWER:
+            return self._stalled_since
+        return min(self._waiting_since, self._stalled_since or self._waiting_since)
+
+    def end_if_too_slow(self, now: float) -> None:
+        if self._stalled_since is not None and now - self._stalled_since >= STALL_S:
+            self.transport.abort()
+            return
+        waited_s = now - self._waiting_since
+        match self._waiting:
+            case Waiting.BODY if waited_s >= BODY_S:
+                self.transport.abort()
+            case Waiting.HEAD if waited_s >= HEAD_S + STALL_S:
+                self.transport.abort()
+            case Waiting.HEAD if waited_s >= HEAD_S and not self.transport.get_write_buffer_size():
+                # Otherwise an answer is on its way to a slow client. What the system has, it sends yet.
+                self.transport.close()
+
+    def _wait_for(self, waiting: Waiting) -> None:
+        self._waiting = waiting
+        self._waiting_since = self.loop.time()
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
