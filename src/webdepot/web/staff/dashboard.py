@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from webdepot.archive import Archive
-from webdepot.errors import WebdepotError
 from webdepot.services.admin import dashboard
 from webdepot.services.admin.dashboard import MonthCount, Overview
 from webdepot.web.csv_response import csv_answer
@@ -59,7 +58,7 @@ class DashboardFigures:
     def _count_locked(self, archive: Archive) -> None:
         try:
             self._count(archive)
-        except (WebdepotError, OSError):  # the page itself reports it
+        except Exception:  # the page itself reports it
             log.warning("the figures of the dashboard could not be counted", exc_info=True)
         finally:
             self._lock.release()
