@@ -97,11 +97,14 @@ def period_of(digits: str) -> Period:
     return Period(start, end)
 
 
+# The few records and log lines of a page have the same moment.
+@lru_cache(maxsize=256)
 def to_iso(moment: datetime) -> str:
     """`2026-11-15T09:02:51Z`: WARC 1.0's form, valid in 1.1, ISO 8601 and RFC 3339."""
     return f"{_utc(moment).isoformat()[:19]}Z"
 
 
+@lru_cache(maxsize=256)
 def to_iso_milliseconds(moment: datetime) -> str:
     """`2026-11-15T09:02:51.120Z`; smaller fractions are cut."""
     at = _utc(moment)

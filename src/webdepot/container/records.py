@@ -103,8 +103,8 @@ def from_visit(visit: Visit, *, payload_digest: str, revisit_of: Capture | None 
 
 def _removed(visit: Visit, *names: str) -> FieldPairs:
     """A field of our own that names the headers whose values are not stored (secrets of a login)."""
-    removed = ", ".join(name for name in names if name in visit.removed)
-    return (("Webdepot-Removed", removed),) if removed else ()
+    removed = [name for name in names if name in visit.removed] if visit.removed else []
+    return (("Webdepot-Removed", ", ".join(removed)),) if removed else ()
 
 
 def about_visit(visit: Visit, outlinks: Sequence[tuple[str, str]], *, concurrent_to: str = "") -> NewRecord:

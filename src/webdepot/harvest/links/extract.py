@@ -14,6 +14,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import BinaryIO
 
 from webdepot.container.http import HttpHead, content_decoded, transfer_decoded
@@ -25,8 +26,8 @@ from webdepot.harvest.politeness import robots
 from webdepot.model import Hop
 from webdepot.url import Url, find_canonical
 
-_CLOCK_EVERY = 128
-"""References between two looks at the clock: most pages have fewer."""
+_BATCH = 128
+"""References between two looks at the limits: most pages have fewer."""
 _LINK_VALUE = re.compile(
     r"<([^<>]*+)>((?:\s*+;\s*+[\w!#$&+.^`|~*-]++(?:\s*+=\s*+(?:\"(?:[^\"\\]|\\.)*+\"|[^\s\",;]*+))?)*+)"
 )
@@ -104,26 +105,28 @@ class _Collected:
     def add(
         self, references: Iterable[Reference], base: str, encoding: str = "utf-8", *, parts_only: bool = False
     ) -> None:
-        known, links = resolved_in(base), self.links
-        for number, (raw, hop) in enumerate(references, 1):
-            if hop is not Hop.EMBED and parts_only:
-                continue
-            if raw in known:
-                address = known[raw]
-            elif raw[:5].lower() == "data:":
-                address = None
-                self.add(references_in_data_url(raw), base, parts_only=parts_only)
-            else:
-                address = resolve(raw, base, encoding, known)
-            if address is not None:
-                earlier = links.setdefault(address, hop)
-                if earlier is not hop and HOP_RANK[hop] < HOP_RANK[earlier]:
-                    links[address] = hop
-            if number % _CLOCK_EVERY == 0:
-                self.is_late = self._takes_too_long()
-            if len(links) > self._limits.links:
+        known, links, most = resolved_in(base), self.links, self._limits.links
+        remaining = iter(references)
+        while batch := list(islice(remaining, _BATCH)):
+            for raw, hop in batch:
+                if hop is not Hop.EMBED and parts_only:
+                    continue
+                if raw in known:
+                    address = known[raw]
+                elif raw[:5].lower() == "data:":
+                    self.add(references_in_data_url(raw), base, parts_only=parts_only)
+                    continue
+                else:
+                    address = resolve(raw, base, encoding, known)
+                if address is not None:
+                    earlier = links.setdefault(address, hop)
+                    if earlier is not hop and HOP_RANK[hop] < HOP_RANK[earlier]:
+                        links[address] = hop
+            while len(links) > most:
                 links.popitem()
                 self.is_full = True
+            # Most pages have one batch.
+            self.is_late = self.is_late or (len(batch) == _BATCH and self._takes_too_long())
             if self.is_full or self.is_late:
                 return
 
