@@ -21,6 +21,7 @@ import mmap
 import os
 import struct
 import time
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -102,6 +103,7 @@ class SharedServers:
         return True
 
 
+@lru_cache(maxsize=10_000)
 def _slot(server: str) -> int:
     """The position of the server's slot in the file."""
     number = int.from_bytes(blake2b(server.encode(), digest_size=4).digest(), "big") % SLOTS
