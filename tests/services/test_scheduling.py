@@ -29,11 +29,11 @@ from webdepot.harvest.report.result import End, reason_of
 from webdepot.harvest.runs import HARVEST, HarvestFilter
 from webdepot.model import HarvestKind, HarvestState, TargetId
 from webdepot.provenance import EventFilter, iter_of
-from webdepot.selection import plan_dates, turns
+from webdepot.selection import plan_dates, scheduled_harvests
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.permission import Ground
 from webdepot.selection.plans import PlanFilter
-from webdepot.selection.turns import TurnState
+from webdepot.selection.scheduled_harvests import TurnState
 from webdepot.services.admin import audit_trail, setup
 from webdepot.services.harvest import harvests, profiles
 from webdepot.services.permission import consent
@@ -213,16 +213,18 @@ def test_only_so_many_at_once_over_all_schedulers(planned: Archive, clock: Clock
     scheduler.create_turns(planned)
     lease = timedelta(minutes=1)
     with planned.database.transaction() as connection:
-        first = turns.take(connection, clock.now, holder="one", lease=lease, limit=2)
-        assert len(first) == 2 and turns.count_running(connection, clock.now) == 2
-        second = turns.take(connection, clock.now, holder="two", lease=lease, limit=9)
+        first = scheduled_harvests.take(connection, clock.now, holder="one", lease=lease, limit=2)
+        assert len(first) == 2 and scheduled_harvests.count_running(connection, clock.now) == 2
+        second = scheduled_harvests.take(connection, clock.now, holder="two", lease=lease, limit=9)
         assert not {turn.id for turn in first} & {turn.id for turn in second}
-        assert turns.renew(connection, [first[0].id], holder="two", until=clock.now + lease) == []
+        assert (
+            scheduled_harvests.renew(connection, [first[0].id], holder="two", until=clock.now + lease) == []
+        )
     clock.now += timedelta(minutes=2)
     back = scheduler.give_back_abandoned(planned)
     assert len(back) == 5
     with planned.database.reading() as connection:
-        assert turns.get(connection, first[0].id).state is TurnState.WAITING
+        assert scheduled_harvests.get(connection, first[0].id).state is TurnState.WAITING
 
 
 def test_a_window_holds_it_back(planned: Archive, site: Site, clock: Clock):
