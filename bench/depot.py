@@ -34,8 +34,9 @@ from pathlib import Path
 from bench.portal import add_person, time_pages
 
 from webdepot.archive import Archive
-from webdepot.depot import copies, fixity, holdings, ocfl, ocfl_verification
-from webdepot.depot.ocfl import Source
+from webdepot.depot import copies, fixity, holdings
+from webdepot.depot.ocfl import objects, verification
+from webdepot.depot.ocfl.objects import Source
 from webdepot.depot.store.folder import FolderStore
 from webdepot.model import PackageId
 from webdepot.services.admin import setup
@@ -99,7 +100,7 @@ def bench_keep(folder: Path, sources: list[Path], *, rounds: int) -> dict[str, f
     def ours() -> None:
         store = FolderStore(folder / "ours")
         content = {f"warc/{path.name}": path for path in sources}
-        ocfl.put_version(store, "urn:x", content, message="", user="", created=WHEN)
+        objects.put_version(store, "urn:x", content, message="", user="", created=WHEN)
 
     def bare() -> None:
         (folder / "bare").mkdir()
@@ -127,7 +128,7 @@ def bench_keep(folder: Path, sources: list[Path], *, rounds: int) -> dict[str, f
 def bench_audit(folder: Path, sources: list[Path], *, rounds: int) -> dict[str, float]:
     store = FolderStore(folder / "audited")
     for path in sources:
-        ocfl.put_version(
+        objects.put_version(
             store,
             f"info:webdepot/bench/{path.stem}",
             {f"warc/{path.name}": path},
@@ -192,9 +193,9 @@ def bench_memory(folder: Path, size_bytes: int) -> dict[str, float]:
     gc.collect()
     before = _peak_kb()
     began = time.perf_counter()
-    ocfl.put_version(store, "info:webdepot/bench/sparse", content, message="", user="", created=WHEN)
+    objects.put_version(store, "info:webdepot/bench/sparse", content, message="", user="", created=WHEN)
     kept, after_keeping = time.perf_counter(), _peak_kb()
-    findings = list(ocfl_verification.verify(store, "info:webdepot/bench/sparse"))
+    findings = list(verification.verify(store, "info:webdepot/bench/sparse"))
     audited, after_audit = time.perf_counter(), _peak_kb()
     if findings:
         raise RuntimeError(f"the package just deposited is damaged: {findings}")

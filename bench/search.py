@@ -45,7 +45,8 @@ from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
 sys.path.insert(0, str(Path(__file__).parent))
-from search_corpus import SEED, Corpus, State, html, pages
+from search_corpus import SEED, Corpus, State, pages
+from search_html import html
 from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.index.content import text as content_text
 from webdepot.index.text.sqlite_index import SqliteTextIndex

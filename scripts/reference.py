@@ -46,8 +46,8 @@ def pages() -> dict[str, str]:
 def states() -> Iterator[str]:
     from webdepot.harvest.runs import HARVEST
     from webdepot.selection.cases import CASE
+    from webdepot.selection.scheduled_harvests import TURN
     from webdepot.selection.states import LETTER, TARGET
-    from webdepot.selection.turns import TURN
     from webdepot.states import drawn
 
     yield from (

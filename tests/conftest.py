@@ -16,7 +16,7 @@ from hypothesis import settings
 
 from webdepot.accounts import accounts
 from webdepot.archive import Archive
-from webdepot.engine.local import ProcessEngine
+from webdepot.engine.process_pool import ProcessEngine
 from webdepot.services.admin import setup
 
 pytest_plugins = ["s3_servers", "letters", "postgres"]

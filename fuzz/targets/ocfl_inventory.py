@@ -2,8 +2,8 @@
 
 from contextlib import suppress
 
-from webdepot.depot import inventory
-from webdepot.depot.inventory import Inventory
+from webdepot.depot.ocfl import inventory
+from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.depot.tombstone import from_json
 from webdepot.errors import CorruptData
 

@@ -5,7 +5,8 @@ from functools import cache
 from pathlib import Path
 
 from fuzz.scratch import root
-from webdepot.depot import ocfl, package
+from webdepot.depot import package
+from webdepot.depot.ocfl import objects
 from webdepot.depot.package import PackageContent
 from webdepot.depot.store.folder import FolderStore
 from webdepot.model import (
@@ -72,8 +73,8 @@ def _store() -> tuple[FolderStore, PackageId, Path]:
     )
     store = FolderStore(root() / "depot")
     package.build(store, content)
-    inventory = ocfl.read_inventory(store, content.id)
-    return store, content.id, store.root / ocfl.content_key(inventory, package.FACTS)
+    inventory = objects.read_inventory(store, content.id)
+    return store, content.id, store.root / objects.content_key(inventory, package.FACTS)
 
 
 def prepare() -> None:

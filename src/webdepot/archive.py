@@ -189,7 +189,7 @@ class Archive:
 
     @cached_property
     def engine(self) -> Engine:
-        from webdepot.engine.local import ProcessEngine
+        from webdepot.engine.process_pool import ProcessEngine
 
         return ProcessEngine(workers=self.config.index.workers)
 

@@ -8,9 +8,9 @@
       https://www.Example.org/News/?b=2&a=1   ->   org,example)/news?a=1&b=2
 
   It agrees with pywb, OutbackCDX and the Internet Archive's CDX files, so their indexes and ours can be
-  mixed; `tests/test_url.py` lists the few differences with their reasons. Its version number is stored in
-  every index; a change of one key in a billion is a new version. A key is printable ASCII without spaces, so
-  byte order is text order.
+  mixed; `tests/test_url_keys.py` lists the few differences with their reasons. Its version number is stored
+  in every index; a change of one key in a billion is a new version. A key is printable ASCII without spaces,
+  so byte order is text order.
 * `key_range` returns the range of keys that an address, a path, a host or a domain covers.
 
 Steps of a key: split (ada; by hand where a browser would refuse) -> host -> path -> query.

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from webdepot.engine.local import ProcessEngine
+from webdepot.engine.process_pool import ProcessEngine
 from webdepot.errors import InputError
 
 MAKERS = {"processes": lambda: ProcessEngine(workers=2), "one process": lambda: ProcessEngine(workers=1)}
@@ -97,7 +97,7 @@ def test_items_are_taken_as_they_are_needed(engine):
 def test_workers_end_when_their_parent_is_killed(tmp_path):
     program = (
         "import os, signal, sys\n"
-        "from webdepot.engine.local import ProcessEngine\n"
+        "from webdepot.engine.process_pool import ProcessEngine\n"
         "engine = ProcessEngine(workers=1)\n"
         "print(*[done.result for done in engine.map(abs, [-1])], flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"

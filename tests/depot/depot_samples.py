@@ -9,7 +9,8 @@ from urllib.parse import quote, urlencode, urlsplit
 from small_warcs import WHEN as WHEN
 from small_warcs import write_warc as write_warc
 from webdepot import digest
-from webdepot.depot import layout, package, rows
+from webdepot.depot import package, rows
+from webdepot.depot.ocfl import layout
 from webdepot.depot.package import ContainerSource, PackageContent
 from webdepot.index import capture_from_record
 from webdepot.model import (

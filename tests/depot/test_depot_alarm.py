@@ -70,7 +70,8 @@ import os, sys
 from pathlib import Path
 from depot_samples import content_of, files_of
 from webdepot.archive import Archive
-from webdepot.depot import copies, fixity, holdings, ocfl, package
+from webdepot.depot import copies, fixity, holdings, package
+from webdepot.depot.ocfl import objects
 from webdepot.depot.copies import CopyState
 from webdepot.errors import NoSpace
 from webdepot.services.depot import audit, deposit, replication
@@ -90,7 +91,7 @@ with Archive.open(home, agent="test") as archive:
     report = replication.fill(archive)
     assert "is full" in report.away["second"], report
     assert report.waiting >= 1, report
-    for identifier in ocfl.iter_objects(archive.stores()["second"]):
+    for identifier in objects.iter_objects(archive.stores()["second"]):
         assert not list(fixity.verify_package(archive.stores()["second"], identifier))
     audited = audit.audit(archive, older_than_days=0)
     assert any("is full" in words for words in audited.alarms), audited.alarms

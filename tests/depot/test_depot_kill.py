@@ -10,8 +10,9 @@ import pytest
 from depot_samples import content_of, files_of
 
 from webdepot.archive import Archive
-from webdepot.depot import copies, fixity, holdings, ocfl, package
+from webdepot.depot import copies, fixity, holdings, package
 from webdepot.depot.copies import CopyState
+from webdepot.depot.ocfl import objects
 from webdepot.depot.store.folder import FolderStore
 from webdepot.provenance import iter_of
 from webdepot.services.depot import audit, deposit, replication
@@ -91,4 +92,4 @@ def test_killed_at_any_moment_nothing_acknowledged_is_lost(home, tmp_path):
                     facts = package.read(store, identifier)
                     assert facts.containers[0].sha256 == sha256
         for store in (archive.store, FolderStore(tmp_path / "second")):
-            assert set(promised) <= set(ocfl.iter_objects(store))
+            assert set(promised) <= set(objects.iter_objects(store))

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from webdepot.depot import fixity, layout, ocfl, ocfl_verification, replication
+from webdepot.depot import fixity, replication
 from webdepot.depot.fixity import AuditOutcome
+from webdepot.depot.ocfl import layout, objects, verification
 from webdepot.depot.store.folder import FolderStore
 from webdepot.model import PackageId
 
@@ -52,7 +53,7 @@ class Depot(RuleBasedStateMachine):
             self.audit(number)
             if identifier not in self.model:
                 return
-        inventory = ocfl.put_version(
+        inventory = objects.put_version(
             self.stores["main"], identifier, files, message="put", user="anna", created=WHEN
         )
         self.model[identifier] = self.model.get(identifier, {}) | files
@@ -114,8 +115,8 @@ class Depot(RuleBasedStateMachine):
             for place in PLACES:
                 assert self.content(place, identifier) == self.model[identifier]
                 assert not list(
-                    ocfl_verification.verify_against(
-                        self.stores[place], ocfl.read_inventory(self.stores[place], identifier)
+                    verification.verify_against(
+                        self.stores[place], objects.read_inventory(self.stores[place], identifier)
                     )
                 )
         else:
@@ -134,11 +135,9 @@ class Depot(RuleBasedStateMachine):
     @rule(place=st.sampled_from(PLACES))
     def rebuild(self, place: str) -> None:
         """From one place alone: every object that it shows as whole is what was put."""
-        for identifier in ocfl.iter_objects(self.stores[place]):
-            if identifier in self.model and not list(
-                ocfl_verification.verify(self.stores[place], identifier)
-            ):
-                inventory = ocfl.read_inventory(self.stores[place], identifier)
+        for identifier in objects.iter_objects(self.stores[place]):
+            if identifier in self.model and not list(verification.verify(self.stores[place], identifier)):
+                inventory = objects.read_inventory(self.stores[place], identifier)
                 if inventory.sha256 == self.known[identifier]:
                     assert self.content(place, identifier) == self.model[identifier]
 
@@ -160,10 +159,10 @@ class Depot(RuleBasedStateMachine):
 
     def content(self, place: str, identifier: str) -> dict[str, bytes]:
         store = self.stores[place]
-        inventory = ocfl.read_inventory(store, identifier)
+        inventory = objects.read_inventory(store, identifier)
         found = {}
         for logical in inventory.files():
-            with store.open(ocfl.content_key(inventory, logical)) as stream:
+            with store.open(objects.content_key(inventory, logical)) as stream:
                 found[logical] = stream.read()
         return found
 
@@ -181,13 +180,13 @@ class Depot(RuleBasedStateMachine):
                     self.read(folder / f"v{head}" / "inventory.json.sha256"),
                 ]
                 data = self.read(beside / "inventory.json")
-                if data is None or ocfl.digest.sha256(data).value.hex() != self.known[identifier]:
+                if data is None or objects.digest.sha256(data).value.hex() != self.known[identifier]:
                     continue
                 if any(
                     line is not None and line.split() == [self.known[identifier].encode(), b"inventory.json"]
                     for line in proof
                 ):
-                    inventory = ocfl.inventories.parse(data, where="model")
+                    inventory = objects.inventories.parse(data, where="model")
         if inventory is None or not self.is_found(identifier):
             return False
         for value, paths in inventory.manifest.items():
@@ -197,7 +196,7 @@ class Depot(RuleBasedStateMachine):
                     for place in PLACES
                 ]
                 if not any(
-                    data is not None and ocfl.digest.sha256(data).value.hex() == value for data in found
+                    data is not None and objects.digest.sha256(data).value.hex() == value for data in found
                 ):
                     return False
         return True
@@ -207,7 +206,7 @@ class Depot(RuleBasedStateMachine):
         return any(
             found.sha256 == self.known[identifier]
             for store in self.stores.values()
-            for found in ocfl.iter_candidates(store, identifier)
+            for found in objects.iter_candidates(store, identifier)
         )
 
     def read(self, path: Path) -> bytes | None:

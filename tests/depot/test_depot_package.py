@@ -18,7 +18,8 @@ from sqlalchemy import create_engine
 import webdepot.harvest.tables
 import webdepot.selection.tables  # noqa: F401 - packages refer to harvests, harvests to targets
 from webdepot.database import metadata
-from webdepot.depot import event_chain, fixity, holdings, ocfl, package, rows
+from webdepot.depot import event_chain, fixity, holdings, package, rows
+from webdepot.depot.ocfl import objects
 from webdepot.depot.package import ContainerSource, PackageContent
 from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import CorruptData, NotFound
@@ -233,7 +234,7 @@ def test_killed_while_keeping_then_repeated(store, content):
 @pytest.mark.parametrize("logical", ["warc/a.warc.gz", package.EVENTS, package.FACTS, package.CAPTURES])
 def test_damage_is_found(store, content, logical):
     facts = package.build(store, content)
-    path = store.local_path(ocfl.content_key(facts.inventory, logical))
+    path = store.local_path(objects.content_key(facts.inventory, logical))
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 4
     path.write_bytes(bytes(data))
@@ -241,7 +242,7 @@ def test_damage_is_found(store, content, logical):
 
 
 def test_an_object_that_is_no_package_is_named(store):
-    ocfl.put_version(store, "urn:x", {"a": b"1"}, message="", user="", created=WHEN)
+    objects.put_version(store, "urn:x", {"a": b"1"}, message="", user="", created=WHEN)
     assert [finding.code for finding in fixity.verify_package(store, "urn:x")] == ["depot.package-incomplete"]
 
 

@@ -11,7 +11,8 @@ from webdepot.access.policy import ANYONE
 from webdepot.accounts import accounts
 from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
-from webdepot.depot import ocfl, register
+from webdepot.depot import register
+from webdepot.depot.ocfl import objects
 from webdepot.errors import Conflict, InputError
 from webdepot.services import pipeline
 from webdepot.services.access import replay, search
@@ -155,9 +156,9 @@ def test_the_register_holds_no_secrets(filled):
 
 def test_a_register_that_says_nothing_new_adds_no_version(filled):
     with Archive.open(filled) as archive:
-        before = ocfl.read_inventory(archive.store, register.id_of(archive.clock().year)).head
+        before = objects.read_inventory(archive.store, register.id_of(archive.clock().year)).head
         assert not replication.write_register(archive)
-        assert ocfl.read_inventory(archive.store, register.id_of(archive.clock().year)).head == before
+        assert objects.read_inventory(archive.store, register.id_of(archive.clock().year)).head == before
 
 
 def test_a_damaged_package_stops_no_other(filled, tmp_path):

@@ -14,9 +14,10 @@ from depot_samples import content_of, write_warc
 
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
-from webdepot.depot import copies, fixity, layout, ocfl, package, places
+from webdepot.depot import copies, fixity, package, places
 from webdepot.depot.copies import CopyState
 from webdepot.depot.fixity import AuditOutcome
+from webdepot.depot.ocfl import layout, objects
 from webdepot.errors import NotPermitted, RemoteError
 from webdepot.services import pipeline
 from webdepot.services.access import replay
@@ -47,10 +48,10 @@ def test_a_copy_in_a_bucket_is_whole_is_damaged_and_is_mended(request, archive, 
     store = places.open_store("cloud", address)
     assert not list(fixity.verify_package(store, kept.id))
     client = server.client()
-    inventory = ocfl.read_inventory(store, kept.id)
+    inventory = objects.read_inventory(store, kept.id)
     for number, key in enumerate(
         [
-            *ocfl.frame(inventory),
+            *objects.frame(inventory),
             *(f"{layout.folder_of(kept.id)}/{p[0]}" for p in inventory.manifest.values()),
         ]
     ):

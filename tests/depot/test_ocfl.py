@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ocfl import StorageRoot
 
-from webdepot.depot import inventory as inventories
-from webdepot.depot import layout, ocfl, ocfl_verification
+from webdepot.depot.ocfl import inventory as inventories
+from webdepot.depot.ocfl import layout, objects, verification
 from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import Conflict, CorruptData, InputError, NotFound
 
@@ -27,11 +27,11 @@ def put(store, files, identifier=ID, **more):
         "address": "mailto:depot@example.org",
         "created": WHEN,
     } | more
-    return ocfl.put_version(store, identifier, files, **options)
+    return objects.put_version(store, identifier, files, **options)
 
 
 def read(store, inventory, logical, **more) -> bytes:
-    with store.open(ocfl.content_key(inventory, logical, **more)) as stream:
+    with store.open(objects.content_key(inventory, logical, **more)) as stream:
         return stream.read()
 
 
@@ -68,10 +68,10 @@ def test_versions_share_bytes_and_the_judge_agrees(store, tmp_path):
     assert list(second.files(1)) == ["log/empty", "metadata/x.json", "warc/a.warc.gz"]
     assert read(store, second, "metadata/x.json") == b'{"v":2}'
     assert read(store, second, "metadata/x.json", version=1) == b"{}"
-    assert ocfl.content_key(second, "warc/copy.gz") == ocfl.content_key(first, "warc/a.warc.gz")
-    assert ocfl.read_inventory(store, ID) == second
-    assert list(ocfl_verification.verify(store, ID)) == []
-    assert list(ocfl.iter_objects(store)) == [ID]
+    assert objects.content_key(second, "warc/copy.gz") == objects.content_key(first, "warc/a.warc.gz")
+    assert objects.read_inventory(store, ID) == second
+    assert list(verification.verify(store, ID)) == []
+    assert list(objects.iter_objects(store)) == [ID]
     judged(tmp_path / "depot", 1)
 
 
@@ -87,11 +87,11 @@ def test_many_objects_with_awkward_names(store, tmp_path):
     ]
     for name in names:
         put(store, {"f": name.encode()}, identifier=name)
-    assert sorted(ocfl.iter_objects(store)) == sorted(names)
+    assert sorted(objects.iter_objects(store)) == sorted(names)
     judge = StorageRoot(str(tmp_path / "depot"))
     for name in names:
         assert layout.folder_of(name) == judge.object_path(name)
-        assert list(ocfl_verification.verify(store, name)) == []
+        assert list(verification.verify(store, name)) == []
     judged(tmp_path / "depot", len(names))
 
 
@@ -99,18 +99,18 @@ def test_the_same_again_adds_nothing(store):
     first = put(store, {"a": b"1", "b": b"2"})
     assert put(store, {"b": b"2"}, created=datetime(2030, 1, 1, tzinfo=UTC)) == first
     assert list(store.keys("")) == list(store.keys(""))
-    assert ocfl.read_inventory(store, ID).head == 1
+    assert objects.read_inventory(store, ID).head == 1
 
 
 def test_a_file_that_is_not_what_was_promised_is_not_kept(store):
     with pytest.raises(CorruptData, match="Nothing was kept"):
         put(store, {"a": b"1", "b": b"2"}, expected={"b": "0" * 64})
-    assert ocfl.find_inventory(store, ID) is None
-    assert list(ocfl.iter_objects(store)) == []
+    assert objects.find_inventory(store, ID) is None
+    assert list(objects.iter_objects(store)) == []
     put(store, {"a": b"1", "b": b"2"})
     with pytest.raises(CorruptData):
         put(store, {"c": b"2"}, expected={"c": "0" * 64})
-    assert ocfl.read_inventory(store, ID).head == 1
+    assert objects.read_inventory(store, ID).head == 1
 
 
 @pytest.mark.parametrize("logical", ["", "/a", "../a", "a/../b", "a//b", "."])
@@ -121,13 +121,11 @@ def test_paths_stay_inside(store, logical):
 
 def test_missing_things_are_named(store):
     with pytest.raises(NotFound, match="no object nothing"):
-        ocfl.read_inventory(store, "nothing")
+        objects.read_inventory(store, "nothing")
     inventory = put(store, {"a": b"1"})
     with pytest.raises(NotFound, match="no file b"):
-        ocfl.content_key(inventory, "b")
-    assert [finding.code for finding in ocfl_verification.verify(store, "nothing")] == [
-        "depot.object-missing"
-    ]
+        objects.content_key(inventory, "b")
+    assert [finding.code for finding in verification.verify(store, "nothing")] == ["depot.object-missing"]
 
 
 def test_a_depot_of_another_layout_is_left_alone(store):
@@ -188,12 +186,12 @@ def test_killed_at_every_write_then_repeated(tmp_path, versions, middle):
             put(FolderStore(root), {"warc/a": b"a" * 5000, "metadata/m": b"old"})
         alive = not killed(lambda at=step, root=root: put(Deadly(root, at, middle), files))
         store = FolderStore(root)
-        before = ocfl.find_inventory(store, ID)
+        before = objects.find_inventory(store, ID)
         assert before is None or before.head in (versions, versions + 1)
         if before:
             errors = [
                 finding.code
-                for finding in ocfl_verification.verify(store, ID)
+                for finding in verification.verify(store, ID)
                 if finding.code not in ("depot.unfinished-version", "depot.sidecar-stale")
             ]
             assert errors == []
@@ -201,7 +199,7 @@ def test_killed_at_every_write_then_repeated(tmp_path, versions, middle):
         after = put(store, files)
         assert after.head == versions + 1
         assert read(store, after, "metadata/m") == b"new"
-        assert list(ocfl_verification.verify(store, ID)) == []
+        assert list(verification.verify(store, ID)) == []
         judged(root, 1)
         step += 1
     assert step == (11 if not versions else 6)
@@ -211,10 +209,10 @@ def test_repeating_an_interrupted_first_write_clears_its_remains(tmp_path):
     assert killed(lambda: put(Deadly(tmp_path, 4, middle=False), {"a": b"1", "b": b"2"}))
     store = FolderStore(tmp_path)
     put(store, {"x": b"y"}, identifier="other")
-    folders = list(ocfl.iter_unfinished(store))
+    folders = list(objects.iter_unfinished(store))
     assert folders == [layout.folder_of(ID)]
     put(store, {"a": b"1", "b": b"2"})
-    assert list(ocfl.iter_unfinished(store)) == []
+    assert list(objects.iter_unfinished(store)) == []
     judged(tmp_path, 2)
 
 
@@ -234,19 +232,19 @@ def test_one_flipped_bit_anywhere_is_found(store, kept):
         whole = store.local_path(key).read_bytes()
         for place in {0, len(whole) // 2, len(whole) - 2}:
             damaged(store, key, lambda data, at=place: data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
-            findings = list(ocfl_verification.verify(store, ID))
+            findings = list(verification.verify(store, ID))
             assert findings, f"byte {place} of {key}"
             store.local_path(key).write_bytes(whole)
-    assert list(ocfl_verification.verify(store, ID)) == []
+    assert list(verification.verify(store, ID)) == []
 
 
 def test_findings_say_what_is_wrong(store, kept):
-    warc = ocfl.content_key(kept, "warc/a")
+    warc = objects.content_key(kept, "warc/a")
     damaged(store, warc, lambda data: data[:-1])
     store.put(f"{layout.folder_of(ID)}/v1/content/stray", io.BytesIO(b"x"))
-    store.delete(ocfl.content_key(kept, "metadata/m"))
+    store.delete(objects.content_key(kept, "metadata/m"))
     assert sorted(
-        (finding.code, finding.subject.rpartition("/")[2]) for finding in ocfl_verification.verify(store, ID)
+        (finding.code, finding.subject.rpartition("/")[2]) for finding in verification.verify(store, ID)
     ) == [
         ("depot.content-damaged", "a"),
         ("depot.content-missing", "m"),
@@ -258,7 +256,7 @@ def test_a_damaged_inventory_stops_writing(store, kept):
     damaged(store, f"{layout.folder_of(ID)}/inventory.json", lambda data: data.replace(b"kept", b"lost"))
     with pytest.raises(CorruptData, match="sidecar"):
         put(store, {"more": b"x"})
-    assert [finding.code for finding in ocfl_verification.verify(store, ID)] == ["depot.inventory-damaged"]
+    assert [finding.code for finding in verification.verify(store, ID)] == ["depot.inventory-damaged"]
 
 
 @settings(max_examples=200, deadline=None)
@@ -303,5 +301,5 @@ def test_any_history_reads_back(tmp_path_factory, history, random):
         assert {
             logical: read(store, inventory, logical, version=number) for logical in inventory.files(number)
         } == expected
-    assert list(ocfl_verification.verify(store, ID)) == []
+    assert list(verification.verify(store, ID)) == []
     judged(root, 1)

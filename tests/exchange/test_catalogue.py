@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from webdepot.archive import Archive
-from webdepot.depot import ocfl, package
+from webdepot.depot import package
+from webdepot.depot.ocfl import objects
 from webdepot.errors import CorruptData, InputError, NotFound
 from webdepot.exchange import catalogue, transfer, urn
 from webdepot.exchange.catalogue import Access, CatalogueRecord, RecordLevel, Source
@@ -84,9 +85,9 @@ def test_a_machine_does_not_write_over_a_person(archive, kept):
         archive, key, {"publisher": "Somebody", "abstract": "Clocks"}, source=Source.SITE
     )
     assert (after.publisher, after.abstract) == ("Town of Veldwijk", "Clocks")
-    head = ocfl.read_inventory(archive.store, kept.package.id).head
+    head = objects.read_inventory(archive.store, kept.package.id).head
     assert records_service.write(archive, key, {"abstract": "Clocks"}) == after
-    assert ocfl.read_inventory(archive.store, kept.package.id).head == head, "no change, no version"
+    assert objects.read_inventory(archive.store, kept.package.id).head == head, "no change, no version"
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,10 @@ from harvest_site import Asked, Site, fill, of, whole
 
 from ports import free_port
 from webdepot.errors import NoSpace
+from webdepot.harvest.answer import Kept
 from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.curl_transfer import FetchLimits
 from webdepot.harvest.frontier import LmdbFrontier
-from webdepot.harvest.kept import Kept
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.report.result import CrawlProgress, End, Trouble
 from webdepot.model import Visit

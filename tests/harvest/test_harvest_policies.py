@@ -14,8 +14,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from harvest_fetch import certificate
 from harvest_site import Site, whole
-from test_fetch_http import certificate
 from test_whole_site import assert_complete, begin, build, found
 
 from webdepot.archive import Archive

@@ -7,7 +7,7 @@ from pathlib import Path
 from harvest_crawl import FileKeeper, kept, lines, run
 from harvest_site import Asked, Site, whole
 
-from webdepot.harvest.kept import Kept
+from webdepot.harvest.answer import Kept
 from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.scope.missing_pages import SUSPICIOUS
 from webdepot.model import Visit

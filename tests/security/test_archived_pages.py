@@ -9,8 +9,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from leaks import Leaks, launched
-from listener import Listener
+from leaks import WELCOME, Leaks, launched
 from museum import Served, Warc, ask, make_home, serving
 from playwright.sync_api import Browser, BrowserContext, Page, Response, expect
 
@@ -41,8 +40,8 @@ CLAIM = """(victim) => {
 
 
 @pytest.fixture(scope="module")
-def attacker() -> Iterator[Listener]:
-    with Listener.listening() as server:
+def attacker() -> Iterator[Leaks]:
+    with Leaks.listening(WELCOME) as server:
         yield server
 
 
@@ -69,7 +68,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    # The attacker is on loopback, which this browser reaches without a proxy: what leaks is heard there.
+    # The attacker is on loopback, which this browser reaches without a proxy: what leaks arrives there.
     with Leaks.listening() as leaks, launched(leaks) as made:
         yield made
         assert not [line for line in leaks.asked if ".example" in line]
@@ -97,7 +96,7 @@ def policies(served: Served) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-def expect_genuine(context: BrowserContext, served: Served, attacker: Listener) -> None:
+def expect_genuine(context: BrowserContext, served: Served, attacker: Leaks) -> None:
     """The victim's page in a new tab is what was archived, with our policy, and nobody was told."""
     seen: list[Response] = []
     page = context.new_page()
@@ -114,7 +113,7 @@ def expect_genuine(context: BrowserContext, served: Served, attacker: Listener) 
         for name, value in policies(served).items():
             assert response.headers[name] == value
     page.wait_for_timeout(300)
-    assert attacker.heard == []
+    assert (attacker.connections, attacker.asked) == (0, [])
     page.close()
 
 
@@ -268,7 +267,7 @@ ATTACKS = (
 )
 
 
-def run(page: Page, served: Served, attacker: Listener, attack: str) -> None:
+def run(page: Page, served: Served, attacker: Leaks, attack: str) -> None:
     given = {"attack": attack, "attacker": attacker.url, "stamp": STAMP, "victim": VICTIM}
     assert page.frames[1].url.startswith(served.replay)
     assert page.frames[1].evaluate(ATTACK, given) == "done"
@@ -276,7 +275,7 @@ def run(page: Page, served: Served, attacker: Listener, attack: str) -> None:
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_page_cannot_change_how_another_is_shown(
-    context: BrowserContext, served: Served, attacker: Listener, attack: str
+    context: BrowserContext, served: Served, attacker: Leaks, attack: str
 ):
     evil = open_evil(context, served)
     run(evil, served, attacker, attack)
@@ -286,7 +285,7 @@ def test_a_page_cannot_change_how_another_is_shown(
 
 
 def test_what_a_page_stores_for_another_is_gone_when_it_is_closed(
-    context: BrowserContext, served: Served, attacker: Listener
+    context: BrowserContext, served: Served, attacker: Leaks
 ):
     evil = open_evil(context, served)
     run(evil, served, attacker, "forTheVictim")
@@ -294,7 +293,7 @@ def test_what_a_page_stores_for_another_is_gone_when_it_is_closed(
     expect_genuine(context, served, attacker)
 
 
-def test_nor_with_all_attacks_together(context: BrowserContext, served: Served, attacker: Listener):
+def test_nor_with_all_attacks_together(context: BrowserContext, served: Served, attacker: Leaks):
     evil = open_evil(context, served)
     for attack in (*ATTACKS, "forTheVictim"):
         run(evil, served, attacker, attack)
@@ -303,7 +302,7 @@ def test_nor_with_all_attacks_together(context: BrowserContext, served: Served, 
 
 
 def test_everything_that_the_worker_answers_has_our_policy(
-    context: BrowserContext, served: Served, attacker: Listener
+    context: BrowserContext, served: Served, attacker: Leaks
 ):
     """Documents that it makes itself included: blank ones, of blobs, of texts, and its errors."""
     page = open_evil(context, served)
@@ -332,7 +331,7 @@ def test_everything_that_the_worker_answers_has_our_policy(
     for response in made:
         for name, value in policies(served).items():
             assert response.headers.get(name) == value, response.url
-    assert attacker.heard == []
+    assert (attacker.connections, attacker.asked) == (0, [])
 
 
 def test_the_worker_is_the_same_whatever_it_is_asked_with(served: Served):
@@ -343,7 +342,7 @@ def test_the_worker_is_the_same_whatever_it_is_asked_with(served: Served):
     assert again.status == 304 and "Service-Worker-Allowed" not in plain.headers
 
 
-def test_the_banner_does_not_believe_the_page(context: BrowserContext, served: Served, attacker: Listener):
+def test_the_banner_does_not_believe_the_page(context: BrowserContext, served: Served, attacker: Leaks):
     """A page that says it is another gets the other one opened; it cannot stay below a banner that is not
     its own.
     """
@@ -357,7 +356,7 @@ def test_the_banner_does_not_believe_the_page(context: BrowserContext, served: S
     expect(page.frame_locator("#frame").locator("h1")).to_have_text("Genuine page of the victim")
 
 
-def test_a_page_cannot_take_the_whole_window(context: BrowserContext, served: Served, attacker: Listener):
+def test_a_page_cannot_take_the_whole_window(context: BrowserContext, served: Served, attacker: Leaks):
     """Opened without its frame while the worker is there, it is sent to its frame before it can act."""
     open_evil(context, served)
     page = context.new_page()
@@ -365,7 +364,7 @@ def test_a_page_cannot_take_the_whole_window(context: BrowserContext, served: Se
         page.goto(f"{served.replay}/all/{STAMP}{modifier}/{EVIL}/direct.html")
         page.wait_for_timeout(300)
         assert page.title() != "EXT RAN" or page.url.startswith(served.frame)
-    assert attacker.heard == []
+    assert (attacker.connections, attacker.asked) == (0, [])
 
 
 @pytest.mark.parametrize("modifier", ["sw_", "js_", "cs_", "im_", "oe_", "fw_", "id_", "ns_", "wkr_", "xx_"])

@@ -12,8 +12,9 @@ import writers
 from sqlalchemy import MetaData, func, select
 
 from webdepot.archive import Archive
-from webdepot.depot import holdings, inventory, layout, package
+from webdepot.depot import holdings, package
 from webdepot.depot.bundle.submission import SubmissionState
+from webdepot.depot.ocfl import inventory, layout
 from webdepot.model import PackageId
 from webdepot.services import pipeline
 from webdepot.services.admin import setup

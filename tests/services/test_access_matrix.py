@@ -1,4 +1,4 @@
-"""Every service gives the same answer as the slow reference (`rule_matrix.py`); `web/test_web_matrix.py` checks
+"""Every service gives the same answer as the slow reference (`rule_matrix.py`); `web/test_web_access_matrix.py` checks
 the same over HTTP.
 """
 

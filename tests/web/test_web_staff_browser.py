@@ -15,7 +15,7 @@ from webdepot.access.usage import Metric
 from webdepot.accounts import accounts
 from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
-from webdepot.depot import layout
+from webdepot.depot.ocfl import layout
 from webdepot.services import pipeline
 from webdepot.services.access import lending, rules, statistics
 from webdepot.services.admin import setup

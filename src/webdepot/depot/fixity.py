@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from webdepot.depot import event_chain, ocfl_verification, package, places, replication
-from webdepot.depot.inventory import Inventory
+from webdepot.depot import event_chain, package, places, replication
+from webdepot.depot.ocfl import verification
+from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.errors import CorruptData, NoSpace, NotFound, NotPermitted, RemoteError
 from webdepot.model import Finding, PackageId, Severity
 from webdepot.ports import ObjectStore
@@ -42,7 +43,7 @@ class CopyAudit:
 def verify_package(store: ObjectStore, identifier: PackageId) -> Iterator[Finding]:
     """Read every byte of a package in one store; one finding for each fault, none if it is whole."""
     damaged = False
-    for finding in ocfl_verification.verify(store, identifier):
+    for finding in verification.verify(store, identifier):
         damaged = damaged or finding.severity is Severity.ERROR
         yield finding
     if damaged:  # the next checks would only report the same damage again
@@ -95,7 +96,7 @@ def _audit_copy(
     store = stores[name]
     identifier = PackageId(inventory.id)
     try:
-        findings = tuple(ocfl_verification.verify_against(store, inventory))
+        findings = tuple(verification.verify_against(store, inventory))
         if not findings:
             findings = tuple(_verify_package_files(store, identifier))
             # All bytes match the inventory, so the other copies have the same faults.
@@ -116,7 +117,7 @@ def _repair(
     wrong = frozenset(finding.subject for finding in findings)
     try:
         copied = replication.replicate(store, others, inventory, only=wrong)
-        left = () if copied.lost else tuple(ocfl_verification.verify_against(store, inventory))
+        left = () if copied.lost else tuple(verification.verify_against(store, inventory))
     except (NoSpace, OSError) as error:
         return _result(
             name,

@@ -31,9 +31,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from webdepot.depot import event_chain, mets, ocfl, premis, rows
-from webdepot.depot.inventory import Inventory
-from webdepot.depot.ocfl import Source
+from webdepot.depot import event_chain, mets, premis, rows
+from webdepot.depot.ocfl import objects
+from webdepot.depot.ocfl.inventory import Inventory
+from webdepot.depot.ocfl.objects import Source
 from webdepot.depot.premis import FileEntry
 from webdepot.errors import CorruptData, InputError
 from webdepot.model import (
@@ -154,11 +155,11 @@ def build(store: ObjectStore, content: PackageContent) -> PackageFacts:
     A package that exists with fewer containers gets a new version. CorruptData if a container has changed
     since it was sealed.
     """
-    inventory = ocfl.find_inventory(store, content.id)
+    inventory = objects.find_inventory(store, content.id)
     if inventory is not None and _holds_all(inventory, content):
         return read(store, content.id)
     existing = _bytes(store, inventory, EVENTS) if inventory is not None else b""
-    ocfl.put_version(
+    objects.put_version(
         store,
         content.id,
         _files(content, existing),
@@ -192,7 +193,7 @@ def extend(
     `changes` are new values in package.json (`verdict`, `surveys`, `finding_counts`); earlier versions keep
     theirs.
     """
-    inventory = ocfl.read_inventory(store, package)
+    inventory = objects.read_inventory(store, package)
     facts = json.loads(_bytes(store, inventory, FACTS))
     known = {each["name"] for each in facts["containers"]}
     facts |= changes or {}
@@ -214,7 +215,7 @@ def extend(
         dublin_core=described or b"",
     )
     expected = {_container_path(source.name): source.sha256 for source in containers}
-    ocfl.put_version(
+    objects.put_version(
         store, package, more, message=message, user=agent, address=address, created=created, expected=expected
     )
     return read(store, package)
@@ -222,7 +223,7 @@ def extend(
 
 def read(store: ObjectStore, package: PackageId) -> PackageFacts:
     """The facts in `metadata/package.json`, with the places of the containers; CorruptData if damaged."""
-    inventory = ocfl.read_inventory(store, package)
+    inventory = objects.read_inventory(store, package)
     where = f"{package} {FACTS}"
     try:
         facts = json.loads(_bytes(store, inventory, FACTS))
@@ -244,7 +245,7 @@ def is_package(identifier: str) -> bool:
 
 def iter_packages(store: ObjectStore) -> Iterator[PackageId]:
     """Every package of the depot, from the store alone."""
-    return (PackageId(identifier) for identifier in ocfl.iter_objects(store) if is_package(identifier))
+    return (PackageId(identifier) for identifier in objects.iter_objects(store) if is_package(identifier))
 
 
 def iter_captures(store: ObjectStore, facts: PackageFacts) -> Iterator[Capture]:
@@ -269,7 +270,7 @@ def iter_events(store: ObjectStore, facts: PackageFacts) -> Iterator[Event]:
 
 def iter_events_since(store: ObjectStore, facts: PackageFacts, version: int) -> Iterator[Event]:
     """The events that later versions added to those of this version."""
-    key = ocfl.content_key(facts.inventory, EVENTS, version=version)
+    key = objects.content_key(facts.inventory, EVENTS, version=version)
     with store.open(key) as stream:
         count = sum(1 for _ in event_chain.read(stream, where=key))
     yield from islice(iter_events(store, facts), count, None)
@@ -277,7 +278,7 @@ def iter_events_since(store: ObjectStore, facts: PackageFacts, version: int) -> 
 
 def open_file(store: ObjectStore, facts: PackageFacts, logical: str) -> BinaryIO:
     """Any file of a package by its path in it; NotFound if it has no such file."""
-    return store.open(ocfl.content_key(facts.inventory, logical))
+    return store.open(objects.content_key(facts.inventory, logical))
 
 
 def _files(content: PackageContent, existing_events: bytes) -> dict[str, Source]:
@@ -333,11 +334,11 @@ def _descriptions(
 def _entries(files: Mapping[str, Source], containers: tuple[ContainerSource, ...]) -> list[FileEntry]:
     """The entries of new files in METS and PREMIS; containers were measured when they were sealed."""
     measured = {_container_path(each.name): (each.size_bytes, each.sha256) for each in containers}
-    return [_entry(path, *(measured.get(path) or ocfl.measure(source))) for path, source in files.items()]
+    return [_entry(path, *(measured.get(path) or objects.measure(source))) for path, source in files.items()]
 
 
 def _held(store: ObjectStore, inventory: Inventory, path: str) -> FileEntry:
-    return _entry(path, store.size(ocfl.content_key(inventory, path)) or 0, inventory.files()[path])
+    return _entry(path, store.size(objects.content_key(inventory, path)) or 0, inventory.files()[path])
 
 
 def _entry(path: str, size_bytes: int, sha256: str) -> FileEntry:
@@ -493,7 +494,7 @@ def _container(inventory: Inventory, harvest: HarvestId, facts: dict[str, Any]) 
         size_bytes=int(facts["size_bytes"]),
         sha256=sha256,
         records=int(facts["records"]),
-        place=ocfl.content_key(inventory, _container_path(name)),
+        place=objects.content_key(inventory, _container_path(name)),
     )
 
 
@@ -503,7 +504,7 @@ def _holds_all(inventory: Inventory, content: PackageContent) -> bool:
 
 
 def _size_bytes(store: ObjectStore, inventory: Inventory) -> int:
-    return sum(store.size(ocfl.content_key(inventory, logical)) or 0 for logical in inventory.files())
+    return sum(store.size(objects.content_key(inventory, logical)) or 0 for logical in inventory.files())
 
 
 def _container_path(name: str) -> str:
@@ -511,7 +512,7 @@ def _container_path(name: str) -> str:
 
 
 def _bytes(store: ObjectStore, inventory: Inventory, logical: str) -> bytes:
-    with store.open(ocfl.content_key(inventory, logical)) as stream:
+    with store.open(objects.content_key(inventory, logical)) as stream:
         return stream.read()
 
 

@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
-from webdepot.depot import layout
+from webdepot.depot.ocfl import layout
 from webdepot.depot.store.folder import FolderStore
 from webdepot.depot.tables import places
 from webdepot.errors import Conflict, InputError, NotFound, RemoteError

@@ -25,9 +25,10 @@ from sqlalchemy import Connection, MetaData, String, Table, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from webdepot import durable
-from webdepot.depot import ocfl, rows
-from webdepot.depot.inventory import Inventory
-from webdepot.depot.ocfl import Source
+from webdepot.depot import rows
+from webdepot.depot.ocfl import objects
+from webdepot.depot.ocfl.inventory import Inventory
+from webdepot.depot.ocfl.objects import Source
 from webdepot.depot.package import OWN_OBJECTS
 from webdepot.ports import ObjectStore
 
@@ -64,13 +65,13 @@ def write(
     store: ObjectStore, connection: Connection, *, config: str, user: str, created: datetime
 ) -> Inventory | None:
     """Write the current state to the register; its new inventory, or None if nothing had changed."""
-    before = ocfl.find_inventory(store, id_of(created.year))
+    before = objects.find_inventory(store, id_of(created.year))
     with durable.scratch_folder("webdepot-register-") as folder:
         files: dict[str, Source] = {CONFIG: _without_secrets(config).encode()}
         files |= {f"tables/{path.name}": path for path in _write_tables(folder, connection)}
         events = _write_events(folder, connection, after=_last_event(store, created.year))
         files |= {f"events/{path.name}": path for path in events}
-        after = ocfl.put_version(
+        after = objects.put_version(
             store, id_of(created.year), files, message="Register", user=user, created=created
         )
     return None if before is not None and before.head == after.head else after
@@ -82,7 +83,7 @@ def find(store: ObjectStore, year: int) -> Inventory | None:
 
 
 def read_config(store: ObjectStore, inventory: Inventory) -> str:
-    with store.open(ocfl.content_key(inventory, CONFIG)) as stream:
+    with store.open(objects.content_key(inventory, CONFIG)) as stream:
         return stream.read().decode(errors="replace")
 
 
@@ -109,7 +110,7 @@ def iter_events(store: ObjectStore, year: int) -> Iterator[Mapping[str, Any]]:
 
 def _years(store: ObjectStore, year: int) -> Iterator[Inventory]:
     for each in range(year, OLDEST_YEAR - 1, -1):
-        inventory = ocfl.find_inventory(store, id_of(each))
+        inventory = objects.find_inventory(store, id_of(each))
         if inventory is not None:
             yield inventory
 
@@ -161,7 +162,7 @@ def _last_event(store: ObjectStore, year: int) -> int:
 
 
 def _rows(store: ObjectStore, inventory: Inventory, path: str) -> Iterator[dict[str, Any]]:
-    with store.open(ocfl.content_key(inventory, path)) as stream:
+    with store.open(objects.content_key(inventory, path)) as stream:
         yield from rows.read_rows(stream, where=f"{inventory.id} {path}")
 
 

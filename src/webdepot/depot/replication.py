@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from webdepot import digest
-from webdepot.depot import layout, ocfl
-from webdepot.depot.inventory import Inventory
+from webdepot.depot.ocfl import layout, objects
+from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.depot.store.wrappers import expect_sha256
 from webdepot.errors import Conflict, CorruptData, NotFound, NotPermitted, RemoteError
 from webdepot.ports import ObjectStore
@@ -44,7 +44,7 @@ def choose_inventory(
     candidates: list[Inventory] = []
     for store in stores.values():
         try:
-            candidates += ocfl.iter_candidates(store, identifier)
+            candidates += objects.iter_candidates(store, identifier)
         except (RemoteError, NotPermitted, OSError):  # a place that cannot be reached has no vote
             continue
     if not candidates:
@@ -92,7 +92,7 @@ def replicate(
 def remove(store: ObjectStore, identifier: str, inventory: Inventory | None = None) -> None:
     """Delete an object from a store: first its inventory, so that readers no longer see it, then the rest."""
     folder = layout.folder_of(identifier)
-    known = [*reversed(ocfl.frame(inventory))] if inventory is not None else []
+    known = [*reversed(objects.frame(inventory))] if inventory is not None else []
     content = [key for key, _ in _content(inventory)] if inventory is not None else []
     for key in [*known, *content]:
         store.delete(key)
@@ -148,7 +148,7 @@ def _is_write_error(target: ObjectStore, key: str, error: OSError) -> bool:
 
 def _put_frame(target: ObjectStore, inventory: Inventory) -> Sequence[str]:
     written = []
-    for key, data in ocfl.frame(inventory).items():
+    for key, data in objects.frame(inventory).items():
         if not _agrees(target, key, hashlib.sha256(data).hexdigest()):
             target.put(key, io.BytesIO(data), overwrite=True)
             written.append(key)

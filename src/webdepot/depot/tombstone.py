@@ -15,8 +15,8 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
-from webdepot.depot import ocfl
-from webdepot.depot.ocfl import Source
+from webdepot.depot.ocfl import objects
+from webdepot.depot.ocfl.objects import Source
 from webdepot.depot.package import OWN_OBJECTS
 from webdepot.depot.tables import tombstones
 from webdepot.errors import CorruptData
@@ -54,7 +54,7 @@ def put(store: ObjectStore, stone: Tombstone, *, catalogued: bytes = b"") -> Non
     files: dict[str, Source] = {FILE: data}
     if catalogued:
         files[CATALOGUE] = catalogued
-    ocfl.put_version(
+    objects.put_version(
         store,
         id_of(stone.package),
         files,
@@ -68,22 +68,22 @@ def read_catalogued(store: ObjectStore, package: PackageId) -> bytes:
     """What remains in the catalogue of a withdrawn package; empty if its tombstone is older than the
     catalogue.
     """
-    inventory = ocfl.read_inventory(store, id_of(package))
+    inventory = objects.read_inventory(store, id_of(package))
     if CATALOGUE not in inventory.files():
         return b""
-    with store.open(ocfl.content_key(inventory, CATALOGUE)) as stream:
+    with store.open(objects.content_key(inventory, CATALOGUE)) as stream:
         return stream.read()
 
 
 def iter_all(store: ObjectStore) -> Iterator[Tombstone]:
-    for identifier in ocfl.iter_objects(store):
+    for identifier in objects.iter_objects(store):
         if identifier.startswith(_PREFIX):
             yield read(store, PackageId(identifier.removeprefix(_PREFIX)))
 
 
 def read(store: ObjectStore, package: PackageId) -> Tombstone:
-    inventory = ocfl.read_inventory(store, id_of(package))
-    with store.open(ocfl.content_key(inventory, FILE)) as stream:
+    inventory = objects.read_inventory(store, id_of(package))
+    with store.open(objects.content_key(inventory, FILE)) as stream:
         return from_json(stream.read(), where=inventory.id)
 
 

@@ -1,10 +1,10 @@
 """The crawl: from seeds to an empty frontier, politely, safe against a crash at any moment.
 
-`steps` is the path of one candidate. This module is the loop around it: it runs as many candidates at once as
-there are workers, each host's next one as soon as its pause is over; it obeys orders, listens to other
-processes, applies limits, and makes a checkpoint each second: containers and log are made durable, then the
-frontier is committed with their sizes. A crash undoes everything after the last checkpoint, and the next run
-does it again.
+`candidate_processor` is the path of one candidate. This module is the loop around it: it runs as many
+candidates at once as there are workers, each host's next one as soon as its pause is over; it obeys orders,
+listens to other processes, applies limits, and makes a checkpoint each second: containers and log are made
+durable, then the frontier is committed with their sizes. A crash undoes everything after the last checkpoint,
+and the next run does it again.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
+from webdepot.harvest.candidate_processor import CandidateProcessor
 from webdepot.harvest.control import Order, Orders, OrderVerb, summarize
 from webdepot.harvest.crawl_state import CrawlParts, CrawlState
 from webdepot.harvest.host_book import most_of
@@ -25,7 +26,6 @@ from webdepot.harvest.report.result import (
     trouble_of,
 )
 from webdepot.harvest.scope.membership import OUTSIDE
-from webdepot.harvest.steps import Steps
 from webdepot.model import Candidate
 from webdepot.text.patterns import LinearPattern
 from webdepot.url import Url
@@ -68,7 +68,7 @@ class _Crawl:
         settings_after: Callable[[Mapping[str, object]], CrawlSettings] | None,
     ) -> None:
         self.state = CrawlState(settings, parts)
-        self.steps = Steps(self.state, parts.browser)
+        self.processor = CandidateProcessor(self.state, parts.browser)
         self.frontier = parts.frontier
         self.peers = parts.peers
         self.orders = orders
@@ -102,10 +102,10 @@ class _Crawl:
             stopping.cancel()
             await self._cancel_active()
             if self.error is not None:
-                self.steps.discard()
+                self.processor.discard()
         if self.error is not None:
             raise self.error
-        self.steps.settle()
+        self.processor.settle()
         self._checkpoint()
         self._report_progress()
         return self._result(end)
@@ -176,7 +176,7 @@ class _Crawl:
     def _fill(self, now_s: float) -> None:
         """Start the candidates that may be asked now."""
         while len(self.active) < self._places() and (candidate := self.frontier.take(now_s)) is not None:
-            task = self.loop.create_task(self.steps.visit(candidate))
+            task = self.loop.create_task(self.processor.visit(candidate))
             self.active.add(task)
             task.add_done_callback(self._on_visit_done)
 
@@ -213,7 +213,7 @@ class _Crawl:
     def _settle_all(self, most: int | None = None) -> None:
         if self.error is None:
             try:
-                self.steps.settle(most)
+                self.processor.settle(most)
             except Exception as error:  # raised by `run`, when no request is out any more
                 self.error = error
 

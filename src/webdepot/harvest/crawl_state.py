@@ -2,7 +2,8 @@
 
 `CrawlParts` are opened and closed by the caller. `CrawlState` is built from them: the rules in force, what is
 known about hosts, seeds and robots.txt, the counts, and the answers that wait to be settled. `crawl`,
-`steps`, `prerequisites` and `browser/page_opener` all work on one `CrawlState` and do not hold each other.
+`candidate_processor`, `prerequisites` and `browser/page_opener` all work on one `CrawlState` and do not hold
+each other.
 """
 
 import json
@@ -10,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from webdepot.container.http import parse_head
+from webdepot.harvest.answer import Arrived, Keeper
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.host_book import HostBook
 from webdepot.harvest.intake import LinkIntake
 from webdepot.harvest.judge import CrawlJudge
-from webdepot.harvest.kept import Arrived, Keeper, Totals
 from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.peer_processes import Peers
@@ -47,6 +48,25 @@ class CrawlParts:
     """The other processes of this harvest."""
     browser: Browser | None = None
     """Opens the pages that must be opened in a browser."""
+
+
+@dataclass(slots=True)
+class Totals:
+    """Counts over all runs of a harvest; remembered in the frontier."""
+
+    fetched: int = 0
+    good: int = 0
+    """Pages with 2xx and a body."""
+    bytes: int = 0
+    errors: int = 0
+    robots_refused: int = 0
+    duplicates: int = 0
+    elapsed_s: float = 0.0
+    opened: int = 0
+    """Pages opened in the browser."""
+    unopened: int = 0
+    """Pages of which the browser showed nothing, or not everything."""
+    screenshots: int = 0
 
 
 class CrawlState:

@@ -1,5 +1,5 @@
 """Links on their way into the frontier: judged, then queued, handed over to the process that owns their host
-(`peers`), or refused.
+(`peer_processes`), or refused.
 
 Most links of a page were also on the last one. They are remembered for some time and skipped before a
 candidate is made of them. The frontier, which queues every URL once, would do the same, but slower.

@@ -5,8 +5,8 @@ pages that do not exist.
 from collections.abc import Callable, Sequence
 
 from webdepot.container.http import parse_head
+from webdepot.harvest.answer import mime_of
 from webdepot.harvest.crawl_state import CrawlState
-from webdepot.harvest.kept import mime_of
 from webdepot.harvest.politeness.robots import RobotsRules
 from webdepot.harvest.politeness.robots_cache import RobotsAnswer
 from webdepot.harvest.report.log import of_visit
@@ -18,7 +18,7 @@ MISSING = "soft404"
 
 
 class Prerequisites:
-    """Fetches, keeps and logs them; used by `steps` and by `browser/page_opener`."""
+    """Fetches, keeps and logs them; used by `candidate_processor` and by `browser/page_opener`."""
 
     def __init__(self, state: CrawlState) -> None:
         self._state = state

@@ -1,4 +1,4 @@
-"""Plans in the database: one for each target. The turns that come from them are in `turns`."""
+"""Plans in the database: one for each target. The turns that come from them are in `scheduled_harvests`."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

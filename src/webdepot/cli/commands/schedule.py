@@ -14,7 +14,7 @@ from webdepot.cli.output import Output, plain
 from webdepot.model import TargetId
 from webdepot.selection.plan_dates import Frequency, Plan
 from webdepot.selection.plans import PlanFilter
-from webdepot.selection.turns import Turn, TurnState
+from webdepot.selection.scheduled_harvests import Turn, TurnState
 from webdepot.services.harvest import profiles
 from webdepot.services.schedule import chores, plans
 from webdepot.services.schedule import scheduler as scheduler_service

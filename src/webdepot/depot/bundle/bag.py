@@ -14,8 +14,8 @@ from datetime import datetime
 from pathlib import Path
 
 from webdepot import durable
-from webdepot.depot import ocfl
-from webdepot.depot.inventory import Inventory
+from webdepot.depot.ocfl import objects
+from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.depot.store.keys import is_key
 from webdepot.depot.store.wrappers import expect_sha256
 from webdepot.digest import CHUNK_BYTES
@@ -44,7 +44,7 @@ def write(
     shutil.rmtree(partial, ignore_errors=True)
     size_bytes, lines = 0, []
     for logical, value in inventory.files().items():
-        size_bytes += _copy(store, ocfl.content_key(inventory, logical), partial / "data" / logical, value)
+        size_bytes += _copy(store, objects.content_key(inventory, logical), partial / "data" / logical, value)
         lines.append(f"{value}  data/{_encoded(logical)}\n")
     facts = {**info, "Bagging-Date": f"{created:%Y-%m-%d}", "Payload-Oxum": f"{size_bytes}.{len(lines)}"}
     tags = {

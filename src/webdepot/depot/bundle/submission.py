@@ -28,8 +28,8 @@ from pathlib import Path
 from sqlalchemy import Connection, RowMapping, delete, insert, select
 
 from webdepot import digest
-from webdepot.depot import layout
 from webdepot.depot.bundle import bag, unpacking, zipped
+from webdepot.depot.ocfl import layout
 from webdepot.depot.package import FACTS, FORMAT
 from webdepot.depot.tables import submissions
 from webdepot.guard import environment

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from webdepot import cdxj, durable
-from webdepot.depot import ocfl
-from webdepot.depot.inventory import Inventory
+from webdepot.depot.ocfl import objects
+from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.depot.store.keys import is_key
 from webdepot.depot.store.wrappers import expect_sha256
 from webdepot.digest import CHUNK_BYTES
@@ -46,7 +46,7 @@ def write_zip(store: ObjectStore, inventory: Inventory, target: Path) -> int:
     """Write the files of the newest version of an object by logical path; return the payload bytes."""
     with _new_zip(target) as archive:
         for logical, value in inventory.files().items():
-            archive.add(logical, _chunks(store, ocfl.content_key(inventory, logical), value))
+            archive.add(logical, _chunks(store, objects.content_key(inventory, logical), value))
         return archive.size_bytes
 
 
@@ -65,7 +65,7 @@ def write_wacz(
         for logical, value in inventory.files().items():
             folder, _, name = logical.partition("/")
             if folder == "warc":
-                archive.add(f"archive/{name}", _chunks(store, ocfl.content_key(inventory, logical), value))
+                archive.add(f"archive/{name}", _chunks(store, objects.content_key(inventory, logical), value))
         with tempfile.TemporaryFile() as pages:
             pages.write(b'{"format": "json-pages-1.0", "id": "pages", "title": "All pages"}\n')
             archive.add("indexes/index.cdxj", _index(captures, pages), compressed=True)

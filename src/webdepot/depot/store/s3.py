@@ -3,7 +3,7 @@
 A put of less than `WHOLE_BYTES` is one request with `If-None-Match: *` and its SHA-256; servers that support
 these refuse it if the key exists or a byte was lost. Larger files are uploaded in parts, which this library
 can only do unconditionally: `put` checks first that the key does not exist, and the writer of packages reads
-everything back and publishes with a small, conditional put (see `ocfl`). Some servers do not support
+everything back and publishes with a small, conditional put (see `ocfl/objects`). Some servers do not support
 conditional writes; `refuses_overwriting` finds out.
 
 Lists may be stale on some servers, so nothing that decides about content uses one: keys come from

@@ -25,13 +25,13 @@ from io import BytesIO
 from weakref import WeakValueDictionary
 
 from webdepot.container.http import HttpHead, content_decoded, parse_head, transfer_decoded
+from webdepot.harvest.answer import Arrived, Attached, is_temporary, mime_of
 from webdepot.harvest.browser import empty_pages
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.tab import PageOptions, PageSnapshot, TabReply, TabRequest
 from webdepot.harvest.crawl_state import CrawlState
 from webdepot.harvest.fetch.encoding import decode
 from webdepot.harvest.fetch.fetch_mode import Fetching, Screenshots
-from webdepot.harvest.kept import Arrived, Attached, is_temporary, mime_of
 from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.links.reference import HOP_RANK

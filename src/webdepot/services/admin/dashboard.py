@@ -20,11 +20,11 @@ from webdepot.formats.report import FormatShare
 from webdepot.harvest.tables import harvests
 from webdepot.model import HarvestState
 from webdepot.provenance import Event, EventFilter, Outcome, page
-from webdepot.selection import cases, letters, targets, turns
+from webdepot.selection import cases, letters, scheduled_harvests, targets
 from webdepot.selection.cases import CaseState
+from webdepot.selection.scheduled_harvests import TurnState
 from webdepot.selection.states import LetterState, TargetState
 from webdepot.selection.tables import schedules as plans
-from webdepot.selection.turns import TurnState
 
 DAYS = 30
 MOST_FORMATS = 8
@@ -104,7 +104,7 @@ def overview(archive: Archive) -> Overview:
             letters=letters.counts(connection),
             cases=cases.counts(connection),
             harvests={state: by_state.get(state.value, 0) for state in HarvestState},
-            turns=turns.counts(connection),
+            turns=scheduled_harvests.counts(connection),
             due_in_a_day=connection.execute(select(func.count()).select_from(plans).where(*due)).scalar_one(),
             plans=connection.execute(select(func.count()).select_from(plans).where(*active)).scalar_one(),
             containers=containers,

@@ -25,7 +25,8 @@ from sqlalchemy import Connection, MetaData, select
 from webdepot.archive import DATABASE_NAME, Archive
 from webdepot.config import config
 from webdepot.config.config import FILE_NAME
-from webdepot.depot import copies, layout, places, register, tombstone
+from webdepot.depot import copies, places, register, tombstone
+from webdepot.depot.ocfl import layout
 from webdepot.depot.places import MAIN
 from webdepot.errors import Conflict, InputError
 from webdepot.exchange import catalogue

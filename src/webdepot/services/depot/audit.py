@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from webdepot.archive import Archive
-from webdepot.depot import copies, fixity, holdings, layout, ocfl, ocfl_verification, places
+from webdepot.depot import copies, fixity, holdings, places
 from webdepot.depot.copies import Copy, CopyState
 from webdepot.depot.fixity import AuditOutcome, CopyAudit
+from webdepot.depot.ocfl import layout, objects, verification
 from webdepot.depot.places import MAIN
 from webdepot.depot.store.wrappers import Meter
 from webdepot.errors import InputError
@@ -265,9 +266,9 @@ def verify_place(store: ObjectStore, *, watch: Watch = unwatched) -> Iterator[tu
     """Read a whole depot from its files, without a database; each finding with the object it is about."""
     if store.size(layout.ROOT_DECLARATION) is None:
         raise InputError("There is no depot at this place: the file 0=ocfl_1.1 is missing.")
-    for done, identifier in enumerate(ocfl.iter_objects(store), start=1):
+    for done, identifier in enumerate(objects.iter_objects(store), start=1):
         watch(Progress(phase=Phase.AUDIT, done=done, note=identifier))
         for finding in fixity.verify_package(store, PackageId(identifier)):
             yield identifier, finding
-    for folder in ocfl.iter_unfinished(store):
-        yield folder, ocfl_verification.unfinished(folder)
+    for folder in objects.iter_unfinished(store):
+        yield folder, verification.unfinished(folder)

@@ -10,9 +10,10 @@ from enum import StrEnum
 from pathlib import Path
 
 from webdepot.archive import Archive
-from webdepot.depot import holdings, ocfl, package, replication
+from webdepot.depot import holdings, package, replication
 from webdepot.depot.bundle import bag, zipped
-from webdepot.depot.inventory import Inventory
+from webdepot.depot.ocfl import objects
+from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import Conflict, CorruptData, NotFound, NotPermitted, RemoteError
 from webdepot.exchange import catalogue, transfer, uof
@@ -51,7 +52,7 @@ def export(archive: Archive, identifier: str, form: PackageForm, target: Path) -
     errors = []
     for name, store in archive.stores().items():
         try:
-            inventory = ocfl.read_inventory(store, held.id)
+            inventory = objects.read_inventory(store, held.id)
             size_bytes = _WRITERS[form](archive, store, inventory, held, target)
         except (CorruptData, NotFound, RemoteError, NotPermitted) as error:
             errors.append(f"{name}: {error}")

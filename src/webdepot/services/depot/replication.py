@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.config.config import FILE_NAME
-from webdepot.depot import copies, holdings, layout, package, places, register, replication
+from webdepot.depot import copies, holdings, package, places, register, replication
 from webdepot.depot.copies import Copy, CopyState
+from webdepot.depot.ocfl import layout
 from webdepot.depot.places import MAIN, DepotPlace, PlaceState
 from webdepot.depot.store.wrappers import Meter, MeteredStore
 from webdepot.errors import Conflict, NoSpace, NotPermitted, RemoteError, WebdepotError

@@ -13,12 +13,13 @@ from pathlib import Path
 from sqlalchemy import Connection, select
 
 from webdepot.archive import Archive
-from webdepot.depot import copies, holdings, holds, ndsa_levels, ocfl, package, places, signing, tombstone
+from webdepot.depot import copies, holdings, holds, ndsa_levels, package, places, signing, tombstone
 from webdepot.depot.bundle import submission
 from webdepot.depot.bundle.submission import Receipt
 from webdepot.depot.copies import Copy, CopyState
 from webdepot.depot.holds import Hold
 from webdepot.depot.ndsa_levels import DepotFacts, NdsaLevel
+from webdepot.depot.ocfl import objects
 from webdepot.depot.places import MAIN
 from webdepot.depot.tombstone import Tombstone
 from webdepot.errors import CorruptData, NotFound, NotPermitted, RemoteError
@@ -265,14 +266,14 @@ def _facts(
 
 def _files(archive: Archive, held: Package) -> tuple[list[FileRow], str]:
     try:
-        inventory = ocfl.read_inventory(archive.store, held.id)
+        inventory = objects.read_inventory(archive.store, held.id)
         rows = []
         for path, value in inventory.files().items():
             content = inventory.manifest[value][0]
             rows.append(
                 FileRow(
                     path=path,
-                    size_bytes=archive.store.size(ocfl.content_key(inventory, path)) or 0,
+                    size_bytes=archive.store.size(objects.content_key(inventory, path)) or 0,
                     sha256=value,
                     format=package.format_of(path),
                     version=int(content.partition("/")[0][1:]),

@@ -19,9 +19,10 @@ from datetime import datetime
 
 from webdepot.archive import Archive
 from webdepot.container import locations
-from webdepot.depot import copies, holdings, holds, migration, ocfl, places, replication, tombstone
+from webdepot.depot import copies, holdings, holds, migration, places, replication, tombstone
 from webdepot.depot.holds import Hold, HoldKind, HoldScope
-from webdepot.depot.inventory import Inventory
+from webdepot.depot.ocfl import objects
+from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.depot.places import MAIN
 from webdepot.depot.tombstone import Tombstone
 from webdepot.errors import CorruptData, InputError, NotFound, NotPermitted, WebdepotError
@@ -229,7 +230,7 @@ def _remove_bytes(archive: Archive, stone: Tombstone) -> tuple[str, ...]:
             places.require_present(name, store)
             if name not in write_once:
                 replication.remove(store, stone.package, _find_inventory(archive, name, stone.package))
-            elif ocfl.find_inventory(store, stone.package) is not None:
+            elif objects.find_inventory(store, stone.package) is not None:
                 raise NotPermitted("it is write-once; the holder of its keys must delete the bytes there")
         except (WebdepotError, OSError) as error:
             waiting.append(name)
@@ -240,7 +241,7 @@ def _remove_bytes(archive: Archive, stone: Tombstone) -> tuple[str, ...]:
 
 def _find_inventory(archive: Archive, name: str, package: PackageId) -> Inventory | None:
     try:
-        return ocfl.find_inventory(archive.stores()[name], package)
+        return objects.find_inventory(archive.stores()[name], package)
     except (CorruptData, NotFound):  # without it, every key that can be listed is deleted
         return None
 

@@ -20,7 +20,7 @@ from webdepot.harvest.report.log import JSON_NAME, RecentLine
 from webdepot.harvest.report.reports import HarvestReport, ReportKind
 from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.provenance import append, difference
-from webdepot.services.harvest import harvests, parts
+from webdepot.services.harvest import harvests, processes
 from webdepot.services.harvest import options as harvest_options
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.text.patterns import LinearPattern
@@ -71,7 +71,7 @@ def watch(archive: Archive, harvest_id: str) -> WatchedHarvest:
 def recent(archive: Archive, harvest: Harvest, limit: int = 15) -> Sequence[RecentLine]:
     """The newest log lines of a running harvest, from all its processes."""
     folder = harvests.folder_of(archive, harvest)
-    lines = [line for part in (folder, *parts.existing(folder)) for line in log.recent(part, limit)]
+    lines = [line for part in (folder, *processes.existing(folder)) for line in log.recent(part, limit)]
     return sorted(lines, key=lambda line: line.at, reverse=True)[:limit]
 
 

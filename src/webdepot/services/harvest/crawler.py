@@ -34,11 +34,11 @@ from webdepot.harvest.report.log import CrawlLog
 from webdepot.harvest.report.result import CrawlProgress, CrawlResult, CrawlSettings
 from webdepot.harvest.scope.identity import identity_without
 from webdepot.model import Harvest, HarvestId
-from webdepot.services.harvest import harvests, parts
+from webdepot.services.harvest import harvests, processes
 from webdepot.services.harvest import options as harvest_options
 from webdepot.services.harvest.keeper import ContainerKeeper
 from webdepot.services.harvest.options import HarvestOptions, OrganisationHosts
-from webdepot.services.harvest.parts import HarvestPart
+from webdepot.services.harvest.processes import HarvestPart
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.version import VERSION
 
@@ -59,7 +59,7 @@ def run(archive: Archive, harvest: Harvest, watch: Watch) -> CrawlResult:
 
 def begun_folders(folder: Path) -> list[Path]:
     """The folders where a crawl has begun, among the folder of a harvest and those of its parts."""
-    return [part for part in (folder, *parts.existing(folder)) if (part / _FRONTIER_NAME).exists()]
+    return [part for part in (folder, *processes.existing(folder)) if (part / _FRONTIER_NAME).exists()]
 
 
 def read_marks(folder: Path) -> Mapping[str, int]:
@@ -85,13 +85,13 @@ def _count_processes(archive: Archive, harvest: Harvest) -> int:
     folder = harvests.folder_of(archive, harvest)
     if (folder / _FRONTIER_NAME).exists():
         return 1
-    return len(parts.existing(folder)) or archive.config.harvest.processes
+    return len(processes.existing(folder)) or archive.config.harvest.processes
 
 
 def _crawl_in_parts(archive: Archive, harvest: Harvest, watch: Watch, count: int) -> CrawlResult:
     options, folder = harvest_options.from_kept(harvest.settings), harvests.folder_of(archive, harvest)
     with closing(live.Publisher(folder, archive.clock)) as publisher:
-        return parts.run(
+        return processes.run(
             archive,
             harvest,
             folder,
@@ -112,7 +112,7 @@ def _crawl_part(home: Path, harvest: HarvestId, part: HarvestPart) -> CrawlResul
 def _crawl(archive: Archive, harvest: Harvest, watch: Watch, part: HarvestPart | None) -> CrawlResult:
     folder = harvests.folder_of(archive, harvest)
     if part is not None:
-        folder = parts.folder_of(folder, part.number)
+        folder = processes.folder_of(folder, part.number)
     options = harvest_options.from_kept(harvest.settings)
     writer = ContainerWriter(
         harvests.containers_folder(archive, harvest),

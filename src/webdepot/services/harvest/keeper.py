@@ -12,7 +12,7 @@ from io import BytesIO
 from webdepot.container import records, revisit
 from webdepot.container.records import NewRecord, about_visit, from_visit, payload_digest
 from webdepot.container.writer import ContainerWriter
-from webdepot.harvest.kept import Attached, Kept
+from webdepot.harvest.answer import Attached, Kept
 from webdepot.model import Visit
 from webdepot.ports import CaptureIndex, Frontier
 from webdepot.times import to_timestamp

@@ -22,9 +22,10 @@ from pathlib import Path
 from webdepot import durable
 from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container.reader import iter_records
-from webdepot.depot import fixity, holdings, ocfl, package, replication, tombstone
+from webdepot.depot import fixity, holdings, package, replication, tombstone
 from webdepot.depot.bundle import submission
 from webdepot.depot.bundle.submission import Receipt, Submission, SubmissionKind, SubmissionState
+from webdepot.depot.ocfl import objects as ocfl_objects
 from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import Conflict, CorruptData, InputError, NotFound, WebdepotError
 from webdepot.exchange import uof
@@ -103,7 +104,7 @@ def _reasons(archive: Archive, opened: Submission, watch: Watch) -> Iterator[str
 
 def _reasons_of_ocfl(archive: Archive, opened: Submission) -> Iterator[str]:
     store = FolderStore(opened.root)
-    identifiers = list(ocfl.iter_objects(store))
+    identifiers = list(ocfl_objects.iter_objects(store))
     if len(identifiers) != 1:
         yield f"it contains {len(identifiers)} objects; a submission must contain exactly one package"
         return
@@ -205,12 +206,12 @@ def _adopt(archive: Archive, opened: Submission, folder: Path, watch: Watch) -> 
     CorruptData, NotFound, InputError or Conflict if it cannot be used, and then nothing of it is kept.
     """
     source = _source_of(archive, opened, folder)
-    identifier = PackageId(next(ocfl.iter_objects(source)))
+    identifier = PackageId(next(ocfl_objects.iter_objects(source)))
     facts = package.read(source, identifier)
-    ocfl.frame(facts.inventory)  # CorruptData if it could not be copied
+    ocfl_objects.frame(facts.inventory)  # CorruptData if it could not be copied
     with archive.database.reading() as connection:
         held = holdings.find(connection, identifier)
-    existing = ocfl.find_inventory(archive.store, identifier)
+    existing = ocfl_objects.find_inventory(archive.store, identifier)
     if existing is not None and existing.files() != facts.inventory.files():
         raise Conflict(f"The depot has the package {identifier} with other files, which are not replaced.")
     if held is None:
@@ -232,7 +233,7 @@ def _source_of(archive: Archive, opened: Submission, folder: Path) -> FolderStor
         return FolderStore(opened.root)
     source = FolderStore(folder / "package")
     root = opened.root / "data" if (opened.root / "data" / package.FACTS).is_file() else opened.root
-    ocfl.put_version(
+    ocfl_objects.put_version(
         source,
         _identifier_of(opened),
         {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*")) if path.is_file()},

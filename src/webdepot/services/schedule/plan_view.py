@@ -9,7 +9,7 @@ from webdepot.model import TargetId
 from webdepot.selection import plan_dates
 from webdepot.selection.plan_dates import Plan
 from webdepot.selection.plans import PlanRow
-from webdepot.selection.turns import TurnState
+from webdepot.selection.scheduled_harvests import TurnState
 from webdepot.services.harvest import profiles
 from webdepot.services.schedule import plans
 from webdepot.services.schedule.plans import PlanDay, TargetPlan

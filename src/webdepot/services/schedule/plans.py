@@ -17,10 +17,10 @@ from webdepot.errors import Conflict, NotFound, NotPermitted
 from webdepot.model import TargetId, Verdict
 from webdepot.provenance import append, difference
 from webdepot.reasons import said
-from webdepot.selection import plan_dates, plans, targets, turns
+from webdepot.selection import plan_dates, plans, scheduled_harvests, targets
 from webdepot.selection.plan_dates import Dates, HarvestWindow, Plan
 from webdepot.selection.plans import PlanFilter, PlanPage, PlanRow
-from webdepot.selection.turns import Turn, TurnPage, TurnState
+from webdepot.selection.scheduled_harvests import Turn, TurnPage, TurnState
 from webdepot.services.harvest import profiles
 from webdepot.services.selection import targets as targets_service
 
@@ -118,9 +118,11 @@ def pause(archive: Archive, target: TargetId, *, by: str = "") -> Plan:
     plan = _set_active(archive, target, is_active=False, by=by)
     now = archive.clock()
     with archive.database.transaction() as connection:
-        for turn in turns.of_target(connection, target, SHOWN_TURNS):
+        for turn in scheduled_harvests.of_target(connection, target, SHOWN_TURNS):
             if turn.state is TurnState.WAITING:
-                turns.move(connection, turn, "skip", now, reason=said("plan_paused", "the plan was paused"))
+                scheduled_harvests.move(
+                    connection, turn, "skip", now, reason=said("plan_paused", "the plan was paused")
+                )
     return plan
 
 
@@ -142,7 +144,7 @@ def of_target(archive: Archive, target: TargetId, *, dates: int = 6) -> TargetPl
     with archive.database.reading() as connection:
         name = targets.get(connection, target).name
         plan = plans.find(connection, target)
-        latest = turns.of_target(connection, target, SHOWN_TURNS)
+        latest = scheduled_harvests.of_target(connection, target, SHOWN_TURNS)
     ahead: list[datetime] = []
     at = archive.clock()
     while plan is not None and plan.is_active and len(ahead) < dates:
@@ -163,13 +165,13 @@ def list_plans(archive: Archive, wanted: PlanFilter) -> PlanPage:
 def queue(archive: Archive, state: TurnState | None, *, page: int = 1) -> TurnPage:
     """One page of turns in a state, or of all."""
     with archive.database.reading() as connection:
-        return turns.listing(connection, state, page=page)
+        return scheduled_harvests.listing(connection, state, page=page)
 
 
 def counts(archive: Archive) -> Mapping[TurnState, int]:
     """How many turns are in each state, without those that are done."""
     with archive.database.reading() as connection:
-        return turns.counts(connection)
+        return scheduled_harvests.counts(connection)
 
 
 def run_now(archive: Archive, target: TargetId, *, by: str = "") -> Turn:
@@ -182,9 +184,9 @@ def run_now(archive: Archive, target: TargetId, *, by: str = "") -> Turn:
         name = targets.get(connection, target).name
         if not verdict:
             raise NotPermitted(targets_service.refusal(name, verdict))
-        if turns.has_open(connection, target):
+        if scheduled_harvests.has_open(connection, target):
             raise Conflict(f"A harvest of {name} is already waiting or running. See: webdepot schedule queue")
-        turn = turns.add(
+        turn = scheduled_harvests.add(
             connection,
             target,
             now,
@@ -214,8 +216,8 @@ _PAST_TENSE = {"retry": "retried", "skip": "skipped"}
 def _move(archive: Archive, number: int, act: str, *, by: str) -> Turn:
     now, agent = archive.clock(), by or archive.agent
     with archive.database.transaction() as connection:
-        before = turns.get(connection, number)
-        turns.move(
+        before = scheduled_harvests.get(connection, number)
+        scheduled_harvests.move(
             connection,
             before,
             act,
@@ -224,7 +226,7 @@ def _move(archive: Archive, number: int, act: str, *, by: str) -> Turn:
             not_before=now if act == "retry" else None,
             forget_harvest=act == "retry",
         )
-        after = turns.get(connection, number)
+        after = scheduled_harvests.get(connection, number)
         detail = difference({"turn": before.state.value}, {"turn": after.state.value})
         append(connection, archive.event(f"turn: {act}", "target", str(before.target), by=by, detail=detail))
     return after
@@ -246,7 +248,7 @@ def month(archive: Archive, year: int, number: int) -> list[PlanDay]:
             for dates, count in _groups(archive):
                 for day in plan_dates.days_between(dates, max(days[0], today), days[-1], local):
                     planned[day] += count
-        due = turns.count_by_day(connection, first, after, local)
+        due = scheduled_harvests.count_by_day(connection, first, after, local)
     # Today's dates that have already come are turns; only the others are still planned.
     planned[today] = max(planned[today] - sum(due.get(today, {}).values()), 0)
     return [PlanDay(on=day, planned=planned[day], turns=due.get(day, {})) for day in days]

@@ -33,17 +33,17 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 
 from webdepot.archive import Archive
-from webdepot.engine.local import die_with_the_parent
+from webdepot.engine.process_pool import die_with_the_parent
 from webdepot.errors import Conflict, NoSpace, NotPermitted, RemoteError, WebdepotError
 from webdepot.harvest import control, runs
 from webdepot.harvest.control import OrderVerb
 from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.provenance import Outcome, append, difference
 from webdepot.reasons import Reason, said
-from webdepot.selection import plan_dates, targets, turns
+from webdepot.selection import plan_dates, scheduled_harvests, targets
 from webdepot.selection import plans as selection_plans
 from webdepot.selection.plan_dates import Plan
-from webdepot.selection.turns import Turn, TurnState
+from webdepot.selection.scheduled_harvests import Turn, TurnState
 from webdepot.services.harvest import harvests, profiles, runner
 from webdepot.services.progress import Watch, unwatched
 from webdepot.services.review import reviews
@@ -100,7 +100,9 @@ class Scheduler:
         if self._running:
             with archive.database.transaction() as connection:
                 held = set(
-                    turns.renew(connection, list(self._running), holder=self._holder, until=now + lease)
+                    scheduled_harvests.renew(
+                        connection, list(self._running), holder=self._holder, until=now + lease
+                    )
                 )
         for number in set(self._running) - held:
             self._kill_lost(number)
@@ -147,11 +149,13 @@ class Scheduler:
         """If the process left its turn running, it was killed: the turn is tried again later."""
         archive, now = self._archive, self._archive.clock()
         with archive.database.transaction() as connection:
-            current = turns.get(connection, turn.id)
+            current = scheduled_harvests.get(connection, turn.id)
             if current.state is TurnState.RUNNING and current.holder == self._holder:
                 reason = f"its process ended with {process.exitcode}"
                 again_at = now + _retry_delay(archive)
-                turns.move(connection, current, "give back", now, reason=reason, not_before=again_at)
+                scheduled_harvests.move(
+                    connection, current, "give back", now, reason=reason, not_before=again_at
+                )
         process.close()
 
     def _kill_lost(self, number: int) -> None:
@@ -202,14 +206,14 @@ def create_turns(archive: Archive) -> list[Turn]:
                 reason = said("dates_missed", text, missed=missed)
                 detail = {"missed": missed, "made up for": due_at.isoformat()}
                 _note_missed(connection, archive, plan, reason, detail)
-            if turns.has_open(connection, plan.target):
+            if scheduled_harvests.has_open(connection, plan.target):
                 text = "the previous scheduled harvest is still waiting or running"
                 detail = {"missed": 1, "due_at": due_at.isoformat()}
                 _note_missed(connection, archive, plan, said("turn_before", text), detail)
                 continue
             start = _start_of(archive, plan, due_at, now)
             not_before = plan_dates.opening(plan.window, start, zone)
-            turn = turns.add(connection, plan.target, due_at, not_before=not_before)
+            turn = scheduled_harvests.add(connection, plan.target, due_at, not_before=not_before)
             created += [turn] if turn else []
     return created
 
@@ -234,9 +238,13 @@ def _take(archive: Archive, *, holder: str, lease: timedelta, most: int | None =
     """Take waiting turns, as many as may run at once over all schedulers, and at most `most`."""
     now = archive.clock()
     with archive.database.transaction() as connection:
-        free = archive.config.schedule.at_once - turns.count_running(connection, now)
+        free = archive.config.schedule.at_once - scheduled_harvests.count_running(connection, now)
         limit = free if most is None else min(free, most)
-        return turns.take(connection, now, holder=holder, lease=lease, limit=limit) if limit > 0 else []
+        return (
+            scheduled_harvests.take(connection, now, holder=holder, lease=lease, limit=limit)
+            if limit > 0
+            else []
+        )
 
 
 def run_due(archive: Archive, *, watch: Watch = unwatched) -> list[Turn]:
@@ -250,7 +258,7 @@ def run_due(archive: Archive, *, watch: Watch = unwatched) -> list[Turn]:
     while taken := _take(archive, holder=holder, lease=timedelta(days=1), most=1):
         run_turn(archive, taken[0].id, watch=watch)
         with archive.database.reading() as connection:
-            ended.append(turns.get(connection, taken[0].id))
+            ended.append(scheduled_harvests.get(connection, taken[0].id))
     return ended
 
 
@@ -259,7 +267,7 @@ def run_turn(archive: Archive, number: int, *, watch: Watch = unwatched) -> None
     reviewer.
     """
     with archive.database.reading() as connection:
-        turn = turns.get(connection, number)
+        turn = scheduled_harvests.get(connection, number)
         target = targets.get(connection, turn.target)
         plan = selection_plans.find(connection, turn.target)
     try:
@@ -290,10 +298,10 @@ def give_back_abandoned(archive: Archive) -> list[Turn]:
     """Give back turns whose holder was killed; they wait again, with their harvest."""
     now = archive.clock()
     with archive.database.transaction() as connection:
-        abandoned = turns.find_abandoned(connection, now)
+        abandoned = scheduled_harvests.find_abandoned(connection, now)
         for turn in abandoned:
             reason = said("no_sign_of_life", "{holder} stopped responding", holder=turn.holder)
-            turns.move(connection, turn, "give back", now, reason=reason, not_before=now)
+            scheduled_harvests.move(connection, turn, "give back", now, reason=reason, not_before=now)
     return abandoned
 
 
@@ -334,7 +342,7 @@ def _harvest_of(archive: Archive, turn: Turn, plan: Plan | None) -> Harvest:
                 target.seeds[:_MOST_SEEDS],
                 replace(options, collection=collection),
             )
-        turns.set_harvest(connection, turn.id, harvest.id)
+        scheduled_harvests.set_harvest(connection, turn.id, harvest.id)
     return harvest
 
 
@@ -358,7 +366,7 @@ def _end_stopped(archive: Archive, turn: Turn, plan: Plan | None, harvest: Harve
     opens = plan_dates.opening(plan.window, again_at, zone) if plan else again_at
     waits_because = harvest.reason if is_open else said("window_ended", "its time window has ended")
     with archive.database.transaction() as connection:
-        turns.move(connection, turn, "give back", now, reason=waits_because, not_before=opens)
+        scheduled_harvests.move(connection, turn, "give back", now, reason=waits_because, not_before=opens)
 
 
 def _is_disk_full(reason: str) -> bool:
@@ -375,13 +383,13 @@ def _retry_or_fail(archive: Archive, turn: Turn, reason: str) -> None:
     now = archive.clock()
     with archive.database.transaction() as connection:
         again_at = now + _retry_delay(archive)
-        turns.move(connection, turn, "give back", now, reason=reason, not_before=again_at)
+        scheduled_harvests.move(connection, turn, "give back", now, reason=reason, not_before=again_at)
 
 
 def _end(archive: Archive, turn: Turn, act: str, reason: str, *, outcome: Outcome = Outcome.SUCCESS) -> None:
     with archive.database.transaction() as connection:
-        turns.move(connection, turn, act, archive.clock(), reason=reason)
-        ended = turns.get(connection, turn.id)
+        scheduled_harvests.move(connection, turn, act, archive.clock(), reason=reason)
+        ended = scheduled_harvests.get(connection, turn.id)
         detail: dict[str, object] = {
             "turn": turn.id,
             "due_at": turn.due_at.isoformat(),

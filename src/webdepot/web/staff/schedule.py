@@ -15,7 +15,7 @@ from webdepot.errors import ConfigError, Conflict, InputError, NotFound, NotPerm
 from webdepot.model import TargetId
 from webdepot.selection.plan_dates import Frequency, Plan
 from webdepot.selection.plans import ROWS, PlanFilter, PlanSort
-from webdepot.selection.turns import TurnState
+from webdepot.selection.scheduled_harvests import TurnState
 from webdepot.services.schedule import plan_view, plans
 from webdepot.services.selection import targets
 from webdepot.web.forms import SHORT_FORM, find_number, page_number, read_form

@@ -11,7 +11,7 @@ Order of a write, each step durable before the next:
 Published content is never overwritten, and no version is changed. An object without a root inventory does not
 exist for any function here. After a crash between the root inventory and its sidecar the object is still
 valid: the version's copies of both prove it. One writer for each object at a time; any number of readers.
-`ocfl_verification` checks what is stored.
+`verification` checks what is stored.
 """
 
 import hashlib
@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from webdepot import digest
-from webdepot.depot import inventory as inventories
-from webdepot.depot import layout
-from webdepot.depot.inventory import Inventory, ObjectVersion
+from webdepot.depot.ocfl import inventory as inventories
+from webdepot.depot.ocfl import layout
+from webdepot.depot.ocfl.inventory import Inventory, ObjectVersion
 from webdepot.depot.store.keys import is_key
 from webdepot.depot.store.wrappers import observe
 from webdepot.errors import Conflict, CorruptData, InputError, NotFound

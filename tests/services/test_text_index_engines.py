@@ -4,7 +4,7 @@ import subprocess
 import sys
 import textwrap
 
-from test_searching import FIRST, container, taken
+from test_search import FIRST, container, taken
 
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive

@@ -1,29 +1,23 @@
-"""Addresses: the wire form, the key and the ranges of keys.
+"""Keys of addresses.
 
-The PyPI package `surt` is the reference for keys, because the field's indexes are made with it. Where we
-differ on purpose the address stands in `DIFFERENCES` with the reason.
+The PyPI package `surt` is the reference, because the field's indexes are made with it. Where we differ on
+purpose, the address is in `DIFFERENCES` with the reason.
 """
 
 import itertools
-import string
 import warnings
 
-import ada_url
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from url_samples import HEX24, HEX32, addresses, printable
 from webdepot import url
-from webdepot.errors import InputError
-from webdepot.url import UrlMatch
 
 with warnings.catch_warnings():
     # The reference has invalid escapes in its patterns; that is its business.
     warnings.simplefilter("ignore")
     from surt import surt
-
-HEX32 = "0123456789abcdef" * 2
-HEX24 = "0123456789abcdefABCDEF12"
 
 KEYS = [
     ("http://example.org", "org,example)/"),
@@ -140,76 +134,6 @@ def test_known_differences_to_the_reference(address, ours, theirs):
 
 
 # --- generated addresses against the reference ---
-
-labels = st.text(string.ascii_letters + string.digits + "-_", min_size=1, max_size=12).filter(
-    lambda text: not text.lower().startswith("xn--")
-)
-hosts = st.builds(
-    lambda www, middle, top, dot: ".".join([*www, *middle, top]) + dot,
-    st.sampled_from([[], ["www"], ["WWW"], ["www2"], ["wwwx"], ["m", "www"]]),
-    st.lists(labels, min_size=0, max_size=3),
-    st.text(string.ascii_letters, min_size=2, max_size=6),
-    st.sampled_from(["", "", "", "."]),
-)
-printable = "".join(map(chr, range(0x21, 0x7F)))
-pieces = st.one_of(
-    st.text("".join(char for char in printable if char not in "/?#\\."), min_size=1, max_size=10),
-    st.sampled_from(
-        [
-            "%41",
-            "%2541",
-            "%252541",
-            "%c3%A9",
-            "%E9",
-            "%",
-            "%zz",
-            "%00",
-            "%23",
-            "%3f",
-            "%26",
-            "%20",
-            " ",
-            "\u00e9",
-            "\u6f22",
-            ".aspx",
-            "a.b",
-            "page.aspx",
-        ]
-    ),
-    st.sampled_from([f"({HEX24})", f"(S({HEX24}))", f"(A({HEX24})F({HEX24}))"]),
-)
-segments = st.lists(pieces, min_size=0, max_size=3).map("".join).filter(lambda text: not text.endswith(" "))
-paths = st.one_of(st.just(""), st.lists(segments, max_size=5).map(lambda found: "/" + "/".join(found)))
-arguments = st.one_of(
-    st.text("".join(char for char in printable if char != "#"), max_size=12),
-    st.sampled_from(
-        [
-            f"jsessionid={HEX32}",
-            f"PHPSESSID={HEX32}",
-            f"sid={HEX32}",
-            "aspsessionidqwertyui=" + "q" * 24,
-            "cfid=1",
-            "CFTOKEN=2",
-            "cfid=",
-            "xcfid=1",
-            "a=%26b",
-            "b=%C3%A9",
-        ]
-    ),
-)
-queries = st.one_of(st.just(""), st.lists(arguments, max_size=5).map(lambda found: "?" + "&".join(found)))
-addresses = st.builds(
-    lambda scheme, user, host, port, path, query, fragment: (
-        f"{scheme}://{user}{host}{port}{path}{query}{fragment}"
-    ),
-    st.sampled_from(["http", "https", "HTTP", "https", "ftp"]),
-    st.sampled_from(["", "", "", "user@", "user:pass@"]),
-    hosts,
-    st.sampled_from(["", "", "", ":", ":80", ":443", ":8080"]),
-    paths,
-    queries,
-    st.sampled_from(["", "", "#", "#top"]),
-)
 
 
 @settings(max_examples=1500)
@@ -346,212 +270,3 @@ HOSTILE = {
 @pytest.mark.timeout(60)  # linear work takes milliseconds here, quadratic work minutes
 def test_no_blow_up_on_hostile_addresses(address):
     assert len(url.key(address)) <= 3 * len(address)
-
-
-# --- wire form and typed addresses ---
-
-
-@pytest.mark.parametrize(
-    ("raw", "base", "expected"),
-    [
-        ("HTTP://Example.ORG:80/a/../b#c", None, "http://example.org/b"),
-        ("../x?y", "https://example.org/a/b/c", "https://example.org/a/x?y"),
-        ("//other.org", "https://example.org/", "https://other.org/"),
-        ("javascript:alert(1)", "https://example.org/", None),
-        ("mailto:a@b.org", None, None),
-        ("http://a b/", None, None),
-        ("not a known scheme", None, None),
-        ("http://example.org/" + "a" * url.LONGEST_URL, None, None),
-        ("ftp://example.org/x", None, "ftp://example.org/x"),
-        ("\ud800", "https://example.org/", None),
-    ],
-)
-def test_find_canonical(raw, base, expected):
-    assert url.find_canonical(raw, base) == expected
-
-
-def test_canonicalise_says_what_is_wrong():
-    with pytest.raises(InputError, match="'mailto:x' is not a web address"):
-        url.canonicalise("mailto:x")
-
-
-@pytest.mark.parametrize(
-    ("typed", "expected"),
-    [
-        ("example.org", "http://example.org/"),
-        ("  www.example.org/a b ", "http://www.example.org/a%20b"),
-        ("localhost:8080", "http://localhost:8080/"),
-        ("example.org:8080?x", "http://example.org:8080/?x"),
-        ("https://example.org", "https://example.org/"),
-        ("//example.org/x", "http://example.org/x"),
-    ],
-)
-def test_from_typed(typed, expected):
-    assert url.from_typed(typed) == expected
-
-
-@pytest.mark.parametrize("typed", ["", "   ", "mailto:a@b.org", "http://"])
-def test_from_typed_refuses(typed):
-    with pytest.raises(InputError):
-        url.from_typed(typed)
-
-
-@pytest.mark.parametrize(
-    ("address", "host", "domain"),
-    [
-        ("https://www.lib.ox.ac.uk/x", "www.lib.ox.ac.uk", "ox.ac.uk"),
-        ("http://user@example.org:8080?x", "example.org:8080", "example.org"),
-        ("http://[2001:db8::1]:8080/", "[2001:db8::1]:8080", "[2001:db8::1]"),
-        ("http://192.168.1.1:81/", "192.168.1.1:81", "192.168.1.1"),
-        ("http://localhost/", "localhost", "localhost"),
-        ("http://a.b.xn--bcher-kva.de./", "a.b.xn--bcher-kva.de.", "xn--bcher-kva.de"),
-        ("urn:isbn:1", "", ""),
-    ],
-)
-def test_host_and_domain(address, host, domain):
-    assert (url.host_of(address), url.domain_of(address)) == (host, domain)
-
-
-# --- ranges ---
-
-SITE = [
-    "http://example.org/",
-    "http://www.example.org/news",
-    "http://example.org/news/",
-    "http://example.org/news/today?a=1",
-    "http://example.org/newspaper",
-    "http://example.org:8080/",
-    "http://sub.example.org/",
-    "http://deep.sub.example.org:8080/x",
-    "http://example-shop.org/",
-    "http://examplex.org/",
-    "http://sub.example-shop.org/",
-    "http://org.example/",
-    "http://example.org.uk/",
-    "urn:isbn:1",
-]
-RANGES = [
-    ("example.org/news", None, {"/news", "/news/"}),
-    ("example.org/news/*", None, {"/news/today?a=1"}),
-    ("example.org/news*", None, {"/news", "/news/", "/news/today?a=1", "/newspaper"}),
-    ("example.org/*", None, {"/", "/news", "/news/", "/news/today?a=1", "/newspaper"}),
-    ("www.example.org", UrlMatch.PREFIX, {"/", "/news", "/news/", "/news/today?a=1", "/newspaper"}),
-    ("https://example.org/news", UrlMatch.HOST, {"/", "/news", "/news/", "/news/today?a=1", "/newspaper"}),
-    ("example.org:8080", UrlMatch.HOST, {":8080/"}),
-    (
-        "*.example.org",
-        None,
-        {"/", "/news", "/news/", "/news/today?a=1", "/newspaper", "sub/", "deep.sub:8080/x"},
-    ),
-    (
-        "http://*.example.org/*",
-        None,
-        {"/", "/news", "/news/", "/news/today?a=1", "/newspaper", "sub/", "deep.sub:8080/x"},
-    ),
-    (
-        "www.example.org/x",
-        UrlMatch.DOMAIN,
-        {"/", "/news", "/news/", "/news/today?a=1", "/newspaper", "sub/", "deep.sub:8080/x"},
-    ),
-    ("*.sub.example.org", None, {"sub/", "deep.sub:8080/x"}),
-    ("urn:isbn:*", None, {"urn:isbn:1"}),
-    ("urn:isbn:1", UrlMatch.EXACT, {"urn:isbn:1"}),
-]
-
-
-def short(address):
-    """`http://www.sub.example.org/x` -> `sub/x`; others stay as they are."""
-    rest = address.removeprefix("http://").removeprefix("www.")
-    host, slash, path = rest.partition("/")
-    host, colon, port = host.partition(":")
-    if host != "example.org" and not host.endswith(".example.org"):
-        return address
-    return host.removesuffix("example.org").removesuffix(".") + colon + port + slash + path
-
-
-@pytest.mark.parametrize(("typed", "match", "expected"), RANGES)
-def test_key_range(typed, match, expected):
-    start, stop = url.key_range(typed, match)
-    assert {short(address) for address in SITE if start <= url.key(address) < stop} == expected
-
-
-@settings(max_examples=300)
-@given(addresses)
-def test_every_range_holds_its_own_address(address):
-    own = url.key(address)
-    for match in UrlMatch:
-        if match is UrlMatch.PREFIX and url.split_wildcard(address)[0].endswith(("/", "?")):
-            continue
-        start, stop = url.key_range(address, match)
-        assert start <= own < stop
-
-
-@pytest.mark.parametrize("typed", ["", " ", "*.example.org/path", "x" * (url.LONGEST_URL + 1)])
-def test_key_range_refuses(typed):
-    with pytest.raises(InputError):
-        url.key_range(typed)
-
-
-def test_what_names_no_host_has_no_range_of_hosts():
-    with pytest.raises(InputError, match="has no host"):
-        url.key_range("urn:isbn:1", UrlMatch.HOST)
-
-
-_HOSTS = [
-    "a.example",
-    "127.0.0.1",
-    "127.0.0.01",
-    "1.2.3.256",
-    "x.0x10",
-    "xn--bcher-kva.de",
-    "a..b",
-    "-a.de",
-    "a-.de",
-    "A.de",
-    "host",
-    "10.1",
-]
-_HOSTS += ["e_x.org", "foo.com.", "a.xn--p1ai", "a.9"]
-_PORTS = ["", ":80", ":443", ":8080", ":0", ":080", ":65535", ":99999", ":44"]
-_PATHS = [
-    "/",
-    "/a",
-    "/b.html",
-    "/../b",
-    "/./x",
-    "//x",
-    "/a b",
-    "/a'b",
-    "/a|b",
-    "/%41",
-    "/é",
-    "/a:b@c",
-    "/;y=1,2",
-    "/.w",
-    "/..",
-    "?q",
-    "#f",
-]
-_PATHS += ["/{a}", "\\x"]
-
-
-@given(
-    st.sampled_from(["http://", "https://", "ftp://", "HTTP://", "//"]),
-    st.sampled_from(_HOSTS),
-    st.sampled_from(_PORTS),
-    st.lists(st.sampled_from(_PATHS), min_size=1, max_size=3).map("".join),
-    st.booleans(),
-)
-def test_the_short_way_to_the_wire_form_comes_to_the_same(
-    scheme: str, host: str, port: str, path: str, is_whole: bool
-):
-    try:
-        base = ada_url.normalize_url(f"http://{host}{port}/dir/page.html?x")
-    except ValueError:
-        base = "https://a.example:8443/dir/"
-    raw = f"{scheme}{host}{port}{path}" if is_whole else path
-    try:
-        wanted = ada_url.join_url(base, raw).partition("#")[0]
-    except ValueError:
-        wanted = None
-    assert url.find_canonical(raw, base) == wanted

@@ -19,10 +19,10 @@ import time
 from dataclasses import replace
 
 from webdepot.container.http import parse_head
+from webdepot.harvest.answer import Arrived, Kept, is_temporary, mime_of
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.page_opener import PageOpener
 from webdepot.harvest.crawl_state import CrawlState
-from webdepot.harvest.kept import Arrived, Kept, is_temporary, mime_of
 from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.politeness import pauses
@@ -42,7 +42,7 @@ _LOGGED_DIRECTIVES = frozenset({"nofollow", "noarchive", "noindex"})
 """Robots directives of a page that are repeated in the log."""
 
 
-class Steps:
+class CandidateProcessor:
     """What every candidate of a crawl passes through. One event loop."""
 
     def __init__(self, state: CrawlState, browser: Browser | None) -> None:

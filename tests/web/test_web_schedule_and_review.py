@@ -70,7 +70,7 @@ def site() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory, site: str) -> Iterator[Office]:
     """Staff, two sites that may be harvested, one that may not, and two harvests that wait for a reviewer."""
-    home = tmp_path_factory.mktemp("governing") / "home"
+    home = tmp_path_factory.mktemp("schedule") / "home"
     setup.found(home, settings="[harvest]\nallow_private = true\n")
     now = datetime.now(UTC)
     with Archive.open(home, agent="Ada") as archive:

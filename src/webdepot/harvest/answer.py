@@ -1,6 +1,4 @@
-"""What the steps of a crawl pass to each other: an answer on its way from the fetcher to the log, what the
-keeper says about it, and the counts.
-"""
+"""An answer on its way from the fetcher to the log, and what the keeper says about it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -79,25 +77,6 @@ class Arrived:
     attached: Sequence[Attached] = ()
     note: str = ""
     """A further annotation for the log."""
-
-
-@dataclass(slots=True)
-class Totals:
-    """Counts over all runs of a harvest; remembered in the frontier."""
-
-    fetched: int = 0
-    good: int = 0
-    """Pages with 2xx and a body."""
-    bytes: int = 0
-    errors: int = 0
-    robots_refused: int = 0
-    duplicates: int = 0
-    elapsed_s: float = 0.0
-    opened: int = 0
-    """Pages opened in the browser."""
-    unopened: int = 0
-    """Pages of which the browser showed nothing, or not everything."""
-    screenshots: int = 0
 
 
 def is_temporary(visit: Visit) -> bool:

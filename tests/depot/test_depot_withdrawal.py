@@ -9,8 +9,9 @@ from warcio.archiveiterator import ArchiveIterator
 
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
-from webdepot.depot import copies, fixity, holdings, layout, migration, package, tombstone
+from webdepot.depot import copies, fixity, holdings, migration, package, tombstone
 from webdepot.depot.holds import HoldKind, HoldScope
+from webdepot.depot.ocfl import layout
 from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import ConfigError, InputError, NotFound, NotPermitted
 from webdepot.provenance import iter_of

@@ -3,7 +3,7 @@ over HTTP.
 
 A reader's access point is where the request comes from: a network for the reading room and for partners, a
 session (and, on the faces that know none, a pass) for staff. The server's clock is a file, so that it can be
-another day. Lending has tests of its own: `test_web_use.py`.
+another day. Lending has tests of its own: `test_web_usage_and_lending.py`.
 
 Beside the pages of `rule_matrix.py` there are pictures for the search for pictures, and a work in the depot
 for what partners fetch. Every route of the three faces is asked, or `NOT_ASKED` says why it need not be.
@@ -64,8 +64,8 @@ NOT_ASKED = {
     "/complain": "a form",
     "/answer/{token}": "a form for owners",
     "/-/language": "sets a cookie",
-    "/-/seat/{address:path}": "lending, tested in test_web_use.py",
-    "/-/left/{address:path}": "lending, tested in test_web_use.py",
+    "/-/seat/{address:path}": "lending, tested in test_web_usage_and_lending.py",
+    "/-/left/{address:path}": "lending, tested in test_web_usage_and_lending.py",
     "/-/start/{address:path}": "installs the worker; tells nothing of a capture",
     "/-/migrated/{address:path}": "past `find_closest`; tested with a migration in test_web_formats.py",
     "/{page}": "leads to the portal",

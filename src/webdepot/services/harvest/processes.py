@@ -1,7 +1,7 @@
 """Several processes for one harvest: started, watched and brought together by the process that runs it.
 
 1. `run` starts the processes. Each opens the archive itself, works in `parts/N`, and hands over links to
-   hosts of the others (`harvest.peers`).
+   hosts of the others (`harvest/peer_processes`).
 2. Each reports what it does. The leading process adds that up: progress, limits of the whole harvest, and
    whether nothing is left to do anywhere.
 3. When they have ended, their results are merged, and their logs are joined in the harvest's folder.
@@ -50,7 +50,7 @@ _ADDED = ("fetched", "waiting", "in_flight", "size_bytes", "rate", "errors", "ro
 
 
 class PipeLine:
-    """A part's connection to the leading process (`peers.PeerLine`)."""
+    """A part's connection to the leading process (`peer_processes.PeerLine`)."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

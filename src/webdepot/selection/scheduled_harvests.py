@@ -1,4 +1,5 @@
-"""Turns in the database. A turn is one date of a plan: it comes due, is taken by one scheduler, and ends.
+"""Scheduled harvests in the database. Each is called a turn: one date of a plan, which comes due, is taken by
+one scheduler, and ends.
 
 The scheduler that works on a turn holds a lease and renews it; a lease that has expired means that its holder
 was killed, and the turn can be taken by another. A turn is taken in one statement that checks its state, so

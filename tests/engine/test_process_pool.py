@@ -3,8 +3,8 @@
 import os
 from concurrent.futures import Future
 
-from webdepot.engine import local
-from webdepot.engine.local import ProcessEngine
+from webdepot.engine import process_pool
+from webdepot.engine.process_pool import ProcessEngine
 
 
 def where(_):
@@ -18,7 +18,7 @@ def test_no_process_is_started_before_the_first_item():
 
 
 def test_none_means_one_for_each_core(monkeypatch):
-    monkeypatch.setattr(local.os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(process_pool.os, "cpu_count", lambda: 3)
     assert ProcessEngine()._workers == 3
 
 

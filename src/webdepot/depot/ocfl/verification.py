@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Iterator
 
 from webdepot import digest
-from webdepot.depot import inventory as inventories
-from webdepot.depot import layout, ocfl
-from webdepot.depot.inventory import Inventory
+from webdepot.depot.ocfl import inventory as inventories
+from webdepot.depot.ocfl import layout, objects
+from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.errors import CorruptData, NotFound
 from webdepot.model import Finding, Severity
 from webdepot.ports import ObjectStore
@@ -16,7 +16,7 @@ def verify(store: ObjectStore, identifier: str) -> Iterator[Finding]:
     """Read every byte of an object; one finding for each fault, none if it is as it was written."""
     folder = layout.folder_of(identifier)
     try:
-        inventory = ocfl.read_inventory(store, identifier)
+        inventory = objects.read_inventory(store, identifier)
     except CorruptData as error:
         yield _finding("inventory-damaged", error.where, str(error))
         return
@@ -33,13 +33,13 @@ def verify_against(store: ObjectStore, inventory: Inventory) -> Iterator[Finding
 
     Does not list keys, because lists may be stale.
     """
-    for key, data in ocfl.frame(inventory).items():
+    for key, data in objects.frame(inventory).items():
         yield from _verify_content(store, key, hashlib.sha256(data).hexdigest())
     yield from _verify_all_content(store, inventory)
 
 
 def unfinished(folder: str) -> Finding:
-    """The finding about a folder that `ocfl.iter_unfinished` named."""
+    """The finding about a folder that `objects.iter_unfinished` named."""
     return _finding(
         "unfinished-object",
         folder,
@@ -59,10 +59,10 @@ def _verify_frame(store: ObjectStore, folder: str, inventory: Inventory) -> Iter
     declaration = f"{folder}/{layout.OBJECT_DECLARATION}"
     if (
         store.size(declaration) is None
-        or ocfl.read_small(store, declaration) != f"{layout.OBJECT_DECLARATION[2:]}\n".encode()
+        or objects.read_small(store, declaration) != f"{layout.OBJECT_DECLARATION[2:]}\n".encode()
     ):
         yield _finding("declaration-damaged", declaration, f"{declaration} does not declare an OCFL object.")
-    if not ocfl.sidecar_agrees(store, f"{folder}/{inventories.NAME}", inventory):
+    if not objects.sidecar_agrees(store, f"{folder}/{inventories.NAME}", inventory):
         yield _finding(
             "sidecar-stale",
             f"{folder}/{inventories.SIDECAR}",
@@ -76,11 +76,11 @@ def _verify_version(store: ObjectStore, folder: str, inventory: Inventory, numbe
     """Check the inventory of one version against its sidecar and against the object's inventory."""
     key = f"{folder}/v{number}/{inventories.NAME}"
     try:
-        version = inventories.parse(ocfl.read_small(store, key), where=key)
+        version = inventories.parse(objects.read_small(store, key), where=key)
     except (CorruptData, NotFound) as error:
         yield _finding("inventory-damaged", key, str(error))
         return
-    if not ocfl.sidecar_agrees(store, key, version):
+    if not objects.sidecar_agrees(store, key, version):
         yield _finding(
             "sidecar-stale",
             f"{folder}/v{number}/{inventories.SIDECAR}",

@@ -28,7 +28,7 @@ SETTINGS = CrawlSettings(seeds=(Url(MINE), Url(THEIRS)), user_agent="Webdepot/1 
 
 
 class Wire:
-    """Keeps what was reported (`peers.PeerLine`)."""
+    """Keeps what was reported (`peer_processes.PeerLine`)."""
 
     def __init__(self) -> None:
         self.reports: list[PeerReport] = []

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from test_searching import FIRST, SECOND, closing, container, found, taken
+from test_search import FIRST, SECOND, closing, container, found, taken
 from warcio.archiveiterator import ArchiveIterator
 
 from webdepot.access import saved

@@ -1,0 +1,129 @@
+"""Review of harvests: patch, accept, reject, acceptance rules, four eyes."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from planned_site import Clock, Site, daily
+
+from small_sites import cleared
+from webdepot.archive import Archive
+from webdepot.config.settings import ReviewConfig
+from webdepot.errors import Conflict, InputError, NotPermitted
+from webdepot.harvest import runs
+from webdepot.harvest.runs import HARVEST, HarvestFilter
+from webdepot.model import HarvestState, TargetId
+from webdepot.provenance import iter_of
+from webdepot.services.harvest import harvests
+from webdepot.services.review import reviews
+from webdepot.services.schedule import plans, scheduler
+from webdepot.url import key
+
+
+def harvested(archive: Archive, site: Site, clock: Clock) -> tuple[TargetId, str]:
+    target = cleared(archive, f"http://localhost:{site.port}/")
+    plans.set_plan(archive, target, daily("2030-01-01"), profile="quick", by="Ada")
+    plans.run_now(archive, target)
+    (turn,) = scheduler.run_due(archive)
+    return target, turn.harvest
+
+
+def test_review_patch_accept(planned: Archive, site: Site, clock: Clock):
+    _, harvest = harvested(planned, site, clock)
+    found = reviews.dossier(planned, harvest)
+    assert found.groups["missing"] == [("part-error", 1)] and found.missing == 1
+    assert [
+        each.id for each in reviews.list_harvests(planned, HarvestFilter(state=HarvestState.FINISHED)).rows
+    ] == [harvest]
+    site.pages["/picture.png"] = "a picture"
+    clock.now += timedelta(minutes=1)
+    patched = reviews.patch(planned, harvest)
+    assert patched.asked == 1 and planned.captures.total() == 0
+    assert reviews.dossier(planned, harvest).groups["missing"] == []
+    reviews.annotate(planned, harvest, by="Bo", words="The picture came later.")
+    kept = reviews.accept(planned, harvest, by="Bo", words="whole now")
+    assert harvests.get(planned, harvest).state is HarvestState.KEPT and kept.harvest == harvest
+    for path, status in (("/", 200), ("/picture.png", 200)):
+        found_capture = planned.captures.last(key(f"http://localhost:{site.port}{path}"))
+        assert found_capture is not None and found_capture.status == status
+    assert [(each.decision, each.by) for each in reviews.dossier(planned, harvest).reviews] == [
+        ("accept", "Bo"),
+        ("annotate", "Bo"),
+    ]
+    with pytest.raises(Conflict, match="not possible"):
+        reviews.reject(planned, harvest, words="too late")
+
+
+def test_reject_needs_a_reason_and_can_be_taken_back(planned: Archive, site: Site, clock: Clock):
+    _, harvest = harvested(planned, site, clock)
+    with pytest.raises(InputError, match="reason"):
+        reviews.reject(planned, harvest, by="Bo", words=" ")
+    assert reviews.reject(planned, harvest, by="Bo", words="a holding page").state is HarvestState.REJECTED
+    for act in ("accept", "reject"):
+        with pytest.raises(Conflict, match="Possible now: reopen"):
+            getattr(reviews, act)(planned, harvest, words="x")
+    assert planned.captures.total() == 0
+    assert reviews.reopen(planned, harvest, by="Bo", words="no, it is right").state is HarvestState.FINISHED
+    reviews.accept(planned, harvest, by="Bo")
+    with planned.database.reading() as connection:
+        events = [
+            event
+            for event in iter_of(connection, "harvest", harvest)
+            if event.action in ("rejected", "reopened", "accepted")
+        ]
+    assert [event.detail for event in events] == [
+        {"before": {"state": "finished"}, "after": {"state": "rejected"}},
+        {"before": {"state": "rejected"}, "after": {"state": "finished"}},
+        {"before": {"state": "finished"}, "after": {"state": "kept"}},
+    ]
+
+
+def test_rules_accept_what_is_like_before_and_leave_the_rest_to_people(
+    planned: Archive, site: Site, clock: Clock
+):
+    planned.config = replace(
+        planned.config,
+        review=ReviewConfig(accept="rules"),
+        quality=replace(planned.config.quality, missing_parts=0.9, broken_links=0.9),
+    )
+    site.pages |= {f"/p{number}": f"page {number}" for number in range(12)}
+    site.pages["/"] = "<title>Home</title>" + "".join(f"<a href=/p{number}>x</a>" for number in range(12))
+    target, first = harvested(planned, site, clock)
+    assert harvests.get(planned, first).state is HarvestState.FINISHED, "the first of a site is a person's"
+    assert reviews.judge_by_rules(planned, harvests.get(planned, first)).rule == "too-new"
+    reviews.accept(planned, first, by="Bo")
+    clock.now += timedelta(days=1)
+    plans.run_now(planned, target)
+    (turn,) = scheduler.run_due(planned)
+    assert harvests.get(planned, turn.harvest).state is HarvestState.KEPT, reviews.dossier(
+        planned, turn.harvest
+    ).by_rules
+    assert reviews.dossier(planned, turn.harvest).reviews[0].is_automatic
+    site.pages["/"] = "<title>Closed</title>gone fishing"
+    clock.now += timedelta(days=1)
+    plans.run_now(planned, target)
+    (turn,) = scheduler.run_due(planned)
+    found = reviews.dossier(planned, turn.harvest)
+    assert found.harvest.state is HarvestState.FINISHED and found.by_rules.answer == "pass"
+    assert dict(found.groups["anomalies"]).get("count-differs") == 1
+    assert found.compared is not None and found.compared.gone >= 12 and found.compared.changed == 1
+
+
+def test_four_eyes(planned: Archive, site: Site, clock: Clock):
+    planned.config = replace(planned.config, review=ReviewConfig(four_eyes=True))
+    _, harvest = harvested(planned, site, clock)
+    with pytest.raises(NotPermitted, match="another person must accept"):
+        reviews.accept(planned, harvest, by="Ada")
+    reviews.accept(planned, harvest, by="Bo")
+
+
+def test_a_state_without_a_row_is_refused(planned: Archive, site: Site, clock: Clock):
+    _, harvest = harvested(planned, site, clock)
+    with planned.database.transaction() as connection, pytest.raises(Conflict, match="cannot become running"):
+        runs.move(connection, harvests.get(planned, harvest).id, HarvestState.RUNNING)
+    rows = {(before, step.after) for step in HARVEST.steps for before in step.before}
+    for before in HarvestState:
+        for after in HarvestState:
+            if (before, after) not in rows:
+                with pytest.raises(Conflict):
+                    HARVEST.check(before, after, "Harvest x")
