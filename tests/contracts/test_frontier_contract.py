@@ -247,12 +247,17 @@ def test_commit_keeps_everything_and_marks(opener: Opener, tmp_path: Path) -> No
     frontier.retry(retried, host_free_at_s=100.0, not_before_s=100.0)
     frontier.refuse(candidate("no"))
     frontier.remember("robots", b"text")
+    long_keys = [f"part:http://a.example/?{'x' * length}" for length in (480, 490, 500, 600, 60_000)]
+    for key in long_keys:
+        frontier.remember(key, key[-600:].encode())
     frontier.commit({"a.warc.gz.open": 77, "crawl.log": 5})
     frontier.close()
 
     frontier = opener(tmp_path)
     assert frontier.marks() == {"a.warc.gz.open": 77, "crawl.log": 5}
     assert frontier.recall("robots") == b"text"
+    assert [frontier.recall(key) for key in long_keys] == [key[-600:].encode() for key in long_keys]
+    assert frontier.recall(f"{long_keys[-1]}x") is None
     assert not frontier.refuse(candidate("no"))
     assert frontier.add([candidate("0"), candidate("4")]) == 0
     assert frontier.counts().done == 2

@@ -73,6 +73,12 @@ FOUND = (
     "/cli/cked",
     "/in-shadow",
     "/after-alert",
+    "/from-menu.html",
+)
+LONG = "/long.png?v=" + "x" * 3000
+LATIN_1 = (
+    f"<img src={LONG}><a href='/Größe?ö=1'>x</a><script>document.body.insertAdjacentHTML("
+    "'beforeend', `<select><option value=/from-me${'nu.h'}tml></select>`)</script>"
 )
 OTHER_PAGES = {
     "/endless": "<script>let n = 0; setInterval(() => fetch('/ti' + 'ck?' + n++), 30)</script>",
@@ -97,7 +103,7 @@ class Harvested:
 
 
 def _fill(site: Site) -> None:
-    links = "".join(f"<a href={path}>x</a>" for path in PAGES) + "".join(
+    links = "".join(f"<a href={path}>x</a>" for path in (*PAGES, "/latin-1")) + "".join(
         f"<a href={OTHER}{path}>x</a>" for path in OTHER_PAGES
     )
     for path, body in {**PAGES, **OTHER_PAGES}.items():
@@ -110,8 +116,9 @@ def _fill(site: Site) -> None:
     site.page(
         "/frame.html", "<body><script>document.body.innerHTML = `<a href=/in-fr${'ame'}>a</a>`</script>"
     )
+    site.page("/latin-1", LATIN_1.encode("latin-1"), mime="text/html; charset=iso-8859-1")
     site.page("/redirect.png", "", status="302 Found", Location="/arrived.png")
-    for path in ("/pic.png", "/lazy.png", "/arrived.png"):
+    for path in ("/pic.png", "/lazy.png", "/arrived.png", "/long.png"):
         site.page(path, PNG, mime="image/png")
     for path in FOUND:
         site.page(path, path, mime="text/plain")
@@ -193,6 +200,7 @@ PARTS = (
     "/frame.html",
     "/redirect.png",
     "/arrived.png",
+    LONG,
 )
 
 
@@ -221,6 +229,12 @@ def test_a_part_of_all_pages_is_asked_once(harvested: Harvested):
         )
         == 1
     )
+
+
+def test_addresses_are_in_the_encoding_of_their_page(harvested: Harvested):
+    assert [asked.target for asked in harvested.site.log if asked.target.startswith("/Gr")] == [
+        "/Gr%C3%B6%C3%9Fe?%F6=1"
+    ]
 
 
 def test_parts_are_parts_of_their_page(harvested: Harvested):

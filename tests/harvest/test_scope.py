@@ -76,7 +76,9 @@ def test_public_suffixes_are_not_domains() -> None:
         ("LEE", True),
         ("LEEE", True),
         ("LEEEE", False),
-        ("LEX", True),
+        ("LEX", False),
+        ("LEXR", False),
+        ("LEXE", True),
         ("LX", False),
         ("LEL", False),
         ("LR", False),
@@ -84,6 +86,28 @@ def test_public_suffixes_are_not_domains() -> None:
 )
 def test_embedded_parts_come_from_anywhere(path: str, inside: bool) -> None:
     assert bool(verdict("https://cdn.example/x", path)) is inside
+
+
+def test_what_belongs_to_a_seed_may_be_embedded_as_deep_as_it_likes() -> None:
+    own, cdn = "https://www.example.org/x.css", "https://cdn.example/x.js"
+    assert verdict(own, "LEEEEEE").rule == "host"
+    assert verdict(own, "LEEEEEE", kind=ScopeKind.LIST).reason == "embedded 6 deep"
+    assert verdict(own, "L" + "E" * 101).reason == "embedded 101 deep"
+    rules = chain(ScopeKind.HOST, SEEDS, limits=ScopeLimits())
+    assert decide(Candidate(url=Url(cdn), via=Url("https://cdn.example/y.js"), path="EEEEE"), rules)
+    assert not decide(Candidate(url=Url(cdn), via=Url("https://ads.example/y.js"), path="EEEEE"), rules)
+
+
+def test_a_guess_never_leaves_the_scope() -> None:
+    for path in ("X", "EX", "EEXR", "LX"):
+        assert not verdict("https://far.example/x.js", path, outside=1, hops_outside=5)
+        assert verdict("https://www.example.org/x.js", path)
+
+
+def test_addresses_of_parts_may_be_long() -> None:
+    url = "https://www.example.org/load.php?modules=" + "x" * 5000
+    assert verdict(url, "LE")
+    assert verdict(url, "LX").rule == verdict(url).rule == "length"
 
 
 @pytest.mark.parametrize(

@@ -80,14 +80,14 @@ class Made:
         )
         return self
 
-    def record(self, kind, url, body, *, mime="text/plain", date="2020-01-01T00:00:00Z"):
+    def record(self, kind, url, body, *, mime="text/plain", date="2020-01-01T00:00:00Z", **fields):
         record = self._writer.create_warc_record(
             url,
             kind,
             payload=io.BytesIO(body),
             length=len(body),
             warc_content_type=mime,
-            warc_headers_dict={"WARC-Date": date},
+            warc_headers_dict={"WARC-Date": date, **fields},
         )
         self._writer.write_record(record)
         return self

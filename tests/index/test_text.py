@@ -75,6 +75,24 @@ def test_words_that_scripts_have_shown_are_found_beside_those_of_the_page(made):
     assert "jacquard" not in other.text, "it was shown on another page"
 
 
+def test_the_title_that_a_browser_showed_replaces_that_of_the_page(made):
+    for path, fields in (("", {"Webdepot-Page-Title": "Ballast 1"}), ("untitled", {})):
+        made.record("resource", f"urn:text:http://example.org/{path}", b"Ships About", **fields)
+        made.response(f"http://example.org/{path}", PAGE.encode() + path.encode())
+    (page, untitled), _ = pages(made.done())
+    assert (page.title, untitled.title) == ("Ballast 1", "Het archief & meer")
+
+
+def test_words_in_declarative_shadow_roots_are_found_but_not_those_of_other_templates(made):
+    body = """<title>T</title><main><p>Outside.</p><x-y><template shadowrootmode="open"><style>q {}</style>
+        <p>Jacquard <b>loom</b></p><template><p>Unseen</p></template><p>Weft</p></template></x-y>
+        <template><p>Hidden</p></template></main>"""
+    made.record("resource", "urn:text:http://example.org/", b"Outside.\nJacquard loom\nWeft\nWarp")
+    made.response("http://example.org/", body.encode())
+    (page,), _ = pages(made.done())
+    assert page.text.split() == ["Outside.", "Jacquard", "loom", "Weft", "Warp"]
+
+
 @pytest.mark.parametrize(
     ("body", "mime", "expected"),
     [

@@ -25,6 +25,9 @@ from webdepot.services.review import reviews
 
 SCRIPT = """<div id=root></div><script>
 fetch('/ti' + 'des.json').then(answer => answer.json()).then(tides => {
+  document.title = `Water at ${tides.harbour}`;
+  const inner = document.body.appendChild(document.createElement('p')).attachShadow({mode: 'open'});
+  inner.innerHTML = `<style>b { color: red }</style><b>Sluice of ${tides.harbour}</b><i><i>Level</i></i>`;
   root.innerHTML = `<h1>Tides of ${tides.harbour}</h1><a href="/hig${'h'}">High water</a><img src="/fla${'g.p'}ng">`;
 });
 </script>"""
@@ -63,9 +66,11 @@ def test_what_scripts_show_is_harvested_reviewed_compared_and_replayed(
 
     with Archive.open(home) as archive:
         for words in ("Harlingen", "Delfzijl"):
-            assert [hit.url for hit in search.search(archive, f"tides {words}", reader=ANYONE).hits] == [
-                f"{site.url}/"
-            ]
+            (hit,) = search.search(archive, f"tides {words}", reader=ANYONE).hits
+            assert (hit.url, hit.title) == (f"{site.url}/", f"Water at {words}")
+            (hit,) = search.search(archive, f"sluice {words} level", reader=ANYONE).hits
+            assert hit.url == f"{site.url}/"
+        assert not search.search(archive, "color", reader=ANYONE).hits
         harvests = harvests_service.latest(archive, 2)
         assert [harvest.counts["screenshots"] for harvest in harvests] == [1, 1]
         ((before, now),) = reviews.screenshot_pairs(archive, reviews.dossier(archive, harvests[0].id))

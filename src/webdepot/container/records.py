@@ -30,6 +30,8 @@ FieldPairs = tuple[tuple[str, str], ...]
 
 SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 FIELDS_TYPE = "application/warc-fields"
+PAGE_TITLE = "Webdepot-Page-Title"
+"""Further field of `urn:text:URL`: the title of the page, as the browser showed it."""
 _REQUEST_TYPE = "application/http; msgtype=request"
 _RESPONSE_TYPE = "application/http; msgtype=response"
 _LINE_BREAKS = re.compile(r"[\r\n\0]+")
@@ -141,8 +143,12 @@ def warcinfo(name: str, info: Mapping[str, str], date: datetime) -> NewRecord:
     )
 
 
-def resource(url: str, date: datetime, content_type: str, body: BinaryIO, body_bytes: int) -> NewRecord:
-    """A file that did not come over HTTP: made by Webdepot, or from a partner's folder."""
+def resource(
+    url: str, date: datetime, content_type: str, body: BinaryIO, body_bytes: int, *, title: str = ""
+) -> NewRecord:
+    """A file that did not come over HTTP: made by Webdepot, or from a partner's folder. `title` is that of
+    the page from which it was made.
+    """
     body.seek(0)
     payload_digest = str(digest.of_stream(body, "sha1")[0])
     return NewRecord(
@@ -150,7 +156,7 @@ def resource(url: str, date: datetime, content_type: str, body: BinaryIO, body_b
         url=url,
         date=date,
         content_type=content_type,
-        fields=(("WARC-Payload-Digest", payload_digest),),
+        fields=(("WARC-Payload-Digest", payload_digest), *(((PAGE_TITLE, title),) if title else ())),
         body=body,
         body_bytes=body_bytes,
     )

@@ -38,6 +38,8 @@ class Attached:
     """Its name: `urn:view:URL`."""
     mime: str
     data: bytes
+    title: str = ""
+    """Of the page, as the browser showed it."""
 
 
 class Keeper(Protocol):

@@ -23,13 +23,13 @@ from webdepot.harvest.answer import Arrived, Kept, is_temporary, mime_of
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.page_opener import PageOpener
 from webdepot.harvest.crawl_state import CrawlState
-from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.politeness import pauses
 from webdepot.harvest.politeness.robots import RobotsPolicy, RobotsRules
 from webdepot.harvest.prerequisites import MISSING, Prerequisites
 from webdepot.harvest.report.log import of_unkept, of_visit
 from webdepot.harvest.scope import host_rules
+from webdepot.harvest.scope.hop_path import is_guess
 from webdepot.model import Candidate, Failure, Verdict, Visit
 from webdepot.url import host_of, origin_of
 
@@ -126,7 +126,7 @@ class CandidateProcessor:
 
     def _refuse_by_robots(self, candidate: Candidate, origin: str, robots: RobotsRules, reason: str) -> None:
         self._state.refuse(candidate, robots.failure or Failure.ROBOTS, reason)
-        if robots.failure in _NEVER_ASKED and not robots.permanent:
+        if robots.failure in _NEVER_ASKED and not robots.permanent and not is_guess(candidate.path):
             self._put_back(candidate, math.inf)
         else:
             self._finish(candidate, origin)
@@ -165,13 +165,19 @@ class CandidateProcessor:
         if candidate.tries + 1 >= manners.tries:
             return self._retry_dns(candidate, visit, origin)
         delay_s = pauses.after_failure(candidate.tries + 1, manners)
-        of_host = visit.failure in _OF_HOST
-        if visit.status in pauses.BUSY:
+        is_busy = visit.status in pauses.BUSY
+        if is_busy:
             asked_s = pauses.retry_after(parse_head(visit.head).get("retry-after"), state.clock(), manners)
-            delay_s, of_host = (delay_s if asked_s is None else asked_s), True
+            delay_s = delay_s if asked_s is None else asked_s
         not_before_s = time.monotonic() + delay_s
-        free_at_s = state.turns.hold(origin, not_before_s) if of_host else state.turns.free_at_s(origin)
-        state.frontier.retry(candidate, host_free_at_s=free_at_s, not_before_s=not_before_s)
+        # A busy server rests with all its hosts. A failure concerns this host and port: others at the same
+        # address may well answer.
+        free_at_s = state.turns.hold(origin, not_before_s) if is_busy else state.turns.free_at_s(origin)
+        state.frontier.retry(
+            candidate,
+            host_free_at_s=max(free_at_s, not_before_s) if visit.failure in _OF_HOST else free_at_s,
+            not_before_s=not_before_s,
+        )
         state.is_dirty = True
         return True
 
@@ -185,7 +191,7 @@ class CandidateProcessor:
             or now_s - self._dns_failing_since_s.setdefault(origin, now_s) >= manners.dns_patience_s
         ):
             return False
-        until_s = state.turns.hold(origin, now_s + pauses.after_failure(manners.tries, manners))
+        until_s = now_s + pauses.after_failure(manners.tries, manners)
         state.frontier.retry(candidate, host_free_at_s=until_s, not_before_s=until_s, counted=False)
         return True
 
@@ -222,9 +228,7 @@ class CandidateProcessor:
 
     def _links_of(self, answer: Arrived) -> Extracted:
         visit = answer.visit
-        extracted = answer.extracted or extract.extract(
-            visit.candidate.url, answer.head, visit.body, self._state.settings.links
-        )
+        extracted = answer.extracted or self._state.extract(visit, answer.head)
         return _without_links(extracted) if self._state.missing.is_missing_page(visit) else extracted
 
     def _is_wanted(self, answer: Arrived) -> bool:
@@ -246,15 +250,16 @@ class CandidateProcessor:
 
     def _note_failure(self, answer: Arrived, failure: Failure) -> None:
         """Count and log a final failure. A host that failed all tries of one URL is left alone; its queue is
-        kept for the next run.
+        kept for the next run, without URLs that were only guessed.
         """
         state, visit = self._state, answer.visit
         state.latest_host = host_of(visit.candidate.url)
         state.log.write(of_visit(visit, verdict=answer.asked_by))
-        state.totals.errors += 1
-        state.hosts.to_change(state.latest_host).errors += 1
+        is_wrong_guess = is_guess(visit.candidate.path)
+        state.totals.errors += not is_wrong_guess
+        state.hosts.to_change(state.latest_host).errors += not is_wrong_guess
         is_dead = failure in _OF_HOST and not visit.permanent
-        if is_dead and failure in _NEVER_ASKED:
+        if is_dead and failure in _NEVER_ASKED and not is_wrong_guess:
             self._put_back(visit.candidate, math.inf)
         elif is_dead:
             state.frontier.finish(visit.candidate, host_free_at_s=math.inf)
@@ -287,17 +292,18 @@ class CandidateProcessor:
 
     def _count(self, visit: Visit, kept: Kept) -> None:
         state, size_bytes = self._state, len(visit.head) + visit.body_bytes
+        is_error = visit.status >= 400 and not is_guess(visit.candidate.path)
         state.totals.fetched += 1
         state.totals.bytes += size_bytes
         state.totals.duplicates += kept.duplicate
-        state.totals.errors += visit.status >= 400
+        state.totals.errors += is_error
         state.totals.good += 200 <= visit.status < 300 and visit.body_bytes > 0
         state.latest_host = host_of(visit.candidate.url)
         counts = state.hosts.to_change(state.latest_host)
         counts.fetched += 1
         counts.bytes += size_bytes
         counts.duplicates += kept.duplicate
-        counts.errors += visit.status >= 400
+        counts.errors += is_error
         counts.not_found += visit.status in _NOT_FOUND
 
 

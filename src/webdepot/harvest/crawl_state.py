@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from webdepot.container.http import parse_head
+from webdepot.container.http import HttpHead, parse_head
 from webdepot.harvest.answer import Arrived, Keeper
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.host_book import HostBook
@@ -25,6 +25,7 @@ from webdepot.harvest.politeness.server_turns import ServerTurns
 from webdepot.harvest.politeness.servers import SharedServers
 from webdepot.harvest.report.log import CrawlLog, of_refusal
 from webdepot.harvest.report.result import CrawlSettings
+from webdepot.harvest.scope.hop_path import find_page, is_guess
 from webdepot.harvest.scope.missing_pages import MissingPages
 from webdepot.harvest.seed_book import SeedBook
 from webdepot.model import Candidate, Failure, Visit
@@ -138,7 +139,11 @@ class CrawlState:
         self.is_dirty = True
         self.seeds.note_refusal(candidate, failure, reason)
         self.totals.robots_refused += failure is Failure.ROBOTS
-        self.totals.errors += failure not in (Failure.ROBOTS, Failure.LIMIT, Failure.SCOPE)
+        self.totals.errors += failure not in (
+            Failure.ROBOTS,
+            Failure.LIMIT,
+            Failure.SCOPE,
+        ) and not is_guess(candidate.path)
         self.judge.refusals[rule] += 1
         self.hosts.to_change(host_of(candidate.url)).refused += 1
         self.log.write(of_refusal(candidate, failure, rule=rule, reason=reason, at=self.clock()))
@@ -154,12 +159,17 @@ class CrawlState:
         is_full = settings.limit_bytes and counts.bytes >= settings.limit_bytes
         return f"{settings.limit_bytes} bytes" if is_full else ""
 
+    def extract(self, visit: Visit, head: HttpHead) -> Extracted:
+        """The links of an answer."""
+        candidate = visit.candidate
+        return extract.extract(
+            candidate.url, head, visit.body, self.settings.links, page=find_page(candidate)
+        )
+
     async def look_up_links(self, visit: Visit) -> Extracted | None:
         """The links of an answer, if a rule must first look up their hosts (`CrawlSettings.look_up`)."""
         if self.settings.look_up is None or visit.failure is not None:
             return None
-        extracted = extract.extract(
-            visit.candidate.url, parse_head(visit.head), visit.body, self.settings.links
-        )
+        extracted = self.extract(visit, parse_head(visit.head))
         await self.settings.look_up({host_of(url) for url, _ in extracted.links})
         return extracted

@@ -10,7 +10,8 @@ that keys sort by number:
     seen      host hash (8) | URL hash (8)                      -> empty
     refused   host hash (8) | URL hash (8)                      -> empty
     queue     host hash (8) | precedence (1) | sequence (8)     -> tries (1) | outside (1) | path 0 via 0 url
-    notes     key of the caller                                 -> value of the caller
+    notes     key of the caller, or 0 | its hash (32)           -> value of the caller
+              if it is longer than LMDB allows
 
     precedence: 0 seeds and prerequisites, 1 embedded parts, 2 links, 3 guesses
     sequence:   number of URLs seen before it
@@ -61,6 +62,8 @@ _LOCK_NAME = "lock"
 _PRECEDENCE = {"": 0, Hop.PREREQUISITE: 0, Hop.EMBED: 1, Hop.LINK: 2, Hop.MANIFEST: 2, Hop.SPECULATIVE: 3}
 _KEY = Struct(">BQ")
 _NONE: frozenset[bytes] = frozenset()
+_LONGEST_NOTE_KEY = 511
+"""The longest key that LMDB stores; URLs can be longer."""
 
 
 def precedence(path: str) -> int:
@@ -250,10 +253,13 @@ class LmdbFrontier:
     # --- what the caller keeps with it ---
 
     def remember(self, key: str, value: bytes) -> None:
-        self._txn.put(key.encode(), value, db=self._notes)
+        try:
+            self._txn.put(_note_key(key), value, db=self._notes)
+        except lmdb.Error as error:
+            raise _storage_error(self.folder, error) from error
 
     def recall(self, key: str) -> bytes | None:
-        value: bytes | None = self._txn.get(key.encode(), db=self._notes)
+        value: bytes | None = self._txn.get(_note_key(key), db=self._notes)
         return value
 
     def commit(self, marks: Mapping[str, int]) -> None:
@@ -423,6 +429,13 @@ def _decoded(value: bytes) -> Candidate:
     # Both numbers are below 128, so each is one byte of UTF-8.
     path, via, url = cast(list[Url], value[2:].decode().split("\0"))
     return Candidate(url=url, via=via or None, path=path, tries=value[0], outside=value[1])
+
+
+def _note_key(key: str) -> bytes:
+    encoded = key.encode()
+    if len(encoded) <= _LONGEST_NOTE_KEY:
+        return encoded
+    return b"\0" + blake2b(encoded, digest_size=32).digest()
 
 
 def _storage_error(folder: Path, error: lmdb.Error) -> NoSpace:

@@ -100,7 +100,7 @@ KEYS: Mapping[str, Key] = {
         kind=list, doc="Regular expressions; URLs in which one is found are not harvested.", check=_patterns
     ),
     "hops_outside": Key(kind=int, doc="How many links are followed beyond the scope.", check=_positive),
-    "embed_hops": Key(kind=int, doc="How deeply embedded parts may be nested.", check=_positive),
+    "embed_hops": Key(kind=int, doc="How deeply parts from other hosts may be nested.", check=_positive),
     "hops": Key(
         kind=int,
         doc="Maximum number of links from the seed; parts, redirects and guesses do not count.",
@@ -110,8 +110,12 @@ KEYS: Mapping[str, Key] = {
     "redirects": Key(kind=int, doc="Maximum number of redirects in a row.", check=_positive),
     "path_segments": Key(kind=int, doc="Maximum number of path segments.", check=_positive),
     "repeats": Key(kind=int, doc="How often the same path segment may occur in a URL.", check=_positive),
-    "url_letters": Key(kind=int, doc="Maximum length of a URL in characters.", check=_positive),
-    "query_letters": Key(kind=int, doc="Maximum length of the query in characters.", check=_positive),
+    "url_letters": Key(
+        kind=int, doc="Maximum length of a URL in characters; not for parts of pages.", check=_positive
+    ),
+    "query_letters": Key(
+        kind=int, doc="Maximum length of the query in characters; not for parts of pages.", check=_positive
+    ),
     "calendar_years": Key(
         kind=int, doc="How many years ahead a date in a URL may be; 0 means any number.", check=_positive
     ),

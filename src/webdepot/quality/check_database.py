@@ -174,10 +174,12 @@ class CheckDatabase:
 
     def iter_observed(self) -> Iterator[tuple[str, str, str, str]]:
         """Address, code, place and detail of each response that is truncated, false or does not match its
-        record.
+        record. That a guessed address has no page says nothing about the site.
         """
         yield from self._database.execute(
-            "SELECT DISTINCT url, code, place, detail FROM observed ORDER BY url"
+            "SELECT DISTINCT url, code, place, detail FROM observed "
+            "WHERE code <> 'soft-missing' OR NOT EXISTS (SELECT 1 FROM visits "
+            "WHERE visits.url = observed.url AND rtrim(path, 'R') LIKE '%X') ORDER BY url"
         )
 
     def iter_noted(self, start: str) -> Iterator[tuple[str, str]]:

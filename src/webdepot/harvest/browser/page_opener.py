@@ -50,6 +50,7 @@ LARGEST_HELD_BYTES = 8 << 20
 MOST_ASKED, MOST_DATA = 300, 100
 """URLs that one page may ask for, and how many of them for data: some pages never stop asking."""
 DATA_KINDS = frozenset({"XHR", "Fetch", "Ping", "Other"})
+LONGEST_TITLE = 500
 PATIENCE_S = 5.0
 """How long a finished page waits for requests that are still out."""
 PAUSED_S = 0.25
@@ -163,7 +164,7 @@ class PageOpener:
             await page.end(0.0)
         if page.error is not None:
             raise page.error
-        static = extracted or extract.extract(candidate.url, head, visit.body, state.settings.links)
+        static = extracted or state.extract(visit, head)
         self._log_sockets(candidate, sight)
         state.totals.opened += not sight.failure
         state.totals.unopened += bool(sight.failure)
@@ -380,7 +381,7 @@ class PageOpener:
         limits, url = self._state.settings.links, page.visit.candidate.url
         frames = [
             extract.extract(
-                find_canonical(frame) or url, _SHOWN, BytesIO(html.encode("utf-8", "replace")), limits
+                find_canonical(frame) or url, *_encoded(html, sight.encodings.get(frame, "")), limits
             )
             for frame, html in sight.frames.items()
         ]
@@ -397,9 +398,14 @@ class PageOpener:
         return [*frames, Extracted(links=list(more.items()))]
 
 
-_SHOWN = HttpHead(
-    version="HTTP/1.1", status=200, reason="OK", headers=(("Content-Type", "text/html; charset=utf-8"),)
-)
+def _encoded(html: str, encoding: str) -> tuple[HttpHead, BytesIO]:
+    """The HTML of a frame as a response in the encoding of the frame, on which its addresses depend."""
+    try:
+        body = html.encode(encoding, "xmlcharrefreplace")
+    except (LookupError, UnicodeError):  # not one of ours, or half of a surrogate pair
+        body, encoding = html.encode("utf-8", "replace"), "utf-8"
+    content_type = ("Content-Type", f"text/html; charset={encoding}")
+    return HttpHead(version="HTTP/1.1", status=200, reason="OK", headers=(content_type,)), BytesIO(body)
 
 
 def _merge(static: Extracted, shown: list[Extracted]) -> Extracted:
@@ -429,6 +435,7 @@ def _attachments(url: Url, sight: PageSnapshot) -> tuple[Attached, ...]:
                 url=f"urn:text:{url}",
                 mime="text/plain; charset=utf-8",
                 data=sight.text.encode("utf-8", "replace"),
+                title=" ".join(sight.title.encode("utf-8", "replace").decode()[:LONGEST_TITLE].split()),
             )
         )
     return tuple(attachments)

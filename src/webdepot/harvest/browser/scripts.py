@@ -46,11 +46,32 @@ COLLECT = """(() => {
   };
   walk(document);
   const shown = document.documentElement ? document.documentElement.outerHTML : '';
-  return [document.URL, shown.slice(0, most) + roots.join('\\n').slice(0, most)];
+  return [document.URL, shown.slice(0, most) + roots.join('\\n').slice(0, most), document.characterSet];
 })()""".replace("LETTERS", str(MOST_HTML_LETTERS))
-"""Address and current HTML of a frame, with the content of open shadow roots."""
+"""Address and current HTML of a frame, with the content of open shadow roots, and its encoding."""
 
-TEXT = f"((document.body && document.body.innerText) || '').slice(0, {MOST_TEXT_LETTERS})"
+TEXT = """(() => {
+  const most = LETTERS, unseen = new Set(['STYLE', 'SCRIPT', 'TEMPLATE', 'NOSCRIPT']);
+  const texts = [(document.body && document.body.innerText) || ''];
+  let room = most - texts[0].length;
+  const walk = (tree) => {
+    for (const node of tree.querySelectorAll('*')) {
+      if (!node.shadowRoot || room <= 0) continue;
+      for (const part of node.shadowRoot.childNodes) {
+        // Outside what is shown, innerText would also give the hidden text.
+        const isSeen = part instanceof Element
+          ? !unseen.has(part.tagName) && getComputedStyle(part).display !== 'none' : part instanceof Text;
+        const text = isSeen ? (part.innerText || (part instanceof Text && part.data.trim()) || '') : '';
+        room -= text.length;
+        if (text) texts.push(text);
+      }
+      walk(node.shadowRoot);
+    }
+  };
+  walk(document);
+  return [texts.join('\\n').slice(0, most), document.title];
+})()""".replace("LETTERS", str(MOST_TEXT_LETTERS))
+"""The text that is shown, also in open shadow roots, and the title."""
 CLICK = """function() {
   if (this.click) this.click(); else this.dispatchEvent(new MouseEvent('click', {bubbles: true}));
 }"""

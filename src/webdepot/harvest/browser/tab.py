@@ -96,7 +96,10 @@ class PageSnapshot:
 
     frames: dict[str, str] = field(default_factory=dict)
     """HTML by address; the page itself is first."""
+    encodings: dict[str, str] = field(default_factory=dict)
+    """Of the frames, by address: browsers use it in addresses."""
     text: str = ""
+    title: str = ""
     picture: bytes = b""
     picture_mime: str = ""
     moves: list[str] = field(default_factory=list)
@@ -390,7 +393,8 @@ class _Tab:
 
     async def read(self) -> None:
         await self.read_frames()
-        self.snapshot.text = str(await self.run(scripts.TEXT, await self.world(self.tab)) or "")
+        text, title = await self.run(scripts.TEXT, await self.world(self.tab)) or ("", "")
+        self.snapshot.text, self.snapshot.title = str(text), str(title)
         if self.options.picture:
             await self.take_picture()
 
@@ -399,8 +403,9 @@ class _Tab:
         frames: dict[str, str] = {}
         for frame in _frames_of(tree)[:MOST_FRAMES]:
             with suppress(CallFailed):  # a frame may disappear at any moment
-                url, html = await self.run(scripts.COLLECT, await self.world(frame))
+                url, html, encoding = await self.run(scripts.COLLECT, await self.world(frame))
                 frames[url] = frames.get(url, "") + html
+                self.snapshot.encodings[url] = encoding
         self.snapshot.frames = frames
 
     async def take_picture(self) -> None:

@@ -1,19 +1,21 @@
 """References in the body of a response, by its type.
 
-`find_reader` gives the function that reads a type: HTML (`html`), style sheets (`css`), XML (`xml`), and
-JSON, playlists, text and scripts (`data`), and PDF (`pdf`).
+`find_reader` gives the function that reads a type: HTML (`html`), style sheets (`css`), scripts (`script`),
+XML (`xml`), JSON, playlists and text (`data`), and PDF (`pdf`).
 """
 
 import zlib
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from urllib.parse import unquote_to_bytes
 
 from webdepot.container.http import HttpHead
 from webdepot.harvest.fetch.encoding import decode
-from webdepot.harvest.links import css, data, html, pdf, xml
+from webdepot.harvest.links import css, data, html, pdf, script, xml
 from webdepot.harvest.links.reference import Reference
+from webdepot.model import Hop
 
 _LONGEST_DATA_URL = 256 << 10
 _GZIP_TYPES = ("application/gzip", "application/x-gzip", "application/octet-stream")
@@ -40,6 +42,8 @@ class BodyLinks:
     """The references of a body, as written."""
 
     found: Iterable[Reference] = ()
+    of_page: Sequence[Reference] = ()
+    """Relative to the page that contains the body, not to the body: workers of a script."""
     base: str = ""
     """Of the page, as written; empty if it is the address of the page."""
     encoding: str = "utf-8"
@@ -63,7 +67,10 @@ def _of_html(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
 
 
 def _of_css(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
-    text, encoding = decode(body, head.get("content-type") or "")
+    stated = head.get("content-type") or ""
+    if "charset" not in stated.lower() and (charset := css.charset_of(body)):
+        stated = f"{stated}; charset={charset}"
+    text, encoding = decode(body, stated)
     return BodyLinks(found=css.references(text), encoding=encoding)
 
 
@@ -81,9 +88,13 @@ def _of_text(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
 
 
 def _of_script(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
-    if not limits.guess:
-        return BodyLinks()
-    return BodyLinks(found=data.guesses(decode(body, head.get("content-type") or "")[0]))
+    text = decode(body, head.get("content-type") or "")[0]
+    links = script.references(text)
+    found = [(address, Hop.EMBED) for address in links.of_script]
+    return BodyLinks(
+        found=chain(found, data.guesses(text)) if limits.guess else found,
+        of_page=[(address, Hop.EMBED) for address in links.of_page],
+    )
 
 
 def _of_pdf(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
@@ -138,6 +149,8 @@ READERS: dict[str, Reader] = {
     "text/javascript": _of_script,
     "application/javascript": _of_script,
     "application/x-javascript": _of_script,
+    "application/ecmascript": _of_script,
+    "text/ecmascript": _of_script,
     "application/pdf": _of_pdf,
     "application/x-pdf": _of_pdf,
 }
@@ -169,6 +182,8 @@ def _reader_by_name(mime: str, url: str) -> Reader | None:
 
 _ENDINGS = {
     ".css": _of_css,
+    ".js": _of_script,
+    ".mjs": _of_script,
     ".json": _of_json,
     ".webmanifest": _of_json,
     ".m3u8": _of_playlist,

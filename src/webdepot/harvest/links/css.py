@@ -24,7 +24,14 @@ _TOKEN = re.compile(
 )
 _QUOTED = re.compile(r"""((?<!\w)\w*+\(\s*+)?(?:"([^"\n]*)"|'([^'\n]*)')""")
 _URL = re.compile(r"""\burl\(\s*+["']?([^"')\s]+)""", re.IGNORECASE)
+_CHARSET = re.compile(rb'@charset "([\w.:-]{1,40})";')
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|\n|(.))", re.DOTALL)
+
+
+def charset_of(body: bytes) -> str:
+    """The encoding that a style sheet states about itself (CSS Syntax 3, 3.2); empty if none."""
+    stated = _CHARSET.match(body)
+    return stated[1].decode() if stated else ""
 
 
 def references(text: str) -> Iterator[Reference]:

@@ -46,8 +46,12 @@ class Extracted:
     """Links that were only found with `rel=nofollow`."""
 
 
-def extract(url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits) -> Extracted:
-    """The links of one response. `body` is as received and is read from its start. Never raises."""
+def extract(
+    url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits, *, page: Url | None = None
+) -> Extracted:
+    """The links of one response. `body` is as received and is read from its start. `page` is the page of
+    which it is a part, if that is known. Never raises.
+    """
     notes: list[str] = []
     directives = robots.tag_directives(head.get_all("x-robots-tag"), limits.agent)
     nofollow: frozenset[Url] = frozenset()
@@ -62,6 +66,8 @@ def extract(url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits) -> Ext
             found = reader(content, head, limits)
             base = find_canonical(found.base, url) or url if found.base else url
             collected.add(found.found, base, found.encoding, parts_only=head.status >= 400)
+            if page is not None and head.status < 400:
+                collected.add(found.of_page, page)
             directives |= found.directives
             notes += [f"linksPartFailed:{name}" for name in sorted(found.unread)]
             if found.nofollow and head.status < 400:

@@ -11,14 +11,15 @@ Forms are not followed: sending one is an action, not reading.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import attrgetter
 
 import turbohtml
 
-from webdepot.harvest.links import css, data
+from webdepot.harvest.links import css, data, script
 from webdepot.harvest.links.names import names
 from webdepot.harvest.links.reference import Reference
 from webdepot.harvest.politeness import robots
@@ -79,6 +80,8 @@ _META_PARTS = re.compile(
     r"|msapplication-(?:tileimage|config|square\w*logo|wide\w*logo)\Z"
     r"|(?:thumbnail|thumbnailurl|image|contenturl|embedurl)\Z"
 )
+_JUMP = re.compile(r"(?i)location|href|open\(|assign\(")
+_MAIL = re.compile(r"(?i)[\w.+%-]++@(?:[a-z0-9-]+\.)+[a-z]{2,24}\Z")
 _META_LINKS = re.compile(r"(?i)og:url\Z|(?:al:web:url|twitter:url)\Z|url\Z")
 _PLAYER_PARAMETERS = names("data filename flashvars-src movie src url")
 _CONDITION = re.compile(r"<!--\[if[^\]>]{0,200}\]>", re.IGNORECASE)
@@ -107,6 +110,9 @@ class PageLinks:
 
 def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = "") -> PageLinks:
     """All references of a page. `guess` also reads strings in scripts; `agent` is our name in meta robots."""
+    if "shadowrootmode" in text:
+        # The parser sets the content of a shadow root aside, but reads that of any other template.
+        text = text.replace("shadowrootmode", "data-shadowrootmode")
     document = turbohtml.parse(text, positions=False)
     # Selecting by fifty attributes that no element has would take longer than parsing.
     attributes: set[str] = set().union(*map(attrgetter("attrs"), document.iter_elements()))
@@ -127,7 +133,15 @@ def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = 
             for (element, _, _), hop in zip(links, hops)
         ]
     found = page.found
-    found += [(url, hop) for (_, _, url), hop in zip(links, hops) if hop is not None]
+    found += [
+        (url, hop)
+        for (_, _, url), hop in zip(links, hops)
+        if hop is not None and not (hop is Hop.LINK and "@" in url and _is_mail(url))
+    ]
+    if "value" in attributes:
+        for menu in document.select("select"):
+            found.extend(_of_menu(menu))
+    modules = _named_modules(document) if "importmap" in text else {}
     for selector in (
         _selectors(frozenset(attributes & _WATCHED)) if not attributes.isdisjoint(_WATCHED) else _MORE
     ):
@@ -136,7 +150,7 @@ def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = 
                 page.base = page.base or element.attr("href") or ""
             else:
                 try:
-                    found.extend(_more(element, guess=guess, nested=nested))
+                    found.extend(_more(element, guess=guess, nested=nested, modules=modules))
                 except (ValueError, RecursionError) as error:  # the rest of the page is still read
                     page.unread.add(type(error).__name__)
                 if element.tag == "meta" and (element.attr("name") or "").lower() in (
@@ -181,6 +195,8 @@ def _hop(element: turbohtml.Element, tag: str, attribute: str | None) -> Hop | N
     if attribute == "style" or tag == "style":
         return None  # `css` also handles escapes and more than url()
     if tag == "link" and attribute == "href":
+        if element.attr("rev") and not element.attr("rel"):
+            return None  # about this page: its author (`made`), often an e-mail address, or what links to it
         return _rel_hop(
             (element.attr("rel") or "").lower().split(), has_item=element.attr("itemprop") is not None
         )
@@ -216,13 +232,15 @@ def rel_hop(rel: str) -> Hop | None:
     return _rel_hop(rel.lower().split())
 
 
-def _more(element: turbohtml.Element, *, guess: bool, nested: int) -> Iterator[Reference]:
+def _more(
+    element: turbohtml.Element, *, guess: bool, nested: int, modules: Mapping[str, str]
+) -> Iterator[Reference]:
     """References of an element that are not links in the standard."""
     tag = element.tag
     if tag == "meta":
         yield from _of_meta(element)
     elif tag == "script":
-        yield from _of_script(element, guess=guess)
+        yield from _of_script(element, guess=guess, modules=modules)
     elif tag in ("object", "applet"):
         yield from _of_object(element)
     elif tag == "param" and (element.attr("name") or "").lower() in _PLAYER_PARAMETERS:
@@ -278,12 +296,45 @@ def _of_meta(element: turbohtml.Element) -> Iterator[Reference]:
         yield content, Hop.LINK
 
 
-def _of_script(element: turbohtml.Element, *, guess: bool) -> Iterator[Reference]:
-    kind = (element.attr("type") or "").lower()
-    if "json" in kind or kind in ("importmap", "speculationrules"):
+def _of_script(element: turbohtml.Element, *, guess: bool, modules: Mapping[str, str]) -> Iterator[Reference]:
+    kind = (element.attr("type") or "").strip().lower()
+    if kind == "importmap":
+        yield from ((address, Hop.EMBED) for address in script.files_of(element.text))
+    elif "json" in kind or kind == "speculationrules":
         yield from data.of_json(element.text, guess="ld+json" not in kind)
-    elif guess and (not kind or "javascript" in kind or kind == "module"):
-        yield from data.guesses(element.text)
+    elif not kind or "javascript" in kind or "ecmascript" in kind or kind == "module":
+        links = script.references(element.text, modules)
+        yield from ((address, Hop.EMBED) for address in (*links.of_script, *links.of_page))
+        if guess:
+            yield from data.guesses(element.text)
+
+
+def _named_modules(document: turbohtml.Document) -> dict[str, str]:
+    modules: dict[str, str] = {}
+    for element in document.select("script[type=importmap i]"):
+        with suppress(ValueError, RecursionError):  # noted where its files are read
+            modules |= script.names_of(element.text)
+    return modules
+
+
+def _of_menu(menu: turbohtml.Element) -> Iterator[Reference]:
+    """The addresses of a menu that jumps to the chosen page: a handler says so, or most values are
+    addresses.
+    """
+    values = [(option.attr("value") or "").strip() for option in menu.select("option[value]")]
+    values = [value for value in values if value and value[0] != "#"]
+    addresses = [value for value in values if value[0] == "?" or data.looks_like_address(value)]
+    handler = menu.attr("onchange") or ""
+    if _JUMP.search(handler) and "'" not in handler and '"' not in handler and "`" not in handler:
+        # Without a quoted text in the handler, the value is the whole address.
+        addresses = [value for value in values if data.could_be_address(value) and not value.isdigit()]
+    if 2 * len(addresses) >= len(values):
+        yield from ((address, Hop.LINK) for address in addresses)
+
+
+def _is_mail(value: str) -> bool:
+    """Whether it is an e-mail address without its scheme, a common mistake; `photo@2x.jpg` is a file."""
+    return _MAIL.match(value) is not None and not data.looks_like_address(value)
 
 
 def _of_object(element: turbohtml.Element) -> Iterator[Reference]:

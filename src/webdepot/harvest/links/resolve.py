@@ -14,6 +14,8 @@ _LONGEST_CACHED = 200
 _MOST_CACHED = 500
 """References of one folder."""
 Resolved = dict[str, Url | None]
+_PLAIN_IN_QUERY = "".join(set(map(chr, range(0x21, 0x7F))) - set("\"#<>'"))
+"""The second byte of an East Asian letter may be one of these; browsers leave it as it is."""
 _PATH_START = frozenset("/._-~%ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
 
@@ -58,8 +60,12 @@ def _with_query_in(raw: str, encoding: str) -> str:
         return raw
     path, _, rest = raw.partition("?")
     query, mark, fragment = rest.partition("#")
-    quoted = "".join(
-        letter if letter.isascii() else quote(letter.encode(encoding, "xmlcharrefreplace"))
-        for letter in query
-    )
+    quoted = "".join(letter if letter.isascii() else _quoted(letter, encoding) for letter in query)
     return f"{path}?{quoted}{mark}{fragment}"
+
+
+def _quoted(letter: str, encoding: str) -> str:
+    try:
+        return quote(letter.encode(encoding), safe=_PLAIN_IN_QUERY)
+    except UnicodeEncodeError:
+        return quote(f"&#{ord(letter)};", safe="")

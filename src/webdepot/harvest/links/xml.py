@@ -5,6 +5,7 @@ stream with libxml2 in its recovery mode: no entities are expanded, nothing is f
 as soon as they end.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from io import BytesIO
 
@@ -16,7 +17,8 @@ from webdepot.harvest.links.reference import Reference
 from webdepot.model import Hop
 
 OfHtml = Callable[[str], list[Reference]]
-
+_TEMPLATE = re.compile(r"\{[^{}]*\}")
+"""The value is put together by a style sheet (XSLT 1.0, 7.6.2) or by a reader (RFC 6570)."""
 
 _TEXT_LINKS = {
     "link": Hop.LINK,
@@ -90,6 +92,7 @@ def _of_attributes(element: etree._Element, tag: str) -> Iterator[Reference]:
             and value
             and not value.startswith("#")
             and (local != "media" or "." in value)
+            and not _TEMPLATE.search(value)
         ):
             yield value, _hop(element, tag)
         elif local == "style" and "url(" in value:

@@ -20,6 +20,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from webdepot.harvest.scope.hop_path import is_guess
 from webdepot.model import Failure
 from webdepot.url import host_of
 
@@ -239,7 +240,8 @@ def _note(line: Mapping[str, Any], counts: dict[tuple[str, str], _Count]) -> Non
             count.documents += 1
             count.bytes += size
             count.duplicates += is_duplicate
-    host.errors += (status >= 400) or (status <= 0 and not is_refused)
+    if not is_guess(str(line["path"])):  # a wrong guess is not an error of the site
+        host.errors += (status >= 400) or (status <= 0 and not is_refused)
     host.refused += is_refused
     if is_refused:
         _note_refusal(line, url, counts)

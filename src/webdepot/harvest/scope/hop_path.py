@@ -1,6 +1,7 @@
 """Questions about a hop path: the letters of `model.Hop` from the seed to an address, such as `LLE`."""
 
-from webdepot.model import Hop
+from webdepot.model import Candidate, Hop
+from webdepot.url import Url
 
 _NOT_LINKS = dict.fromkeys(map(ord, (Hop.EMBED, Hop.SPECULATIVE, Hop.REDIRECT, Hop.PREREQUISITE)))
 _PART_HOPS = "".join((Hop.EMBED, Hop.REDIRECT, Hop.SPECULATIVE))
@@ -16,12 +17,22 @@ def count_links(path: str) -> int:
     return len(path.translate(_NOT_LINKS))
 
 
+def is_guess(path: str) -> bool:
+    """Whether no link, only a guess and its redirects, leads to the address: nobody says that it exists."""
+    return path.rstrip(Hop.REDIRECT).endswith(Hop.SPECULATIVE)
+
+
 def embed_depth(path: str) -> int:
     """How deep the address is embedded in pages: the trailing embeds, with redirects and guesses between.
 
-    0 if it is not part of a page.
+    0 if it is not part of a page. A guess is not: only what it turns out to contain can be.
     """
-    return path[len(path.rstrip(_PART_HOPS)) :].count(Hop.EMBED)
+    return 0 if is_guess(path) else path[len(path.rstrip(_PART_HOPS)) :].count(Hop.EMBED)
+
+
+def find_page(candidate: Candidate) -> Url | None:
+    """The page that contains the address as a part; None if it is not a part, or a part of a part."""
+    return candidate.via if candidate.path[-1:] == Hop.EMBED and embed_depth(candidate.path) == 1 else None
 
 
 def count_redirects(path: str) -> int:

@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from webdepot.errors import InputError
-from webdepot.harvest.scope.hop_path import count_links, count_redirects
+from webdepot.harvest.scope.hop_path import count_links, count_redirects, embed_depth
 from webdepot.harvest.scope.verdicts import PASS, Rule, reject
 from webdepot.model import Candidate, Hop, Verdict
 from webdepot.text.patterns import LinearPattern
@@ -18,12 +18,17 @@ _DATE = re.compile(
 _FIRST_YEAR = 1000
 """Historians link to 1648; only a calendar that runs backwards links to the year 200."""
 
+_DEEPEST_EMBEDDED = 100
+"""A frame that contains itself with another address would have no end."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeLimits:
     hops_outside: int = 0
     embed_hops: int = 3
-    """Enough for an embedded page with an embedded page with a picture."""
+    """Enough for an embedded page with an embedded page with a picture. Not for what belongs to a seed, or is
+    on the host of the part that contains it.
+    """
     hops: int = 100
     """Links from the seed; parts, redirects and guesses do not count."""
     guess_hops: int = 1
@@ -35,6 +40,9 @@ class ScopeLimits:
     """A path segment that occurs more often is treated as a trap."""
     url_letters: int = 2083
     query_letters: int = 1024
+    """Both count for links and guesses only: traps grow by links, while the addresses of parts may be long,
+    such as those of combined scripts or with a signature.
+    """
     calendar_years: int = 5
     """Dates further ahead than this are treated as an endless calendar; 0 turns the rule off."""
 
@@ -42,7 +50,10 @@ class ScopeLimits:
 def too_many_hops(most: int) -> Rule:
     def rule(candidate: Candidate) -> Verdict:
         hops = count_links(candidate.path)
-        return reject("hops", f"{hops} hops from the seed") if hops > most else PASS
+        if hops > most:
+            return reject("hops", f"{hops} hops from the seed")
+        depth = embed_depth(candidate.path) if len(candidate.path) > _DEEPEST_EMBEDDED else 0
+        return reject("hops", f"embedded {depth} deep") if depth > _DEEPEST_EMBEDDED else PASS
 
     return rule
 
@@ -91,6 +102,8 @@ def repeating(most: int) -> Rule:
 
 def too_long(most_letters: int, most_in_query: int) -> Rule:
     def rule(candidate: Candidate) -> Verdict:
+        if embed_depth(candidate.path):
+            return PASS
         if len(candidate.url) > most_letters:
             return reject("length", f"{len(candidate.url)} characters")
         query = candidate.url.partition("?")[2]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from enum import StrEnum
 
-from webdepot.harvest.scope.hop_path import embed_depth, is_seed_path
+from webdepot.harvest.scope.hop_path import embed_depth, is_guess, is_seed_path
 from webdepot.harvest.scope.verdicts import PASS, Rule, accept, reject
 from webdepot.model import Candidate, Hop, Verdict
 from webdepot.url import domain_of, host_of, key
@@ -88,21 +88,36 @@ def anything(candidate: Candidate) -> Verdict:
 
 def few_hops_outside(most: int) -> Rule:
     def rule(candidate: Candidate) -> Verdict:
-        if not 0 < candidate.outside <= most:
+        if not 0 < candidate.outside <= most or is_guess(candidate.path):
             return PASS
         return accept("hops outside", f"{candidate.outside} of {most} links outside")
 
     return rule
 
 
+def embedded_too_deep(most: int) -> Rule:
+    """Reject what is embedded deeper, unless a later rule accepts it: what belongs to the harvest may be
+    embedded as deep as it likes.
+    """
+
+    def rule(candidate: Candidate) -> Verdict:
+        depth = embed_depth(candidate.path)
+        return reject("embedded", f"embedded {depth} deep") if depth > most else PASS
+
+    return rule
+
+
 def embedded(most: int) -> Rule:
-    """Accept parts of an accepted page from any host."""
+    """Accept parts of an accepted page from any host, and the parts of such a part that are on its host: the
+    modules of a library import each other many times over.
+    """
 
     def rule(candidate: Candidate) -> Verdict:
         depth = embed_depth(candidate.path)
         if depth == 0:
             return PASS
-        return _PART if depth <= most else reject("embedded", f"embedded {depth} deep")
+        is_near = candidate.via is not None and host_of(candidate.via) == host_of(candidate.url)
+        return _PART if depth <= most or is_near else PASS
 
     return rule
 

@@ -3,10 +3,10 @@
 A rule is a callable `Candidate -> Verdict`: accept, reject, or pass. A later rule overrules an earlier one,
 and the verdict names the rule that decided and its reason. `named_chain` builds the usual order:
 
-1. `outside`            reject everything
+1. `outside`            reject everything; `embed depth` gives the reason for deeply embedded parts
 2. `host` / `domain` / `prefix` / `any`   accept what belongs to a seed
 3. `hops outside`       accept up to N links beyond
-4. `embedded`           accept parts of accepted pages from anywhere
+4. `embedded`           accept parts of accepted pages from anywhere, but not guesses
 5. traps                reject: too many hops or guesses, too deep, repeating, too long, endless dates
 6. the operator's       regular expressions, then the rules of the profile (`rules`), in their order
 7. `seed`               accept: seeds, their redirects within the domain, and robots.txt are always fetched
@@ -81,6 +81,7 @@ def named_chain(
     )
     return [
         (OUTSIDE, membership.everything_is_outside),
+        ("embed depth", membership.embedded_too_deep(limits.embed_hops)),
         (kind.value, membership.belongs(kind, seeds)),
         *(("host rules", rule) for rule in hosts[:1]),
         ("hops outside", membership.few_hops_outside(limits.hops_outside)),

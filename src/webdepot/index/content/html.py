@@ -34,6 +34,7 @@ _SHALLOW = frozenset(
         "tr td th thead tbody tfoot",
     )
 )
+_TEMPLATE = re.compile(r"<(/?)template\b([^<>]*)>", re.IGNORECASE)
 _UNSEEN = re.compile(r"<(script|style|template|noframes)\b|<!--", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 _ANY_TAG = re.compile(r"<[^<>]*>")
@@ -69,6 +70,7 @@ class HtmlWords:
 
 def words_of_html(text: str, url: str = "") -> HtmlWords:
     """The searchable text of a page. `url` is its own address, to recognise links to other sites."""
+    text = _with_shadow_roots(text)
     if is_slow(text):
         title = _TITLE.search(text)
         return HtmlWords(title=unescape(title[1]) if title else "", headings="", text=_without_tags(text))
@@ -90,7 +92,7 @@ def words_of_html(text: str, url: str = "") -> HtmlWords:
 
 def shown_by_scripts(text: str, shown: str) -> str:
     """The lines shown in a browser that have a word which is not in the page: scripts have added them."""
-    own = set(_WORD.findall(_without_tags(text).lower()))
+    own = set(_WORD.findall(_without_tags(_with_shadow_roots(text)).lower()))
     return "\n".join(line for line in shown.splitlines() if not own.issuperset(_WORD.findall(line.lower())))
 
 
@@ -136,6 +138,23 @@ def _most_open(text: str) -> int:
     depths = numpy.cumsum(steps)
     # Counted from the lowest point before: surplus end tags do not allow more depth later.
     return int((depths - numpy.minimum(numpy.minimum.accumulate(depths), 0)).max(initial=0))
+
+
+def _with_shadow_roots(text: str) -> str:
+    """The page with its declarative shadow roots (HTML, 4.12.3) as ordinary elements: a browser shows them,
+    but not the content of other templates.
+    """
+    if "shadowrootmode" not in text:
+        return text
+    shown: list[bool] = []
+
+    def replaced(tag: re.Match[str]) -> str:
+        if not tag[1]:
+            shown.append("shadowrootmode" in tag[2])
+            return "<div>" if shown[-1] else tag[0]
+        return "</div>" if shown and shown.pop() else tag[0]
+
+    return _TEMPLATE.sub(replaced, text)
 
 
 def _without_tags(text: str) -> str:

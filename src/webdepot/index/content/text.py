@@ -6,8 +6,8 @@
 2. Decode (WHATWG order): byte-order mark, HTTP header, meta tag, UTF-8 if it is valid, then the encoding that
    Resiliparse detects.
 3. Extract: `html.py`, `documents.py`. A page that was opened in a browser has, before it in its
-   container, a record `urn:text:ADDRESS` with the text that was shown: lines that scripts have added are
-   included.
+   container, a record `urn:text:ADDRESS` with the text and the title that were shown: lines that scripts have
+   added are included, and the title replaces that of the HTML.
 4. Language: `language.py`. Likeness: `folding.py`.
 
 A revisit has no text. If its original is earlier in the same container, the text is read there; otherwise the
@@ -18,7 +18,7 @@ document are read.
 import codecs
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
@@ -31,6 +31,7 @@ from webdepot.container.damage import OnFinding
 from webdepot.container.http import HttpHead, content_decoded
 from webdepot.container.reader import iter_records, read_record
 from webdepot.container.record import Record
+from webdepot.container.records import PAGE_TITLE
 from webdepot.errors import CorruptData
 from webdepot.index import capture_from_record
 from webdepot.index.content.documents import DocumentReader, DocumentText
@@ -112,15 +113,15 @@ class _Reader:
         self._on_finding = on_finding
         self._container = container
         self._seen: dict[str, Location] = {}
-        self._shown = ("", "")
-        """Address of the page that was last opened in a browser, and the text shown there."""
+        self._shown = _Shown()
 
     def watch_shown_texts(self, records: Iterable[Record]) -> Iterator[Record]:
         """All records; remembers the text that a browser showed."""
         for record in records:
             if record.kind is RecordKind.RESOURCE and record.url.startswith(SHOWN):
                 text = record.payload().read(self._limit_bytes).decode("utf-8", "replace")
-                self._shown = (record.url.removeprefix(SHOWN), text)
+                title = record.fields.get(PAGE_TITLE) or ""
+                self._shown = _Shown(url=record.url.removeprefix(SHOWN), text=text, title=title)
             yield record
 
     def read(self, record: Record) -> tuple[Capture, PageText | None]:
@@ -159,14 +160,13 @@ class _Reader:
         if capture.status not in (0, 200, 304) or not capture.digest:
             return None
         original = self._seen.get(capture.digest)
-        url, shown = self._shown
-        if original is None and shown and url == capture.url:
-            # The same HTML, but scripts may have shown something else. Its title is not available; its first
-            # line is.
+        shown = self._shown
+        if original is None and shown.text and shown.url == capture.url:
+            # The same HTML, but scripts may have shown something else. If it had no title there, the title of
+            # the HTML is not available; the first line is.
+            title = shown.title or shown.text.strip().partition("\n")[0]
             return self._make_page(
-                capture,
-                HtmlWords(title=shown.strip().partition("\n")[0], headings="", text=shown),
-                size_bytes=len(shown),
+                capture, HtmlWords(title=title, headings="", text=shown.text), size_bytes=len(shown.text)
             )
         if original is None:
             is_other = capture.mime not in _WORDY_MIMES and capture.mime != REVISIT_MIME
@@ -185,10 +185,11 @@ class _Reader:
         except Unread as error:
             self._on_finding(_unread(capture, str(error)))
             return None
-        url, shown = self._shown
-        if words is not None and url == capture.url and mime in HTML_MIMES:
-            added = shown_by_scripts(decode(data, charset_of(head), is_html=True), shown)
+        shown = self._shown
+        if words is not None and shown.url == capture.url and mime in HTML_MIMES:
+            added = shown_by_scripts(decode(data, charset_of(head), is_html=True), shown.text)
             words = replace(words, text=f"{words.text}\n{added}") if added else words
+            words = replace(words, title=shown.title) if shown.title else words
         return (
             self._make_page(
                 capture, words, mime="application/pdf" if mime in PDF_MIMES else mime, size_bytes=len(data)
@@ -243,6 +244,15 @@ class _Reader:
             images=tidy(words.images),
             links=words.links,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    """What a browser showed of the page that it last opened."""
+
+    url: str = ""
+    text: str = ""
+    title: str = ""
 
 
 class _Copying:

@@ -61,7 +61,9 @@ class ContainerKeeper:
         them. They come before the page, so that a reader of the file has the text when the page comes.
         """
         resources = [
-            records.resource(each.url, visit.at, each.mime, BytesIO(each.data), len(each.data))
+            records.resource(
+                each.url, visit.at, each.mime, BytesIO(each.data), len(each.data), title=each.title
+            )
             for each in attached
         ]
         metadata = about_visit(visit, outlinks, concurrent_to=kept.records[-1].id if kept.records else "")

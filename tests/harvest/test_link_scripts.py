@@ -1,0 +1,98 @@
+"""Links in scripts, import maps, menus, style sheets and shadow roots."""
+
+import json
+from io import BytesIO
+
+from harvest_links import PAGE, E, L, found, head, of
+
+from webdepot.harvest.links.bodies import LinkLimits
+from webdepot.harvest.links.extract import extract
+from webdepot.model import Hop
+from webdepot.url import Url
+
+SCRIPT = """import{a as b}from"./a.js";import"./b.js";import c, * as d from '../c.js'
+export * from "./d.js"
+export {b}
+import e from "./e.js"
+export default 5
+import("./f.js"); const later = () => import(/* webpackChunkName: "g" */ `./g.js`)
+importScripts("h.js", 'i.js'); new Worker(new URL("./j.js", import.meta.url), {type: "module"})
+const wasm = new URL("k.wasm", import.meta.url), odd = /["'`]/.test("x") ? import("./l.js") : 1 / 2
+function test() { return/'/.test(odd) }
+import("./m.js")
+// import "./no1.js"
+/* import("./no2.js") */ const text = "import n from './no3.js'", more = `import "./no4.js"`
+load.import("./no5.js"); import vue from "vue"; import(`./no6-${odd}.js`); import.meta.url
+export default "./no7.js"
+"""
+
+
+def test_what_a_script_loads_is_a_part_and_not_a_guess() -> None:
+    expected = {of(f"dir/{name}.js"): E for name in "abdefghijlm"} | {of("c.js"): E, of("dir/k.wasm"): E}
+    url = Url(of("dir/app.js"))
+    for mime in ("text/javascript", "application/ecmascript"):
+        assert found(SCRIPT, head(mime), url=url) == expected
+    assert found(SCRIPT, head(""), url=url) == expected  # by its name
+    assert found(f"<script type=module>{SCRIPT}</script>") == expected
+
+
+def test_a_worker_is_relative_to_the_page_that_runs_the_script() -> None:
+    body = b"new Worker('w.js'); new SharedWorker(`s.js`)"
+    script, limits = Url(of("js/app.js")), LinkLimits()
+    links = extract(script, head("text/javascript"), BytesIO(body), limits, page=PAGE).links
+    assert dict(links) == {of("dir/w.js"): E, of("dir/s.js"): E}
+    assert extract(script, head("text/javascript"), BytesIO(body), limits).links == []
+    assert found("<script>new Worker('w.js')</script>") == {of("dir/w.js"): E}
+
+
+def test_import_maps_name_parts() -> None:
+    names = {"imports": {"vue": "/v.js", "lib/": "/lib/"}, "scopes": {"/old/": {"vue": "./old.js"}}}
+    page = f"""<script type=importmap>{json.dumps(names)}</script>
+        <script type=module>import "vue"; import("lib/dyn.js"); import "other"</script>"""
+    assert found(page) == dict.fromkeys(map(of, ("v.js", "dir/old.js", "lib/dyn.js")), E)
+
+
+def test_menus_that_jump_to_a_page() -> None:
+    def menu(*values: str, handler: str = "") -> dict[str, Hop]:
+        options = "".join(f'<option value="{value}">x</option>' for value in values)
+        return found(
+            f'<select {handler and f"onchange={handler}"}><option value="">-</option>{options}</select>'
+        )
+
+    assert menu("x.html", "/y/", "?z=1", "#") == dict.fromkeys(
+        map(of, ("dir/x.html", "y/", "dir/page.html?z=1")), L
+    )
+    assert menu("http://b.example/x", "http://b.example/y") == dict.fromkeys(
+        ("http://b.example/x", "http://b.example/y"), L
+    )
+    assert menu("about", "0", handler="location=this.value") == {of("dir/about"): L}
+    assert menu("de", "nl", handler="location='?l='+value") == {}
+    assert menu("red", "green", "a.html") == {}
+    assert menu("image/png", "12.5", "a.b") == {}
+
+
+def test_an_e_mail_address_without_its_scheme_is_not_asked() -> None:
+    page = """<link rev=made href="me@b"><link rev=made href="mailto:me@b.example"><a href=me.too@b.example>
+        <a href=photo@2x.jpg><img src=logo@2x.png>"""
+    assert found(page) == {of("dir/photo@2x.jpg"): L, of("dir/logo@2x.png"): E}
+
+
+def test_style_sheets_state_their_encoding() -> None:
+    body = '@charset "iso-8859-1";\np { background: url(\u00e9.png?\u00e9) }'.encode("latin-1")
+    assert found(body, head("text/css")) == {of("dir/%C3%A9.png?%E9"): E}
+    assert found(body, head("text/css; charset=iso-8859-7")) == {of("dir/%CE%B9.png?%E9"): E}
+    assert found(b" " + body, head("text/css")) == {of("dir/%C3%A9.png?%E9"): E}  # not UTF-8: windows-1252
+    greek = '@charset "iso-8859-7";p{background:url(\u03b9.png)}'.encode("iso-8859-7")
+    assert found(greek, head("text/css")) == {of("dir/%CE%B9.png"): E}
+
+
+def test_templates_of_xslt_are_not_addresses() -> None:
+    sheet = (
+        '<x:stylesheet xmlns:x="http://www.w3.org/1999/XSL/Transform"><a href="{s:loc}"/><img src="/x.png"/>'
+    )
+    assert found(f"{sheet}</x:stylesheet>", head("text/xml")) == {of("x.png"): E}
+
+
+def test_parts_of_declarative_shadow_roots() -> None:
+    page = "<x-y><template shadowrootmode=open><a href=/x></a><img src=/y.png></template></x-y>"
+    assert found(page) == {of("x"): L, of("y.png"): E}
