@@ -305,7 +305,7 @@ def test_a_tab_that_crashes_or_hangs_costs_only_its_sight_and_limits_hold(site: 
         fetch=Fetching.BROWSER,
         screenshots=Screenshots.NONE,
         page_time_s=2.0,
-        limit_pages=7,
+        limit_documents=7,
     )
     notes = {str(line["url"]).removeprefix(site.url): str(line["note"]) for line in lines(tmp_path)}
     assert notes["/"] == "browserFailed:its tab crashed"

@@ -29,19 +29,45 @@ from webdepot.model import Visit
 # --- limits, stops, crashes ---
 
 
-def test_the_limit_of_pages_is_exact_and_the_rest_waits(site: Site, tmp_path: Path) -> None:
+def test_the_limit_of_documents_is_exact_and_the_rest_waits(site: Site, tmp_path: Path) -> None:
     paths = fill(site, 60)
-    result = run(tmp_path, [f"{site.url}/0"], limit_pages=20, workers=8)
-    assert result.end is End.LIMIT_PAGES
+    result = run(tmp_path, [f"{site.url}/0"], limit_documents=20, workers=8)
+    assert result.end is End.LIMIT_DOCUMENTS
     assert (result.counts["fetched"], len(kept(tmp_path))) == (20, 21)
     assert (
-        result.reason == f"The limit of 20 pages was reached. {result.waiting} addresses were left waiting."
+        result.reason
+        == f"The limit of 20 documents was reached. {result.waiting} addresses were left waiting."
     )
     assert result.waiting > 0
     again = run(tmp_path, [f"{site.url}/0"])
     assert again.end is End.FINISHED
     assert sorted(kept(tmp_path)) == sorted(of(site, *paths, "/robots.txt"))
     assert max(Counter(site.paths()).values()) == 1
+
+
+def test_the_limit_of_pages_does_not_count_parts_and_all_of_them_are_fetched(
+    site: Site, tmp_path: Path
+) -> None:
+    for number in range(40):
+        links = "".join(f'<a href="/{number * 3 + more}">' for more in (1, 2, 3))
+        site.page(f"/{number}", f'<title>{number}</title>{links}<link rel=stylesheet href="/{number}.css">')
+        site.page(f"/{number}.css", f'p {{ background: url("/{number}.png") }}', mime="text/css")
+        site.page(f"/{number}.png", "picture", mime="image/png")
+    result = run(tmp_path, [f"{site.url}/0"], limit_pages=7, workers=8)
+    assert result.end is End.LIMIT_PAGES
+    assert (result.counts["pages"], result.counts["fetched"]) == (7, 21)
+    assert result.reason.startswith("The limit of 7 pages was reached. ") and result.waiting > 0
+    again = run(tmp_path, [f"{site.url}/0"])
+    assert again.end is End.FINISHED and again.counts["pages"] == 40
+    assert max(Counter(site.paths()).values()) == 1
+
+
+def test_a_limit_of_pages_that_is_not_reached_ends_as_usual(site: Site, tmp_path: Path) -> None:
+    site.page("/", '<a href="/1"><a href="/missing"><img src="/no.png"><img src="/neither.png">')
+    site.page("/1", "<title>One</title>")
+    result = run(tmp_path, [f"{site.url}/"], limit_pages=3, workers=8)
+    assert result.end is End.FINISHED
+    assert (result.counts["pages"], result.counts["errors"], result.counts["failed_parts"]) == (2, 3, 2)
 
 
 def test_the_limit_of_bytes(site: Site, tmp_path: Path) -> None:

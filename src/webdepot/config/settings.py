@@ -217,13 +217,21 @@ class HarvestConfig:
     connect_timeout_s: float = _key(
         15.0, "Maximum time to establish a connection, in seconds.", _at_least(0.1)
     )
-    limit_pages: int = _key(0, "Maximum number of documents of a harvest; 0 means no limit.", _at_least(0))
+    limit_pages: int = _key(
+        0, "Maximum number of pages of a harvest, not counting their parts; 0 means no limit.", _at_least(0)
+    )
+    limit_documents: int = _key(
+        0, "Maximum number of pages, parts and files of a harvest; 0 means no limit.", _at_least(0)
+    )
     limit_bytes: int = _key(0, "Maximum number of bytes of a harvest; 0 means no limit.", _at_least(0))
     limit_time_s: float = _key(
         0.0, "Maximum duration of a harvest, in seconds; 0 means no limit.", _at_least(0)
     )
     limit_host_pages: int = _key(
-        0, "Maximum number of documents from one host; 0 means no limit.", _at_least(0)
+        0, "Maximum number of pages from one host, not counting their parts; 0 means no limit.", _at_least(0)
+    )
+    limit_host_documents: int = _key(
+        0, "Maximum number of pages, parts and files from one host; 0 means no limit.", _at_least(0)
     )
     limit_host_bytes: int = _key(0, "Maximum number of bytes from one host; 0 means no limit.", _at_least(0))
     limit_file_bytes: int = _key(

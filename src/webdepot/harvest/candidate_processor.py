@@ -19,7 +19,7 @@ import time
 from dataclasses import replace
 
 from webdepot.container.http import parse_head
-from webdepot.harvest.answer import Arrived, Kept, is_temporary, mime_of
+from webdepot.harvest.answer import Arrived, is_temporary, mime_of
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.page_opener import PageOpener
 from webdepot.harvest.crawl_state import CrawlState
@@ -29,7 +29,7 @@ from webdepot.harvest.politeness.robots import RobotsPolicy, RobotsRules
 from webdepot.harvest.prerequisites import MISSING, Prerequisites
 from webdepot.harvest.report.log import of_unkept, of_visit
 from webdepot.harvest.scope import host_rules
-from webdepot.harvest.scope.hop_path import is_guess
+from webdepot.harvest.scope.hop_path import is_guess, is_part
 from webdepot.model import Candidate, Failure, Verdict, Visit
 from webdepot.url import host_of, origin_of
 
@@ -38,6 +38,9 @@ _NEVER_ASKED = frozenset({Failure.DNS, Failure.CONNECT})
 _OF_HOST = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT})
 """Failures that concern the whole host."""
 _NOT_FOUND = frozenset({404, 410})
+_PAGES = frozenset({"text/html", "application/xhtml+xml"})
+_PAGE_WAIT_S = 0.05
+"""Until a request is tried again that might exceed the limit of pages, because others are out."""
 _LOGGED_DIRECTIVES = frozenset({"nofollow", "noarchive", "noindex"})
 """Robots directives of a page that are repeated in the log."""
 
@@ -56,6 +59,21 @@ class CandidateProcessor:
 
     async def visit(self, candidate: Candidate) -> None:
         """Fetch a candidate that the frontier handed out, or send it back, or finish it."""
+        state = self._state
+        if is_part(candidate.path):
+            await self._visit(candidate)
+        elif state.may_ask_for_page():
+            state.pages_out += 1
+            try:
+                await self._visit(candidate)
+            finally:
+                state.pages_out -= 1
+        else:
+            # A host whose next candidate is no part has no parts waiting: it rests for this run.
+            wait_s = math.inf if state.has_enough_pages else _PAGE_WAIT_S
+            self._put_back(candidate, time.monotonic() + wait_s)
+
+    async def _visit(self, candidate: Candidate) -> None:
         state, origin = self._state, origin_of(candidate.url)
         host = state.settings.of_host(host_of(candidate.url))
         if (self._opener is not None and self._opener.has(candidate.url)) or self._is_over_limit(candidate):
@@ -150,7 +168,7 @@ class CandidateProcessor:
 
     def _is_over_limit(self, candidate: Candidate) -> bool:
         """Refuse a candidate whose host has reached a limit."""
-        reached = self._state.find_host_limit(candidate.url)
+        reached = self._state.find_host_limit(candidate)
         if reached:
             self._state.refuse(
                 candidate, Failure.LIMIT, f"its host has reached the limit of {reached}", rule="host limit"
@@ -256,7 +274,7 @@ class CandidateProcessor:
         state.latest_host = host_of(visit.candidate.url)
         state.log.write(of_visit(visit, verdict=answer.asked_by))
         is_wrong_guess = is_guess(visit.candidate.path)
-        state.totals.errors += not is_wrong_guess
+        state.totals.count_failure(visit.candidate.path)
         state.hosts.to_change(state.latest_host).errors += not is_wrong_guess
         is_dead = failure in _OF_HOST and not visit.permanent
         if is_dead and failure in _NEVER_ASKED and not is_wrong_guess:
@@ -269,7 +287,7 @@ class CandidateProcessor:
     def _note(self, answer: Arrived, extracted: Extracted) -> None:
         """Count and log an answer that was kept, and free its host."""
         state, visit, candidate, kept = self._state, answer.visit, answer.visit.candidate, answer.kept
-        self._count(visit, kept)
+        self._count(answer)
         if kept.repeated and visit.status < 300:
             state.missing.note_same(candidate.url)
         state.judge.learn(
@@ -290,17 +308,23 @@ class CandidateProcessor:
         if not answer.is_part:
             self._finish(candidate, answer.origin)
 
-    def _count(self, visit: Visit, kept: Kept) -> None:
-        state, size_bytes = self._state, len(visit.head) + visit.body_bytes
-        is_error = visit.status >= 400 and not is_guess(visit.candidate.path)
+    def _count(self, answer: Arrived) -> None:
+        state, visit, kept, path = self._state, answer.visit, answer.kept, answer.visit.candidate.path
+        size_bytes = len(visit.head) + visit.body_bytes
+        is_good = 200 <= visit.status < 300
+        is_page = is_good and answer.mime in _PAGES and not is_part(path)
+        is_error = visit.status >= 400 and not is_guess(path)
         state.totals.fetched += 1
+        state.totals.pages += is_page
         state.totals.bytes += size_bytes
         state.totals.duplicates += kept.duplicate
-        state.totals.errors += is_error
-        state.totals.good += 200 <= visit.status < 300 and visit.body_bytes > 0
+        if is_error:
+            state.totals.count_failure(path)
+        state.totals.good += is_good and visit.body_bytes > 0
         state.latest_host = host_of(visit.candidate.url)
         counts = state.hosts.to_change(state.latest_host)
         counts.fetched += 1
+        counts.pages += is_page
         counts.bytes += size_bytes
         counts.duplicates += kept.duplicate
         counts.errors += is_error

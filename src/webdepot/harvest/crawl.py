@@ -125,7 +125,7 @@ class _Crawl:
             self.state.turns.let_go()
             due_s = self.frontier.next_due_s()
             if not self.active and _is_never(due_s) and not self.state.is_paused and self._is_over():
-                return End.FINISHED
+                return self._own_end()
             if now_s >= checkpoint_s or self.state.intake.uncommitted > MOST_UNCOMMITTED:
                 self._checkpoint()
                 checkpoint_s = time.monotonic() + self.state.settings.checkpoint_s
@@ -153,10 +153,10 @@ class _Crawl:
         timer.cancel()
 
     def _places(self) -> int:
-        """How many requests may be out now: no more than would reach the limit of pages."""
+        """How many requests may be out now: no more than would reach the limit of documents."""
         if self.state.is_paused:
             return 0
-        limit, workers = self.state.settings.limit_pages, self.state.settings.workers
+        limit, workers = self.state.settings.limit_documents, self.state.settings.workers
         return min(workers, limit - self.state.totals.fetched - len(self.state.arrived)) if limit else workers
 
     def _find_end(self, now_s: float) -> End | None:
@@ -165,13 +165,18 @@ class _Crawl:
             return End.STOPPED
         if self.ordered_end is not None:
             return self.ordered_end
-        if settings.limit_pages and totals.fetched >= settings.limit_pages:
-            return End.LIMIT_PAGES
+        if settings.limit_documents and totals.fetched >= settings.limit_documents:
+            return End.LIMIT_DOCUMENTS
         if settings.limit_bytes and totals.bytes >= settings.limit_bytes:
             return End.LIMIT_BYTES
         if settings.limit_time_s and totals.elapsed_s + now_s - self.began_s >= settings.limit_time_s:
             return End.LIMIT_TIME
         return None
+
+    def _own_end(self) -> End:
+        """The end when nothing more can be asked: if there are enough pages, others may be waiting."""
+        is_cut = self.state.has_enough_pages and self.frontier.counts().waiting > 0
+        return End.LIMIT_PAGES if is_cut else End.FINISHED
 
     def _fill(self, now_s: float) -> None:
         """Start the candidates that may be asked now."""
@@ -298,11 +303,13 @@ class _Crawl:
         self.progress(
             CrawlProgress(
                 fetched=state.totals.fetched,
+                pages=state.totals.pages,
                 waiting=counts.waiting,
                 in_flight=counts.in_flight,
                 size_bytes=state.totals.bytes,
                 rate=(state.totals.fetched - before) / (now_s - since_s) if now_s > since_s else 0.0,
                 errors=state.totals.errors,
+                failed_parts=state.totals.failed_parts,
                 robots_refused=state.totals.robots_refused,
                 host=state.latest_host,
                 elapsed_s=self._elapsed_s(),
@@ -333,8 +340,10 @@ class _Crawl:
             reason=reason_of(end, state.settings, waiting=waiting, shut_out=shut_out),
             counts={
                 "fetched": totals.fetched,
+                "pages": totals.pages,
                 "bytes": totals.bytes,
                 "errors": totals.errors,
+                "failed_parts": totals.failed_parts,
                 "robots_refused": totals.robots_refused,
                 "duplicates": totals.duplicates,
                 "outside": outside,

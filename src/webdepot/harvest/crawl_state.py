@@ -25,13 +25,13 @@ from webdepot.harvest.politeness.server_turns import ServerTurns
 from webdepot.harvest.politeness.servers import SharedServers
 from webdepot.harvest.report.log import CrawlLog, of_refusal
 from webdepot.harvest.report.result import CrawlSettings
-from webdepot.harvest.scope.hop_path import find_page, is_guess
+from webdepot.harvest.scope.hop_path import find_page, is_guess, is_part
 from webdepot.harvest.scope.missing_pages import MissingPages
 from webdepot.harvest.seed_book import SeedBook
 from webdepot.model import Candidate, Failure, Visit
 from webdepot.ports import Fetcher, Frontier
 from webdepot.times import Clock
-from webdepot.url import Url, host_of
+from webdepot.url import host_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +56,16 @@ class Totals:
     """Counts over all runs of a harvest; remembered in the frontier."""
 
     fetched: int = 0
+    """Answers kept, without robots.txt."""
+    pages: int = 0
+    """Of those, HTML pages that are not part of another page."""
     good: int = 0
     """Pages with 2xx and a body."""
     bytes: int = 0
     errors: int = 0
+    """Pages and parts that could not be fetched."""
+    failed_parts: int = 0
+    """Of those, the parts."""
     robots_refused: int = 0
     duplicates: int = 0
     elapsed_s: float = 0.0
@@ -68,6 +74,12 @@ class Totals:
     unopened: int = 0
     """Pages of which the browser showed nothing, or not everything."""
     screenshots: int = 0
+
+    def count_failure(self, path: str) -> None:
+        """Count an address that could not be fetched, unless it was only guessed."""
+        if not is_guess(path):
+            self.errors += 1
+            self.failed_parts += is_part(path)
 
 
 class CrawlState:
@@ -104,6 +116,8 @@ class CrawlState:
         self.missing = MissingPages(self.turns, frontier)
         self.arrived: list[Arrived] = []
         """Answers and failures that wait to be settled."""
+        self.pages_out = 0
+        """Requests that are out and are not for parts."""
         self.latest_host = ""
         """The host of the newest answer."""
         self.is_paused = False
@@ -139,25 +153,37 @@ class CrawlState:
         self.is_dirty = True
         self.seeds.note_refusal(candidate, failure, reason)
         self.totals.robots_refused += failure is Failure.ROBOTS
-        self.totals.errors += failure not in (
-            Failure.ROBOTS,
-            Failure.LIMIT,
-            Failure.SCOPE,
-        ) and not is_guess(candidate.path)
+        if failure not in (Failure.ROBOTS, Failure.LIMIT, Failure.SCOPE):
+            self.totals.count_failure(candidate.path)
         self.judge.refusals[rule] += 1
         self.hosts.to_change(host_of(candidate.url)).refused += 1
         self.log.write(of_refusal(candidate, failure, rule=rule, reason=reason, at=self.clock()))
 
-    def find_host_limit(self, url: Url) -> str:
-        """The limit that the host of a URL has reached ("100 pages"); empty if none."""
-        settings = self.settings.of_host(host_of(url))
-        if not settings.limit_pages and not settings.limit_bytes:
+    @property
+    def has_enough_pages(self) -> bool:
+        """Whether the limit of pages is reached: then only parts are asked for."""
+        return bool(self.settings.limit_pages) and self.totals.pages >= self.settings.limit_pages
+
+    def may_ask_for_page(self) -> bool:
+        """Whether one more page would stay within the limit if everything that is out is a page."""
+        if not self.settings.limit_pages:
+            return True
+        arrived = sum(not is_part(answer.visit.candidate.path) for answer in self.arrived)
+        return self.totals.pages + arrived + self.pages_out < self.settings.limit_pages
+
+    def find_host_limit(self, candidate: Candidate) -> str:
+        """The limit that the host of a candidate has reached ("100 pages"); empty if none."""
+        host = host_of(candidate.url)
+        settings = self.settings.of_host(host)
+        if not settings.limit_pages and not settings.limit_documents and not settings.limit_bytes:
             return ""
-        counts = self.hosts.of(host_of(url))
-        if settings.limit_pages and counts.fetched >= settings.limit_pages:
-            return f"{settings.limit_pages} pages"
-        is_full = settings.limit_bytes and counts.bytes >= settings.limit_bytes
-        return f"{settings.limit_bytes} bytes" if is_full else ""
+        counts = self.hosts.of(host)
+        if settings.limit_documents and counts.fetched >= settings.limit_documents:
+            return f"{settings.limit_documents} documents"
+        if settings.limit_bytes and counts.bytes >= settings.limit_bytes:
+            return f"{settings.limit_bytes} bytes"
+        is_full = settings.limit_pages and counts.pages >= settings.limit_pages
+        return f"{settings.limit_pages} pages" if is_full and not is_part(candidate.path) else ""
 
     def extract(self, visit: Visit, head: HttpHead) -> Extracted:
         """The links of an answer."""

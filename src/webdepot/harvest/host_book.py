@@ -19,6 +19,8 @@ MOST_SHOWN = 20
 class HostCounts:
     fetched: int = 0
     """Answers kept, without robots.txt."""
+    pages: int = 0
+    """Of those, HTML pages that are not part of another page."""
     bytes: int = 0
     errors: int = 0
     """Answers of 400 and above, and URLs that could not be fetched."""

@@ -173,7 +173,14 @@ KEYS: Mapping[str, Key] = {
         check=lambda value: "" if value >= 1 else "must be 1 or more",
     ),
     "limit_pages": Key(
-        kind=int, doc="The harvest ends after this many documents; 0 means no limit.", check=_positive
+        kind=int,
+        doc="The harvest ends after this many pages and their parts; 0 means no limit.",
+        check=_positive,
+    ),
+    "limit_documents": Key(
+        kind=int,
+        doc="The harvest ends after this many pages, parts and files; 0 means no limit.",
+        check=_positive,
     ),
     "limit_bytes": Key(
         kind=int, doc="The harvest ends after this many bytes; 0 means no limit.", check=_positive
@@ -182,7 +189,12 @@ KEYS: Mapping[str, Key] = {
         kind=float, doc="The harvest ends after this many seconds; 0 means no limit.", check=_positive
     ),
     "limit_host_pages": Key(
-        kind=int, doc="Maximum number of documents from one host; 0 means no limit.", check=_positive
+        kind=int, doc="Maximum number of pages from one host; 0 means no limit.", check=_positive
+    ),
+    "limit_host_documents": Key(
+        kind=int,
+        doc="Maximum number of pages, parts and files from one host; 0 means no limit.",
+        check=_positive,
     ),
     "limit_host_bytes": Key(
         kind=int, doc="Maximum number of bytes from one host; 0 means no limit.", check=_positive
@@ -199,7 +211,10 @@ HOST_KEYS: Mapping[str, Key] = {
         doc="How pages of this host are fetched: plain, browser or when-empty.",
         check=_one_of(*Fetching),
     ),
-    "limit_pages": Key(kind=int, doc="Maximum number of documents from this host.", check=_positive),
+    "limit_pages": Key(kind=int, doc="Maximum number of pages from this host.", check=_positive),
+    "limit_documents": Key(
+        kind=int, doc="Maximum number of pages, parts and files from this host.", check=_positive
+    ),
     "limit_bytes": Key(kind=int, doc="Maximum number of bytes from this host.", check=_positive),
     "bytes_per_s": Key(
         kind=int, doc="Maximum bandwidth for this host, in bytes per second.", check=_positive

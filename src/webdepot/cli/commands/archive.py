@@ -76,7 +76,12 @@ Reject = Annotated[
     list[str] | None,
     typer.Option(metavar="REGEX", help="Leave out addresses that match; may be given more than once."),
 ]
-LimitPages = Annotated[int | None, typer.Option(min=0, help="Stop after this many documents.")]
+LimitPages = Annotated[
+    int | None, typer.Option(min=0, help="Stop after this many pages; their parts are harvested, too.")
+]
+LimitDocuments = Annotated[
+    int | None, typer.Option(min=0, help="Stop after this many pages, parts and files.")
+]
 LimitBytes = Annotated[int | None, typer.Option(min=0, help="Stop after this many bytes.")]
 LimitTime = Annotated[float | None, typer.Option(min=0, help="Stop after this many seconds.")]
 AllowPrivate = Annotated[bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")]
@@ -110,6 +115,7 @@ def archive(
     browser: Browser = False,
     reject: Reject = None,
     limit_pages: LimitPages = None,
+    limit_documents: LimitDocuments = None,
     limit_bytes: LimitBytes = None,
     limit_time: LimitTime = None,
     allow_private: AllowPrivate = False,
@@ -133,6 +139,7 @@ def archive(
         "fetch": _fetch(fetch, browser=browser),
         "reject": tuple(map(_regex, reject)) if reject else None,
         "limit_pages": limit_pages,
+        "limit_documents": limit_documents,
         "limit_bytes": limit_bytes,
         "limit_time_s": limit_time,
         "allow_private": allow_private or None,

@@ -128,7 +128,12 @@ def limits(
     context: typer.Context,
     harvest: Harvest,
     limit_pages: Annotated[
-        int | None, typer.Option(min=0, help="Stop after this many documents; 0 means no limit.")
+        int | None,
+        typer.Option(min=0, help="Stop after this many pages and their parts; 0 means no limit."),
+    ] = None,
+    limit_documents: Annotated[
+        int | None,
+        typer.Option(min=0, help="Stop after this many pages, parts and files; 0 means no limit."),
     ] = None,
     limit_bytes: Annotated[
         int | None, typer.Option(min=0, help="Stop after this many bytes; 0 means no limit.")
@@ -137,7 +142,11 @@ def limits(
         float | None, typer.Option(min=0, help="Stop after this many seconds; 0 means no limit.")
     ] = None,
     limit_host_pages: Annotated[
-        int | None, typer.Option(min=0, help="Maximum documents from one host; 0 means no limit.")
+        int | None, typer.Option(min=0, help="Maximum pages from one host; 0 means no limit.")
+    ] = None,
+    limit_host_documents: Annotated[
+        int | None,
+        typer.Option(min=0, help="Maximum pages, parts and files from one host; 0 means no limit."),
     ] = None,
     limit_host_bytes: Annotated[
         int | None, typer.Option(min=0, help="Maximum bytes from one host; 0 means no limit.")
@@ -164,9 +173,11 @@ def limits(
     output = call.output(json)
     values = {
         "limit_pages": limit_pages,
+        "limit_documents": limit_documents,
         "limit_bytes": limit_bytes,
         "limit_time_s": limit_time,
         "limit_host_pages": limit_host_pages,
+        "limit_host_documents": limit_host_documents,
         "limit_host_bytes": limit_host_bytes,
         "delay_s": delay,
         "workers": workers,

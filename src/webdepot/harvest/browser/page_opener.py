@@ -332,11 +332,11 @@ class PageOpener:
         """Whether one more request would exceed a limit of the harvest or of its host."""
         state, settings, totals = self._state, self._state.settings, self._state.totals
         coming = len(state.arrived) + self._in_flight + 1
-        if settings.limit_pages and totals.fetched + coming >= settings.limit_pages:
+        if settings.limit_documents and totals.fetched + coming >= settings.limit_documents:
             return True
         if settings.limit_bytes and totals.bytes >= settings.limit_bytes:
             return True
-        return bool(state.find_host_limit(candidate.url))
+        return bool(state.find_host_limit(candidate))
 
     def _lock(self, name: str) -> asyncio.Lock:
         lock = self._locks.get(name)

@@ -26,6 +26,7 @@ class HostSettings:
     manners: Manners | None = None
     robots: RobotsPolicy | None = None
     limit_pages: int = 0
+    limit_documents: int = 0
     limit_bytes: int = 0
     bytes_per_s: int = 0
     """Bandwidth for a response of this host."""
@@ -71,6 +72,9 @@ class CrawlSettings:
     """Bandwidth of all requests together."""
     workers: int = 16
     limit_pages: int = 0
+    """HTML pages; their parts are fetched nevertheless."""
+    limit_documents: int = 0
+    """Pages, parts and files."""
     limit_bytes: int = 0
     limit_time_s: float = 0.0
     checkpoint_s: float = 1.0
@@ -101,10 +105,15 @@ class CrawlNumbers:
     rate: float
     """Documents a second over the last few seconds."""
     errors: int
+    """Pages and parts that could not be fetched."""
     robots_refused: int
     host: str
     """The host of the latest response."""
     elapsed_s: float
+    pages: int = 0
+    """HTML pages among the responses kept."""
+    failed_parts: int = 0
+    """Parts among `errors`."""
     paused: bool = False
     refusals: Mapping[str, int] = field(default_factory=dict)
     """Distinct addresses by the rule that rejected them."""
@@ -128,6 +137,7 @@ class End(StrEnum):
     ABORTED = "aborted"
     NO_ROOM = "no room"
     LIMIT_PAGES = "limit of pages"
+    LIMIT_DOCUMENTS = "limit of documents"
     LIMIT_BYTES = "limit of bytes"
     LIMIT_TIME = "limit of time"
 
@@ -216,7 +226,9 @@ class CrawlResult:
     reason: str
     """Why it ended, as a sentence."""
     counts: Mapping[str, int]
-    """fetched, bytes, errors, robots_refused, duplicates, outside, rejected, waiting, seen."""
+    """fetched, pages, bytes, errors, failed_parts, robots_refused, duplicates, outside, rejected, waiting,
+    seen.
+    """
     seeds: tuple[SeedOutcome, ...]
     shut_out: tuple[str, ...]
     """Hosts whose robots.txt excludes all crawlers."""
@@ -285,6 +297,9 @@ def _ending(end: End, settings: CrawlSettings) -> Reason:
             return said("given_up", "Given up by request.")
         case End.LIMIT_PAGES:
             return said("limit_pages", "The limit of {limit} pages was reached.", limit=settings.limit_pages)
+        case End.LIMIT_DOCUMENTS:
+            text = "The limit of {limit} documents was reached."
+            return said("limit_documents", text, limit=settings.limit_documents)
         case End.LIMIT_BYTES:
             return said("limit_bytes", "The limit of {limit} bytes was reached.", limit=settings.limit_bytes)
         case End.LIMIT_TIME:
@@ -305,7 +320,12 @@ def left_waiting(waiting: int) -> str:
     return said("left_waiting", "{waiting} addresses were left waiting.", waiting=waiting) if waiting else ""
 
 
-_LIMITED = {End.LIMIT_PAGES: "page", End.LIMIT_BYTES: "byte", End.LIMIT_TIME: "time"}
+_LIMITED = {
+    End.LIMIT_PAGES: "page",
+    End.LIMIT_DOCUMENTS: "document",
+    End.LIMIT_BYTES: "byte",
+    End.LIMIT_TIME: "time",
+}
 
 _TROUBLES = {
     Failure.DNS: Trouble.NO_SUCH_HOST,

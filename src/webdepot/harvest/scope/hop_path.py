@@ -22,6 +22,13 @@ def is_guess(path: str) -> bool:
     return path.rstrip(Hop.REDIRECT).endswith(Hop.SPECULATIVE)
 
 
+def is_part(path: str) -> bool:
+    """Whether the address was found as a part of a page, or guessed; everything else is a page or a file that
+    people open.
+    """
+    return is_guess(path) or embed_depth(path) > 0
+
+
 def embed_depth(path: str) -> int:
     """How deep the address is embedded in pages: the trailing embeds, with redirects and guesses between.
 

@@ -38,7 +38,7 @@ from webdepot.services.harvest import harvests, processes
 from webdepot.services.harvest import options as harvest_options
 from webdepot.services.harvest.keeper import ContainerKeeper
 from webdepot.services.harvest.options import HarvestOptions, OrganisationHosts
-from webdepot.services.harvest.processes import HarvestPart
+from webdepot.services.harvest.processes import HarvestPart, SharedLimits
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.version import VERSION
 
@@ -99,7 +99,11 @@ def _crawl_in_parts(archive: Archive, harvest: Harvest, watch: Watch, count: int
             _crawl_part,
             report=_reporter(publisher, watch),
             on_sealed=lambda sealed: harvests.register(archive, harvest, sealed),
-            limits=(options.limit_pages, options.limit_bytes),
+            limits=SharedLimits(
+                pages=options.limit_pages,
+                documents=options.limit_documents,
+                size_bytes=options.limit_bytes,
+            ),
         )
 
 

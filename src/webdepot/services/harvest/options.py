@@ -41,7 +41,15 @@ from webdepot.url import Url, key
 _LIMITS = frozenset(item.name for item in fields(ScopeLimits))
 _NEED_LOOK_UP = frozenset({"ip_range", "organisation"})
 CHANGEABLE = frozenset(
-    {"limit_pages", "limit_bytes", "limit_time_s", "limit_host_pages", "limit_host_bytes"}
+    {
+        "limit_pages",
+        "limit_documents",
+        "limit_bytes",
+        "limit_time_s",
+        "limit_host_pages",
+        "limit_host_documents",
+        "limit_host_bytes",
+    }
     | {
         "delay_s",
         "workers",
@@ -77,9 +85,11 @@ class HarvestOptions:
     page_time_s: float = 60.0
     reject: tuple[str, ...] = ()
     limit_pages: int = 0
+    limit_documents: int = 0
     limit_bytes: int = 0
     limit_time_s: float = 0.0
     limit_host_pages: int = 0
+    limit_host_documents: int = 0
     limit_host_bytes: int = 0
     limits: Mapping[str, int] = field(default_factory=dict)
     """Fields of `ScopeLimits` by name."""
@@ -118,9 +128,11 @@ class HarvestOptions:
             behaviours=harvest.behaviours,
             page_time_s=harvest.page_time_s,
             limit_pages=harvest.limit_pages,
+            limit_documents=harvest.limit_documents,
             limit_bytes=harvest.limit_bytes,
             limit_time_s=harvest.limit_time_s,
             limit_host_pages=harvest.limit_host_pages,
+            limit_host_documents=harvest.limit_host_documents,
             limit_host_bytes=harvest.limit_host_bytes,
             limits={"hops_outside": harvest.hops_outside},
             ignore_parameters=harvest.ignore_parameters,
@@ -236,6 +248,7 @@ def settings_of(
         least_free_bytes=config.least_free_bytes,
         workers=options.workers,
         limit_pages=options.limit_pages,
+        limit_documents=options.limit_documents,
         limit_bytes=options.limit_bytes,
         limit_time_s=options.limit_time_s,
         checkpoint_s=archive.config.container.checkpoint_s,
@@ -288,6 +301,7 @@ def _of_host(config: Config, options: HarvestOptions) -> Callable[[str], HostSet
             manners=_manners(config, values["delay_s"]) if "delay_s" in values else None,
             robots=RobotsPolicy(values["robots"]) if "robots" in values else None,
             limit_pages=values.get("limit_pages", options.limit_host_pages),
+            limit_documents=values.get("limit_documents", options.limit_host_documents),
             limit_bytes=values.get("limit_bytes", options.limit_host_bytes),
             bytes_per_s=values.get("bytes_per_s", config.harvest.host_bytes_per_s),
             fetch=Fetching(values["fetch"]) if "fetch" in values else None,

@@ -45,7 +45,19 @@ from webdepot.reasons import together
 
 CrawlPart = Callable[[Path, HarvestId, "HarvestPart"], CrawlResult]
 """Runs one part in its own process: home, harvest, which part."""
-_ADDED = ("fetched", "waiting", "in_flight", "size_bytes", "rate", "errors", "robots_refused", "seen", "done")
+_ADDED = (
+    "fetched",
+    "pages",
+    "waiting",
+    "in_flight",
+    "size_bytes",
+    "rate",
+    "errors",
+    "failed_parts",
+    "robots_refused",
+    "seen",
+    "done",
+)
 """Fields of `CrawlProgress` that are sums over all parts."""
 
 
@@ -92,6 +104,15 @@ class HarvestPart:
     line: PipeLine
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedLimits:
+    """Limits of the whole harvest, over all its processes; 0 means no limit."""
+
+    pages: int
+    documents: int
+    size_bytes: int
+
+
 def folder_of(harvest_folder: Path, number: int) -> Path:
     """The working folder of one part."""
     return harvest_folder / "parts" / str(number)
@@ -116,11 +137,9 @@ def run(
     *,
     report: Callable[[CrawlProgress], None],
     on_sealed: Callable[[Sealed], None],
-    limits: tuple[int, int],
+    limits: SharedLimits,
 ) -> CrawlResult:
-    """Run all parts to their end. `limits` are pages and bytes of the whole harvest, 0 for none; requests in
-    flight may exceed them.
-    """
+    """Run all parts to their end. Requests in flight may exceed the limits."""
     if not existing(harvest_folder):
         durable.make_folders(harvest_folder / "parts")
         peer_processes.deal_out(harvest_folder / "parts", harvest.seeds, count)
@@ -157,7 +176,7 @@ class _Leader:
         count: int,
         report: Callable[[CrawlProgress], None],
         on_sealed: Callable[[Sealed], None],
-        limits: tuple[int, int],
+        limits: SharedLimits,
     ) -> None:
         self._report = report
         self._on_sealed = on_sealed
@@ -221,11 +240,12 @@ class _Leader:
         return merge(list(self._results.values()), self._limit)
 
 
-def _reached_limit(progress: CrawlProgress, limits: tuple[int, int]) -> End | None:
-    pages, size_bytes = limits
-    if pages and progress.fetched >= pages:
+def _reached_limit(progress: CrawlProgress, limits: SharedLimits) -> End | None:
+    if limits.pages and progress.pages >= limits.pages:
         return End.LIMIT_PAGES
-    return End.LIMIT_BYTES if size_bytes and progress.size_bytes >= size_bytes else None
+    if limits.documents and progress.fetched >= limits.documents:
+        return End.LIMIT_DOCUMENTS
+    return End.LIMIT_BYTES if limits.size_bytes and progress.size_bytes >= limits.size_bytes else None
 
 
 def add_up(parts: Sequence[CrawlProgress]) -> CrawlProgress:

@@ -95,6 +95,7 @@ def _begin(archive: Archive, parent: Harvest, wanted: list[Url]) -> Harvest:
         patch_of=parent.id,
         collection=parent.collection,
         limit_pages=0,
+        limit_documents=0,
         limit_bytes=0,
         limit_time_s=0.0,
         organisation="",

@@ -33,9 +33,11 @@ _STEERED = frozenset({HarvestState.RUNNING, HarvestState.STOPPED})
 _WHOLE, _DECIMAL = re.compile(r"[0-9]{1,18}\Z"), re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?\Z")
 _NUMBERS = (
     "limit_pages",
+    "limit_documents",
     "limit_bytes",
     "limit_time_s",
     "limit_host_pages",
+    "limit_host_documents",
     "limit_host_bytes",
     "delay_s",
     "workers",
