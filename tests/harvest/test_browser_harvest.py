@@ -312,7 +312,7 @@ def test_a_tab_that_crashes_or_hangs_costs_only_its_sight_and_limits_hold(site: 
     assert notes["/hangs"].startswith("browserFailed:it stopped responding")
     assert notes["/after"] == "browser" and f"{site.url}/part-of-hangs.png" in kept(tmp_path)
     assert (result.end, result.counts["fetched"], result.counts["unopened"], result.counts["opened"]) == (
-        "limit of pages",
+        "limit of documents",
         7,
         2,
         1,

@@ -36,7 +36,7 @@ def test_everything_in_scope_is_fetched_once_and_nothing_else(site: Site, tmp_pa
     assert (result.end, result.trouble, result.waiting) == (End.FINISHED, None, 0)
     assert result.counts["fetched"] == len(expected) - 1  # robots.txt is not counted
     assert result.counts["errors"] == 1
-    assert result.explain() == "All addresses in scope were fetched."
+    assert result.explain().endswith("All addresses in scope were fetched.")
 
 
 def test_robots_txt_comes_first_and_is_kept_and_logged(site: Site, tmp_path: Path) -> None:
@@ -435,7 +435,7 @@ def test_a_guessed_host_that_does_not_answer_leaves_nothing_waiting(
     result = run(tmp_path, [f"{site.url}/"], scope=ScopeKind.ANY, links=LinkLimits(guess=True))
     assert [line["status"] for line in lines(tmp_path) if str(closed_port) in str(line["url"])]
     assert (result.counts["errors"], result.waiting) == (0, 0)
-    assert result.explain() == "All addresses in scope were fetched."
+    assert result.explain().endswith("All addresses in scope were fetched.")
 
 
 def test_a_closed_port_does_not_stop_the_rest_of_its_machine(

@@ -25,6 +25,7 @@ from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.report.result import CrawlProgress, End, Trouble
 from webdepot.model import Visit
+from webdepot.quality import verdict
 
 # --- limits, stops, crashes ---
 
@@ -68,6 +69,22 @@ def test_a_limit_of_pages_that_is_not_reached_ends_as_usual(site: Site, tmp_path
     result = run(tmp_path, [f"{site.url}/"], limit_pages=3, workers=8)
     assert result.end is End.FINISHED
     assert (result.counts["pages"], result.counts["errors"], result.counts["failed_parts"]) == (2, 3, 2)
+
+
+def test_what_the_owner_excludes_and_scripts_show_is_said_first(site: Site, tmp_path: Path) -> None:
+    site.page("/robots.txt", "User-agent: *\nDisallow: /private", mime="text/plain")
+    site.page("/", '<meta name=robots content=nofollow><p>Hello<a href="/1"><a href="/2"><img src="/x.png">')
+    site.page("/x.png", "picture", mime="image/png")
+    site.page("/app", "<div id=root></div><script src=/app.js></script>")
+    site.page("/app.js", "1", mime="text/javascript")
+    result = run(tmp_path, of(site, "/", "/app", "/private/1"))
+    assert result.reason.startswith("2 addresses of the site were left out because its pages say nofollow.")
+    assert "One address was left out because robots.txt forbids it." in result.reason
+    assert "One page is empty without its scripts." in result.reason
+    assert result.reason.endswith("All other addresses in scope were fetched.")
+    assert [result.counts[name] for name in ("nofollow", "robots_refused", "empty_pages")] == [2, 1, 1]
+    verdict_ = verdict.of({}, result.counts)
+    assert not verdict_ and "empty without" in str(verdict_.reason)
 
 
 def test_the_limit_of_bytes(site: Site, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from webdepot.errors import ConfigError
 from webdepot.harvest import profile
-from webdepot.harvest.browser.empty_pages import count_letters, is_empty
+from webdepot.harvest.links.empty_pages import count_letters, is_empty
 
 WORDS = "<p>" + "A museum in the old harbour shows ships and maps. " * 20 + "</p>"
 
@@ -38,7 +38,9 @@ def test_whole_without(html: str):
 
 def test_letters_are_those_that_are_shown():
     assert (
-        count_letters("<head><title>no</title></head><body>ab&nbsp;c<!-- no --><b>d</b><script>no</script>")
+        count_letters(
+            "<head><title>no</title></head><body>ab&nbsp;c<!-- no --><b>d</b><script>no</script>", enough=99
+        )
         == 4
     )
 

@@ -15,7 +15,7 @@ from webdepot.accounts import accounts, sessions
 from webdepot.errors import Conflict
 from webdepot.formats import texts as format_texts
 from webdepot.harvest.control import OrderVerb
-from webdepot.harvest.report.result import End, Trouble, reason_of
+from webdepot.harvest.report.result import End, LeftOut, Trouble, finished_reason, reason_of
 from webdepot.quality import acceptance, verdict
 from webdepot.quality import texts as quality_texts
 from webdepot.quality.acceptance import AcceptanceLimits, HarvestFigures
@@ -129,12 +129,26 @@ def test_every_reason_has_its_text(counts):
     assert wording.of_reason(load("nl"), "Something else.") == "Something else."
 
 
+def test_what_the_owner_excludes_is_said_first_in_the_readers_language():
+    left_out = LeftOut(nofollow=37, robots=1200)
+    reason = finished_reason(waiting=0, shut_out=(), left_out=left_out)
+    assert str(reason).startswith("37 addresses of the site were left out") and "--nofollow none" in reason
+    assert "1,200 addresses were left out" in wording.of_reason(load("en"), kept(reason))
+    for code in ("nl", "de"):
+        said = wording.of_reason(load(code), kept(reason))
+        assert said.startswith("37 ") and "1.200" in said and "--robots ignore" in said
+
+
 @pytest.mark.parametrize("code", CODES)
 def test_one_thing_is_said_as_one(code):
     found = ("part-error", "link-broken", "page-login", "body-truncated", "digest-differs")
     reason = verdict.of({f"quality.{each}": 1 for each in found}, {"fetched": 5}).reason
     settings = SimpleNamespace(limit_pages=20)
-    ends = [reason_of(end, settings, waiting=1, shut_out=()) for end in (End.FINISHED, End.STOPPED)]
+    left_out = LeftOut(nofollow=1, robots=1, empty_pages=1)
+    ends = [
+        reason_of(end, settings, waiting=1, shut_out=(), left_out=left_out)
+        for end in (End.FINISHED, End.STOPPED)
+    ]
     said = [wording.of_reason(load(code), kept(each)) for each in (reason, *ends)]
     assert not re.search(r"(?<![\d.,])1 ", " ".join(said)), said
     assert all(
@@ -215,7 +229,11 @@ def kept(reason: str) -> str:
 @pytest.mark.parametrize("end", End)
 def test_kept_reasons_of_a_harvest_are_said_in_the_readers_language(end):
     settings = SimpleNamespace(
-        least_free_bytes=5_000_000, limit_pages=2000, limit_bytes=7000, limit_time_s=1.5
+        least_free_bytes=5_000_000,
+        limit_pages=2000,
+        limit_documents=3000,
+        limit_bytes=7000,
+        limit_time_s=1.5,
     )
     for waiting, shut_out in ((0, ()), (1234, ("a.example",))):
         reason = reason_of(end, settings, waiting=waiting, shut_out=shut_out)
@@ -223,7 +241,9 @@ def test_kept_reasons_of_a_harvest_are_said_in_the_readers_language(end):
         for code in ("nl", "de"):
             said = wording.of_reason(load(code), kept(reason))
             assert said != reason and "{" not in said and (not waiting or "1.234" in said)
-            if end is not End.NO_ROOM and not shut_out:  # stored by an older version, as a sentence
+            if (
+                end not in (End.NO_ROOM, End.LIMIT_DOCUMENTS) and not shut_out
+            ):  # stored by an older version, as a sentence
                 assert wording.of_reason(load(code), str(reason)) not in (reason, "")
 
 

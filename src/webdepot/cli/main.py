@@ -98,11 +98,24 @@ def command_name(arguments: Sequence[str]) -> str:
     return ""
 
 
+def with_browser_mode(arguments: Sequence[str]) -> list[str]:
+    """The arguments, with `--browser` alone written out as `--browser=always`."""
+    complete = []
+    for argument, following in zip(arguments, [*arguments[1:], ""]):
+        is_alone = argument == "--browser" and following not in _BROWSER_MODES
+        complete.append("--browser=always" if is_alone else argument)
+    return complete
+
+
+_BROWSER_MODES = ("auto", "always", "never")
+
+
 def main() -> None:
     """Run the program; every error becomes a one-line message and its exit code, never a traceback."""
     os.umask(PRIVATE)  # passwords, letters and closed pages are nobody else's business on this machine
     try:
-        build_app(command_name(sys.argv[1:]))()
+        arguments = with_browser_mode(sys.argv[1:])
+        build_app(command_name(arguments))(arguments)
     except WebdepotError as error:
         _fail(str(error), error.exit_status)
     except sqlite3.OperationalError as error:

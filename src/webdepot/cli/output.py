@@ -65,6 +65,20 @@ def size_words(size_bytes: float) -> str:
     raise AssertionError("unreachable")
 
 
+def duration_words(seconds: float) -> str:
+    """A duration as `1:05` or `2:00:05`."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def failure_words(errors: int, failed_parts: int) -> str:
+    """`3 pages and 12 parts could not be fetched`; empty if nothing failed."""
+    counts = ((errors - failed_parts, "page"), (failed_parts, "part"))
+    words = [f"{count:,} {name}{'' if count == 1 else 's'}" for count, name in counts if count > 0]
+    return f"{' and '.join(words)} could not be fetched" if words else ""
+
+
 def plain(text: str) -> str:
     """Untrusted text made safe to print: Rich markup escaped, terminal control characters replaced."""
     from rich.markup import escape

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 
-from webdepot.cli.output import Output, plain, size_words
+from webdepot.cli.output import Output, duration_words, plain, size_words
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 _PHASES = {
@@ -25,6 +25,20 @@ _PHASES = {
     Phase.DISCOVER: "Looking for domains",
     Phase.EXPORT: "Exporting",
     Phase.FETCH: "Fetching",
+}
+_UNITS = {
+    Phase.HARVEST: "documents",
+    Phase.IMPORT: "files",
+    Phase.CHECK: "containers",
+    Phase.IDENTIFY: "containers",
+    Phase.KEEP: "containers",
+    Phase.INDEX: "containers",
+    Phase.COPY: "packages",
+    Phase.AUDIT: "packages",
+    Phase.MIGRATE: "files",
+    Phase.DISCOVER: "hosts",
+    Phase.EXPORT: "addresses",
+    Phase.FETCH: "records",
 }
 _SHORTEST_PAUSE_S = 1.0
 
@@ -63,14 +77,17 @@ class _Remarks:
     def __init__(self, output: Output) -> None:
         self._output = output
         self._last: tuple[Phase | None, float] = (None, 0.0)
+        self._began_s = 0.0
 
     def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
         phase, at = self._last
         if phase is progress.phase and now - at < 10 * _SHORTEST_PAUSE_S:
             return
+        if phase is not progress.phase:
+            self._began_s = now
         self._last = (progress.phase, now)
-        self._output.say(plain("".join(_pieces(progress))))
+        self._output.say(plain("".join(_pieces(progress, now - self._began_s))))
 
 
 class _LiveLine:
@@ -80,6 +97,8 @@ class _LiveLine:
 
         self._live = Live(console=output.console, refresh_per_second=8, transient=True)
         self._spinner = Spinner("dots")
+        self._phase: Phase | None = None
+        self._began_s = 0.0
 
     def __enter__(self) -> "_LiveLine":
         self._live.start()
@@ -92,22 +111,31 @@ class _LiveLine:
         from rich.table import Table
         from rich.text import Text
 
+        now = time.monotonic()
+        if progress.phase is not self._phase:
+            self._phase, self._began_s = progress.phase, now
+        pieces = _pieces(progress, now - self._began_s)
         row = Table.grid(padding=(0, 1))
-        row.add_row(self._spinner, Text.assemble(*zip(_pieces(progress), ("bold", "default", "dim"))))
+        row.add_row(self._spinner, Text.assemble(*zip(pieces, ("bold", "default", "dim"))))
         self._live.update(row)
 
 
-def _pieces(progress: Progress) -> tuple[str, str, str]:
+def _pieces(progress: Progress, elapsed_s: float) -> tuple[str, str, str]:
     """The phase, how far it is, and the item being worked on."""
-    parts = [f"{progress.done:,}" + (f" of {progress.total:,}" if progress.total is not None else "")]
+    unit = _UNITS[progress.phase]
+    done = f"{progress.done:,}" + (f" of {progress.total:,}" if progress.total is not None else "")
+    parts = [f"{progress.pages:,} pages"] if progress.pages else []
+    if progress.done or progress.total:
+        parts.append(f"{done} {unit}")
     if progress.waiting:
         parts.append(f"{progress.waiting:,} waiting")
     if progress.size_bytes:
         parts.append(size_words(progress.size_bytes))
     if progress.rate:
-        parts.append(f"{progress.rate:,.1f}/s")
+        parts.append(f"{progress.rate:,.1f} {unit}/s")
     if progress.errors:
-        parts.append(f"{progress.errors:,} errors")
+        parts.append(f"{progress.errors:,} failed")
+    parts.append(duration_words(elapsed_s))
     return (
         f"{_PHASES[progress.phase]}: ",
         " · ".join(parts),

@@ -1,10 +1,11 @@
 """The short report at the end of `archive`, `import` and `harvest resume`."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import typer
 
-from webdepot.cli.output import Output, plain, size_words
+from webdepot.cli.output import Output, failure_words, plain, size_words
 from webdepot.model import HarvestState
 
 if TYPE_CHECKING:
@@ -40,10 +41,9 @@ def print_report(output: Output, report: "ArchiveReport") -> None:
         "pages": report.pages,
     }
     lines = [f"[bold]{plain(harvest.id)}[/bold]: {plain(harvest.reason)}"]
-    lines.append(
-        f"  Harvested   {counts.get('fetched', 0):,} documents, {size_words(counts.get('bytes', 0))}, "
-        f"{counts.get('errors', 0):,} failed"
-    )
+    lines.append(f"  Harvested   {_harvested(counts)}, {size_words(counts.get('bytes', 0))}")
+    if failed := failure_words(counts.get("errors", 0), counts.get("failed_parts", 0)):
+        lines.append(f"              {failed}")
     mark = "[green]✓[/green]" if report.verdict else "[yellow]![/yellow]"
     lines.append(f"  Quality     {mark} {plain(report.verdict.reason)}")
     lines += [
@@ -64,3 +64,10 @@ def print_report(output: Output, report: "ArchiveReport") -> None:
         output.result(fields, "\n".join(lines))
     if harvest.state is HarvestState.STOPPED:
         raise typer.Exit(EXIT_STOPPED)
+
+
+def _harvested(counts: Mapping[str, int]) -> str:
+    documents, pages = counts.get("fetched", 0), counts.get("pages")
+    if pages is None:  # an import, or a harvest of an earlier version
+        return f"{documents:,} documents"
+    return f"{documents:,} documents, of which {pages:,} {'is a page' if pages == 1 else 'are pages'}"

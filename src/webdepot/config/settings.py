@@ -132,10 +132,11 @@ class HarvestConfig:
         _one_of("all", "page", "none"),
     )
     fetch: str = _key(
-        "plain",
-        "How pages are fetched: plain, browser (each page is also opened in a browser) or when-empty "
-        "(only pages that are empty until scripts run).",
-        _one_of("plain", "browser", "when-empty"),
+        "auto",
+        "How pages are fetched: plain, browser (each page is also opened in a browser), when-empty "
+        "(only pages that are empty until scripts run) or auto (when-empty where a browser is installed, "
+        "otherwise plain).",
+        _one_of("plain", "browser", "when-empty", "auto"),
     )
     screenshots: str = _key(
         "seeds",

@@ -109,6 +109,7 @@ class CandidateProcessor:
             asked_by = replace(
                 asked_by, rule=allowed.rule, reason=f"{allowed.reason} ({asked_by.rule}: {asked_by.reason})"
             )
+        state.latest_asked = candidate.url
         visit = await state.turns.ask(
             candidate, crawl_delay_s=robots.crawl_delay_s if obeys else None, manners=host.manners
         )
@@ -287,7 +288,7 @@ class CandidateProcessor:
     def _note(self, answer: Arrived, extracted: Extracted) -> None:
         """Count and log an answer that was kept, and free its host."""
         state, visit, candidate, kept = self._state, answer.visit, answer.visit.candidate, answer.kept
-        self._count(answer)
+        self._count(answer, extracted)
         if kept.repeated and visit.status < 300:
             state.missing.note_same(candidate.url)
         state.judge.learn(
@@ -308,7 +309,7 @@ class CandidateProcessor:
         if not answer.is_part:
             self._finish(candidate, answer.origin)
 
-    def _count(self, answer: Arrived) -> None:
+    def _count(self, answer: Arrived, extracted: Extracted) -> None:
         state, visit, kept, path = self._state, answer.visit, answer.kept, answer.visit.candidate.path
         size_bytes = len(visit.head) + visit.body_bytes
         is_good = 200 <= visit.status < 300
@@ -316,6 +317,7 @@ class CandidateProcessor:
         is_error = visit.status >= 400 and not is_guess(path)
         state.totals.fetched += 1
         state.totals.pages += is_page
+        state.totals.empty_pages += is_page and extracted.is_empty
         state.totals.bytes += size_bytes
         state.totals.duplicates += kept.duplicate
         if is_error:

@@ -17,11 +17,13 @@ from webdepot.harvest.candidate_processor import CandidateProcessor
 from webdepot.harvest.control import Order, Orders, OrderVerb, summarize
 from webdepot.harvest.crawl_state import CrawlParts, CrawlState
 from webdepot.harvest.host_book import most_of
+from webdepot.harvest.judge import NOFOLLOW
 from webdepot.harvest.report.result import (
     CrawlProgress,
     CrawlResult,
     CrawlSettings,
     End,
+    LeftOut,
     reason_of,
     trouble_of,
 )
@@ -312,6 +314,9 @@ class _Crawl:
                 failed_parts=state.totals.failed_parts,
                 robots_refused=state.totals.robots_refused,
                 host=state.latest_host,
+                asked=state.latest_asked,
+                opened=next(iter(state.open_pages), ""),
+                wait_s=self._wait_s(now_s),
                 elapsed_s=self._elapsed_s(),
                 seen=counts.seen,
                 done=counts.done,
@@ -321,6 +326,11 @@ class _Crawl:
                 waiting_at={host: self._waiting_at(host) for host in most_of(hosts)},
             )
         )
+
+    def _wait_s(self, now_s: float) -> float:
+        """How long until something happens, if nothing does now."""
+        due_s = None if self.active or self.state.is_paused else self.frontier.next_due_s()
+        return 0.0 if due_s is None or _is_never(due_s) else max(due_s - now_s, 0.0)
 
     def _waiting_at(self, host: str) -> int:
         return self.frontier.waiting_at(f"http://{host}") + self.frontier.waiting_at(f"https://{host}")
@@ -337,14 +347,18 @@ class _Crawl:
         }
         return CrawlResult(
             end=end,
-            reason=reason_of(end, state.settings, waiting=waiting, shut_out=shut_out),
+            reason=reason_of(
+                end, state.settings, waiting=waiting, shut_out=shut_out, left_out=_left_out(state)
+            ),
             counts={
                 "fetched": totals.fetched,
                 "pages": totals.pages,
+                "empty_pages": totals.empty_pages,
                 "bytes": totals.bytes,
                 "errors": totals.errors,
                 "failed_parts": totals.failed_parts,
                 "robots_refused": totals.robots_refused,
+                "nofollow": state.judge.refusals[NOFOLLOW],
                 "duplicates": totals.duplicates,
                 "outside": outside,
                 "rejected": state.judge.refusals.total() - outside,
@@ -358,6 +372,14 @@ class _Crawl:
             elapsed_s=self._elapsed_s(),
             good_pages=totals.good,
         )
+
+
+def _left_out(state: CrawlState) -> LeftOut:
+    return LeftOut(
+        nofollow=state.judge.refusals[NOFOLLOW],
+        robots=state.totals.robots_refused,
+        empty_pages=state.totals.empty_pages,
+    )
 
 
 def _is_never(due_s: float | None) -> bool:

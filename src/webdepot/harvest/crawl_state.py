@@ -31,7 +31,7 @@ from webdepot.harvest.seed_book import SeedBook
 from webdepot.model import Candidate, Failure, Visit
 from webdepot.ports import Fetcher, Frontier
 from webdepot.times import Clock
-from webdepot.url import host_of
+from webdepot.url import Url, host_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +59,8 @@ class Totals:
     """Answers kept, without robots.txt."""
     pages: int = 0
     """Of those, HTML pages that are not part of another page."""
+    empty_pages: int = 0
+    """Of those, the ones that scripts must fill before they can be read, and that no browser opened."""
     good: int = 0
     """Pages with 2xx and a body."""
     bytes: int = 0
@@ -118,6 +120,10 @@ class CrawlState:
         """Answers and failures that wait to be settled."""
         self.pages_out = 0
         """Requests that are out and are not for parts."""
+        self.latest_asked = ""
+        """The address that was asked for last."""
+        self.open_pages: set[Url] = set()
+        """Pages that are open in the browser."""
         self.latest_host = ""
         """The host of the newest answer."""
         self.is_paused = False

@@ -26,11 +26,11 @@ from webdepot.harvest.scope.traps import TrapWatch
 from webdepot.model import Answer, Candidate, Hop, Verdict
 from webdepot.url import Url, host_of
 
+NOFOLLOW = "nofollow"
+"""The rule by which links are left out that their page asks not to follow."""
 _KEPT = Verdict(answer=Answer.ACCEPT, rule="kept", reason="no rule rejects its type")
-_NOFOLLOW_PAGE = Verdict(
-    answer=Answer.REJECT, rule="nofollow", reason="its page asks not to follow its links"
-)
-_NOFOLLOW_LINK = Verdict(answer=Answer.REJECT, rule="nofollow", reason="its link asks not to be followed")
+_NOFOLLOW_PAGE = Verdict(answer=Answer.REJECT, rule=NOFOLLOW, reason="its page asks not to follow its links")
+_NOFOLLOW_LINK = Verdict(answer=Answer.REJECT, rule=NOFOLLOW, reason="its link asks not to be followed")
 _LEAST_RIGHT_GUESSES = 0.2
 """No more URLs are guessed at a host where a smaller share of the guesses was right."""
 _FIRST_GUESSES = 20

@@ -136,8 +136,8 @@ KEYS: Mapping[str, Key] = {
     "fetch": Key(
         kind=str,
         doc="How pages are fetched: plain, browser (each page is also opened in a browser, and everything "
-        "that its scripts request is fetched), or when-empty (only pages without text before their scripts "
-        "have run).",
+        "that its scripts request is fetched), when-empty (only pages without text before their scripts "
+        "have run), or auto (when-empty where a browser is installed, otherwise plain).",
         check=_one_of(*Fetching),
     ),
     "screenshots": Key(
@@ -208,7 +208,7 @@ HOST_KEYS: Mapping[str, Key] = {
     "robots_reason": Key(kind=str, doc="Why robots.txt of this host is not obeyed."),
     "fetch": Key(
         kind=str,
-        doc="How pages of this host are fetched: plain, browser or when-empty.",
+        doc="How pages of this host are fetched: plain, browser, when-empty or auto.",
         check=_one_of(*Fetching),
     ),
     "limit_pages": Key(kind=int, doc="Maximum number of pages from this host.", check=_positive),

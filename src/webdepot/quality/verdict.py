@@ -56,6 +56,21 @@ def of(
         )
     documents = max(1, counts.get("fetched", 0), counts.get("captures", 0))
     reasons = [reason for reason in _reasons(found, documents, limits) if reason]
+    left_out = _left_out(counts)
+    if empty := _share(
+        "empty-pages",
+        "empty",
+        counts.get("empty_pages", 0),
+        max(1, counts.get("pages", 0)),
+        limits.false_pages,
+    ):
+        reasons.insert(0, empty)
+    if left_out > documents:
+        text = "The owner's instructions exclude {count} addresses, more than the {documents} harvested."
+        reasons.insert(
+            0,
+            ("left-out", said("quality.reasons.excluded", text, count=left_out, documents=documents)),
+        )
     if reasons:
         rule = reasons[0][0]
         return Verdict(answer=Answer.PASS, rule=rule, reason=together([words for _, words in reasons]))
@@ -65,8 +80,19 @@ def of(
         "which is within the limits."
     )
     within = said("quality.reasons.within", words, documents=documents, noted=noted)
-    reason = within if noted else said("quality.reasons.whole", "Nothing is missing.")
+    if noted:
+        reason: str = within
+    elif left_out:
+        text = "Nothing is missing except {count} addresses that the owner's instructions exclude."
+        reason = said("quality.reasons.left_out", text, count=left_out)
+    else:
+        reason = said("quality.reasons.whole", "Nothing is missing.")
     return Verdict(answer=Answer.ACCEPT, rule="within-limits", reason=reason)
+
+
+def _left_out(counts: Mapping[str, int]) -> int:
+    """Addresses that were left out because of nofollow or robots.txt."""
+    return counts.get("nofollow", 0) + counts.get("robots_refused", 0)
 
 
 def _reasons(
@@ -117,6 +143,7 @@ _WORDS = {
         "One page is an error page, a sign-in form or a CAPTCHA instead of content",
         "{count} pages are an error page, a sign-in form or a CAPTCHA instead of content",
     ),
+    "empty": ("One page is empty without its scripts", "{count} pages are empty without their scripts"),
     "truncated": ("One response is incomplete", "{count} responses are incomplete"),
     "digests": (
         "One response does not match the checksum in its record.",

@@ -35,6 +35,10 @@ class Progress:
     errors: int = 0
     note: str = ""
     """What is being worked on now."""
+    pages: int = 0
+    """In a harvest: the HTML pages among what is done."""
+    failed_parts: int = 0
+    """In a harvest: the parts of pages among the errors."""
 
 
 Watch = Callable[[Progress], None]

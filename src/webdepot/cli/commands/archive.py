@@ -31,6 +31,19 @@ class FetchOption(StrEnum):
     PLAIN = "plain"
     BROWSER = "browser"
     WHEN_EMPTY = "when-empty"
+    AUTO = "auto"
+
+
+class BrowserOption(StrEnum):
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+class NofollowOption(StrEnum):
+    ALL = "all"
+    PAGE = "page"
+    NONE = "none"
 
 
 class RobotsOption(StrEnum):
@@ -68,10 +81,24 @@ RobotsReason = Annotated[
 Fetch = Annotated[
     FetchOption | None,
     typer.Option(
-        help="How pages are fetched: plain; also in a browser; or in a browser only if empty without one."
+        help="How pages are fetched: plain; also in a browser; in a browser only if empty without one; or so "
+        "where a browser is installed."
     ),
 ]
-Browser = Annotated[bool, typer.Option("--browser", help="Same as --fetch browser.")]
+Browser = Annotated[
+    BrowserOption | None,
+    typer.Option(
+        help="Open pages in a browser: those that are empty without one (auto, the default where a browser "
+        "is installed), always, or never. --browser alone means always."
+    ),
+]
+Nofollow = Annotated[
+    NofollowOption | None,
+    typer.Option(
+        help="Which nofollow instructions to obey: all, those of pages (but not rel=nofollow of links), or "
+        "none."
+    ),
+]
 Reject = Annotated[
     list[str] | None,
     typer.Option(metavar="REGEX", help="Leave out addresses that match; may be given more than once."),
@@ -112,7 +139,8 @@ def archive(
     robots: Robots = None,
     robots_reason: RobotsReason = None,
     fetch: Fetch = None,
-    browser: Browser = False,
+    browser: Browser = None,
+    nofollow: Nofollow = None,
     reject: Reject = None,
     limit_pages: LimitPages = None,
     limit_documents: LimitDocuments = None,
@@ -136,7 +164,8 @@ def archive(
         "workers": workers,
         "robots": robots and robots.value,
         "robots_reason": robots_reason or None,
-        "fetch": _fetch(fetch, browser=browser),
+        "fetch": _fetch(fetch, browser),
+        "nofollow": nofollow and nofollow.value,
         "reject": tuple(map(_regex, reject)) if reject else None,
         "limit_pages": limit_pages,
         "limit_documents": limit_documents,
@@ -156,10 +185,21 @@ def archive(
     print_report(output, report)
 
 
-def _fetch(fetch: FetchOption | None, *, browser: bool) -> str | None:
-    if browser and fetch not in (None, FetchOption.BROWSER):
-        raise InputError(f"--browser and --fetch {fetch.value} contradict each other. Leave out one of them.")
-    return FetchOption.BROWSER.value if browser else fetch and fetch.value
+_FETCH = {
+    BrowserOption.AUTO: FetchOption.AUTO,
+    BrowserOption.ALWAYS: FetchOption.BROWSER,
+    BrowserOption.NEVER: FetchOption.PLAIN,
+}
+
+
+def _fetch(fetch: FetchOption | None, browser: BrowserOption | None) -> str | None:
+    wanted = _FETCH[browser] if browser else fetch
+    if browser and fetch not in (None, wanted):
+        raise InputError(
+            f"--browser {browser.value} and --fetch {fetch.value} contradict each other. "
+            "Leave out one of them."
+        )
+    return wanted and wanted.value
 
 
 def _organisation(archive: Archive, domain: str | None, rules: list[str] | None) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
 import typer
 
 from webdepot.cli.call import Json, NoDeposit, Quiet, call_of
-from webdepot.cli.output import Output, plain, size_words
+from webdepot.cli.output import Output, duration_words, failure_words, plain, size_words
 from webdepot.cli.progress import shown
 from webdepot.cli.report import print_report
 from webdepot.errors import InputError
@@ -120,6 +120,28 @@ def abort(context: typer.Context, harvest: Harvest, reason: Reason = "", json: J
     _steer(context, harvest, OrderVerb.ABORT, reason, json)
 
 
+# The options of `limits`; 0 means no limit.
+LimitPages = Annotated[
+    int | None, typer.Option(min=0, help="Stop after this many pages and their parts; 0 means no limit.")
+]
+LimitDocuments = Annotated[
+    int | None, typer.Option(min=0, help="Stop after this many pages, parts and files; 0 means no limit.")
+]
+LimitBytes = Annotated[int | None, typer.Option(min=0, help="Stop after this many bytes; 0 means no limit.")]
+LimitTime = Annotated[
+    float | None, typer.Option(min=0, help="Stop after this many seconds; 0 means no limit.")
+]
+LimitHostPages = Annotated[
+    int | None, typer.Option(min=0, help="Maximum pages from one host; 0 means no limit.")
+]
+LimitHostDocuments = Annotated[
+    int | None, typer.Option(min=0, help="Maximum pages, parts and files from one host; 0 means no limit.")
+]
+LimitHostBytes = Annotated[
+    int | None, typer.Option(min=0, help="Maximum bytes from one host; 0 means no limit.")
+]
+
+
 @commands.command(
     epilog="Example: webdepot harvest limits 20261115090251-www-example-org-1f2e3d --limit-pages 5000 "
     "--reject '/calendar/'"
@@ -127,30 +149,13 @@ def abort(context: typer.Context, harvest: Harvest, reason: Reason = "", json: J
 def limits(
     context: typer.Context,
     harvest: Harvest,
-    limit_pages: Annotated[
-        int | None,
-        typer.Option(min=0, help="Stop after this many pages and their parts; 0 means no limit."),
-    ] = None,
-    limit_documents: Annotated[
-        int | None,
-        typer.Option(min=0, help="Stop after this many pages, parts and files; 0 means no limit."),
-    ] = None,
-    limit_bytes: Annotated[
-        int | None, typer.Option(min=0, help="Stop after this many bytes; 0 means no limit.")
-    ] = None,
-    limit_time: Annotated[
-        float | None, typer.Option(min=0, help="Stop after this many seconds; 0 means no limit.")
-    ] = None,
-    limit_host_pages: Annotated[
-        int | None, typer.Option(min=0, help="Maximum pages from one host; 0 means no limit.")
-    ] = None,
-    limit_host_documents: Annotated[
-        int | None,
-        typer.Option(min=0, help="Maximum pages, parts and files from one host; 0 means no limit."),
-    ] = None,
-    limit_host_bytes: Annotated[
-        int | None, typer.Option(min=0, help="Maximum bytes from one host; 0 means no limit.")
-    ] = None,
+    limit_pages: LimitPages = None,
+    limit_documents: LimitDocuments = None,
+    limit_bytes: LimitBytes = None,
+    limit_time: LimitTime = None,
+    limit_host_pages: LimitHostPages = None,
+    limit_host_documents: LimitHostDocuments = None,
+    limit_host_bytes: LimitHostBytes = None,
     delay: Annotated[
         float | None,
         typer.Option(min=0, help="Minimum delay between two requests to one server, in seconds."),
@@ -334,22 +339,54 @@ def _live_text(watched: control.WatchedHarvest) -> str:
         )
     lines = [f"[bold]{plain(harvest.id)}[/bold]  {state}  [dim]{plain(reason)}[/dim]"]
     if numbers is None:
-        return lines[0]
+        return "\n".join([*lines, *_counted_lines(harvest.counts)])
     lines.append(
-        f"  {numbers.fetched:,} documents, {size_words(numbers.size_bytes)}, {numbers.rate:.1f} per second; "
-        f"{numbers.waiting:,} queued, {numbers.in_flight} in progress, {numbers.errors:,} errors"
+        f"  {numbers.pages:,} pages, {numbers.fetched:,} documents, {size_words(numbers.size_bytes)} in "
+        f"{duration_words(numbers.elapsed_s)}, {numbers.rate:.1f} documents per second; "
+        f"{numbers.waiting:,} queued, {numbers.in_flight} in progress"
     )
+    if failed := failure_words(numbers.errors, numbers.failed_parts):
+        lines.append(f"  {failed}")
+    if watched.is_running and (numbers.opened or numbers.asked):
+        where = "in the browser: " if numbers.opened else ""
+        lines.append(f"  [dim]{where}{plain(numbers.opened or numbers.asked)}[/dim]")
     lines.append(f"  {plain(str(numbers.estimate))}")
     lines += [
         f"  {plain(host.host):40} {host.fetched:>9,} documents  {size_words(host.size_bytes):>10}  "
-        f"{host.waiting:>9,} queued  {host.errors:,} errors"
+        f"{host.waiting:>9,} queued  {host.errors:,} failed"
         for host in numbers.hosts
     ]
     lines += [
-        f"  rejected by {plain(rule)}: {number:,}"
+        f"  left out by the rule {plain(rule)}: {number:,}"
         for rule, number in sorted(numbers.refusals.items(), key=lambda item: -item[1])
     ]
     return "\n".join(lines)
+
+
+def _counted_lines(counts: Mapping[str, int]) -> list[str]:
+    """The counts of a harvest that has ended."""
+    pages = f"{counts['pages']:,} pages, " if "pages" in counts else ""
+    lines = [f"  {pages}{counts.get('fetched', 0):,} documents, {size_words(counts.get('bytes', 0))}"]
+    if failed := failure_words(counts.get("errors", 0), counts.get("failed_parts", 0)):
+        lines.append(f"  {failed}")
+    return lines + [
+        f"  {words}: {counts[name]:,}" for name, words in _COUNT_WORDS.items() if counts.get(name)
+    ]
+
+
+_COUNT_WORDS = {
+    "waiting": "left waiting",
+    "nofollow": "left out because of nofollow",
+    "robots_refused": "left out because of robots.txt",
+    "rejected": "left out by all rules together",
+    "outside": "links that lead outside the scope",
+    "duplicates": "the same as in an earlier harvest",
+    "empty_pages": "pages that are empty without their scripts",
+    "opened": "pages opened in the browser",
+    "unopened": "pages that the browser could not show",
+    "screenshots": "screenshots",
+}
+"""In the order in which they are shown."""
 
 
 @commands.command(

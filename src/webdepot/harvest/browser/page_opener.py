@@ -26,11 +26,9 @@ from weakref import WeakValueDictionary
 
 from webdepot.container.http import HttpHead, content_decoded, parse_head, transfer_decoded
 from webdepot.harvest.answer import Arrived, Attached, is_temporary, mime_of
-from webdepot.harvest.browser import empty_pages
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.tab import PageOptions, PageSnapshot, TabReply, TabRequest
 from webdepot.harvest.crawl_state import CrawlState
-from webdepot.harvest.fetch.encoding import decode
 from webdepot.harvest.fetch.fetch_mode import Fetching, Screenshots
 from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
@@ -151,26 +149,31 @@ class PageOpener:
         if not self._is_wanted(visit, head):
             return None
         body = _content(visit, head)
-        if body is None or (self._mode_of(visit) is Fetching.WHEN_EMPTY and not _is_empty(body, head)):
+        if body is None:
             return None
         state, candidate = self._state, visit.candidate
+        static = extracted or state.extract(visit, head)
+        if self._mode_of(visit).is_when_empty and not static.is_empty:
+            return OpenedPage(extracted=static, attached=(), note="")
         page = _OpenPage(visit=visit, reply=_reply(visit, head, body), paths={candidate.url: candidate})
+        state.open_pages.add(candidate.url)
         try:
             sight = await self._browser.open_page(
                 self._view(candidate), lambda request: self._answer(page, request)
             )
             await page.end(PATIENCE_S)
         finally:
+            state.open_pages.discard(candidate.url)
             await page.end(0.0)
         if page.error is not None:
             raise page.error
-        static = extracted or state.extract(visit, head)
         self._log_sockets(candidate, sight)
         state.totals.opened += not sight.failure
         state.totals.unopened += bool(sight.failure)
         note = f"{FAILED}{sight.failure}" if sight.failure else "browser"
+        merged = _merge(static, self._shown_links(page, sight))
         return OpenedPage(
-            extracted=_merge(static, self._shown_links(page, sight)),
+            extracted=replace(merged, is_empty=static.is_empty and bool(sight.failure)),
             attached=_attachments(candidate.url, sight),
             note=note.replace(",", ";"),
         )
@@ -480,7 +483,3 @@ def _forwarded_headers(headers: Mapping[str, str]) -> list[tuple[str, str]]:
         for name, value in headers.items()
         if name.lower() in _FORWARDED or name.lower().startswith("x-")
     ]
-
-
-def _is_empty(body: bytes, head: HttpHead) -> bool:
-    return empty_pages.is_empty(decode(body[: 1 << 20], head.get("content-type") or "")[0])

@@ -9,6 +9,12 @@ class Fetching(StrEnum):
     """Every page is also opened in a browser."""
     WHEN_EMPTY = "when-empty"
     """Only pages without content before scripts run are opened in a browser."""
+    AUTO = "auto"
+    """As `WHEN_EMPTY` if there is a browser that can be used, otherwise `PLAIN`."""
+
+    @property
+    def is_when_empty(self) -> bool:
+        return self in (Fetching.WHEN_EMPTY, Fetching.AUTO)
 
 
 class Screenshots(StrEnum):

@@ -51,6 +51,8 @@ class BodyLinks:
     directives: frozenset[str] = frozenset()
     unread: Iterable[str] = ()
     """Names of the errors why parts of it could not be read."""
+    is_empty: bool = False
+    """Scripts must fill the page before it can be read."""
 
 
 def _of_html(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
@@ -63,6 +65,7 @@ def _of_html(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
         nofollow=page.nofollow,
         directives=page.directives,
         unread=page.unread,
+        is_empty=page.is_empty,
     )
 
 

@@ -44,6 +44,8 @@ class Extracted:
     """The directives of the page in meta robots and X-Robots-Tag: `nofollow`, `noarchive`, …"""
     nofollow: frozenset[Url] = frozenset()
     """Links that were only found with `rel=nofollow`."""
+    is_empty: bool = False
+    """It is a page that scripts must fill before it can be read."""
 
 
 def extract(
@@ -55,6 +57,7 @@ def extract(
     notes: list[str] = []
     directives = robots.tag_directives(head.get_all("x-robots-tag"), limits.agent)
     nofollow: frozenset[Url] = frozenset()
+    is_empty = False
     collected = _Collected(limits)
     collected.add(_of_headers(head), url)
     is_redirect = 300 <= head.status < 400
@@ -68,7 +71,7 @@ def extract(
             collected.add(found.found, base, found.encoding, parts_only=head.status >= 400)
             if page is not None and head.status < 400:
                 collected.add(found.of_page, page)
-            directives |= found.directives
+            directives, is_empty = directives | found.directives, found.is_empty
             notes += [f"linksPartFailed:{name}" for name in sorted(found.unread)]
             if found.nofollow and head.status < 400:
                 followed = set(collected.links)
@@ -81,7 +84,11 @@ def extract(
     if collected.is_late:
         notes.append(f"linksCutAtSecond:{limits.time_s:g}")
     return Extracted(
-        links=list(collected.links.items()), note=",".join(notes), directives=directives, nofollow=nofollow
+        links=list(collected.links.items()),
+        note=",".join(notes),
+        directives=directives,
+        nofollow=nofollow,
+        is_empty=is_empty,
     )
 
 

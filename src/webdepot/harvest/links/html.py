@@ -20,6 +20,7 @@ from operator import attrgetter
 import turbohtml
 
 from webdepot.harvest.links import css, data, script
+from webdepot.harvest.links.empty_pages import is_empty_document
 from webdepot.harvest.links.names import names
 from webdepot.harvest.links.reference import Reference
 from webdepot.harvest.politeness import robots
@@ -106,6 +107,8 @@ class PageLinks:
     """Directives of meta robots for everybody or for us."""
     unread: set[str] = field(default_factory=set)
     """Names of the errors why parts could not be read, for example a script with invalid JSON."""
+    is_empty: bool = False
+    """Scripts must fill the page before it can be read."""
 
 
 def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = "") -> PageLinks:
@@ -116,7 +119,7 @@ def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = 
     document = turbohtml.parse(text, positions=False)
     # Selecting by fifty attributes that no element has would take longer than parsing.
     attributes: set[str] = set().union(*map(attrgetter("attrs"), document.iter_elements()))
-    page = PageLinks()
+    page = PageLinks(is_empty=not nested and is_empty_document(document, text))
     links = document.links()
     hops = [
         _HOPS.get((element.tag, attribute)) or _hop(element, element.tag, attribute)

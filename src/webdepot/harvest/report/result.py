@@ -110,6 +110,12 @@ class CrawlNumbers:
     host: str
     """The host of the latest response."""
     elapsed_s: float
+    asked: str = ""
+    """The address that was asked for last."""
+    opened: str = ""
+    """A page that is open in the browser at the moment."""
+    wait_s: float = 0.0
+    """Time until a server may be asked again, while nothing is being fetched."""
     pages: int = 0
     """HTML pages among the responses kept."""
     failed_parts: int = 0
@@ -261,18 +267,77 @@ def trouble_of(seeds: Sequence[SeedOutcome], *, good_pages: int) -> Trouble | No
     return troubles.pop() if len(troubles) == 1 else Trouble.SEVERAL
 
 
-def reason_of(end: End, settings: CrawlSettings, *, waiting: int, shut_out: Sequence[str]) -> str:
-    """How it ended and what is left in the queue, as sentences."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """What of a site was left out: addresses because of its owner's instructions, and what scripts show."""
+
+    nofollow: int = 0
+    robots: int = 0
+    empty_pages: int = 0
+    """Pages that scripts must fill before they can be read."""
+
+    def sentences(self) -> list[Reason]:
+        """What was left out, and how to include it."""
+        counts = (self.nofollow, self.robots, self.empty_pages)
+        return [
+            said(f"{key}_one", one) if count == 1 else said(key, several, count=count)
+            for (key, one, several), count in zip(_LEFT_OUT, counts, strict=True)
+            if count
+        ]
+
+
+_NOFOLLOW = "If the law allows it, include {}: --nofollow none, or nofollow in the profile."
+_ROBOTS = "If the law allows it, include {}: --robots ignore, or robots in the profile."
+_EMPTY = "Harvest the site with a browser: --browser always, or fetch in the profile."
+_LEFT_OUT = (
+    (
+        "left_out_nofollow",
+        f"One address of the site was left out because its page says nofollow. {_NOFOLLOW.format('it')}",
+        "{count} addresses of the site were left out because its pages say nofollow. "
+        + _NOFOLLOW.format("them"),
+    ),
+    (
+        "left_out_robots",
+        f"One address was left out because robots.txt forbids it. {_ROBOTS.format('it')}",
+        f"{{count}} addresses were left out because robots.txt forbids them. {_ROBOTS.format('them')}",
+    ),
+    (
+        "empty_pages",
+        f"One page is empty without its scripts. {_EMPTY}",
+        f"{{count}} pages are empty without their scripts. {_EMPTY}",
+    ),
+)
+"""Key, sentence about one, and about several; in the order of `LeftOut`."""
+NOTHING_LEFT_OUT = LeftOut()
+
+
+def reason_of(
+    end: End,
+    settings: CrawlSettings,
+    *,
+    waiting: int,
+    shut_out: Sequence[str],
+    left_out: LeftOut = NOTHING_LEFT_OUT,
+) -> str:
+    """What was left out, how it ended and what is left in the queue, as sentences."""
+    if end is End.FINISHED:
+        return finished_reason(waiting=waiting, shut_out=shut_out, left_out=left_out)
+    return together([*left_out.sentences(), _ending(end, settings), left_waiting(waiting)])
+
+
+def finished_reason(*, waiting: int, shut_out: Sequence[str], left_out: LeftOut) -> str:
+    """The reason of a crawl that came to its own end."""
     hosts = ", ".join(shut_out[:5])
     closed = said("shut_out", "robots.txt of {hosts} excludes all crawlers.", hosts=hosts) if shut_out else ""
-    if end is End.FINISHED:
-        return together([_finished(waiting), closed])
-    return together([_ending(end, settings), left_waiting(waiting)])
+    is_rest = bool(left_out.nofollow or left_out.robots)
+    return together([*left_out.sentences(), _finished(waiting, is_rest=is_rest), closed])
 
 
-def _finished(waiting: int) -> Reason:
+def _finished(waiting: int, *, is_rest: bool) -> Reason:
     reached = "All that could be reached was fetched;"
     match waiting:
+        case 0 if is_rest:
+            return said("fetched_rest", "All other addresses in scope were fetched.")
         case 0:
             return said("fetched_all", "All addresses in scope were fetched.")
         case 1:

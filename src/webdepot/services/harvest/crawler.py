@@ -318,11 +318,24 @@ def _reporter(publisher: live.Publisher, watch: Watch) -> Callable[[CrawlProgres
                 rate=progress.rate,
                 waiting=progress.waiting,
                 errors=progress.errors,
-                note=progress.host,
+                pages=progress.pages,
+                failed_parts=progress.failed_parts,
+                note=_doing(progress),
             )
         )
 
     return report
+
+
+def _doing(progress: CrawlProgress) -> str:
+    """What the crawl does at the moment, and what it waits for."""
+    if progress.paused:
+        return "paused"
+    if progress.opened:
+        return f"in the browser: {progress.opened}"
+    if progress.wait_s >= 1:
+        return f"waiting {progress.wait_s:.0f} s until a server may be asked again"
+    return progress.asked
 
 
 def _part_reporter(part: HarvestPart, stop: asyncio.Event) -> Callable[[CrawlProgress], None]:

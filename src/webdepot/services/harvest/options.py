@@ -79,7 +79,7 @@ class HarvestOptions:
     """Why robots.txt is not obeyed, if it is not."""
     nofollow: str = "all"
     guess: bool = False
-    fetch: str = Fetching.PLAIN.value
+    fetch: str = Fetching.AUTO.value
     screenshots: str = Screenshots.SEEDS.value
     behaviours: tuple[str, ...] = ("scroll", "play")
     page_time_s: float = 60.0
@@ -262,18 +262,25 @@ def settings_of(
 
 
 def wants_browser(options: HarvestOptions) -> bool:
-    """Whether pages of the harvest may be opened in a browser."""
-    modes = [options.fetch, *(host.get("fetch", Fetching.PLAIN) for host in options.hosts.values())]
-    return any(mode != Fetching.PLAIN for mode in modes)
+    """Whether the harvest cannot do without a browser."""
+    return bool(_modes(options) - {Fetching.PLAIN, Fetching.AUTO})
 
 
 def browser_of(config: Config, options: HarvestOptions) -> Path | None:
-    """The browser program for the harvest; None if it needs none. ConfigError if it needs one and none is
-    installed.
+    """The browser program for the harvest; None if it needs none. ConfigError if it needs one and none can be
+    used.
     """
-    if not wants_browser(options):
-        return None
-    return launch.get_program(config.harvest.browser, sandbox=config.harvest.browser_sandbox)
+    try:
+        if _modes(options) != {Fetching.PLAIN}:
+            return launch.get_program(config.harvest.browser, sandbox=config.harvest.browser_sandbox)
+    except ConfigError:
+        if wants_browser(options):
+            raise
+    return None
+
+
+def _modes(options: HarvestOptions) -> set[str]:
+    return {options.fetch, *(host.get("fetch", Fetching.PLAIN) for host in options.hosts.values())}
 
 
 def _manners(config: Config, delay_s: float) -> Manners:

@@ -34,8 +34,10 @@ from webdepot.harvest.report.result import (
     CrawlProgress,
     CrawlResult,
     End,
+    LeftOut,
     SeedOutcome,
     Trouble,
+    finished_reason,
     left_waiting,
     limit_reached,
     trouble_of,
@@ -280,10 +282,16 @@ def merge(parts: Sequence[CrawlResult], limit: End | None) -> CrawlResult:
     good, trouble = sum(part.good_pages for part in parts), None
     if end is End.FINISHED:
         trouble = trouble_of(tuple(seeds.values()), good_pages=good)
-    reason = (
-        first.reason if limit is None else together([limit_reached(limit), left_waiting(counts["waiting"])])
-    )
     shut_out = tuple(dict.fromkeys(host for part in parts for host in part.shut_out))
+    left_out = LeftOut(
+        nofollow=counts["nofollow"], robots=counts["robots_refused"], empty_pages=counts["empty_pages"]
+    )
+    if limit is not None:
+        reason = together([*left_out.sentences(), limit_reached(limit), left_waiting(counts["waiting"])])
+    elif end is End.FINISHED:
+        reason = finished_reason(waiting=counts["waiting"], shut_out=shut_out, left_out=left_out)
+    else:
+        reason = first.reason
     return replace(
         first,
         end=end,

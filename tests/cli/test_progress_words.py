@@ -1,0 +1,48 @@
+"""Progress and counts in words, and `--browser` with and without a mode."""
+
+import pytest
+
+from webdepot.cli.main import with_browser_mode
+from webdepot.cli.output import duration_words, failure_words
+from webdepot.cli.progress import _pieces
+from webdepot.services.progress import Phase, Progress
+
+
+def test_progress_has_units_and_says_what_goes_on() -> None:
+    progress = Progress(
+        phase=Phase.HARVEST,
+        done=64,
+        pages=12,
+        waiting=75,
+        size_bytes=3_400_000,
+        rate=4.12,
+        errors=2,
+        note="in the browser: https://a.example/",
+    )
+    assert "".join(_pieces(progress, 65)) == (
+        "Harvesting: 12 pages · 64 documents · 75 waiting · 3.4 MB · 4.1 documents/s · 2 failed · 1:05"
+        "  in the browser: https://a.example/"
+    )
+    assert "".join(_pieces(Progress(phase=Phase.INDEX, done=2, total=5), 7200)) == (
+        "Indexing: 2 of 5 containers · 2:00:00"
+    )
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_every_phase_has_words(phase: Phase) -> None:
+    assert _pieces(Progress(phase=phase, done=1), 0.4)[1].endswith(" · 0:00")
+
+
+def test_failures_are_counted_once() -> None:
+    assert failure_words(15, 12) == "3 pages and 12 parts could not be fetched"
+    assert failure_words(1, 0) == "1 page could not be fetched"
+    assert failure_words(1, 1) == "1 part could not be fetched"
+    assert failure_words(0, 0) == ""
+    assert duration_words(59.9) == "0:59"
+
+
+def test_browser_alone_means_always() -> None:
+    assert with_browser_mode(["archive", "--browser", "https://a.example/"])[1] == "--browser=always"
+    assert with_browser_mode(["archive", "x", "--browser"])[2] == "--browser=always"
+    given = ["archive", "--browser", "auto", "https://a.example/"]
+    assert with_browser_mode(given) == given
