@@ -75,7 +75,7 @@ FOUND = (
     "/after-alert",
     "/from-menu.html",
 )
-LONG = "/long.png?v=" + "x" * 3000
+LONG = "/long.png?v=" + "x" * 600
 LATIN_1 = (
     f"<img src={LONG}><a href='/Größe?ö=1'>x</a><script>document.body.insertAdjacentHTML("
     "'beforeend', `<select><option value=/from-me${'nu.h'}tml></select>`)</script>"

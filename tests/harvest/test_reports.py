@@ -87,6 +87,12 @@ def test_every_report(tmp_path: Path) -> None:
     assert [(row["name"], row["host"], row["refused"]) for row in traps] == [("calendar", "a.example", 2)]
 
 
+def test_wrong_guesses_are_not_errors_of_their_host(tmp_path: Path) -> None:
+    guesses = [line("http://a.example/x.js", 404, path="LX"), line("http://a.example/y.js", -2, path="LEXR")]
+    (tmp_path / "crawl.jsonl").write_text("".join([*guesses, line("http://a.example/z.js", 404, path="LXE")]))
+    assert [row["errors"] for row in made(tmp_path, ReportKind.HOSTS)] == [1]
+
+
 def test_a_growing_log_is_read_once_and_half_a_line_waits(tmp_path: Path) -> None:
     log = tmp_path / "crawl.jsonl"
     log.write_text(LOG[1] + LOG[2][:20])

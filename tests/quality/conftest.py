@@ -29,13 +29,25 @@ class Site:
     def __init__(self, folder):
         self.folder, self.lines, self.records, self.waiting = folder, [], [], 0
 
-    def visit(self, url, status=200, *, embeds=(), links=(), redirect="", truncated="", path="L", **log):
+    def visit(
+        self,
+        url,
+        status=200,
+        *,
+        embeds=(),
+        links=(),
+        redirect="",
+        truncated="",
+        path="L",
+        body="<p>x</p>",
+        **log,
+    ):
         """One line of the log and, for a response, its records."""
         self.lines.append({"url": url, "status": status, "path": path, **log})
         if status < 100:
             return
         fields = {"WARC-Truncated": truncated} if truncated else {}
-        answer = f"HTTP/1.1 {status} X\r\nContent-Type: text/html\r\n\r\n<p>x</p>".encode()
+        answer = f"HTTP/1.1 {status} X\r\nContent-Type: text/html\r\n\r\n{body}".encode()
         self.records.append(record("response", url, answer, "application/http; msgtype=response", **fields))
         found = (
             [(link, "L") for link in links]

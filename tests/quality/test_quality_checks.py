@@ -75,6 +75,17 @@ def test_links_that_lead_nowhere(site, status, code):
     assert found(site.traces()) == [(code, f"{A}gone")]
 
 
+def test_a_guess_that_finds_nothing_is_not_a_finding(site):
+    missing = "<title>Page not found</title><h1>Page not found</h1>"
+    site.visit(A, path="")
+    for name, path in (("x", "EX"), ("y", "XR")):
+        site.visit(f"{A}{name}.html", path=path, body=missing)
+        site.visit(f"{A}{name}.js", 404, path=path)
+    assert found(site.traces()) == []
+    site.visit(f"{A}z.html", body=missing)
+    assert found(site.traces()) == [("soft-missing", f"{A}z.html")]
+
+
 def test_redirects_are_followed_to_their_end(site):
     site.visit(A, path="", embeds=[f"{A}1"], links=[f"{A}l"])
     site.visit(f"{A}1", 302, redirect=f"{A}2", path="E")

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,6 +21,7 @@ from webdepot.archive import Archive
 from webdepot.cli.main import build_app
 from webdepot.errors import Conflict, InputError
 from webdepot.harvest.control import OrderVerb
+from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.report.reports import ReportKind
 from webdepot.model import Answer, HarvestState
 from webdepot.services.admin import setup
@@ -185,10 +187,38 @@ def test_a_killed_harvest_is_not_a_running_one(
     process, harvest = running
     process.kill()
     process.wait()
-    command = [PROGRAM, "--home", str(home), "harvest", "show", harvest]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "  interrupted  " in shown
-    assert f"webdepot harvest resume {harvest}" in " ".join(shown.split())
+    program = [PROGRAM, "--home", str(home)]
+    for command in (["show", harvest], ["list"]):
+        shown = subprocess.run([*program, "harvest", *command], capture_output=True, text=True, check=True)
+        assert "  interrupted  " in shown.stdout
+        assert f"webdepot harvest resume {harvest}" in " ".join(shown.stdout.split())
+    with Archive.open(home) as archive:
+        course = control.course_of(archive, harvests.get(archive, harvest))
+        assert course.counts["fetched"] >= 5
+        with pytest.raises(Conflict, match=f"it is interrupted. Resume it: .* abort {harvest}"):
+            control.give(archive, harvest, OrderVerb.ABORT)
+    abort = [*program, "--json", "harvest", "abort", harvest, "--reason", "wrong site"]
+    done = subprocess.run(abort, capture_output=True, text=True, check=False)
+    assert json.loads(done.stdout)["state"] == "kept"
+    with Archive.open(home) as archive:
+        ended = harvests.get(archive, harvest)
+        assert "Given up by request" in ended.reason and ended.counts["fetched"] >= 1
+        assert control.course_of(archive, ended).name == "kept"
+
+
+def test_a_harvest_that_ends_with_an_error_says_so(home: Path, endless: str) -> None:
+    with Archive.open(home) as archive:
+        options = replace(HarvestOptions.from_config(archive.config), allow_private=True)
+        harvest = runner.start_or_resume(archive, [f"{endless}/p0"], options)
+        frontier = harvests.folder_of(archive, harvest) / "frontier"
+        with closing(LmdbFrontier(frontier)) as damaged:
+            damaged.remember("totals", b"not JSON")
+            damaged.commit({})
+        with pytest.raises(ValueError, match="Expecting value"):
+            runner.run(archive, harvest)
+        course = control.course_of(archive, harvests.get(archive, harvest.id))
+        assert course.name == "stopped"
+        assert course.reason.startswith("It ended with an error: JSONDecodeError: Expecting value")
 
 
 def test_scope_is_explained_for_a_target_by_the_rules_of_its_last_harvest(

@@ -7,14 +7,13 @@ from typing import Annotated
 
 import typer
 
-from webdepot.cli.call import Json, NoDeposit, Quiet, call_of
+from webdepot.cli.call import Call, Json, NoDeposit, Quiet, call_of
 from webdepot.cli.output import Output, duration_words, failure_words, plain, size_words
 from webdepot.cli.progress import shown
 from webdepot.cli.report import print_report
 from webdepot.errors import InputError
 from webdepot.harvest.control import Order, OrderVerb
 from webdepot.harvest.report.reports import ReportKind
-from webdepot.model import HarvestState
 from webdepot.services.harvest import control, harvests, profiles
 from webdepot.text import csv_text
 
@@ -36,23 +35,26 @@ def list_(
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        latest = harvests.latest(archive, limit)
-    for harvest in latest:
+        latest = [
+            (harvest, control.course_of(archive, harvest)) for harvest in harvests.latest(archive, limit)
+        ]
+    for harvest, course in latest:
+        counts = course.counts
         fields = {
             "id": harvest.id,
             "kind": harvest.kind.value,
             "state": harvest.state.value,
+            "course": course.name,
             "seeds": list(harvest.seeds),
             "started": harvest.started_at,
             "ended": harvest.ended_at,
-            "reason": harvest.reason,
-            "counts": dict(harvest.counts),
+            "reason": course.reason,
+            "counts": dict(counts),
         }
-        size = f"{harvest.counts.get('fetched', 0):,} documents, {size_words(harvest.counts.get('bytes', 0))}"
+        size = f"{counts.get('fetched', 0):,} documents, {size_words(counts.get('bytes', 0))}"
         output.result(
             fields,
-            f"[bold]{plain(harvest.id)}[/bold]  {harvest.state.value}  {size}  "
-            f"[dim]{plain(harvest.reason)}[/dim]",
+            f"[bold]{plain(harvest.id)}[/bold]  {course.name}  {size}  [dim]{plain(course.reason)}[/dim]",
         )
 
 
@@ -65,8 +67,6 @@ def resume(
     quiet: Quiet = False,
 ) -> None:
     """Resume a harvest that is paused, was stopped or was killed; then check, deposit and index it."""
-    from webdepot.services import pipeline  # loads the indexer, which `harvest list` does without
-
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive:
@@ -76,8 +76,14 @@ def resume(
             return
         if watched.standing.paused:
             control.lift_pause(archive, harvest)
+    _run_again(call, harvest, output, deposit=not no_deposit)
+
+
+def _run_again(call: Call, harvest: str, output: Output, *, deposit: bool) -> None:
+    from webdepot.services import pipeline  # loads the indexer, which `harvest list` does without
+
     with call.archive() as archive, shown(output) as watch:
-        report = pipeline.resume(archive, harvest, deposit=not no_deposit, watch=watch)
+        report = pipeline.resume(archive, harvest, deposit=deposit, watch=watch)
     print_report(output, report)
 
 
@@ -116,8 +122,18 @@ def stop(context: typer.Context, harvest: Harvest, reason: Reason = "", json: Js
     epilog="Example: webdepot harvest abort 20261115090251-www-example-org-1f2e3d --reason 'wrong site'"
 )
 def abort(context: typer.Context, harvest: Harvest, reason: Reason = "", json: Json = False) -> None:
-    """End a harvest for good: fetched documents are kept, the queue is discarded."""
-    _steer(context, harvest, OrderVerb.ABORT, reason, json)
+    """End a harvest for good: fetched documents are kept, the queue is discarded. A harvest that was stopped
+    or interrupted is checked, deposited and indexed here.
+    """
+    call = call_of(context)
+    with call.archive() as archive:
+        is_running = control.watch(archive, harvest).is_running
+        if not is_running:
+            control.give_up(archive, harvest, reason=reason)
+    if is_running:
+        _steer(context, harvest, OrderVerb.ABORT, reason, json)
+    else:
+        _run_again(call, harvest, call.output(json), deposit=True)
 
 
 # The options of `limits`; 0 means no limit.
@@ -329,15 +345,8 @@ def _live_fields(watched: control.WatchedHarvest) -> dict[str, object]:
 
 def _live_text(watched: control.WatchedHarvest) -> str:
     harvest, numbers = watched.harvest, watched.live
-    state, reason = harvest.state.value, harvest.reason
-    if watched.is_running:
-        state = "paused" if watched.standing.paused else "running"
-    elif harvest.state is HarvestState.RUNNING:
-        state, reason = (
-            "interrupted",
-            f"Its process has ended. Resume with: webdepot harvest resume {harvest.id}",
-        )
-    lines = [f"[bold]{plain(harvest.id)}[/bold]  {state}  [dim]{plain(reason)}[/dim]"]
+    course = watched.course
+    lines = [f"[bold]{plain(harvest.id)}[/bold]  {course.name}  [dim]{plain(course.reason)}[/dim]"]
     if numbers is None:
         return "\n".join([*lines, *_counted_lines(harvest.counts)])
     lines.append(

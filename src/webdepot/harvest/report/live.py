@@ -96,6 +96,17 @@ def _host_numbers(host: str, progress: CrawlProgress) -> HostNumbers:
     )
 
 
+def counts_of(numbers: CrawlNumbers) -> dict[str, int]:
+    """The numbers as the counts of a harvest."""
+    return {
+        "fetched": numbers.fetched,
+        "bytes": numbers.size_bytes,
+        "errors": numbers.errors,
+        "robots_refused": numbers.robots_refused,
+        "waiting": numbers.waiting + numbers.in_flight,
+    }
+
+
 def read(folder: Path) -> LiveNumbers | None:
     """The last numbers; None if there are none, or the file cannot be read."""
     try:

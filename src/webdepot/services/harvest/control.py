@@ -32,6 +32,18 @@ _OPEN_STATES = frozenset({HarvestState.RUNNING, HarvestState.STOPPED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HarvestCourse:
+    """What a harvest is doing, whatever its last process had time to record."""
+
+    name: str
+    """running, paused, interrupted (its process has died), or the state in which it ended."""
+    reason: str
+    """Why it is not running, and what to do; empty while it runs."""
+    counts: Mapping[str, int]
+    """Its counts; while it runs, and after its process has died, the last known ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedHarvest:
     """A harvest as it is now."""
 
@@ -45,6 +57,23 @@ class WatchedHarvest:
     options: HarvestOptions
     """The options after all orders."""
     orders: Sequence[Order]
+    course: HarvestCourse
+
+
+def course_of(archive: Archive, harvest: Harvest) -> HarvestCourse:
+    name, reason, counts = harvest.state.value, harvest.reason, harvest.counts
+    if harvest.kind is not HarvestKind.HARVEST or harvest.state not in _OPEN_STATES:
+        return HarvestCourse(name=name, reason=reason, counts=counts)
+    folder = harvests.folder_of(archive, harvest)
+    if harvests.is_locked(archive, harvest):
+        is_paused = control.summarize(control.read(folder)).paused
+        name, reason = "paused" if is_paused else "running", ""
+    elif harvest.state is HarvestState.RUNNING:
+        name = "interrupted"
+        reason = f"Its process has ended. Resume with: webdepot harvest resume {harvest.id}"
+    if harvest.state is HarvestState.RUNNING and (numbers := live.read(folder)) is not None:
+        counts = live.counts_of(numbers)
+    return HarvestCourse(name=name, reason=reason, counts=counts)
 
 
 def watch(archive: Archive, harvest_id: str) -> WatchedHarvest:
@@ -65,6 +94,7 @@ def watch(archive: Archive, harvest_id: str) -> WatchedHarvest:
         standing=standing,
         options=harvest_options.with_changes(options, standing.changes),
         orders=orders,
+        course=course_of(archive, harvest),
     )
 
 
@@ -79,10 +109,17 @@ def give(archive: Archive, harvest_id: str, verb: OrderVerb, *, by: str = "", re
     """Pause, resume, stop or abort a running harvest; Conflict if it is not running."""
     harvest = _get_open(archive, harvest_id)
     if not harvests.is_locked(archive, harvest):
+        also = f" End it for good: webdepot harvest abort {harvest_id}" if verb is OrderVerb.ABORT else ""
         raise Conflict(
-            f"No process is working on harvest {harvest_id} (state: {harvest.state}). "
-            f"Resume it: webdepot harvest resume {harvest_id}"
+            f"No process is working on harvest {harvest_id}: it is {course_of(archive, harvest).name}. "
+            f"Resume it: webdepot harvest resume {harvest_id}{also}"
         )
+    return _give(archive, harvest, verb, by=by, reason=reason, detail=_course(archive, harvest, verb))
+
+
+def give_up(archive: Archive, harvest_id: str, *, by: str = "", reason: str = "") -> Order:
+    """Abort a harvest that no process works on: its next run ends at once, with what was fetched."""
+    harvest, verb = _get_open(archive, harvest_id), OrderVerb.ABORT
     return _give(archive, harvest, verb, by=by, reason=reason, detail=_course(archive, harvest, verb))
 
 
@@ -94,9 +131,8 @@ def lift_pause(archive: Archive, harvest_id: str, *, by: str = "") -> Order:
 
 def _course(archive: Archive, harvest: Harvest, verb: OrderVerb) -> Mapping[str, object]:
     """What the harvest was doing before this order, and what it does after it."""
-    is_running = harvests.is_locked(archive, harvest)
     is_paused = control.summarize(control.read(harvests.folder_of(archive, harvest))).paused
-    before = "paused" if is_paused else "running" if is_running else harvest.state.value
+    before = "paused" if is_paused else course_of(archive, harvest).name
     after = {
         OrderVerb.PAUSE: "paused",
         OrderVerb.RESUME: "running",

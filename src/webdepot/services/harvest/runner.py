@@ -15,9 +15,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from webdepot.archive import Archive
 from webdepot.container import recovery
-from webdepot.errors import InputError, NoSpace, RemoteError
+from webdepot.errors import InputError, RemoteError, WebdepotError
 from webdepot.harvest import control, runs
-from webdepot.harvest.report import log
+from webdepot.harvest.report import live, log
 from webdepot.harvest.report.result import CrawlResult, End, Trouble
 from webdepot.model import Harvest, HarvestKind, HarvestState, TargetId
 from webdepot.provenance import Outcome, append, difference
@@ -103,10 +103,14 @@ def run(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Harv
             runs.move(connection, harvest.id, HarvestState.RUNNING)
         try:
             result = crawler.run(archive, harvest, watch)
-        except (NoSpace, OSError) as error:
+        except Exception as error:
             # Nothing written after the last checkpoint can be trusted; the next run cuts back to it.
+            is_known = isinstance(error, (WebdepotError, OSError))
+            reason = str(error) if is_known else f"It ended with an error: {type(error).__name__}: {error}"
+            numbers = live.read(harvests.folder_of(archive, harvest))
+            counts = live.counts_of(numbers) if numbers is not None else harvest.counts
             with suppress(OSError, SQLAlchemyError):
-                _end(archive, harvest, HarvestState.STOPPED, reason=str(error), counts=harvest.counts)
+                _end(archive, harvest, HarvestState.STOPPED, reason=reason, counts=counts)
             raise
         harvests.register_containers(archive, harvest)
         state = _state_after(result)
