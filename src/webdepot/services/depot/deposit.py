@@ -20,8 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.container import locations
-from webdepot.depot import copies, holdings, migration, package, rows
-from webdepot.depot.migration import Conversion
+from webdepot.depot import holdings, package, rows
 from webdepot.depot.package import ContainerSource, PackageContent, PackageFacts
 from webdepot.errors import Conflict, CorruptData, NotFound
 from webdepot.exchange import catalogue, transfer
@@ -32,7 +31,6 @@ from webdepot.index import capture_from_record
 from webdepot.model import (
     Answer,
     Capture,
-    ContainerState,
     Harvest,
     HarvestId,
     HarvestKind,
@@ -46,7 +44,7 @@ from webdepot.provenance import Event, append, iter_of
 from webdepot.quality import records
 from webdepot.reasons import from_told
 from webdepot.selection import targets
-from webdepot.services.depot import deposit_records, replication
+from webdepot.services.depot import deposit_records, replication, versions
 from webdepot.services.depot.deposit_records import PackageOrigin
 from webdepot.services.depot.site_metadata import StartPage
 from webdepot.services.harvest import harvests
@@ -171,10 +169,7 @@ def _write_rows(
             f"Harvest {facts.harvest.id} is already in this archive, but not this package of it.",
             where=facts.package.id,
         )
-    _place_containers(connection, facts)
-    migration.record(connection, _conversions(store, facts))
-    holdings.record(connection, facts.package, facts.inventory.sha256)
-    _expect_copies(archive, connection, facts)
+    versions.write_rows(archive, connection, store, facts)
     runs.move(connection, facts.harvest.id, HarvestState.KEPT, reason=facts.harvest.reason)
     target = runs.get(connection, facts.harvest.id).target
     deposit_records.restore(archive, connection, store, facts, target, origin)
@@ -186,64 +181,6 @@ def _write_rows(
         detail={"urn": facts.package.urn, "bytes": facts.package.size_bytes},
     )
     append(connection, event)
-
-
-def record_version(archive: Archive, facts: PackageFacts, event: Event) -> None:
-    """Write the rows of a new version of a package, and the event; other places wait for the version."""
-    with archive.database.transaction() as connection:
-        _place_containers(connection, facts)
-        migration.record(connection, _conversions(archive.store, facts))
-        holdings.record(connection, facts.package, facts.inventory.sha256)
-        _expect_copies(archive, connection, facts)
-        append(connection, event)
-
-
-def catch_up(archive: Archive, identifier: PackageId) -> PackageFacts:
-    """The facts of a package. If a process was killed after it had written a new version but before its rows,
-    these are written now.
-    """
-    facts = package.read(archive.store, identifier)
-    with archive.database.transaction() as connection:
-        held = holdings.get(connection, identifier)
-        if held.version >= facts.package.version:
-            return facts
-        _place_containers(connection, facts)
-        migration.record(connection, _conversions(archive.store, facts))
-        holdings.record(connection, facts.package, facts.inventory.sha256)
-        _expect_copies(archive, connection, facts)
-        for event in package.iter_events_since(archive.store, facts, held.version):
-            known = iter_of(connection, event.subject_kind, event.subject)
-            if not any((each.at, each.action) == (event.at, event.action) for each in known):
-                append(connection, event)
-    return facts
-
-
-def _place_containers(connection: Connection, facts: PackageFacts) -> None:
-    for container in facts.containers:
-        known = locations.find(connection, container.name)
-        if known is None:
-            locations.add(connection, container)
-        elif known.sha256 != container.sha256:
-            raise CorruptData(
-                f"Package {facts.package.id} has a container {container.name}, but harvest "
-                f"{known.harvest} has one with that name and other content.",
-                where=facts.package.id,
-            )
-        if known is None or known.harvest == container.harvest:
-            locations.move(connection, container.name, ContainerState.KEPT, container.place)
-
-
-def _conversions(store: ObjectStore, facts: PackageFacts) -> Iterator[Conversion]:
-    if migration.CONVERSIONS in facts.inventory.files():
-        with package.open_file(store, facts, migration.CONVERSIONS) as stream:
-            yield from migration.from_rows(
-                rows.read_rows(stream, where=f"{facts.package.id} {migration.CONVERSIONS}")
-            )
-
-
-def _expect_copies(archive: Archive, connection: Connection, facts: PackageFacts) -> None:
-    held = facts.package
-    copies.expect(connection, held.id, version=held.version, size_bytes=held.size_bytes, now=archive.clock())
 
 
 def _restore(store: ObjectStore, connection: Connection, facts: PackageFacts) -> None:

@@ -15,13 +15,13 @@ from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.provenance import Outcome, append
 from webdepot.quality import records
 from webdepot.quality.texts import PATCHED
+from webdepot.services.depot import examination
 from webdepot.services.harvest import harvests, runner
 from webdepot.services.harvest import options as harvest_options
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.services.intake import ingest
 from webdepot.services.intake.ingest import ArchiveReport
 from webdepot.services.progress import Watch, unwatched
-from webdepot.services.quality import harvest_check
 from webdepot.services.quality.harvest_check import HarvestCheck
 from webdepot.url import Url, find_canonical, host_of
 
@@ -81,7 +81,7 @@ def patch(
         )
     except RemoteError as error:
         done, reason = None, str(error)
-    checked = harvest_check.check(archive, parent, again=True, watch=watch)
+    checked = examination.check_again(archive, parent, watch=watch)
     _note(archive, parent, begun, done is not None, asked=len(wanted), left=len(missing(archive, parent)))
     return PatchResult(parent=parent, patch=done, asked=len(wanted), checked=checked, reason=reason)
 
