@@ -34,10 +34,11 @@ from webdepot.selection.criteria import Judgement
 from webdepot.selection.permission import Ground
 from webdepot.selection.plans import PlanFilter
 from webdepot.selection.turns import TurnState
-from webdepot.services.admin import audit_trail, setup
+from webdepot.services.admin import audit_trail, doctor, setup
 from webdepot.services.harvest import harvests, profiles
+from webdepot.services.index import indexer
 from webdepot.services.permission import consent
-from webdepot.services.review import reviews
+from webdepot.services.review import patches, reviews
 from webdepot.services.schedule import plans, scheduler
 from webdepot.services.selection import criteria as criteria_service
 from webdepot.services.selection import targets
@@ -308,6 +309,17 @@ def harvested(archive: Archive, site: Site, clock: Clock) -> tuple[TargetId, str
     return target, turn.harvest
 
 
+def assert_hidden(archive: Archive) -> None:
+    """No command makes a harvest visible about which nobody has decided."""
+    for index in (indexer.update, indexer.rebuild):
+        index(archive)
+        assert (archive.captures.total(), archive.texts.total()) == (0, 0)
+    assert indexer.status(archive).containers == 0
+    checks = {each.name: each.state for each in doctor.examine(archive.home, repair=True)}
+    assert (checks["index of addresses"], checks["index of words"]) == ("ok", "ok")
+    assert (archive.captures.total(), archive.texts.total()) == (0, 0)
+
+
 def test_review_patch_accept(planned: Archive, site: Site, clock: Clock):
     _, harvest = harvested(planned, site, clock)
     found = reviews.dossier(planned, harvest)
@@ -317,8 +329,9 @@ def test_review_patch_accept(planned: Archive, site: Site, clock: Clock):
     ] == [harvest]
     site.pages["/picture.png"] = "a picture"
     clock.now += timedelta(minutes=1)
-    patched = reviews.patch(planned, harvest)
+    patched = patches.patch(planned, harvest)
     assert patched.asked == 1 and planned.captures.total() == 0
+    assert_hidden(planned)
     assert reviews.dossier(planned, harvest).groups["missing"] == []
     reviews.annotate(planned, harvest, by="Bo", words="The picture came later.")
     kept = reviews.accept(planned, harvest, by="Bo", words="whole now")

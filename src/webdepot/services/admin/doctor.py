@@ -34,7 +34,7 @@ from webdepot.services.admin.proxy_probe import ProbeResult
 from webdepot.services.depot import deposit, versions
 from webdepot.services.harvest import harvests, options, profiles, runner
 from webdepot.services.harvest.options import HarvestOptions
-from webdepot.services.index import indexer
+from webdepot.services.index import indexer, shown
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 LOW_DISK_BYTES = 2_000_000_000
@@ -362,8 +362,7 @@ def _texts(archive: Archive) -> Check:
 
 
 def _indexed(archive: Archive, name: str, indexed: frozenset[str] | set[str]) -> Check:
-    with archive.database.reading() as connection:
-        known = {container.name for container in locations.iter_all(connection)}
+    known = {container.name for container in shown.containers(archive)}
     if missing := known - indexed:
         return Check(
             name=f"index of {name}",
@@ -375,8 +374,8 @@ def _indexed(archive: Archive, name: str, indexed: frozenset[str] | set[str]) ->
         return Check(
             name=f"index of {name}",
             state="error",
-            message=f"{len(extra)} containers are indexed but no longer exist",
-            remedy="webdepot index rebuild",
+            message=f"{len(extra)} containers are indexed that are gone or not yet shown to readers",
+            remedy="webdepot index update",
         )
     return Check(name=f"index of {name}", state="ok", message=f"{len(known)} containers")
 

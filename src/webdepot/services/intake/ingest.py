@@ -16,7 +16,7 @@ from webdepot.quality import records
 from webdepot.services.depot import deposit as deposit_service
 from webdepot.services.depot import unpacked
 from webdepot.services.harvest import harvests
-from webdepot.services.index import indexer
+from webdepot.services.index import indexer, shown
 from webdepot.services.progress import Watch, unwatched
 from webdepot.services.quality import harvest_check, identification
 
@@ -71,6 +71,8 @@ def take_in(
     package = deposit_service.find_package(archive, harvest.id)
     if deposit and (package is not None or harvest.state is HarvestState.FINISHED):
         package = deposit_service.keep(archive, harvest, watch=watch)
+    if index:
+        shown.show(archive, harvests.get(archive, harvest.id))
     indexed = indexer.index_harvest(archive, harvest.id, watch=watch) if index else None
     if package is not None and unpacked.is_wanted(archive):
         unpacked.prepare_harvest(archive, harvest.id)

@@ -198,7 +198,7 @@ def patches_of(archive: Archive, harvest: Harvest) -> list[Harvest]:
     """The patches of a harvest, the oldest first."""
     with archive.database.reading() as connection:
         patches = runs.of_target(connection, harvest.target, HarvestKind.PATCH)
-    return [each for each in reversed(patches) if each.settings.get("patch_of") == harvest.id]
+    return [each for each in reversed(patches) if runs.is_patch_of(each, harvest)]
 
 
 def findings_file(archive: Archive, harvest: Harvest) -> Path:
