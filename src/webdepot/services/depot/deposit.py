@@ -21,6 +21,7 @@ from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.depot import holdings, package, rows
+from webdepot.depot.bundle import submission
 from webdepot.depot.package import ContainerSource, PackageContent, PackageFacts
 from webdepot.errors import Conflict, CorruptData, NotFound
 from webdepot.exchange import catalogue, transfer
@@ -53,6 +54,10 @@ from webdepot.services.quality import harvest_check, identification
 from webdepot.times import from_iso
 from webdepot.version import VERSION
 
+RECEIVING = "receiving"
+"""The action of the event before a package of others is copied into the depot."""
+ELSEWHERE = " (another archive)"
+"""Added to the names of people and programs of another archive."""
 SUBMISSION = "submission"
 """Folder of the sender's own descriptions: below the working folder, later below `metadata/`."""
 
@@ -114,11 +119,31 @@ def iter_adopted(archive: Archive, *, on_failure: Callable[[str], None]) -> Iter
             continue
         try:
             facts = package.read(archive.store, identifier)
-            _record(archive, facts, PackageOrigin.RESTORED)
+            _record(archive, facts, _origin(archive, facts))
         except (CorruptData, NotFound) as error:
             on_failure(f"{identifier}: {error}")
         else:
             yield facts.package
+
+
+def _origin(archive: Archive, facts: PackageFacts) -> PackageOrigin:
+    """Where a package in the depot comes from that is not in the database: a process was killed, or the
+    database is being rebuilt.
+    """
+    with archive.database.reading() as connection:
+        is_received = submission.is_package_of_others(connection, facts.harvest.id) or any(
+            event.action == RECEIVING for event in iter_of(connection, "package", facts.package.id)
+        )
+    return PackageOrigin.RECEIVED if is_received else PackageOrigin.RESTORED
+
+
+def announce(archive: Archive, identifier: PackageId) -> None:
+    """Record that a package of others is about to be copied into the depot, so that it is never taken for one
+    of ours.
+    """
+    with archive.database.transaction() as connection:
+        if not any(event.action == RECEIVING for event in iter_of(connection, "package", identifier)):
+            append(connection, archive.event(RECEIVING, "package", identifier))
 
 
 def rehearse(archive: Archive, store: ObjectStore, facts: PackageFacts) -> None:
@@ -163,7 +188,7 @@ def _write_rows(
     Rows that exist already stay as they are.
     """
     if not runs.exists(connection, facts.harvest.id):
-        _restore(store, connection, facts)
+        _restore(store, connection, facts, is_ours=origin.is_ours)
     elif origin is PackageOrigin.FOREIGN:
         raise CorruptData(
             f"Harvest {facts.harvest.id} is already in this archive, but not this package of it.",
@@ -183,8 +208,13 @@ def _write_rows(
     append(connection, event)
 
 
-def _restore(store: ObjectStore, connection: Connection, facts: PackageFacts) -> None:
-    """Write the rows of target and harvest from a package; a target may get another number than before."""
+def _restore(store: ObjectStore, connection: Connection, facts: PackageFacts, *, is_ours: bool) -> None:
+    """Write the rows of target and harvest from a package; a target may get another number than before.
+
+    Decisions and events of another archive are kept as a record, marked as such; nothing here follows from
+    them.
+    """
+    mark = "" if is_ours else ELSEWHERE
     target, is_new = targets.register(
         connection,
         facts.target.seeds,
@@ -199,15 +229,39 @@ def _restore(store: ObjectStore, connection: Connection, facts: PackageFacts) ->
         )
         now = from_iso(decision["at"])
         targets.keep_verdict(
-            connection, target.id, decision["question"], verdict, agent=decision["agent"], now=now
+            connection,
+            target.id,
+            decision["question"],
+            verdict,
+            agent=f"{decision['agent'][:180]}{mark}",
+            now=now,
         )
-    runs.begin(connection, dataclasses.replace(facts.harvest, target=target.id, state=HarvestState.KEPT))
+    settings = dict(facts.harvest.settings) | ({} if is_ours else {runs.RECEIVED: True})
+    runs.begin(
+        connection,
+        dataclasses.replace(facts.harvest, target=target.id, state=HarvestState.KEPT, settings=settings),
+    )
     records.replace(connection, facts.harvest.id, package.iter_findings(store, facts))
     records.judge(connection, facts.harvest.id, facts.verdict, at=facts.package.stored_at)
     formats = package.iter_formats(store, facts)
     results.restore(connection, facts.harvest.id, formats, facts.surveys, at=facts.package.stored_at)
     for event in package.iter_events(store, facts):
-        append(connection, event)
+        if not is_ours and not _is_about(event, facts):
+            continue
+        is_targets = (event.subject_kind, event.subject) == ("target", str(facts.target.id))
+        subject = str(target.id) if is_targets else event.subject
+        append(connection, dataclasses.replace(event, subject=subject, agent=f"{event.agent[:180]}{mark}"))
+
+
+def _is_about(event: Event, facts: PackageFacts) -> bool:
+    """Whether an event is about a package, and not about something else that has the same name here."""
+    own: dict[str, set[str]] = {
+        "target": {str(facts.target.id)},
+        "harvest": {facts.harvest.id},
+        "package": {facts.package.id},
+        "container": {each.name for each in facts.containers},
+    }
+    return event.subject in own.get(event.subject_kind, set())
 
 
 def _content(archive: Archive, harvest: Harvest) -> PackageContent:

@@ -215,6 +215,7 @@ def _adopt(archive: Archive, opened: Submission, folder: Path, watch: Watch) -> 
         raise Conflict(f"The depot has the package {identifier} with other files, which are not replaced.")
     if held is None:
         deposit.rehearse(archive, source, facts)
+        deposit.announce(archive, identifier)
         if existing is None:
             result = replication.replicate(archive.store, {"submission": source}, facts.inventory)
             if result.lost:
