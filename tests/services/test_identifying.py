@@ -25,7 +25,7 @@ from webdepot.provenance import iter_of
 from webdepot.quality import records
 from webdepot.services import pipeline
 from webdepot.services.admin import doctor, setup
-from webdepot.services.depot import audit, deposit, examination, replication
+from webdepot.services.depot import audit, deposit, examination, replication, withdrawal
 from webdepot.services.harvest import harvests
 from webdepot.services.quality import format_watch, harvest_check, identification
 
@@ -213,6 +213,15 @@ def test_the_depot_gives_it_all_back(home):
         with archive.database.reading() as connection:
             assert {row["engine"] for row in _identifications(connection)} == said
             assert len(said) == 2
+
+
+def test_a_withdrawn_harvest_leaves_the_reports(home):
+    place, harvest = home
+    with Archive.open(place) as archive:
+        assert format_watch.watch_list(archive) != []
+        withdrawal.withdraw(archive, package.id_of(harvest), reason="Court order", approved_by="Piet")
+        assert format_watch.watch_list(archive) == []
+        assert format_watch.of_harvest(archive, harvest)[0].files == 0
 
 
 @pytest.fixture

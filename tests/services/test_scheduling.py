@@ -24,6 +24,7 @@ from webdepot import reasons
 from webdepot.archive import Archive
 from webdepot.config.settings import ReviewConfig
 from webdepot.errors import Conflict, InputError, NotPermitted
+from webdepot.exchange import transfer
 from webdepot.harvest import runs
 from webdepot.harvest.report.result import End, reason_of
 from webdepot.harvest.runs import HARVEST, HarvestFilter
@@ -334,7 +335,10 @@ def test_review_patch_accept(planned: Archive, site: Site, clock: Clock):
     assert_hidden(planned)
     assert reviews.dossier(planned, harvest).groups["missing"] == []
     reviews.annotate(planned, harvest, by="Bo", words="The picture came later.")
+    planned.config = replace(planned.config, exchange=replace(planned.config.exchange, transfer="files"))
     kept = reviews.accept(planned, harvest, by="Bo", words="whole now")
+    with planned.database.reading() as connection:
+        assert transfer.find_tree(connection, harvest) is not None, "partners who want files get them"
     assert harvests.get(planned, harvest).state is HarvestState.KEPT and kept.harvest == harvest
     for path, status in (("/", 200), ("/picture.png", 200)):
         found_capture = planned.captures.last(key(f"http://localhost:{site.port}{path}"))

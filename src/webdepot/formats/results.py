@@ -82,6 +82,15 @@ def restore(
     _replace(connection, _keep(connection, rows, known, at), known)
 
 
+def forget(connection: Connection, harvest: HarvestId) -> None:
+    """Remove a harvest that has left the archive from all reports. What is known about payloads stays: others
+    may have the same.
+    """
+    gone = select(surveys.c.container).where(surveys.c.harvest == harvest)
+    connection.execute(delete(format_counts).where(format_counts.c.container.in_(gone)))
+    connection.execute(delete(surveys).where(surveys.c.harvest == harvest))
+
+
 def facts_of(connection: Connection, harvest: HarvestId) -> tuple[dict[str, Any], ...]:
     """The surveys of a harvest's containers as plain JSON values, for its package."""
     rows = connection.execute(

@@ -30,6 +30,7 @@ from webdepot.selection import plans, targets
 from webdepot.services.depot import deposit
 from webdepot.services.harvest import harvests as harvests_service
 from webdepot.services.index import indexer, shown
+from webdepot.services.intake import ingest
 from webdepot.services.progress import Watch, unwatched
 from webdepot.services.quality import harvest_check, identification
 from webdepot.services.quality.harvest_check import HarvestCheck
@@ -275,11 +276,11 @@ def accept(
         is_automatic=is_automatic,
     )
     package = deposit.keep(archive, harvest, watch=watch)
-    indexer.index_harvest(archive, harvest.id, watch=watch)
+    ingest.publish(archive, harvest.id, watch=watch)
     for patch in harvest_check.patches_of(archive, harvest):
         if patch.state is HarvestState.FINISHED:
             deposit.keep(archive, patch, watch=watch)
-        indexer.index_harvest(archive, patch.id, watch=watch)
+        ingest.publish(archive, patch.id, watch=watch)
     return package
 
 
