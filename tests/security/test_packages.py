@@ -25,7 +25,7 @@ from webdepot.selection.states import TargetState
 from webdepot.services import pipeline
 from webdepot.services.admin import rebuild, setup
 from webdepot.services.catalogue import records
-from webdepot.services.depot import export, replication
+from webdepot.services.depot import deposit, export, replication
 from webdepot.services.depot.export import PackageForm
 from webdepot.services.intake import submissions
 from webdepot.services.quality import harvest_check
@@ -256,7 +256,6 @@ def test_decisions_of_another_archive_open_and_change_nothing(archive, honest, t
     path = change_facts(shutil.copytree(honest[PackageForm.ZIP], tmp_path / "package"), decide)
     done = submissions.receive(archive, path, collection="taken")
     assert done.receipt.reasons == ()
-    replication.write_register(archive)
 
     def check(archive: Archive) -> None:
         assert len(list(archive.captures.versions(key(address)))) == 2, "their patch hides no capture of ours"
@@ -271,6 +270,13 @@ def test_decisions_of_another_archive_open_and_change_nothing(archive, honest, t
             assert events and all(each.agent.endswith(" (another archive)") for each in events)
 
     check(archive)
+    again = export.export(
+        archive, deposit.find_package(archive, own.id).id, PackageForm.ZIP, tmp_path / "own.zip"
+    )
+    assert (
+        again and submissions.receive(archive, tmp_path / "own.zip", collection="x").receipt.harvest == own.id
+    )
+    replication.write_register(archive)
     rebuild.rebuild(tmp_path / "rebuilt", archive.depot_address)
     with Archive.open(tmp_path / "rebuilt") as rebuilt:
         check(rebuilt)

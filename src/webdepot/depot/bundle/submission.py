@@ -181,17 +181,6 @@ def find(connection: Connection, identifier: str) -> Receipt | None:
     return _receipt(row) if row else None
 
 
-def is_package_of_others(connection: Connection, harvest: str) -> bool:
-    """Whether this harvest came in a package of another archive."""
-    kinds = [SubmissionKind.PACKAGE.value, SubmissionKind.OCFL.value]
-    chosen = select(submissions.c.id).where(
-        submissions.c.harvest == harvest,
-        submissions.c.kind.in_(kinds),
-        submissions.c.state == SubmissionState.TAKEN.value,
-    )
-    return connection.execute(chosen.limit(1)).first() is not None
-
-
 def latest(connection: Connection, limit: int) -> list[Receipt]:
     rows = connection.execute(
         select(submissions).order_by(submissions.c.received_at.desc(), submissions.c.id).limit(limit)

@@ -11,7 +11,7 @@ Each step can be repeated; after a crash between them nothing is lost and nothin
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -21,7 +21,6 @@ from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.depot import holdings, package, rows
-from webdepot.depot.bundle import submission
 from webdepot.depot.package import ContainerSource, PackageContent, PackageFacts
 from webdepot.errors import Conflict, CorruptData, NotFound
 from webdepot.exchange import catalogue, transfer
@@ -110,8 +109,12 @@ def adopt(archive: Archive) -> list[Package]:
     return list(iter_adopted(archive, on_failure=refuse))
 
 
-def iter_adopted(archive: Archive, *, on_failure: Callable[[str], None]) -> Iterator[Package]:
-    """As `adopt`, one by one; `on_failure` gets a message for each package that cannot be read."""
+def iter_adopted(
+    archive: Archive, *, on_failure: Callable[[str], None], received: Collection[str] = ()
+) -> Iterator[Package]:
+    """As `adopt`, one by one; `on_failure` gets a message for each package that cannot be read. `received`
+    names packages of others that the database does not know as such.
+    """
     with archive.database.reading() as connection:
         known = set(holdings.iter_ids(connection))
     for identifier in package.iter_packages(archive.store):
@@ -119,31 +122,26 @@ def iter_adopted(archive: Archive, *, on_failure: Callable[[str], None]) -> Iter
             continue
         try:
             facts = package.read(archive.store, identifier)
-            _record(archive, facts, _origin(archive, facts))
+            is_received = identifier in received or _is_announced(archive, identifier)
+            _record(archive, facts, PackageOrigin.RECEIVED if is_received else PackageOrigin.RESTORED)
         except (CorruptData, NotFound) as error:
             on_failure(f"{identifier}: {error}")
         else:
             yield facts.package
 
 
-def _origin(archive: Archive, facts: PackageFacts) -> PackageOrigin:
-    """Where a package in the depot comes from that is not in the database: a process was killed, or the
-    database is being rebuilt.
-    """
-    with archive.database.reading() as connection:
-        is_received = submission.is_package_of_others(connection, facts.harvest.id) or any(
-            event.action == RECEIVING for event in iter_of(connection, "package", facts.package.id)
-        )
-    return PackageOrigin.RECEIVED if is_received else PackageOrigin.RESTORED
-
-
 def announce(archive: Archive, identifier: PackageId) -> None:
     """Record that a package of others is about to be copied into the depot, so that it is never taken for one
-    of ours.
+    of ours, not even after a kill or in a rebuild.
     """
-    with archive.database.transaction() as connection:
-        if not any(event.action == RECEIVING for event in iter_of(connection, "package", identifier)):
+    if not _is_announced(archive, identifier):
+        with archive.database.transaction() as connection:
             append(connection, archive.event(RECEIVING, "package", identifier))
+
+
+def _is_announced(archive: Archive, identifier: PackageId) -> bool:
+    with archive.database.reading() as connection:
+        return any(event.action == RECEIVING for event in iter_of(connection, "package", identifier))
 
 
 def rehearse(archive: Archive, store: ObjectStore, facts: PackageFacts) -> None:
