@@ -93,6 +93,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("webdepot.cli.commands.serve", "webdepot.demo.run"): "PIL, pikepdf",
     ("webdepot.cli.main", "webdepot.database"): "sqlalchemy",
     ("webdepot.depot.places", "webdepot.depot.store.s3"): "obstore",
+    ("webdepot.services.access.session_cookies", "webdepot.harvest.fetch.login"): "turbohtml",
     ("webdepot.services.harvest.crawler", "webdepot.services.harvest.host_gate"): "dns, cryptography",
     ("webdepot.services.quality.harvest_check", "webdepot.harvest.links.bodies"): "turbohtml",
     ("webdepot.services.quality.harvest_check", "webdepot.harvest.links.extract"): "turbohtml",

@@ -1,6 +1,6 @@
 """Harvest profiles (TOML) that staff save."""
 
-from webdepot.harvest import profile
+from webdepot.harvest import profile, profile_text
 
 TOKENS = (
     b"description = ''\n", b"seeds = ['http://a.example/']\n", b"[[rules]]\n", b"accept = 'regex'\n",
@@ -14,4 +14,4 @@ TOKENS = (
 def one_input(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     profile.from_text("fuzz", text, origin="fuzz.toml")
-    profile.from_text("fuzz", profile.with_key(text, "robots", "obey"), origin="fuzz.toml")
+    profile.from_text("fuzz", profile_text.with_key(text, "robots", "obey"), origin="fuzz.toml")

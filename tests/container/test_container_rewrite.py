@@ -1,5 +1,6 @@
 """Containers that cannot be read at a place become ones that can, with the same records."""
 
+import gzip
 import io
 from pathlib import Path
 
@@ -57,6 +58,18 @@ def test_large_records_and_damage(tmp_path: Path):
         ]
     assert payloads[2] == LARGE
     assert findings == []
+
+
+def test_a_large_record_that_is_cut_is_reported_and_left_out(tmp_path: Path):
+    sample = warc_sample(2)
+    sample.records.append(warc_record("http://www.example.org/large", HTTP_OK + LARGE))
+    data = sample.plain()
+    for cut in (gzip.compress(data[: -len(LARGE) // 2], 1), gzip.compress(data, 1)[:-200_000]):
+        result = record_wise(io.BytesIO(cut), tmp_path / "x.warc.gz", name="mine")
+        assert result.records == len(sample.records) - 1
+        assert "the file ends inside it" in result.findings[0].message
+        with (tmp_path / "x.warc.gz").open("rb") as stream:
+            assert read_all(stream.read()) == sample.expected
 
 
 def test_records_that_share_members_get_their_own(tmp_path: Path):

@@ -3,7 +3,7 @@
 import pytest
 
 from webdepot.errors import ConfigError
-from webdepot.harvest import profile
+from webdepot.harvest import profile, profile_text
 from webdepot.harvest.links.empty_pages import count_letters, is_empty
 
 WORDS = "<p>" + "A museum in the old harbour shows ships and maps. " * 20 + "</p>"
@@ -53,7 +53,7 @@ def test_a_key_is_set_in_the_text_of_a_profile():
         '[profiles.a]\nscope = "host"\n',
         rules,
     ):
-        made = profile.from_text("a", profile.with_key(text, "fetch", "browser"), origin="form")
+        made = profile.from_text("a", profile_text.with_key(text, "fetch", "browser"), origin="form")
         assert made.values["fetch"] == "browser"
         assert len(made.rules) == text.count("[[rules]]")
 

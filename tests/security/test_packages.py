@@ -11,17 +11,27 @@ import pytest
 import writers
 from sqlalchemy import MetaData, func, select
 
+import small_warcs
 from webdepot.archive import Archive
 from webdepot.depot import holdings, package
 from webdepot.depot.bundle.submission import SubmissionState
 from webdepot.depot.ocfl import inventory, layout
+from webdepot.exchange import catalogue
+from webdepot.exchange.catalogue import Access
+from webdepot.harvest import runs
 from webdepot.model import PackageId
+from webdepot.provenance import iter_of
+from webdepot.selection import targets
+from webdepot.selection.states import TargetState
 from webdepot.services import pipeline
-from webdepot.services.admin import setup
-from webdepot.services.depot import export
+from webdepot.services.admin import rebuild, setup
+from webdepot.services.catalogue import records
+from webdepot.services.depot import deposit, export, replication
 from webdepot.services.depot.export import PackageForm
 from webdepot.services.intake import submissions
+from webdepot.services.quality import harvest_check
 from webdepot.text import file_names
+from webdepot.url import key
 
 OUTSIDE = (
     "../../../../elsewhere/pwned",
@@ -224,6 +234,68 @@ def test_an_honest_package_is_still_taken_in_both_forms(archive, honest, tmp_pat
     assert submissions.receive(archive, honest[PackageForm.OCFL], collection="taken").package == done.package
     assert archive.captures.total() == writers.PAGES
     assert package.read(archive.store, PackageId(done.package.id)).containers
+
+
+def test_decisions_of_another_archive_open_and_change_nothing(archive, honest, tmp_path):
+    address = "https://site0.example/1"
+    ours = small_warcs.write_warc(tmp_path / "own.warc.gz", {address: b"our page"}, when=writers.DAY)
+    own = pipeline.import_files(archive, [ours], collection="ours").taken.harvest
+    decision = {
+        "question": "may harvest",
+        "answer": "accept",
+        "rule": "law",
+        "reason": "theirs",
+        "agent": "Eva",
+    }
+
+    def decide(facts: dict) -> None:
+        facts["decisions"] = [decision | {"at": "2024-05-01T00:00:00Z"}]
+        facts["harvest"]["kind"] = "patch"
+        facts["harvest"]["seeds"] = [address]
+        facts["harvest"]["settings"] = {"patch_of": own.id, "allow_private": True}
+
+    path = change_facts(shutil.copytree(honest[PackageForm.ZIP], tmp_path / "package"), decide)
+    done = submissions.receive(archive, path, collection="taken")
+    assert done.receipt.reasons == ()
+
+    def check(archive: Archive) -> None:
+        assert len(list(archive.captures.versions(key(address)))) == 2, "their patch hides no capture of ours"
+        with archive.database.reading() as connection:
+            theirs = runs.get(connection, done.package.harvest)
+            assert (runs.is_received(theirs), runs.is_received(runs.get(connection, own.id))) == (True, False)
+            assert harvest_check.patches_of(archive, own) == []
+            verdicts = list(targets.iter_verdicts(connection, theirs.target))
+            assert [each["agent"] for each in verdicts] == ["Eva (another archive)"]
+            assert targets.dossier_of(connection, theirs.target).state is TargetState.IMPORTED
+            events = list(iter_of(connection, "harvest", theirs.id))
+            assert events and all(each.agent.endswith(" (another archive)") for each in events)
+
+    check(archive)
+    again = export.export(
+        archive, deposit.find_package(archive, own.id).id, PackageForm.ZIP, tmp_path / "own.zip"
+    )
+    assert (
+        again and submissions.receive(archive, tmp_path / "own.zip", collection="x").receipt.harvest == own.id
+    )
+    replication.write_register(archive)
+    rebuild.rebuild(tmp_path / "rebuilt", archive.depot_address)
+    with Archive.open(tmp_path / "rebuilt") as rebuilt:
+        check(rebuilt)
+
+
+def test_a_package_cannot_open_what_is_restricted_here(archive, honest, tmp_path):
+    """It describes a site that we have, too, and says that everybody may have it."""
+    taken = pipeline.import_files(
+        archive, writers.warcs(tmp_path / "ours", 1, mark="-own-"), collection="mills"
+    ).taken
+    with archive.database.reading() as connection:
+        site = catalogue.find_of_harvest(connection, taken.harvest.id).parent
+    records.restrict(archive, site, "restricted")
+    path = shutil.copytree(honest[PackageForm.ZIP], tmp_path / "package")
+    done = submissions.receive(archive, path, collection="taken")
+    with archive.database.reading() as connection:
+        record = catalogue.find_of_harvest(connection, done.package.harvest)
+    assert (record.parent, record.access) == (site, Access.RESTRICTED)
 
 
 @pytest.mark.parametrize("name", [name for name in OUTSIDE if "/" not in name])

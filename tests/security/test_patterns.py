@@ -43,7 +43,6 @@ PUT_TOGETHER: dict[str, tuple[str, str]] = {
         "search",
         r"(?i)</script(?=[\s/>])[^>]*+(?:>|\Z)",
     ),
-    "webdepot.harvest.profile:with_key": ("match", r"\s*reject\s*="),
     "webdepot.index.text.words:_beginning": ("finditer", r"\b(?:archi|web)[^\W_]*"),
     "webdepot.index.text.words:_pattern": (
         "finditer",

@@ -28,6 +28,8 @@ from webdepot.services.admin import setup
 from webdepot.services.depot import deposit
 from webdepot.services.harvest import control, harvests, profiles, runner
 from webdepot.services.harvest.options import HarvestOptions
+from webdepot.services.index import indexer
+from webdepot.services.review import reviews
 
 PROGRAM = str(Path(sys.executable).parent / "webdepot")
 
@@ -269,3 +271,10 @@ def test_a_resumed_harvest_stays_out_of_the_depot_with_no_deposit(home: Path) ->
     with Archive.open(home) as archive:
         assert harvests.get(archive, harvest.id).state is HarvestState.FINISHED
         assert deposit.find_package(archive, harvest.id) is None
+        # The operator wanted it to be seen: a rebuild gives the same index. A rejection hides it for good.
+        count = archive.captures.total()
+        assert indexer.rebuild(archive).captures == count > 0
+        reviews.reject(archive, harvest.id, words="a holding page")
+        assert archive.captures.total() == archive.texts.total() == 0
+        reviews.reopen(archive, harvest.id, words="it is the site")
+        assert indexer.update(archive).captures == 0

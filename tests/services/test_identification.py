@@ -16,13 +16,16 @@ from typer.testing import CliRunner
 
 from webdepot.archive import Archive
 from webdepot.cli.main import build_app
+from webdepot.depot import copies, holdings, package
 from webdepot.errors import InputError, NotFound
 from webdepot.formats import registry, results
 from webdepot.formats.registry import RegistryEntry, Risk, Software
 from webdepot.model import HarvestState
+from webdepot.provenance import iter_of
+from webdepot.quality import records
 from webdepot.services import pipeline
-from webdepot.services.admin import setup
-from webdepot.services.depot import deposit
+from webdepot.services.admin import doctor, setup
+from webdepot.services.depot import audit, deposit, examination, replication, withdrawal
 from webdepot.services.harvest import harvests
 from webdepot.services.quality import format_watch, harvest_check, identification
 
@@ -190,8 +193,8 @@ def test_the_depot_gives_it_all_back(home):
     place, harvest = home
     with Archive.open(place) as archive:
         identification.update_signatures(archive, other_signatures(place.with_name("other.sig")))
-        assert len(list(identification.identify_again(archive, [harvest]))) == 1
-        harvest_check.check(archive, harvests.get(archive, harvest), again=True)
+        assert len(list(examination.identify_again(archive, [harvest]))) == 1
+        examination.check_again(archive, harvests.get(archive, harvest))
         told = harvest_check.last_check(archive, harvest)
         watched = format_watch.watch_list(archive)
         shares = format_watch.of_harvest(archive, harvest)[1]
@@ -210,6 +213,109 @@ def test_the_depot_gives_it_all_back(home):
         with archive.database.reading() as connection:
             assert {row["engine"] for row in _identifications(connection)} == said
             assert len(said) == 2
+
+
+def test_a_withdrawn_harvest_leaves_the_reports(home):
+    place, harvest = home
+    with Archive.open(place) as archive:
+        assert format_watch.watch_list(archive) != []
+        withdrawal.withdraw(archive, package.id_of(harvest), reason="Court order", approved_by="Piet")
+        assert format_watch.watch_list(archive) == []
+        assert format_watch.of_harvest(archive, harvest)[0].files == 0
+
+
+@pytest.fixture
+def copied(home, tmp_path):
+    """The harvest with a copy of its package in a second place, and newer signatures."""
+    place, harvest = home
+    with Archive.open(place) as archive:
+        replication.add_place(archive, "second", str(tmp_path / "second"))
+        replication.fill(archive)
+        identification.update_signatures(archive, other_signatures(tmp_path / "other.sig"))
+    return place, harvest
+
+
+def examine_again(archive, harvest, kind):
+    if kind == "check":
+        examination.check_again(archive, harvests.get(archive, harvest))
+    else:
+        assert [each.id for each, _ in examination.identify_again(archive, [])] == [harvest]
+
+
+def assert_all_agree(place, harvest, version):
+    """Row, depot and copies have this version, and the events of the package are in the database."""
+    identifier = package.id_of(harvest)
+    with Archive.open(place) as archive:
+        assert {
+            name: package.read(store, identifier).package.version for name, store in archive.stores().items()
+        } == {
+            "main": version,
+            "second": version,
+        }
+        with archive.database.reading() as connection:
+            facts = package.read(archive.store, identifier)
+            assert holdings.find(connection, identifier) == facts.package
+            assert holdings.inventory_sha256(connection, identifier) == facts.inventory.sha256
+            known = copies.of_package(connection, identifier)
+            assert {(each.place, each.version, each.state.value) for each in known} == {
+                ("main", version, "whole"),
+                ("second", version, "whole"),
+            }
+            logged = [each for each in package.iter_events(archive.store, facts) if each.subject == harvest]
+            assert [(each.at, each.action) for each in iter_of(connection, "harvest", harvest)] == [
+                (each.at, each.action) for each in logged
+            ]
+            assert records.find_verdict(connection, harvest) == facts.verdict
+            surveys = sorted(results.facts_of(connection, harvest), key=str)
+            assert surveys == sorted(facts.surveys, key=str)
+        audited = audit.audit(archive, older_than_days=0)
+        assert (audited.problems, audited.alarms, audited.filled.failed) == ([], [], {})
+    assert [each.message for each in doctor.examine(place) if each.name == "depot"] == ["1 packages"]
+
+
+@pytest.mark.parametrize("kind", ["check", "identify"])
+def test_after_a_new_examination_database_depot_and_copies_agree(copied, kind):
+    place, harvest = copied
+    with Archive.open(place) as archive:
+        examine_again(archive, harvest, kind)
+    assert_all_agree(place, harvest, 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "repair", "version"),
+    [("check", "doctor", 2), ("identify", "doctor", 2), ("check", "repeat", 3), ("identify", "repeat", 2)],
+)
+def test_an_examination_killed_before_its_rows_were_written_is_finished(
+    copied, tmp_path, kind, repair, version
+):
+    place, harvest = copied
+    shutil.copytree(tmp_path / "second", tmp_path / "second.before")
+    shutil.copyfile(place / "webdepot.db", tmp_path / "before.db")
+    with Archive.open(place) as archive:
+        examine_again(archive, harvest, kind)
+        table = report_of(archive, harvest)
+    # As after a kill between the depot and the database: the depot has the version, nothing else does.
+    for path in place.glob("webdepot.db*"):
+        path.unlink()
+    shutil.copyfile(tmp_path / "before.db", place / "webdepot.db")
+    shutil.rmtree(tmp_path / "second")
+    (tmp_path / "second.before").rename(tmp_path / "second")
+    (told,) = [each for each in doctor.examine(place) if each.name == "depot"]
+    assert (told.state, told.remedy) == ("warning", "webdepot doctor --mend")
+    if repair == "doctor":
+        doctor.examine(place, repair=True)
+    else:
+        with Archive.open(place) as archive:
+            examine_again(archive, harvest, kind)
+    assert_all_agree(place, harvest, version)
+    with Archive.open(place) as archive:
+        assert report_of(archive, harvest) == table
+        assert list(examination.identify_again(archive, [harvest])) == [] or kind == "check"
+
+
+def report_of(archive, harvest):
+    table, shares = format_watch.of_harvest(archive, harvest)
+    return table.files, table.recognised, shares
 
 
 def _identifications(connection) -> list[dict[str, object]]:

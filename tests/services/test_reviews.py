@@ -10,12 +10,15 @@ from small_sites import cleared
 from webdepot.archive import Archive
 from webdepot.config.settings import ReviewConfig
 from webdepot.errors import Conflict, InputError, NotPermitted
+from webdepot.exchange import transfer
 from webdepot.harvest import runs
 from webdepot.harvest.runs import HARVEST, HarvestFilter
 from webdepot.model import HarvestState, TargetId
 from webdepot.provenance import iter_of
+from webdepot.services.admin import doctor
 from webdepot.services.harvest import harvests
-from webdepot.services.review import reviews
+from webdepot.services.index import indexer
+from webdepot.services.review import patches, reviews
 from webdepot.services.schedule import plans, scheduler
 from webdepot.url import key
 
@@ -28,6 +31,17 @@ def harvested(archive: Archive, site: Site, clock: Clock) -> tuple[TargetId, str
     return target, turn.harvest
 
 
+def assert_hidden(archive: Archive) -> None:
+    """No command makes a harvest visible about which nobody has decided."""
+    for index in (indexer.update, indexer.rebuild):
+        index(archive)
+        assert (archive.captures.total(), archive.texts.total()) == (0, 0)
+    assert indexer.status(archive).containers == 0
+    checks = {each.name: each.state for each in doctor.examine(archive.home, repair=True)}
+    assert (checks["index of addresses"], checks["index of words"]) == ("ok", "ok")
+    assert (archive.captures.total(), archive.texts.total()) == (0, 0)
+
+
 def test_review_patch_accept(planned: Archive, site: Site, clock: Clock):
     _, harvest = harvested(planned, site, clock)
     found = reviews.dossier(planned, harvest)
@@ -37,11 +51,15 @@ def test_review_patch_accept(planned: Archive, site: Site, clock: Clock):
     ] == [harvest]
     site.pages["/picture.png"] = "a picture"
     clock.now += timedelta(minutes=1)
-    patched = reviews.patch(planned, harvest)
+    patched = patches.patch(planned, harvest)
     assert patched.asked == 1 and planned.captures.total() == 0
+    assert_hidden(planned)
     assert reviews.dossier(planned, harvest).groups["missing"] == []
     reviews.annotate(planned, harvest, by="Bo", words="The picture came later.")
+    planned.config = replace(planned.config, exchange=replace(planned.config.exchange, transfer="files"))
     kept = reviews.accept(planned, harvest, by="Bo", words="whole now")
+    with planned.database.reading() as connection:
+        assert transfer.find_tree(connection, harvest) is not None, "partners who want files get them"
     assert harvests.get(planned, harvest).state is HarvestState.KEPT and kept.harvest == harvest
     for path, status in (("/", 200), ("/picture.png", 200)):
         found_capture = planned.captures.last(key(f"http://localhost:{site.port}{path}"))

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from webdepot.container import arc, warc
 from webdepot.container.grammar import LONGEST_HEADER_BYTES, ContainerFormat, Grammar
-from webdepot.container.members import MAGIC, MemberReader
+from webdepot.container.members import MAGIC, MemberReader, SalvagedMembers
 from webdepot.container.single_stream import ByteWindow, file_pieces
 from webdepot.container.streams import limited
 from webdepot.errors import CorruptData, InputError
@@ -98,9 +98,9 @@ def _gzip_form(reader: MemberReader) -> ContainerForm | None:
 def _has_more_or_less(reader: MemberReader, grammar: Grammar, block_end: int) -> bool:
     """Whether the first member contains more than its first record, or less."""
     seen, tail = 0, b""
-    end: list[int] = []
+    members = SalvagedMembers(reader, 0, is_single=True)
     try:
-        for piece in reader.iter_salvaged(0, end):
+        for piece in members:
             tail = (
                 (tail + piece[max(0, block_end - seen) :])[: 1 << 10]
                 if seen + len(piece) > block_end
@@ -111,8 +111,8 @@ def _has_more_or_less(reader: MemberReader, grammar: Grammar, block_end: int) ->
                 break
     except CorruptData:
         pass
-    if seen < block_end and end and reader.is_member(end[0]):
-        following = reader.read(end[0])
+    if seen < block_end and members.end is not None and reader.is_member(members.end):
+        following = reader.read(members.end)
         return not following.torn and not grammar.start.match(following.data)
     return grammar.start.match(tail.lstrip(b"\r\n")) is not None
 

@@ -87,8 +87,8 @@ class MemberReader:
 
     def bytes_at(self, offset: int, size_bytes: int) -> bytes:
         """Raw bytes; fewer only at the end of the stream."""
-        data = bytes(self._input(offset, size_bytes))
-        while len(data) < size_bytes and (more := self._input(offset + len(data), size_bytes - len(data))):
+        data = bytes(self.input(offset, size_bytes))
+        while len(data) < size_bytes and (more := self.input(offset + len(data), size_bytes - len(data))):
             data += more
         return data
 
@@ -102,7 +102,7 @@ class MemberReader:
     def read(self, offset: int) -> GzipMember:
         """The member that begins there, complete unless it is larger than `IN_MEMORY_BYTES`."""
         unpacker = isal_zlib.decompressobj(wbits=_GZIP)
-        piece = self._input(offset, _INPUT_BYTES)
+        piece = self.input(offset, _INPUT_BYTES)
         try:
             # No limit: this little input cannot become more than 17 MB, and a limit costs time.
             data = unpacker.decompress(piece)
@@ -115,7 +115,7 @@ class MemberReader:
     def _read_on(self, at: int, data: bytes, unpacker: isal_zlib.Decompress) -> GzipMember:
         parts, size, input_bytes = [data], len(data), _INPUT_BYTES
         while size < IN_MEMORY_BYTES:
-            piece = self._input(at, input_bytes)
+            piece = self.input(at, input_bytes)
             data = unpacker.decompress(piece, IN_MEMORY_BYTES)
             at += len(piece) - len(unpacker.unconsumed_tail)
             parts.append(data)
@@ -134,7 +134,7 @@ class MemberReader:
         unpacker = isal_zlib.decompressobj(wbits=_GZIP)
         at = offset
         while not unpacker.eof:
-            piece = self._input(at, _INPUT_BYTES)
+            piece = self.input(at, _INPUT_BYTES)
             try:
                 data = unpacker.decompress(piece, BLOCK_BYTES)
             except isal_zlib.error as error:  # type: ignore[misc]
@@ -152,37 +152,11 @@ class MemberReader:
         if end is not None:
             end.append(at - len(unpacker.unused_data))
 
-    def iter_salvaged(self, offset: int, end: list[int]) -> Iterator[bytes]:
-        """As `iter_unpacked`, but up to the damaged byte: zlib is slower than ISA-L, but its state can be
-        copied.
-        """
-        unpacker = zlib.decompressobj(wbits=_GZIP)
-        at = offset
-        while not unpacker.eof:
-            piece = bytes(self._input(at, _INPUT_BYTES))
-            before = unpacker.copy()
-            try:
-                data = unpacker.decompress(piece, BLOCK_BYTES)
-            except zlib.error as error:
-                yield _until_damage(before, piece)
-                raise CorruptData(
-                    f"The gzip data after byte {offset} is damaged: {error}.", where=f"byte {offset}"
-                ) from error
-            if not piece and not data:
-                raise CorruptData(
-                    f"The file ends inside the gzip data that begins at byte {offset}.",
-                    where=f"byte {offset}",
-                )
-            at += len(piece) - len(unpacker.unconsumed_tail)
-            if data:
-                yield data
-        end.append(at - len(unpacker.unused_data))
-
     def salvaged(self, offset: int, size_bytes: int) -> bytes:
         """The first bytes of a member's content; fewer if it ends or is damaged before."""
         data = b""
         with contextlib.suppress(CorruptData):
-            for piece in self.iter_salvaged(offset, []):
+            for piece in SalvagedMembers(self, offset, is_single=True):
                 data += piece
                 if len(data) >= size_bytes:
                     break
@@ -207,7 +181,8 @@ class MemberReader:
             return False
         return starts.match(data) is not None
 
-    def _input(self, offset: int, size_bytes: int) -> memoryview:
+    def input(self, offset: int, size_bytes: int) -> memoryview:
+        """Raw bytes, at most that many, valid until the next call; empty only at the end of the stream."""
         at = offset - self._block_at
         if not 0 <= at < len(self._block):
             self._stream.seek(offset)
@@ -219,3 +194,66 @@ class MemberReader:
         if self._buffer is None:
             return memoryview(self._stream.read(self._block_bytes))
         return self._buffer[: self._stream.readinto(self._buffer)]  # type: ignore[attr-defined]  # checked above
+
+
+class SalvagedMembers:
+    """The unpacked content of all members from an offset on, or of a single one, in pieces up to the damaged
+    byte; then CorruptData. zlib is slower than ISA-L, but its state can be copied, and so can this iterator.
+    """
+
+    def __init__(self, reader: MemberReader, offset: int, *, is_single: bool = False) -> None:
+        self.member_at = offset
+        """Where the member begins that is being unpacked."""
+        self._reader = reader
+        self._at = offset
+        self._is_single = is_single
+        self._unpacker: zlib._Decompress | None = None
+        self._damage: CorruptData | None = None
+
+    @property
+    def end(self) -> int | None:
+        """First byte after the last member that was unpacked to its end; None while one is being unpacked."""
+        return self._at if self._unpacker is None and self._at > self.member_at else None
+
+    def copy(self) -> "SalvagedMembers":
+        """Another iterator that continues from here."""
+        other = SalvagedMembers(self._reader, self.member_at, is_single=self._is_single)
+        other._at, other._damage = self._at, self._damage
+        other._unpacker = self._unpacker.copy() if self._unpacker else None
+        return other
+
+    def __iter__(self) -> "SalvagedMembers":
+        return self
+
+    def __next__(self) -> bytes:
+        while True:
+            if self._damage is not None:
+                raise self._damage
+            if self._unpacker is None:
+                is_next = self._at == self.member_at or not self._is_single
+                if not is_next or not self._reader.is_member(self._at):
+                    raise StopIteration
+                self.member_at, self._unpacker = self._at, zlib.decompressobj(wbits=_GZIP)
+            if data := self._unpack(self._unpacker):
+                return data
+
+    def _unpack(self, unpacker: "zlib._Decompress") -> bytes:
+        piece = bytes(self._reader.input(self._at, _INPUT_BYTES))
+        before = unpacker.copy()
+        try:
+            data = unpacker.decompress(piece, BLOCK_BYTES)
+        except zlib.error as error:
+            self._damage = self._damaged(f"The gzip data after byte {self.member_at} is damaged: {error}.")
+            return _until_damage(before, piece)
+        if not piece and not data:
+            self._damage = self._damaged(
+                f"The file ends inside the gzip data that begins at byte {self.member_at}."
+            )
+        self._at += len(piece) - len(unpacker.unconsumed_tail)
+        if unpacker.eof:
+            self._at -= len(unpacker.unused_data)
+            self._unpacker = None
+        return data
+
+    def _damaged(self, message: str) -> CorruptData:
+        return CorruptData(message, where=f"byte {self.member_at}")

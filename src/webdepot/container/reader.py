@@ -23,7 +23,7 @@ from typing import BinaryIO
 from webdepot.container.damage import BAD_HEADER, TORN, OnFinding, Reporter
 from webdepot.container.detect import GRAMMARS, Compression, detect, grammar_of
 from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, after_line_ends
-from webdepot.container.members import BLOCK_BYTES, IN_MEMORY_BYTES, GzipMember, MemberReader
+from webdepot.container.members import BLOCK_BYTES, IN_MEMORY_BYTES, GzipMember, MemberReader, SalvagedMembers
 from webdepot.container.record import Record, RecordHeader
 from webdepot.container.single_stream import ByteWindow, file_pieces, iter_flat
 from webdepot.container.streams import limited, skipped, stream_of
@@ -188,18 +188,14 @@ def _iter_whole(stream: BinaryIO, grammar: Grammar, name: str, reporter: Reporte
     reader = MemberReader(stream)
     at: int | None = 0
     while at is not None:
-        reached = [at]
-        window = ByteWindow(partial(_unpacked_members, reader, reached), can_seek=False)
+        members = SalvagedMembers(reader, at)
+        window = ByteWindow(partial(_all_of, members), can_seek=False, ahead=members.copy)
         yield from iter_flat(window, grammar, reporter, partial(_location, name), place=_same)
-        at = reader.find_member(reached[-1] + 1, grammar.start) if window.broken else None
+        at = reader.find_member(members.member_at + 1, grammar.start) if window.broken else None
 
 
-def _unpacked_members(reader: MemberReader, reached: list[int], _: int) -> Iterator[bytes]:
-    """The unpacked content of all members from `reached` on."""
-    while reader.is_member(reached[-1]):
-        end: list[int] = []
-        yield from reader.iter_salvaged(reached[-1], end)
-        reached[:] = end
+def _all_of(members: SalvagedMembers, _: int) -> Iterator[bytes]:
+    return members
 
 
 # --- by location ---

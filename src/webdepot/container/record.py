@@ -183,12 +183,12 @@ class Record:
         """Find where the body begins; open the block if it is not held in memory."""
         if self._data is not None:
             has_head = self._has_head(self._data[self._start : self._start + 5])
-            self._body_start = _head_end(self._data, self._start, self._end) if has_head else self._start
+            self._body_start = head_end(self._data, self._start, self._end) if has_head else self._start
             return
         stream = self.block()
         begin, end = stream.read(_FIRST_READ_BYTES), 0
         if self._has_head(begin):
-            while (end := _head_end(begin, 0, len(begin))) == len(begin) < LONGEST_HEAD_BYTES and (
+            while (end := head_end(begin, 0, len(begin))) == len(begin) < LONGEST_HEAD_BYTES and (
                 more := stream.read(_FIRST_READ_BYTES)
             ):
                 begin += more
@@ -203,7 +203,7 @@ class Record:
         return begin.startswith(b"HTTP/") if stated is None else stated.lower().startswith("application/http")
 
 
-def _head_end(data: bytes, start: int, end: int) -> int:
+def head_end(data: bytes, start: int, end: int) -> int:
     """The position after the empty line of an HTTP head; without one, all of it is head, up to a limit."""
     end = min(end, start + LONGEST_HEAD_BYTES)
     crlf = data.find(b"\r\n\r\n", start, end)

@@ -10,14 +10,16 @@ member.
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import BinaryIO
 
 from webdepot.container.damage import BAD_HEADER, BAD_LENGTH, Reporter
 from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, after_line_ends
 from webdepot.container.members import IN_MEMORY_BYTES
 from webdepot.container.record import Record, RecordHeader
-from webdepot.container.streams import limited, stream_of
+from webdepot.container.streams import limited, skipped, stream_of
 from webdepot.errors import CorruptData
 from webdepot.model import Location
 
@@ -116,10 +118,11 @@ def _problem_of(window: "ByteWindow", grammar: Grammar, header: RecordHeader, he
             return "the file ends inside it, or its length is wrong"
         window.need(end + _BETWEEN_BYTES)
         following = window.data[end - window.start : end - window.start + _BETWEEN_BYTES]
-    elif window.can_seek:
-        if not window.reaches(end):
+    elif window.can_peek:
+        following = window.peek(end - 1, 1 + _BETWEEN_BYTES)
+        if not following:
             return "the file ends inside it, or its length is wrong"
-        following = window.peek(end, _BETWEEN_BYTES)
+        following = following[1:]
     else:
         return "its length is wrong" if window.size_bytes is not None and end > window.size_bytes else None
     rest = after_line_ends(following)
@@ -160,10 +163,17 @@ class ByteWindow:
     sequence.
 
     `pieces_from(position)` returns the bytes from there on; positions other than 0 are used only with
-    `can_seek`.
+    `can_seek`. Without it, `ahead` may return a copy of the pieces that are still to come.
     """
 
-    def __init__(self, pieces_from: PiecesFrom, *, can_seek: bool, size_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        pieces_from: PiecesFrom,
+        *,
+        can_seek: bool,
+        size_bytes: int | None = None,
+        ahead: Callable[[], Iterator[bytes]] | None = None,
+    ) -> None:
         self.data = b""
         self.start = 0
         self.broken = ""
@@ -171,6 +181,8 @@ class ByteWindow:
         self.can_seek = can_seek
         self.size_bytes = size_bytes
         """Of the whole sequence, if known."""
+        self.can_peek = can_seek or ahead is not None
+        self._ahead = ahead
         self._pieces_from = pieces_from
         self._pieces = pieces_from(0)
 
@@ -227,12 +239,15 @@ class ByteWindow:
             at = max(at, self.end - _OVERLAP_BYTES)
             self.drop(at - 1)
 
-    def reaches(self, end: int) -> bool:
-        return bool(self.peek(end - 1, 1)) if end > self.end else True
-
     def peek(self, at: int, size_bytes: int) -> bytes:
-        """Bytes ahead, without moving the window; only with `can_seek`."""
-        return b"".join(limited(self._pieces_from(at), size_bytes))
+        """Bytes ahead, without moving the window, up to the first damaged one; only with `can_peek`."""
+        if self._ahead is None:
+            return b"".join(limited(self._pieces_from(at), size_bytes))
+        following = skipped(chain((self.data,), self._ahead()), at - self.start)
+        peeked: list[bytes] = []
+        with suppress(CorruptData):
+            peeked.extend(limited(following, size_bytes))
+        return b"".join(peeked)
 
     def open(self, start: int, end: int) -> BinaryIO:
         """The bytes between two positions as a stream; without `can_seek` the window moves with it."""

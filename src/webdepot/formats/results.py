@@ -82,13 +82,32 @@ def restore(
     _replace(connection, _keep(connection, rows, known, at), known)
 
 
+def forget(connection: Connection, harvest: HarvestId) -> None:
+    """Remove a harvest that has left the archive from all reports. What is known about payloads stays: others
+    may have the same.
+    """
+    gone = select(surveys.c.container).where(surveys.c.harvest == harvest)
+    connection.execute(delete(format_counts).where(format_counts.c.container.in_(gone)))
+    connection.execute(delete(surveys).where(surveys.c.harvest == harvest))
+
+
 def facts_of(connection: Connection, harvest: HarvestId) -> tuple[dict[str, Any], ...]:
     """The surveys of a harvest's containers as plain JSON values, for its package."""
-    columns = [column for column in surveys.c if column.name != "harvest"]
     rows = connection.execute(
-        select(*columns).where(surveys.c.harvest == harvest).order_by(surveys.c.container)
+        select(surveys).where(surveys.c.harvest == harvest).order_by(surveys.c.container)
     ).mappings()
-    return tuple({**row, "surveyed_at": to_iso(row["surveyed_at"])} for row in rows)
+    return tuple(_to_facts(dict(row)) for row in rows)
+
+
+def facts_from(result: SurveyResult, *, at: datetime) -> dict[str, Any]:
+    """As `facts_of`, for a survey that is not in the database."""
+    return _to_facts(_survey(HarvestId(""), result, at))
+
+
+def _to_facts(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "harvest"} | {
+        "surveyed_at": to_iso(row["surveyed_at"])
+    }
 
 
 def surveyed(connection: Connection, harvest: HarvestId, *, engine: str = "") -> frozenset[str]:

@@ -317,19 +317,6 @@ def credentials_of(profile: HarvestProfile) -> dict[str, str]:
     }
 
 
-def with_key(text: str, key: str, value: str) -> str:
-    """The text with a top-level key set to a string; everything else stays as it was written."""
-    lines = text.splitlines(keepends=True)
-    begin = next((at + 1 for at, line in enumerate(lines) if line.lstrip().startswith("[profiles.")), 0)
-    end = next((at for at in range(begin, len(lines)) if lines[at].lstrip().startswith("[")), len(lines))
-    new = f'{key} = "{value}"\n'
-    for at in range(begin, end):
-        if re.match(rf"\s*{re.escape(key)}\s*=", lines[at]):
-            lines[at] = new
-            return "".join(lines)
-    return "".join([*lines[:begin], new, *lines[begin:]])
-
-
 def _text_of(path: Path) -> str:
     if path.stat().st_size > MOST_BYTES:
         raise ConfigError(f"{path} is too large for a profile: at most {MOST_BYTES} bytes are allowed.")

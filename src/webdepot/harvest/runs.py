@@ -22,6 +22,8 @@ from webdepot.times import to_timestamp
 from webdepot.url import Url
 
 ROWS = 50
+RECEIVED = "received"
+"""The setting that marks a harvest of another archive."""
 _H = HarvestState
 HARVEST = Machine(
     noun="harvest",
@@ -192,6 +194,16 @@ def of_target(connection: Connection, target: TargetId, kind: HarvestKind) -> li
             select(harvests).where(*wanted).order_by(harvests.c.started_at.desc())
         ).mappings()
     ]
+
+
+def is_received(harvest: Harvest) -> bool:
+    """Whether another archive made this harvest, and it came here in a package."""
+    return bool(harvest.settings.get(RECEIVED))
+
+
+def is_patch_of(patch: Harvest, parent: Harvest) -> bool:
+    """Whether this patch belongs to that harvest. One that was received does not change a harvest of ours."""
+    return patch.settings.get("patch_of") == parent.id and is_received(patch) <= is_received(parent)
 
 
 def patches(connection: Connection) -> list[Harvest]:

@@ -14,6 +14,7 @@ from webdepot.cli.progress import shown
 from webdepot.errors import InputError
 from webdepot.formats.validity import Validity
 from webdepot.model import Finding, FormatVerdict
+from webdepot.services.depot import examination
 from webdepot.services.quality import format_watch, identification
 from webdepot.services.quality.identification import ContainerReport, FileReport
 
@@ -106,9 +107,7 @@ def again(
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
-        for harvest, table in identification.identify_again(
-            archive, harvests or [], limit=limit, watch=watch
-        ):
+        for harvest, table in examination.identify_again(archive, harvests or [], limit=limit, watch=watch):
             fields = {
                 "harvest": harvest.id,
                 "files": table.files,

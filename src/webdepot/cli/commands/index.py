@@ -25,7 +25,7 @@ def build(context: typer.Context, json: Json = False, quiet: Quiet = False) -> N
 
 @commands.command(epilog="Example: webdepot index update")
 def update(context: typer.Context, json: Json = False, quiet: Quiet = False) -> None:
-    """Index the containers that are not indexed yet."""
+    """Index the containers that are not indexed yet, and remove those that readers may not see."""
     _run(context, json, quiet, indexer.update)
 
 

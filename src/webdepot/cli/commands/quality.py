@@ -8,6 +8,7 @@ from webdepot.cli.call import Json, Quiet, call_of
 from webdepot.cli.output import plain
 from webdepot.cli.progress import shown
 from webdepot.model import Finding
+from webdepot.services.depot import examination
 from webdepot.services.harvest import harvests
 from webdepot.services.quality import harvest_check
 from webdepot.services.quality.harvest_check import HarvestCheck
@@ -38,7 +39,8 @@ def check(
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
-        checked = harvest_check.check(archive, harvests.get(archive, harvest), again=again, watch=watch)
+        check_now = examination.check_again if again else harvest_check.check
+        checked = check_now(archive, harvests.get(archive, harvest), watch=watch)
         for number, finding in enumerate(harvest_check.iter_findings(archive, harvest)):
             if limit and number >= limit:
                 break

@@ -9,7 +9,7 @@ from webdepot.cli.output import plain, size_words
 from webdepot.cli.progress import shown
 from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import HarvestState
-from webdepot.services.review import reviews
+from webdepot.services.review import patches, reviews
 
 commands = typer.Typer(no_args_is_help=True)
 HarvestName = Annotated[
@@ -178,7 +178,7 @@ def patch(context: typer.Context, harvest: HarvestName, json: Json = False, quie
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
-        done = reviews.patch(archive, harvest, watch=watch)
+        done = patches.patch(archive, harvest, watch=watch)
     fields = {
         "id": harvest,
         "asked": done.asked,

@@ -120,13 +120,16 @@ def still(
     return as_type(_answer(opened.status, _passed_on(opened), BytesIO(data)), content_type)
 
 
-def for_proxy(opened: Replayed, *, accept_encoding: str | None, byte_range: str | None) -> ReplayAnswer:
+def for_proxy(
+    opened: Replayed, *, accept_encoding: str | None, byte_range: str | None, has_cookies: bool = True
+) -> ReplayAnswer:
     """The capture under its own address: cookies, policies and redirects act as they did."""
     status, body, about_body = _body(opened, accept_encoding, byte_range)
     headers = [
         pair
         for pair in replay_headers.cleaned(_archived_headers(opened))
         if pair[0].lower() not in _NOT_TO_TERMINALS
+        and (has_cookies or pair[0].lower() not in replay_headers.COOKIES)
     ]
     return _answer(status, [*headers, *about_body], body)
 

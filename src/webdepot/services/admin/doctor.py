@@ -2,15 +2,16 @@
 function.
 
 `repair` makes the repairs that lose nothing and need no decision: it recovers containers of killed harvests,
-adds packages of the depot to the database, removes the folders of ended processes, and brings the indexes up
-to date.
+adds packages and versions of the depot to the database, removes the folders of ended processes, and brings
+the indexes up to date.
 """
 
 import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,18 +23,18 @@ from webdepot.archive import DATABASE_NAME, Archive
 from webdepot.config import config as configuration
 from webdepot.container import locations
 from webdepot.depot import holdings, package
-from webdepot.errors import ConfigError, WebdepotError
+from webdepot.errors import ConfigError, CorruptData, NotFound, WebdepotError
 from webdepot.guard import walls
 from webdepot.guard.probe import probe
 from webdepot.harvest import runs
 from webdepot.harvest.browser import launch
-from webdepot.model import Container, ContainerState, HarvestState
+from webdepot.model import Container, ContainerState, HarvestState, PackageId
 from webdepot.services.admin import proxy_probe
 from webdepot.services.admin.proxy_probe import ProbeResult
-from webdepot.services.depot import deposit
+from webdepot.services.depot import deposit, versions
 from webdepot.services.harvest import harvests, options, profiles, runner
 from webdepot.services.harvest.options import HarvestOptions
-from webdepot.services.index import indexer
+from webdepot.services.index import indexer, shown
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 LOW_DISK_BYTES = 2_000_000_000
@@ -317,7 +318,25 @@ def _depot(archive: Archive) -> Check:
             message=f"{len(extra)} packages are not in the database, beginning with {min(extra)}",
             remedy="webdepot doctor --mend",
         )
+    if behind := _behind(archive, known):
+        return Check(
+            name="depot",
+            state="warning",
+            message=f"{len(behind)} packages have a newer version than the database, beginning with "
+            f"{behind[0]}",
+            remedy="webdepot doctor --mend",
+        )
     return Check(name="depot", state="ok", message=f"{len(known)} packages")
+
+
+def _behind(archive: Archive, packages: Iterable[PackageId]) -> list[PackageId]:
+    """Packages whose newest version was written by a process that was killed before it wrote the rows."""
+    behind = []
+    for identifier in sorted(packages):
+        with suppress(CorruptData, NotFound):  # an audit reports and repairs these
+            if versions.is_behind(archive, identifier):
+                behind.append(identifier)
+    return behind
 
 
 def _leftovers(archive: Archive) -> Check:
@@ -343,8 +362,7 @@ def _texts(archive: Archive) -> Check:
 
 
 def _indexed(archive: Archive, name: str, indexed: frozenset[str] | set[str]) -> Check:
-    with archive.database.reading() as connection:
-        known = {container.name for container in locations.iter_all(connection)}
+    known = {container.name for container in shown.containers(archive)}
     if missing := known - indexed:
         return Check(
             name=f"index of {name}",
@@ -356,8 +374,8 @@ def _indexed(archive: Archive, name: str, indexed: frozenset[str] | set[str]) ->
         return Check(
             name=f"index of {name}",
             state="error",
-            message=f"{len(extra)} containers are indexed but no longer exist",
-            remedy="webdepot index rebuild",
+            message=f"{len(extra)} containers are indexed that are gone or not yet shown to readers",
+            remedy="webdepot index update",
         )
     return Check(name=f"index of {name}", state="ok", message=f"{len(known)} containers")
 
@@ -401,6 +419,13 @@ def _repair(archive: Archive, watch: Watch) -> Iterator[Check]:
     adopted = deposit.adopt(archive)
     if adopted:
         yield Check(name="depot", state="ok", message=f"{len(adopted)} packages were added to the database")
+    with archive.database.reading() as connection:
+        known = list(holdings.iter_ids(connection))
+    behind = _behind(archive, known)
+    for identifier in behind:
+        versions.catch_up(archive, identifier)
+    if behind:
+        yield Check(name="depot", state="ok", message=f"{len(behind)} packages were updated in the database")
     removed = archive.remove_abandoned()
     for folder in harvests.finished_folders(archive):
         shutil.rmtree(folder, ignore_errors=True)

@@ -144,7 +144,12 @@ def _rebuild(archive: Archive, watch: Watch) -> Rebuilt:
             count += register.restore_tables(store, known, connection)
     failed: list[str] = []
     adopted = 0
-    for each in deposit.iter_adopted(archive, on_failure=failed.append):
+    received = {
+        str(row["subject"])
+        for row in (register.iter_events(store, archive.clock().year) if known is not None else ())
+        if row["action"] == deposit.RECEIVING
+    }
+    for each in deposit.iter_adopted(archive, on_failure=failed.append, received=received):
         adopted += 1
         watch(Progress(phase=Phase.KEEP, done=adopted, errors=len(failed), note=each.title))
     withdrawn = _restore_tombstones(archive)

@@ -25,7 +25,7 @@ from webdepot.exchange.transfer import Transfer, TransferForm
 from webdepot.model import Package, Target, TargetId
 from webdepot.provenance import append, difference
 from webdepot.selection import targets
-from webdepot.services.depot import deposit, deposit_records, replication
+from webdepot.services.depot import deposit_records, versions
 from webdepot.times import from_iso, to_timestamp
 
 LONGEST_TEXT = 20_000
@@ -331,21 +331,12 @@ def _keep(archive: Archive, record: CatalogueRecord) -> None:
         transfer_object = transfer.find(connection, own.key) if levels[-1].withdrawn_at is None else None
     event = archive.event("described", "package", held.id, message=record.key)
     transfer_document = transfer.to_document(transfer_object) if transfer_object else None
-    facts = package.extend(
-        archive.store,
-        held.id,
-        {
-            deposit_records.IN_PACKAGE: catalogue.to_document(levels, transfer_document),
-            package.DUBLIN_CORE: dublin_core.to_xml(dublin_core.of_levels(levels, identifiers=(held.id,))),
-        },
-        events=(event,),
-        message="Description",
-        agent=archive.agent,
-        created=archive.clock(),
-        address=archive.config.archive.contact,
-    )
-    deposit.record_version(archive, facts, event)
-    replication.copy_out(archive, facts.package.id)
+    files = {
+        deposit_records.IN_PACKAGE: catalogue.to_document(levels, transfer_document),
+        package.DUBLIN_CORE: dublin_core.to_xml(dublin_core.of_levels(levels, identifiers=(held.id,))),
+    }
+    with versions.newest(archive, held.id) as facts:
+        versions.add(archive, facts, files, event=event, message="Description")
 
 
 def _newest(connection: Connection, record: CatalogueRecord) -> Package | None:

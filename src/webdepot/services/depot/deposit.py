@@ -11,7 +11,7 @@ Each step can be repeated; after a crash between them nothing is lost and nothin
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -20,8 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.container import locations
-from webdepot.depot import copies, holdings, migration, package, rows
-from webdepot.depot.migration import Conversion
+from webdepot.depot import holdings, package, rows
 from webdepot.depot.package import ContainerSource, PackageContent, PackageFacts
 from webdepot.errors import Conflict, CorruptData, NotFound
 from webdepot.exchange import catalogue, transfer
@@ -32,7 +31,6 @@ from webdepot.index import capture_from_record
 from webdepot.model import (
     Answer,
     Capture,
-    ContainerState,
     Harvest,
     HarvestId,
     HarvestKind,
@@ -46,7 +44,7 @@ from webdepot.provenance import Event, append, iter_of
 from webdepot.quality import records
 from webdepot.reasons import from_told
 from webdepot.selection import targets
-from webdepot.services.depot import deposit_records, replication
+from webdepot.services.depot import deposit_records, replication, versions
 from webdepot.services.depot.deposit_records import PackageOrigin
 from webdepot.services.depot.site_metadata import StartPage
 from webdepot.services.harvest import harvests
@@ -55,6 +53,10 @@ from webdepot.services.quality import harvest_check, identification
 from webdepot.times import from_iso
 from webdepot.version import VERSION
 
+RECEIVING = "receiving"
+"""The action of the event before a package of others is copied into the depot."""
+ELSEWHERE = " (another archive)"
+"""Added to the names of people and programs of another archive."""
 SUBMISSION = "submission"
 """Folder of the sender's own descriptions: below the working folder, later below `metadata/`."""
 
@@ -107,8 +109,12 @@ def adopt(archive: Archive) -> list[Package]:
     return list(iter_adopted(archive, on_failure=refuse))
 
 
-def iter_adopted(archive: Archive, *, on_failure: Callable[[str], None]) -> Iterator[Package]:
-    """As `adopt`, one by one; `on_failure` gets a message for each package that cannot be read."""
+def iter_adopted(
+    archive: Archive, *, on_failure: Callable[[str], None], received: Collection[str] = ()
+) -> Iterator[Package]:
+    """As `adopt`, one by one; `on_failure` gets a message for each package that cannot be read. `received`
+    names packages of others that the database does not know as such.
+    """
     with archive.database.reading() as connection:
         known = set(holdings.iter_ids(connection))
     for identifier in package.iter_packages(archive.store):
@@ -116,11 +122,26 @@ def iter_adopted(archive: Archive, *, on_failure: Callable[[str], None]) -> Iter
             continue
         try:
             facts = package.read(archive.store, identifier)
-            _record(archive, facts, PackageOrigin.RESTORED)
+            is_received = identifier in received or _is_announced(archive, identifier)
+            _record(archive, facts, PackageOrigin.RECEIVED if is_received else PackageOrigin.RESTORED)
         except (CorruptData, NotFound) as error:
             on_failure(f"{identifier}: {error}")
         else:
             yield facts.package
+
+
+def announce(archive: Archive, identifier: PackageId) -> None:
+    """Record that a package of others is about to be copied into the depot, so that it is never taken for one
+    of ours, not even after a kill or in a rebuild.
+    """
+    if not _is_announced(archive, identifier):
+        with archive.database.transaction() as connection:
+            append(connection, archive.event(RECEIVING, "package", identifier))
+
+
+def _is_announced(archive: Archive, identifier: PackageId) -> bool:
+    with archive.database.reading() as connection:
+        return any(event.action == RECEIVING for event in iter_of(connection, "package", identifier))
 
 
 def rehearse(archive: Archive, store: ObjectStore, facts: PackageFacts) -> None:
@@ -165,16 +186,13 @@ def _write_rows(
     Rows that exist already stay as they are.
     """
     if not runs.exists(connection, facts.harvest.id):
-        _restore(store, connection, facts)
+        _restore(store, connection, facts, is_ours=origin.is_ours)
     elif origin is PackageOrigin.FOREIGN:
         raise CorruptData(
             f"Harvest {facts.harvest.id} is already in this archive, but not this package of it.",
             where=facts.package.id,
         )
-    _place_containers(connection, facts)
-    migration.record(connection, _conversions(store, facts))
-    holdings.record(connection, facts.package, facts.inventory.sha256)
-    _expect_copies(archive, connection, facts)
+    versions.write_rows(archive, connection, store, facts)
     runs.move(connection, facts.harvest.id, HarvestState.KEPT, reason=facts.harvest.reason)
     target = runs.get(connection, facts.harvest.id).target
     deposit_records.restore(archive, connection, store, facts, target, origin)
@@ -188,66 +206,13 @@ def _write_rows(
     append(connection, event)
 
 
-def record_version(archive: Archive, facts: PackageFacts, event: Event) -> None:
-    """Write the rows of a new version of a package, and the event; other places wait for the version."""
-    with archive.database.transaction() as connection:
-        _place_containers(connection, facts)
-        migration.record(connection, _conversions(archive.store, facts))
-        holdings.record(connection, facts.package, facts.inventory.sha256)
-        _expect_copies(archive, connection, facts)
-        append(connection, event)
+def _restore(store: ObjectStore, connection: Connection, facts: PackageFacts, *, is_ours: bool) -> None:
+    """Write the rows of target and harvest from a package; a target may get another number than before.
 
-
-def catch_up(archive: Archive, identifier: PackageId) -> PackageFacts:
-    """The facts of a package. If a process was killed after it had written a new version but before its rows,
-    these are written now.
+    Decisions and events of another archive are kept as a record, marked as such; nothing here follows from
+    them.
     """
-    facts = package.read(archive.store, identifier)
-    with archive.database.transaction() as connection:
-        held = holdings.get(connection, identifier)
-        if held.version >= facts.package.version:
-            return facts
-        _place_containers(connection, facts)
-        migration.record(connection, _conversions(archive.store, facts))
-        holdings.record(connection, facts.package, facts.inventory.sha256)
-        _expect_copies(archive, connection, facts)
-        for event in package.iter_events_since(archive.store, facts, held.version):
-            known = iter_of(connection, event.subject_kind, event.subject)
-            if not any((each.at, each.action) == (event.at, event.action) for each in known):
-                append(connection, event)
-    return facts
-
-
-def _place_containers(connection: Connection, facts: PackageFacts) -> None:
-    for container in facts.containers:
-        known = locations.find(connection, container.name)
-        if known is None:
-            locations.add(connection, container)
-        elif known.sha256 != container.sha256:
-            raise CorruptData(
-                f"Package {facts.package.id} has a container {container.name}, but harvest "
-                f"{known.harvest} has one with that name and other content.",
-                where=facts.package.id,
-            )
-        if known is None or known.harvest == container.harvest:
-            locations.move(connection, container.name, ContainerState.KEPT, container.place)
-
-
-def _conversions(store: ObjectStore, facts: PackageFacts) -> Iterator[Conversion]:
-    if migration.CONVERSIONS in facts.inventory.files():
-        with package.open_file(store, facts, migration.CONVERSIONS) as stream:
-            yield from migration.from_rows(
-                rows.read_rows(stream, where=f"{facts.package.id} {migration.CONVERSIONS}")
-            )
-
-
-def _expect_copies(archive: Archive, connection: Connection, facts: PackageFacts) -> None:
-    held = facts.package
-    copies.expect(connection, held.id, version=held.version, size_bytes=held.size_bytes, now=archive.clock())
-
-
-def _restore(store: ObjectStore, connection: Connection, facts: PackageFacts) -> None:
-    """Write the rows of target and harvest from a package; a target may get another number than before."""
+    mark = "" if is_ours else ELSEWHERE
     target, is_new = targets.register(
         connection,
         facts.target.seeds,
@@ -262,15 +227,39 @@ def _restore(store: ObjectStore, connection: Connection, facts: PackageFacts) ->
         )
         now = from_iso(decision["at"])
         targets.keep_verdict(
-            connection, target.id, decision["question"], verdict, agent=decision["agent"], now=now
+            connection,
+            target.id,
+            decision["question"],
+            verdict,
+            agent=f"{decision['agent'][:180]}{mark}",
+            now=now,
         )
-    runs.begin(connection, dataclasses.replace(facts.harvest, target=target.id, state=HarvestState.KEPT))
+    settings = dict(facts.harvest.settings) | ({} if is_ours else {runs.RECEIVED: True})
+    runs.begin(
+        connection,
+        dataclasses.replace(facts.harvest, target=target.id, state=HarvestState.KEPT, settings=settings),
+    )
     records.replace(connection, facts.harvest.id, package.iter_findings(store, facts))
     records.judge(connection, facts.harvest.id, facts.verdict, at=facts.package.stored_at)
     formats = package.iter_formats(store, facts)
     results.restore(connection, facts.harvest.id, formats, facts.surveys, at=facts.package.stored_at)
     for event in package.iter_events(store, facts):
-        append(connection, event)
+        if not is_ours and not _is_about(event, facts):
+            continue
+        is_targets = (event.subject_kind, event.subject) == ("target", str(facts.target.id))
+        subject = str(target.id) if is_targets else event.subject
+        append(connection, dataclasses.replace(event, subject=subject, agent=f"{event.agent[:180]}{mark}"))
+
+
+def _is_about(event: Event, facts: PackageFacts) -> bool:
+    """Whether an event is about a package, and not about something else that has the same name here."""
+    own: dict[str, set[str]] = {
+        "target": {str(facts.target.id)},
+        "harvest": {facts.harvest.id},
+        "package": {facts.package.id},
+        "container": {each.name for each in facts.containers},
+    }
+    return event.subject in own.get(event.subject_kind, set())
 
 
 def _content(archive: Archive, harvest: Harvest) -> PackageContent:

@@ -24,7 +24,7 @@ from webdepot.depot.package import ContainerSource, PackageFacts
 from webdepot.depot.tombstone import Tombstone
 from webdepot.errors import CorruptData
 from webdepot.exchange import catalogue, transfer, urn
-from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel, Source
+from webdepot.exchange.catalogue import Access, CatalogueRecord, RecordLevel, Source
 from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
 from webdepot.model import Harvest, Target, TargetId
 from webdepot.ports import ObjectStore
@@ -44,6 +44,12 @@ class PackageOrigin(StrEnum):
     """It was in our depot."""
     FOREIGN = "foreign"
     """Another Webdepot built it, and a person submitted it."""
+    RECEIVED = "received"
+    """It was in our depot; another Webdepot built it, and a person submitted it then."""
+
+    @property
+    def is_ours(self) -> bool:
+        return self in (PackageOrigin.NEW, PackageOrigin.RESTORED)
 
 
 FILE = "catalogue.json"
@@ -189,10 +195,8 @@ def restore(
             else max(record.changed_at, above.changed_at if above else record.changed_at)
         )
         title = catalogue.inherited_title(record, above) if record.withdrawn_at is None else ""
-        put = catalogue.put(
-            connection,
-            replace(record, title=title, target=target if is_ours else None, changed_at=changed_at),
-        )
+        shown = replace(record, title=title, target=target if is_ours else None, changed_at=changed_at)
+        put = catalogue.put(connection, shown if origin.is_ours else _as_foreign(shown, above))
         if is_new and record.level is RecordLevel.SITE:
             _record_site_values(archive, connection, before, put)
         catalogue.touch_below(connection, put.key, put.changed_at)
@@ -200,6 +204,18 @@ def restore(
         transfer.record(
             connection, records[-1].key, transfer.from_document(transfer_facts), now=facts.package.stored_at
         )
+
+
+def _as_foreign(record: CatalogueRecord, above: CatalogueRecord | None) -> CatalogueRecord:
+    """A record of another archive: it may restrict access, but cannot open what is restricted here, and its
+    partners are not ours.
+    """
+    is_restricted = above is not None and above.access is Access.RESTRICTED
+    return replace(
+        record,
+        access=Access.RESTRICTED if is_restricted else record.access,
+        origin={name: value for name, value in record.origin.items() if name != "partner"},
+    )
 
 
 def _refuse_taken(connection: Connection, facts: PackageFacts, records: Sequence[CatalogueRecord]) -> None:

@@ -23,9 +23,9 @@ from webdepot.depot.migration import Conversion, Tool
 from webdepot.depot.package import ContainerSource, PackageFacts
 from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import CorruptData, NotFound
-from webdepot.model import Capture, Package, RecordKind
+from webdepot.model import Capture, Package, PackageId, RecordKind
 from webdepot.provenance import Outcome
-from webdepot.services.depot import deposit, replication
+from webdepot.services.depot import versions
 from webdepot.services.index import indexer
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.times import to_iso, to_timestamp
@@ -52,7 +52,7 @@ def migrate(
     tool = migration.get_tool(tool_name, archive.config.depot.migration_tools)
     with archive.database.reading() as connection:
         held = holdings.get(connection, identifier)
-    facts = deposit.catch_up(archive, held.id)
+    facts = versions.catch_up(archive, held.id)
     chosen = _chosen(archive, facts, tool)
     with archive.database.reading() as connection:
         known = {
@@ -66,9 +66,8 @@ def migrate(
         with archive.scratch_folder(ScratchPurpose.MIGRATE) as folder:
             converted, containers = _convert_all(archive, facts, tool, waiting, folder, failed, watch)
             if converted:
-                facts = _keep(archive, facts, tool, converted, containers, failed, folder)
+                _keep(archive, held.id, tool, converted, containers, failed, folder)
     # Also if nothing was converted: the last run may have been killed before this.
-    replication.copy_out(archive, held.id)
     indexer.index_harvest(archive, held.harvest)
     with archive.database.reading() as connection:
         held = holdings.get(connection, held.id)
@@ -187,19 +186,18 @@ def _convert(
 
 def _keep(
     archive: Archive,
-    facts: PackageFacts,
+    identifier: PackageId,
     tool: Tool,
     converted: list[Conversion],
     containers: list[Sealed],
     failed: dict[str, str],
     folder: Path,
-) -> PackageFacts:
+) -> None:
     path = folder / "conversions.jsonl.gz"
-    rows.write_rows(path, (*_iter_rows(archive, facts), *map(migration.to_row, converted)))
     event = archive.event(
         "migrated",
         "package",
-        facts.package.id,
+        identifier,
         outcome=Outcome.WARNING if failed else Outcome.SUCCESS,
         message=f"{len(converted)} files by {tool.name} to {tool.target}, {len(failed)} failed",
         detail={
@@ -219,19 +217,16 @@ def _keep(
         )
         for each in containers
     )
-    new = package.extend(
-        archive.store,
-        facts.package.id,
-        {migration.CONVERSIONS: path},
-        containers=sources,
-        events=(event,),
-        message=event.message,
-        agent=archive.agent,
-        created=archive.clock(),
-        address=archive.config.archive.contact,
-    )
-    deposit.record_version(archive, new, event)
-    return new
+    with versions.newest(archive, identifier) as facts:
+        rows.write_rows(path, (*_iter_rows(archive, facts), *map(migration.to_row, converted)))
+        versions.add(
+            archive,
+            facts,
+            {migration.CONVERSIONS: path},
+            event=event,
+            message=event.message,
+            containers=sources,
+        )
 
 
 def _iter_rows(archive: Archive, facts: PackageFacts) -> Iterator[dict[str, object]]:

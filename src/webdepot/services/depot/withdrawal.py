@@ -28,10 +28,11 @@ from webdepot.depot.tombstone import Tombstone
 from webdepot.errors import CorruptData, InputError, NotFound, NotPermitted, WebdepotError
 from webdepot.exchange import catalogue, transfer
 from webdepot.exchange.catalogue import CatalogueRecord
+from webdepot.formats import results
 from webdepot.harvest import runs
 from webdepot.model import HarvestState, PackageId
 from webdepot.provenance import Outcome, append, difference
-from webdepot.quality import records
+from webdepot.quality import records, screenshots
 from webdepot.reasons import said
 from webdepot.services.depot import deposit_records
 from webdepot.services.depot import replication as replication_service
@@ -194,6 +195,8 @@ def _leave_database(archive: Archive, stone: Tombstone, remaining: Sequence[Cata
             transfer.forget_trees_with(connection, container.name)
         locations.remove_of_harvest(connection, stone.harvest)
         records.replace(connection, stone.harvest, ())
+        results.forget(connection, stone.harvest)
+        screenshots.replace(connection, stone.harvest, ())
         runs.move(connection, stone.harvest, HarvestState.KEPT, reason=said("withdrawn", "withdrawn"))
         deposit_records.restore_withdrawn(connection, remaining)
         identifier = PackageId(tombstone.id_of(stone.package))

@@ -24,7 +24,7 @@ from webdepot.exchange.metadata.lmer import Version
 from webdepot.exchange.oai import provider
 from webdepot.exchange.oai.provider import Repository
 from webdepot.exchange.transfer import Layout, Transfer
-from webdepot.services.access import gate
+from webdepot.services.access import gate, session_cookies
 from webdepot.services.access.gate import TooManyCaptures
 
 NO_DOMAIN = "localhost.localdomain"
@@ -154,6 +154,9 @@ def hand_over(
     if not _is_open(archive, containers, asking):
         refusal = NotPermitted if partner else TokenNeeded
         raise refusal(f"An access rule closes {record.urn}, or a part of it.")
+    is_staff = asking.access_point is AccessPoint.STAFF
+    if not unpacked and not is_staff and any(session_cookies.are_in(archive, name) for name in containers):
+        raise NotPermitted(f"{record.urn} has session cookies of a log-in and is not handed over.")
     return HandedOver(record=record, transfer=wanted, layout=Layout(wanted.files), archive=archive)
 
 

@@ -7,6 +7,7 @@
       orders.jsonl             orders given while it ran, or between two runs
       warc/                    containers; `.open` while written
       direct                   present if `webdepot archive` runs it: no review before the deposit
+      shown                    present if readers see it before it is in the depot (`services.index.shown`)
 
 `runner` starts and runs them.
 """

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from webdepot import event_loop
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError, InputError, NotFound, NotPermitted, WebdepotError
-from webdepot.harvest import control, runs
+from webdepot.harvest import control, profile_text, runs
 from webdepot.harvest import profile as profiles
 from webdepot.harvest.fetch import login
 from webdepot.harvest.fetch.addresses import Router
@@ -117,7 +117,7 @@ def with_fetch(text: str, mode: str) -> str:
         return text
     if mode not in set(Fetching):
         raise InputError(f"{mode!r} is not a way to fetch pages. Choose one of {', '.join(Fetching)}.")
-    return profiles.with_key(text, "fetch", mode)
+    return profile_text.with_key(text, "fetch", mode)
 
 
 def options_of(archive: Archive, name: str) -> HarvestOptions:

@@ -20,10 +20,10 @@ from webdepot.harvest import runs
 from webdepot.index import extract, sqlite_file
 from webdepot.index.extract import Job
 from webdepot.index.text.link_book import Link
-from webdepot.model import Container, Finding, HarvestId
+from webdepot.model import Container, Finding, Harvest, HarvestId
 from webdepot.ports import PageText
 from webdepot.services.access import link_texts, thumbnail_cache
-from webdepot.services.index import patch_merge
+from webdepot.services.index import patch_merge, shown
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 MOST_DEAD = 0.2
@@ -43,7 +43,7 @@ class Indexed:
 
 
 def update(archive: Archive, *, watch: Watch = unwatched) -> Indexed:
-    """Index containers that are not in both indexes yet, and remove those that are gone."""
+    """Index containers that are not in both indexes yet, remove those gone or not to be shown."""
     return index_containers(archive, _known(archive), watch=watch)
 
 
@@ -58,12 +58,11 @@ def rebuild(archive: Archive, *, watch: Watch = unwatched) -> Indexed:
 
 
 def _known(archive: Archive) -> list[Container]:
-    """All containers of the archive; those that are gone are removed from the indexes."""
-    with archive.database.reading() as connection:
-        known = list(locations.iter_all(connection))
+    """All containers that readers may see; others are removed from the indexes."""
+    known = shown.containers(archive)
     names = {container.name for container in known}
-    gone = {name for name, _ in archive.captures.containers()} | archive.texts.containers()
-    forget(archive, sorted(gone - names))
+    indexed = {name for name, _ in archive.captures.containers()} | archive.texts.containers()
+    forget(archive, sorted(indexed - names))
     return known
 
 
@@ -90,7 +89,7 @@ class IndexStatus:
     """How complete the indexes are."""
 
     containers: int
-    """Sealed containers of the archive, in the depot or not."""
+    """Sealed containers that readers may see, in the depot or not."""
     with_captures: int
     with_words: int
     captures: int
@@ -101,8 +100,7 @@ class IndexStatus:
 
 def status(archive: Archive) -> IndexStatus:
     """How complete the indexes are, and how large."""
-    with archive.database.reading() as connection:
-        names = {container.name for container in locations.iter_all(connection)}
+    names = {container.name for container in shown.containers(archive)}
     return IndexStatus(
         containers=len(names),
         with_captures=len(names & {name for name, _ in archive.captures.containers()}),
@@ -115,10 +113,19 @@ def status(archive: Archive) -> IndexStatus:
 
 
 def index_harvest(archive: Archive, harvest: str, *, watch: Watch = unwatched) -> Indexed:
-    """Index the sealed containers of one harvest."""
+    """Index the sealed containers of one harvest; nothing if readers may not see it."""
     with archive.database.reading() as connection:
-        known = locations.of_harvest(connection, HarvestId(harvest))
+        is_shown = shown.is_shown(archive, runs.get(connection, harvest))
+        known = locations.of_harvest(connection, HarvestId(harvest)) if is_shown else []
     return index_containers(archive, known, watch=watch)
+
+
+def forget_harvest(archive: Archive, harvest: Harvest) -> None:
+    """Remove a harvest that readers may no longer see from both indexes."""
+    with archive.database.reading() as connection:
+        held = {container.name for container in locations.of_harvest(connection, harvest.id)}
+    indexed = {name for name, _ in archive.captures.containers()} | archive.texts.containers()
+    forget(archive, sorted(held & indexed))
 
 
 def index_containers(

@@ -25,11 +25,14 @@ def merge(archive: Archive, harvests: Collection[str]) -> None:
         for patch in patches
         if patch.id in harvests or patch.settings.get("patch_of") in harvests
     }
-    for parent in sorted(touched):
+    for name in sorted(touched):
+        parent = _find(archive, name)
+        if parent is None:
+            continue
         older = _containers(archive, parent)
         for patch in patches:
-            if patch.settings.get("patch_of") == parent:
-                own = _containers(archive, patch.id)
+            if runs.is_patch_of(patch, parent):
+                own = _containers(archive, patch)
                 archive.captures.replace(list(_iter_replaced(archive, patch, own, older)))
                 older |= own
 
@@ -58,8 +61,12 @@ def _is_error(capture: Capture) -> bool:
     return not 200 <= capture.status < 400
 
 
-def _containers(archive: Archive, harvest: str) -> set[str]:
+def _find(archive: Archive, harvest: str) -> Harvest | None:
+    """The harvest with this id; None if a patch was received without its parent."""
     with archive.database.reading() as connection:
-        return {
-            container.name for container in locations.of_harvest(connection, runs.get(connection, harvest).id)
-        }
+        return runs.get(connection, harvest) if runs.exists(connection, harvest) else None
+
+
+def _containers(archive: Archive, harvest: Harvest) -> set[str]:
+    with archive.database.reading() as connection:
+        return {container.name for container in locations.of_harvest(connection, harvest.id)}

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.formats.report import HarvestTable
-from webdepot.model import Finding, Harvest, HarvestKind, HarvestState, Package, Verdict
+from webdepot.model import Finding, Harvest, HarvestId, HarvestKind, HarvestState, Package, Verdict
 from webdepot.quality import records
 from webdepot.services.depot import deposit as deposit_service
 from webdepot.services.depot import unpacked
 from webdepot.services.harvest import harvests
-from webdepot.services.index import indexer
+from webdepot.services.index import indexer, shown
+from webdepot.services.index.indexer import Indexed
 from webdepot.services.progress import Watch, unwatched
 from webdepot.services.quality import harvest_check, identification
 
@@ -71,9 +72,9 @@ def take_in(
     package = deposit_service.find_package(archive, harvest.id)
     if deposit and (package is not None or harvest.state is HarvestState.FINISHED):
         package = deposit_service.keep(archive, harvest, watch=watch)
-    indexed = indexer.index_harvest(archive, harvest.id, watch=watch) if index else None
-    if package is not None and unpacked.is_wanted(archive):
-        unpacked.prepare_harvest(archive, harvest.id)
+    if index:
+        shown.show(archive, harvests.get(archive, harvest.id))
+    indexed = publish(archive, harvest.id, watch=watch) if index else None
     return ArchiveReport(
         harvest=harvests.get(archive, harvest.id),
         verdict=checked.verdict,
@@ -84,3 +85,13 @@ def take_in(
         captures=indexed.captures if indexed else 0,
         pages=indexed.pages if indexed else 0,
     )
+
+
+def publish(archive: Archive, harvest: str, *, watch: Watch = unwatched) -> Indexed:
+    """Index a harvest that readers may see, and prepare its files for partners if it is in the depot and they
+    want files. Can be repeated.
+    """
+    indexed = indexer.index_harvest(archive, harvest, watch=watch)
+    if unpacked.is_wanted(archive) and deposit_service.find_package(archive, HarvestId(harvest)) is not None:
+        unpacked.prepare_harvest(archive, harvest)
+    return indexed

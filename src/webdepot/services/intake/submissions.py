@@ -37,7 +37,6 @@ from webdepot.services.catalogue import submitted_records
 from webdepot.services.depot import deposit
 from webdepot.services.depot import replication as replication_service
 from webdepot.services.harvest import harvests
-from webdepot.services.index import indexer
 from webdepot.services.intake import ingest, objects, warc_files
 from webdepot.services.intake import uof as uof_service
 from webdepot.services.intake.ingest import ArchiveReport
@@ -216,6 +215,7 @@ def _adopt(archive: Archive, opened: Submission, folder: Path, watch: Watch) -> 
         raise Conflict(f"The depot has the package {identifier} with other files, which are not replaced.")
     if held is None:
         deposit.rehearse(archive, source, facts)
+        deposit.announce(archive, identifier)
         if existing is None:
             result = replication.replicate(archive.store, {"submission": source}, facts.inventory)
             if result.lost:
@@ -223,7 +223,7 @@ def _adopt(archive: Archive, opened: Submission, folder: Path, watch: Watch) -> 
                 raise CorruptData(f"{result.lost[0]} is damaged.", where=identifier)
         held = deposit.record_foreign(archive, identifier)
     replication_service.copy_out(archive, held.id)
-    indexer.index_harvest(archive, held.harvest, watch=watch)
+    ingest.publish(archive, held.harvest, watch=watch)
     return held
 
 

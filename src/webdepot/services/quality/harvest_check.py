@@ -1,14 +1,15 @@
 """Check a harvest for missing, broken and false content, and give a verdict. The results become part of its
 package.
 
-A harvest and its patches are checked together. A kept harvest can be checked again, for example after a
-patch: its package then gets a new version, and the earlier versions keep their results.
+A harvest and its patches are checked together. `services.depot.examination` checks a kept harvest again.
 """
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from io import BytesIO
 from pathlib import Path
 from shutil import copyfileobj
@@ -16,7 +17,7 @@ from shutil import copyfileobj
 from sqlalchemy import Connection
 
 from webdepot import durable
-from webdepot.archive import Archive, ScratchPurpose
+from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.container.http import HttpHead
 from webdepot.depot import package, rows
@@ -45,7 +46,7 @@ from webdepot.quality.compare import HarvestMeasures
 from webdepot.quality.screenshots import Screenshot
 from webdepot.quality.texts import Action
 from webdepot.quality.verdict import FALSE_PAGES, VerdictLimits
-from webdepot.reasons import said, to_told
+from webdepot.reasons import said
 from webdepot.services.harvest import harvests
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.url import Url
@@ -70,18 +71,26 @@ class HarvestCheck:
     """The number of all findings by code."""
 
 
-def check(
-    archive: Archive, harvest: Harvest, *, again: bool = False, watch: Watch = unwatched, by: str = ""
-) -> HarvestCheck:
-    """Check a harvest; for a kept one, return the result of the last check unless `again`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCheck:
+    """The result of a check that is not in the database yet; its findings are in a file."""
+
+    verdict: Verdict
+    counts: Mapping[str, int]
+    """The number of findings by code, without those that are ignored for the target."""
+    event: Event
+
+
+def check(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched, by: str = "") -> HarvestCheck:
+    """Check a harvest; for a kept one, return the result of the last check."""
     if harvest.state is not HarvestState.KEPT:
         durable.make_folders(harvests.folder_of(archive, harvest))
-        _check_now(archive, harvest, findings_file(archive, harvest), watch, by=by)
-    elif again:
-        with archive.scratch_folder(ScratchPurpose.CHECK) as folder:
-            file = folder / "findings.jsonl.gz"
-            event = _check_now(archive, harvest, file, watch, by=by)
-            _extend_package(archive, harvest, file, event)
+        file = findings_file(archive, harvest)
+        checked = run_checks(archive, harvest, file, watch, by=by)
+        with archive.database.transaction() as connection, file.open("rb") as stream:
+            records.replace(connection, harvest.id, rows.read_findings(stream, where=str(file)))
+            records.judge(connection, harvest.id, checked.verdict, at=checked.event.at)
+            append(connection, checked.event)
     return last_check(archive, harvest.id)
 
 
@@ -96,39 +105,34 @@ def last_check(archive: Archive, harvest: HarvestId) -> HarvestCheck:
         )
 
 
-def _check_now(archive: Archive, harvest: Harvest, file: Path, watch: Watch, *, by: str) -> Event:
-    """Check a harvest, with its findings written to `file` first, so that a long check does not lock the
-    database.
-    """
+def run_checks(archive: Archive, harvest: Harvest, file: Path, watch: Watch, *, by: str) -> NewCheck:
+    """Check a harvest, with its findings written to `file`; the database is only read."""
     patches = patches_of(archive, harvest)
     containers = [container for each in (harvest, *patches) for container in _containers(archive, each)]
     watch(Progress(phase=Phase.CHECK, done=0, total=len(containers)))
     with archive.database.reading() as connection:
         ignored = records.ignored(connection, harvest.target)
+        before = _to_detail(connection, harvest.id)
     with ExitStack() as files:
         traces = _traces(archive, harvest, patches, containers, files)
         rows.write_findings(file, (_mark_ignored(each, ignored) for each in checks.check(traces)))
-    with archive.database.transaction() as connection, file.open("rb") as stream:
-        before = _to_detail(connection, harvest.id)
-        counts = records.replace(connection, harvest.id, rows.read_findings(stream, where=str(file)))
-        documents = (
-            harvest.counts
-            if harvest.kind is not HarvestKind.IMPORT
-            else {"captures": harvest.counts.get("fetched", 0)}
-        )
-        verdict = judging.of(counts, documents, limits=_limits(archive))
-        records.judge(connection, harvest.id, verdict, at=archive.clock())
-        event = archive.event(
-            "checked",
-            "harvest",
-            harvest.id,
-            outcome=Outcome.SUCCESS if verdict else Outcome.WARNING,
-            message=verdict.reason,
-            detail=difference(before, _to_detail(connection, harvest.id)),
-            by=by,
-        )
-        append(connection, event)
-    return event
+    with file.open("rb") as stream:
+        found = rows.read_findings(stream, where=str(file))
+        counts = Counter(each.code for each in found if each.action != Action.IGNORED.value)
+    is_import = harvest.kind is HarvestKind.IMPORT
+    documents = {"captures": harvest.counts.get("fetched", 0)} if is_import else harvest.counts
+    verdict = judging.of(counts, documents, limits=_limits(archive))
+    now = archive.clock()
+    event = archive.event(
+        "checked",
+        "harvest",
+        harvest.id,
+        outcome=Outcome.SUCCESS if verdict else Outcome.WARNING,
+        message=verdict.reason,
+        detail=difference(before, _detail(verdict, now, counts)),
+        by=by,
+    )
+    return NewCheck(verdict=verdict, counts=dict(sorted(counts.items())), event=replace(event, at=now))
 
 
 def note_screenshots(archive: Archive, harvest: Harvest) -> None:
@@ -146,12 +150,11 @@ def _to_detail(connection: Connection, harvest: HarvestId) -> dict[str, object]:
     verdict, at = records.find_verdict(connection, harvest), records.find_judged_at(connection, harvest)
     if verdict is None or at is None:
         return {}
-    return {
-        "checked_at": at.isoformat(),
-        "verdict": verdict.answer.value,
-        "rule": verdict.rule,
-        **records.counts(connection, harvest),
-    }
+    return _detail(verdict, at, records.counts(connection, harvest))
+
+
+def _detail(verdict: Verdict, at: datetime, counts: Mapping[str, int]) -> dict[str, object]:
+    return {"checked_at": at.isoformat(), "verdict": verdict.answer.value, "rule": verdict.rule, **counts}
 
 
 def _mark_ignored(finding: Finding, ignored: frozenset[tuple[str, str]]) -> Finding:
@@ -170,23 +173,6 @@ def _limits(archive: Archive) -> VerdictLimits:
         failed_seeds=settings.failed_seeds,
         queue_may_be_left=settings.queue_may_be_left,
         differs=settings.differs,
-    )
-
-
-def _extend_package(archive: Archive, harvest: Harvest, file: Path, event: Event) -> None:
-    checked = last_check(archive, harvest.id)
-    package.extend(
-        archive.store,
-        package.id_of(harvest.id),
-        {package.FINDINGS: file},
-        events=(event,),
-        message=f"Harvest {harvest.id} checked again",
-        agent=archive.agent,
-        created=archive.clock(),
-        changes={
-            "verdict": {**asdict(checked.verdict), **to_told(checked.verdict.reason)},
-            "finding_counts": dict(checked.counts),
-        },
     )
 
 
@@ -212,7 +198,7 @@ def patches_of(archive: Archive, harvest: Harvest) -> list[Harvest]:
     """The patches of a harvest, the oldest first."""
     with archive.database.reading() as connection:
         patches = runs.of_target(connection, harvest.target, HarvestKind.PATCH)
-    return [each for each in reversed(patches) if each.settings.get("patch_of") == harvest.id]
+    return [each for each in reversed(patches) if runs.is_patch_of(each, harvest)]
 
 
 def findings_file(archive: Archive, harvest: Harvest) -> Path:

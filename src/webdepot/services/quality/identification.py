@@ -1,12 +1,11 @@
 """Identify and validate the files of harvests, single files and containers of others; update the signatures.
 
-No earlier result is overwritten: each names its engine, and another engine adds its own. A kept harvest can
-be identified again with newer signatures; its package then gets a new version.
+No earlier result is overwritten: each names its engine, and another engine adds its own.
+`services.depot.examination` identifies a kept harvest again.
 """
 
 import os
 import stat
-import tempfile
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,21 +14,18 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
-from shutil import copyfileobj
 
 from webdepot import durable
-from webdepot.archive import Archive, ScratchPurpose
+from webdepot.archive import Archive
 from webdepot.container import locations
-from webdepot.depot import package
 from webdepot.errors import InputError
 from webdepot.formats import report, results, survey
 from webdepot.formats import signature_sets as formats_signature_sets
 from webdepot.formats.examine import Examined, FileExaminer
 from webdepot.formats.report import FormatShare, HarvestTable
 from webdepot.formats.signature_sets import SignatureSet
-from webdepot.formats.survey import SurveyTask
-from webdepot.harvest import runs
-from webdepot.model import Container, Finding, Harvest, HarvestState
+from webdepot.formats.survey import SurveyResult, SurveyTask
+from webdepot.model import Container, Finding, Harvest
 from webdepot.provenance import Outcome, append
 from webdepot.services.harvest import harvests
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
@@ -69,7 +65,9 @@ def identify(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) ->
         containers = locations.of_harvest(connection, harvest.id)
         surveyed = results.surveyed(connection, harvest.id)
     waiting = [container for container in containers if container.name not in surveyed]
-    _survey(archive, harvest, waiting, rows_folder(archive, harvest), watch)
+    for result in iter_surveys(archive, waiting, rows_folder(archive, harvest), watch):
+        with archive.database.transaction() as connection:
+            results.record(connection, harvest.id, result, at=archive.clock())
     with archive.database.reading() as connection:
         return report.of_harvest(connection, harvest.id)
 
@@ -79,25 +77,27 @@ def rows_folder(archive: Archive, harvest: Harvest) -> Path:
     return harvests.folder_of(archive, harvest) / "formats"
 
 
-def _survey(
-    archive: Archive, harvest: Harvest, containers: Sequence[Container], folder: Path, watch: Watch
-) -> None:
-    """Survey containers, their rows to `folder`. A container that fails does not stop the others."""
+def iter_surveys(
+    archive: Archive, containers: Sequence[Container], folder: Path, watch: Watch
+) -> Iterator[SurveyResult]:
+    """Survey containers, their rows to `folder`. A container that fails is recorded as an event, and does not
+    stop the others.
+    """
     workers = _workers(archive, len(containers))
     tasks = [_task(archive, container, folder, workers=workers) for container in containers]
     watch(Progress(phase=Phase.IDENTIFY, done=0, total=len(tasks)))
     failed = 0
     for number, outcome in enumerate(archive.engine.map(survey.run, tasks), start=1):
         name = outcome.item.name
-        with archive.database.transaction() as connection:
-            if outcome.result is None:
-                failed += 1
-                event = archive.event(
-                    "identified", "container", name, outcome=Outcome.FAILURE, message=outcome.error
-                )
+        if outcome.result is not None:
+            yield outcome.result
+        else:
+            failed += 1
+            event = archive.event(
+                "identified", "container", name, outcome=Outcome.FAILURE, message=outcome.error
+            )
+            with archive.database.transaction() as connection:
                 append(connection, event)
-            else:
-                results.record(connection, harvest.id, outcome.result, at=archive.clock())
         watch(Progress(phase=Phase.IDENTIFY, done=number, total=len(tasks), errors=failed, note=name))
 
 
@@ -118,77 +118,6 @@ def _task(archive: Archive, container: Container, folder: Path, *, workers: int)
         signatures=archive.signatures(),
         workers=workers,
     )
-
-
-def identify_again(
-    archive: Archive, names: Sequence[str], *, limit: int = 0, watch: Watch = unwatched
-) -> Iterator[tuple[Harvest, HarvestTable]]:
-    """Identify kept harvests that the current engine has not seen, one after the other; all if none is named.
-
-    Each is complete when it is yielded, so the caller may stop at any time.
-    """
-    with archive.database.reading() as connection:
-        kept = [runs.get(connection, name) for name in names] or runs.in_states(
-            connection, [HarvestState.KEPT]
-        )
-    done = 0
-    for harvest in kept:
-        if limit and done >= limit:
-            return
-        table = _identify_kept(archive, harvest, watch=watch)
-        if table is not None:
-            done += 1
-            yield harvest, table
-
-
-def _identify_kept(archive: Archive, harvest: Harvest, *, watch: Watch) -> HarvestTable | None:
-    """Identify a kept harvest with the current engine and signatures; None if they have seen it already.
-
-    Rows of the new engine are added to the earlier ones, in the database and in a new version of the package.
-    """
-    engine = archive.identifier.engine
-    with archive.database.reading() as connection:
-        containers = locations.of_harvest(connection, harvest.id)
-        surveyed = results.surveyed(connection, harvest.id, engine=engine)
-    waiting = [container for container in containers if container.name not in surveyed]
-    if not waiting or harvest.state is not HarvestState.KEPT:
-        return None
-    with archive.scratch_folder(ScratchPurpose.IDENTIFY) as folder:
-        _survey(archive, harvest, waiting, folder, watch)
-        _extend_package(archive, harvest, engine, tuple(sorted(folder.glob("*.jsonl.gz"))))
-    with archive.database.reading() as connection:
-        return report.of_harvest(connection, harvest.id)
-
-
-def _extend_package(archive: Archive, harvest: Harvest, engine: str, new: tuple[Path, ...]) -> None:
-    """Write a new version of the package with the earlier rows and the new ones; gzip members are
-    concatenated.
-    """
-    identifier = package.id_of(harvest.id)
-    with archive.database.reading() as connection:
-        surveys = results.facts_of(connection, harvest.id)
-    event = archive.event("identified", "harvest", harvest.id, message=engine)
-    with tempfile.NamedTemporaryFile(prefix="webdepot-formats-") as joined:
-        with package.open_file(
-            archive.store, package.read(archive.store, identifier), package.FORMATS
-        ) as old:
-            copyfileobj(old, joined)
-        for path in new:
-            with path.open("rb") as stream:
-                copyfileobj(stream, joined)
-        joined.flush()
-        package.extend(
-            archive.store,
-            identifier,
-            {package.FORMATS: Path(joined.name)},
-            events=(event,),
-            message=f"Harvest {harvest.id} identified again",
-            agent=archive.agent,
-            created=archive.clock(),
-            changes={"surveys": list(surveys)},
-        )
-    with archive.database.transaction() as connection:
-        append(connection, event)
 
 
 def examine_files(

@@ -15,13 +15,14 @@ from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.provenance import Outcome, append
 from webdepot.quality import records
 from webdepot.quality.texts import PATCHED
+from webdepot.services.depot import examination
 from webdepot.services.harvest import harvests, runner
 from webdepot.services.harvest import options as harvest_options
 from webdepot.services.harvest.options import HarvestOptions
+from webdepot.services.index import shown
 from webdepot.services.intake import ingest
 from webdepot.services.intake.ingest import ArchiveReport
 from webdepot.services.progress import Watch, unwatched
-from webdepot.services.quality import harvest_check
 from webdepot.services.quality.harvest_check import HarvestCheck
 from webdepot.url import Url, find_canonical, host_of
 
@@ -49,12 +50,11 @@ def missing(archive: Archive, harvest: Harvest) -> list[Url]:
     return [url for each in addresses if (url := find_canonical(each))]
 
 
-def patch(
-    archive: Archive, harvest: str, *, deposit: bool = True, index: bool = True, watch: Watch = unwatched
-) -> PatchResult:
+def patch(archive: Archive, harvest: str, *, watch: Watch = unwatched) -> PatchResult:
     """Harvest what is missing, then check the parent again. InputError if nothing is missing.
 
-    Without `index` it cannot be found or replayed yet: its parent is waiting for a reviewer.
+    The patch is deposited if its parent is, and shown to readers if its parent is; otherwise it waits for the
+    decision about its parent.
     """
     parent = harvests.get(archive, harvest)
     if parent.state not in (HarvestState.FINISHED, HarvestState.KEPT):
@@ -77,11 +77,15 @@ def patch(
     reason = ""
     try:
         done = ingest.take_in(
-            archive, runner.run(archive, begun, watch=watch), deposit=deposit, index=index, watch=watch
+            archive,
+            runner.run(archive, begun, watch=watch),
+            deposit=parent.state is HarvestState.KEPT,
+            index=shown.is_shown(archive, parent),
+            watch=watch,
         )
     except RemoteError as error:
         done, reason = None, str(error)
-    checked = harvest_check.check(archive, parent, again=True, watch=watch)
+    checked = examination.check_again(archive, parent, watch=watch)
     _note(archive, parent, begun, done is not None, asked=len(wanted), left=len(missing(archive, parent)))
     return PatchResult(parent=parent, patch=done, asked=len(wanted), checked=checked, reason=reason)
 
@@ -89,8 +93,10 @@ def patch(
 def _begin(archive: Archive, parent: Harvest, wanted: list[Url]) -> Harvest:
     """The unfinished patch of this parent, or a new one."""
     defaults = HarvestOptions.from_config(archive.config)
+    # Another archive's settings, such as robots rules or private addresses, do not decide what we fetch.
+    settings = {} if runs.is_received(parent) else parent.settings
     options = replace(
-        harvest_options.from_kept({**asdict(defaults), **parent.settings}),
+        harvest_options.from_kept({**asdict(defaults), **settings}),
         scope="list",
         patch_of=parent.id,
         collection=parent.collection,

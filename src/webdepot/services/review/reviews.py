@@ -29,12 +29,12 @@ from webdepot.reasons import cut, said
 from webdepot.selection import plans, targets
 from webdepot.services.depot import deposit
 from webdepot.services.harvest import harvests as harvests_service
-from webdepot.services.index import indexer
+from webdepot.services.index import indexer, shown
+from webdepot.services.intake import ingest
 from webdepot.services.progress import Watch, unwatched
 from webdepot.services.quality import harvest_check, identification
 from webdepot.services.quality.harvest_check import HarvestCheck
 from webdepot.services.review import patches as patches_service
-from webdepot.services.review.patches import PatchResult
 
 LONGEST_TEXT = 5000
 MOST_SCREENSHOTS = 50
@@ -131,7 +131,7 @@ def dossier(archive: Archive, number: str) -> ReviewDossier:
         patches = [
             each
             for each in runs.of_target_any(connection, harvest.target, HarvestKind.PATCH)
-            if each.settings.get("patch_of") == harvest.id
+            if runs.is_patch_of(each, harvest)
         ]
     codes = {code.removeprefix("quality."): count for code, count in checked.counts.items()}
     groups = {
@@ -231,7 +231,9 @@ def judge_by_rules(archive: Archive, harvest: Harvest) -> Verdict:
         earlier = [
             each
             for each in runs.of_target(connection, harvest.target, HarvestKind.HARVEST)
-            if each.state is HarvestState.KEPT and each.started_at < harvest.started_at
+            if each.state is HarvestState.KEPT
+            and each.started_at < harvest.started_at
+            and not runs.is_received(each)  # accepted by others, not by us
         ]
         not_valid = sum(share.not_valid for share in report.shares(connection, [harvest.id]))
     return acceptance.by_rules(
@@ -274,11 +276,11 @@ def accept(
         is_automatic=is_automatic,
     )
     package = deposit.keep(archive, harvest, watch=watch)
-    indexer.index_harvest(archive, harvest.id, watch=watch)
+    ingest.publish(archive, harvest.id, watch=watch)
     for patch in harvest_check.patches_of(archive, harvest):
         if patch.state is HarvestState.FINISHED:
             deposit.keep(archive, patch, watch=watch)
-        indexer.index_harvest(archive, patch.id, watch=watch)
+        ingest.publish(archive, patch.id, watch=watch)
     return package
 
 
@@ -301,12 +303,6 @@ def annotate(archive: Archive, number: str, *, by: str = "", words: str) -> Harv
     return harvest
 
 
-def patch(archive: Archive, number: str, *, watch: Watch = unwatched) -> PatchResult:
-    """Harvest what is missing. If the harvest is not deposited yet, the patch waits for its decision too."""
-    is_kept = harvests_service.get(archive, number).state is HarvestState.KEPT
-    return patches_service.patch(archive, number, deposit=is_kept, index=is_kept, watch=watch)
-
-
 def _decide(archive: Archive, number: str, decision: ReviewDecision, words: str, *, by: str) -> Harvest:
     harvest = harvests_service.get(archive, number)
     state = HARVEST.after(harvest.state, decision.value, f"Harvest {harvest.id}")
@@ -316,12 +312,18 @@ def _decide(archive: Archive, number: str, decision: ReviewDecision, words: str,
         )
     with harvests_service.locked(harvests_service.folder_of(archive, harvest)):
         _record(archive, harvest, decision, words, by=by, state=state)
+        moved = [harvest]
         reason = said("with_harvest", "together with {harvest}", harvest=harvest.id)
         with archive.database.transaction() as connection:
             runs.move(connection, harvest.id, state, reason=cut(words, LONGEST_TEXT))
             for patch in runs.of_target_any(connection, harvest.target, HarvestKind.PATCH):
-                if patch.settings.get("patch_of") == harvest.id and patch.state is harvest.state:
+                if runs.is_patch_of(patch, harvest) and patch.state is harvest.state:
                     runs.move(connection, patch.id, state, reason=reason)
+                    moved.append(patch)
+        if state is HarvestState.REJECTED:
+            for each in moved:
+                shown.hide(archive, each)
+                indexer.forget_harvest(archive, each)
     return harvests_service.get(archive, harvest.id)
 
 

@@ -23,7 +23,7 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import InputError, WebdepotError
 from webdepot.model import EVERYTHING
-from webdepot.services.access import collections, replay_answer
+from webdepot.services.access import collections, replay_answer, session_cookies
 from webdepot.services.access.replay import Replayed
 from webdepot.services.access.replay_answer import MOST_BODY_BYTES
 from webdepot.times import from_http, from_timestamp, period_of, to_timestamp
@@ -125,7 +125,9 @@ def _answer(request: Request, asked: ReplayAddress, opened: Replayed) -> Respons
         ("Cache-Control", "no-cache"),
         ("Vary", "Accept-Encoding, Accept-Datetime"),
     ]
-    return raw.send(replay_answer.for_proxy(opened, **raw.wanted_body(request)), headers, opened.close)
+    has_cookies = not session_cookies.concern(site_of(request).archive, opened.capture.url)
+    answer = replay_answer.for_proxy(opened, **raw.wanted_body(request), has_cookies=has_cookies)
+    return raw.send(answer, headers, opened.close)
 
 
 def _allow(request: Request) -> Response:

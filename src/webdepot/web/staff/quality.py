@@ -8,6 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.archive import Archive
 from webdepot.errors import WebdepotError
+from webdepot.services.depot import examination
 from webdepot.services.harvest import harvests
 from webdepot.services.quality import harvest_check
 from webdepot.services.review import patches, quality_view
@@ -59,7 +60,7 @@ def patch(request: Request) -> Response:
 def check_again(request: Request) -> Response:
     archive = site_of(request).archive
     harvest = harvests.get(archive, request.path_params["harvest"])
-    harvest_check.check(archive, harvest, again=True, by=name_of(request))
+    examination.check_again(archive, harvest, by=name_of(request))
     return RedirectResponse(f"/quality/{harvest.id}", status_code=303)
 
 

@@ -16,7 +16,7 @@ from webdepot.errors import InputError, WebdepotError
 from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import HarvestState
 from webdepot.services.harvest import harvests
-from webdepot.services.review import review_view, reviews
+from webdepot.services.review import patches, review_view, reviews
 from webdepot.web.forms import SHORT_FORM, find_number, page_number, read_form
 from webdepot.web.problems import explain
 from webdepot.web.site import REVIEWERS, language_of, may, name_of, render, site_of
@@ -76,7 +76,7 @@ async def annotate(request: Request) -> Response:
 
 def patch(request: Request) -> Response:
     """Harvest missing parts."""
-    return _in_background(request, lambda archive, harvest: reviews.patch(archive, harvest), "patch")
+    return _in_background(request, lambda archive, harvest: patches.patch(archive, harvest), "patch")
 
 
 def _page(request: Request, *, wrong: str = "", words: str = "", status: int = 200) -> Response:

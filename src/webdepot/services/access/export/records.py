@@ -1,10 +1,10 @@
 """The records of a search result: as one WARC file, or as WACZ 1.1.1 for replay tools
 (https://specs.webrecorder.net/wacz/1.1.1/).
 
-Every capture once, byte for byte, one gzip member each; for a revisit also the original, and for a page its
-images, style sheets, scripts and frames as captured nearest to it (`export_parts.py`), so that it can be
-replayed. A record of an ARC file becomes a WARC response with the same bytes. Records that cannot be read are
-left out: `webdepot doctor` reports them.
+Every capture once, byte for byte, one gzip member each, but without session cookies of log-ins; for a revisit
+also the original, and for a page its images, style sheets, scripts and frames as captured nearest to it
+(`export_parts.py`), so that it can be replayed. A record of an ARC file becomes a WARC response with the same
+bytes. Records that cannot be read are left out: `webdepot doctor` reports them.
 
     WACZ   archive/data.warc.gz      pages/pages.jsonl     datapackage-digest.json
            indexes/index.cdxj        datapackage.json
@@ -29,15 +29,17 @@ from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container import records
 from webdepot.container.members import gzip_member
 from webdepot.container.reader import read_record
-from webdepot.container.record import Record
+from webdepot.container.record import LONGEST_HEAD_BYTES, Record, head_end
 from webdepot.container.records import NewRecord
 from webdepot.container.rewrite import member_of
 from webdepot.container.streams import iter_pieces
 from webdepot.depot.bundle import zipped
 from webdepot.digest import sha1
 from webdepot.errors import CorruptData, NotFound
+from webdepot.harvest.fetch.cookies import hide_values
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.ports import State, TextQuery
+from webdepot.services.access import session_cookies
 from webdepot.services.access.export.parts import Parts
 from webdepot.times import Period, from_timestamp, to_iso
 from webdepot.version import VERSION
@@ -126,7 +128,7 @@ def _member(archive: Archive, capture: Capture, title: str) -> Iterator[Exported
     try:
         with archive.open_container(capture.location.container) as stream:
             record = read_record(stream, capture.location)
-            pieces = member_of(record) if record.header.startswith(b"WARC/") else _as_warc(record)
+            pieces = _pieces_of(archive, record)
             # The first piece is read here, so that a damaged record is left out instead of cut off.
             first = next(pieces)
             yield ExportedRecord(capture=capture, title=title, pieces=_after(first, pieces))
@@ -134,10 +136,42 @@ def _member(archive: Archive, capture: Capture, title: str) -> Iterator[Exported
         return
 
 
-def _as_warc(record: Record) -> Iterator[bytes]:
+def _pieces_of(archive: Archive, record: Record) -> Iterator[bytes]:
+    is_hiding = session_cookies.concern(archive, record.url) and session_cookies.has_values(record)
+    if not record.header.startswith(b"WARC/"):
+        return _as_warc(record, is_hiding=is_hiding)
+    return gzip_member(_without_cookies(record)) if is_hiding else member_of(record)
+
+
+def _without_cookies(record: Record) -> Iterator[bytes]:
+    """A WARC record without the values of its cookies, which says so in a field. Its block has another length
+    and another digest; its payload stays.
+    """
+    stream = record.block()
+    begin = stream.read(LONGEST_HEAD_BYTES)
+    end = head_end(begin, 0, len(begin))
+    head = hide_values(begin[:end], lambda _: True)
+    length = record.size_bytes - end + len(head)
+    version, *lines = record.header.rstrip(b"\r\n").split(b"\r\n")
+    kept = [
+        line for line in lines if not line.lower().startswith((b"content-length:", b"warc-block-digest:"))
+    ]
+    fields = [*kept, b"Webdepot-Removed: Set-Cookie", b"Content-Length: %d" % length]
+    yield b"\r\n".join([version, *fields, b"", b""])
+    yield head
+    yield begin[end:]
+    yield from iter_pieces(stream)
+    yield b"\r\n\r\n"
+
+
+def _as_warc(record: Record, *, is_hiding: bool) -> Iterator[bytes]:
     """A record of an ARC file with a WARC header before the same block. Its identifier depends only on its
     place.
     """
+    block = record.block().read()
+    if is_hiding:
+        end = head_end(block, 0, len(block))
+        block = hide_values(block[:end], lambda _: True) + block[end:]
     place = record.location
     content_type = (
         "application/http; msgtype=response"
@@ -150,7 +184,7 @@ def _as_warc(record: Record) -> Iterator[bytes]:
         date=record.date,
         content_type=content_type,
         id=f"<urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'{place.container}#{place.offset}')}>",
-        head=record.block().read(),
+        head=block,
     )
     return gzip_member(
         iter([records.header(new, str(sha1(new.head))), *iter_pieces(io.BytesIO(new.head)), b"\r\n\r\n"])
