@@ -63,7 +63,11 @@ class CrawlState:
         self.seeds = SeedBook(settings.seeds, frontier.recall("seeds"))
         self.hosts = HostBook(frontier)
         self.judge = CrawlJudge(
-            settings, self.hosts, lambda: (self.totals.fetched, self.totals.bytes), frontier.recall("judge")
+            settings,
+            self.hosts,
+            lambda: (self.totals.fetched, self.totals.bytes),
+            frontier.recall("judge"),
+            frontier,
         )
         self.intake = LinkIntake(
             settings,

@@ -22,8 +22,11 @@ from webdepot.harvest.scope import host_rules, rules, scope
 from webdepot.harvest.scope.hop_path import embed_depth
 from webdepot.harvest.scope.membership import OUTSIDE, belongs
 from webdepot.harvest.scope.scope import ScopeStep
+from webdepot.harvest.scope.site_software import RULE as SOFTWARE
+from webdepot.harvest.scope.site_software import SiteSoftware
 from webdepot.harvest.scope.traps import TrapWatch
 from webdepot.model import Answer, Candidate, Hop, Verdict
+from webdepot.ports import Frontier
 from webdepot.url import Url, host_of
 
 _KEPT = Verdict(answer=Answer.ACCEPT, rule="kept", reason="no rule rejects its type")
@@ -46,9 +49,11 @@ class CrawlJudge:
         hosts: HostBook | None,
         totals: Callable[[], tuple[int, int]],
         kept: bytes | None = None,
+        frontier: Frontier | None = None,
     ) -> None:
         """`totals` returns documents and bytes of the harvest; `kept` is what `to_json` wrote in an earlier
-        run. Without `hosts` (to explain, not to crawl) the counts of all hosts are 0.
+        run; the frontier remembers the software of each site. Without `hosts` and frontier (to explain, not
+        to crawl) the counts of all hosts are 0.
         """
         self._hosts = hosts
         self._totals = totals
@@ -63,6 +68,7 @@ class CrawlJudge:
         """URL -> verdict on a link that was queued recently, with the path and `outside` it was given for."""
         self._is_steady = False
         """Whether a verdict stays the same: no rule counts or looks anything up."""
+        self.software = SiteSoftware(frontier)
         self.settings = settings
 
     def follow(self, settings: CrawlSettings, seeds: Sequence[Url]) -> None:
@@ -74,6 +80,7 @@ class CrawlJudge:
         more = [
             (str(spec), rule) for spec in settings.rules if (rule := rules.rule_of(spec, facts)) is not None
         ]
+        self.software.follow(settings.software, settings.include)
         self._answer_rules = rules.of_answers(settings.rules, facts)
         self._belongs = belongs(settings.scope, seeds)
         self.named = scope.named_chain(
@@ -82,6 +89,7 @@ class CrawlJudge:
             limits=settings.scope_limits,
             rejects=settings.rejects,
             hosts=host_rules.rules_of(settings.host_rules) if settings.host_rules is not None else (),
+            software=[(SOFTWARE, self.software.rule)],
             more=more,
             year=facts.now.year if facts.now else 0,
         )
@@ -137,7 +145,10 @@ class CrawlJudge:
         return verdict if trap is None else trap
 
     def remember(self, candidate: Candidate, verdict: Verdict) -> None:
-        """Remember the verdict on an accepted link for `before_asking`, if it stays the same until then."""
+        """Take note of an accepted link: its verdict, for `before_asking`, if it stays the same until then,
+        and that it counts for a rule that takes a limited number.
+        """
+        self.software.note_taken(candidate)
         if self._is_steady:
             if len(self._recent) >= MOST_REMEMBERED:
                 self._recent.clear()
@@ -175,6 +186,17 @@ class CrawlJudge:
             self._guesses[host] = (tried + 1, right + (status < 400))
         if 200 <= status < 300:
             self.traps.note(candidate.url, body)
+
+    def learn_software(self, host: str, ids: frozenset[str]) -> list[str]:
+        """Learn which software a host runs, from signs in one of its pages; the ids that are new."""
+        new = self.software.learn(host, ids)
+        if new:
+            self._recent.clear()
+        return new
+
+    def left_out(self) -> dict[str, int]:
+        """How many addresses of which kind were left out because of the software of their site."""
+        return {kind: self.refusals[kind] for kind in self.settings.software.kinds if self.refusals[kind]}
 
     def count_refusal(self, verdict: Verdict) -> None:
         self.refusals[verdict.rule] += 1

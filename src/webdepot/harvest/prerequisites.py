@@ -9,12 +9,9 @@ from webdepot.harvest.crawl_state import CrawlState
 from webdepot.harvest.kept import mime_of
 from webdepot.harvest.politeness.robots import RobotsRules
 from webdepot.harvest.politeness.robots_cache import RobotsAnswer
-from webdepot.harvest.report.log import of_visit
+from webdepot.harvest.report.log import MISSING, of_visit
 from webdepot.model import Candidate, Hop, Visit
 from webdepot.url import Url, find_canonical, host_of
-
-MISSING = "soft404"
-"""The annotation in the log: the answer is the host's page for missing pages."""
 
 
 class Prerequisites:

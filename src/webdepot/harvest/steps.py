@@ -27,8 +27,8 @@ from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.politeness import pauses
 from webdepot.harvest.politeness.robots import RobotsPolicy, RobotsRules
-from webdepot.harvest.prerequisites import MISSING, Prerequisites
-from webdepot.harvest.report.log import of_unkept, of_visit
+from webdepot.harvest.prerequisites import Prerequisites
+from webdepot.harvest.report.log import MISSING, SOFTWARE, of_unkept, of_visit
 from webdepot.harvest.scope import host_rules
 from webdepot.model import Candidate, Failure, Verdict, Visit
 from webdepot.url import host_of, origin_of
@@ -139,6 +139,7 @@ class Steps:
         opened = await self._opener.open(visit, answer.extracted) if self._opener is not None else None
         if opened is not None:
             answer.extracted, answer.attached, answer.note = opened.extracted, opened.attached, opened.note
+            answer.shown = opened.text
         return answer
 
     def _finish(self, candidate: Candidate, origin: str) -> None:
@@ -205,6 +206,7 @@ class Steps:
                 answer.kept = state.keeper.keep(answer.visit)
             extracted = [self._links_of(answer) for answer in wanted]
             for answer, links in zip(wanted, extracted):
+                self._learn_software(answer, links)
                 state.intake.take_in(answer.visit.candidate, links)
             for answer, links in zip(wanted, extracted):
                 state.keeper.write(answer.visit, answer.kept, outlinks=links.links, attached=answer.attached)
@@ -225,7 +227,15 @@ class Steps:
         extracted = answer.extracted or extract.extract(
             visit.candidate.url, answer.head, visit.body, self._state.settings.links
         )
-        return _without_links(extracted) if self._state.missing.is_missing_page(visit) else extracted
+        is_missing = self._state.missing.is_missing_page(visit, answer.shown)
+        return _without_links(extracted) if is_missing else extracted
+
+    def _learn_software(self, answer: Arrived, links: Extracted) -> None:
+        """Learn which software the site runs, before the links of its page are judged; the log names it."""
+        visit = answer.visit
+        if links.software and 200 <= visit.status < 300:
+            new = self._state.judge.learn_software(host_of(visit.candidate.url), links.software)
+            answer.note = ",".join(filter(None, (answer.note, *(f"{SOFTWARE}{id}" for id in new))))
 
     def _is_wanted(self, answer: Arrived) -> bool:
         """Whether there is an answer that must be kept; all others are logged and finished here."""
@@ -265,8 +275,6 @@ class Steps:
         """Count and log an answer that was kept, and free its host."""
         state, visit, candidate, kept = self._state, answer.visit, answer.visit.candidate, answer.kept
         self._count(visit, kept)
-        if kept.repeated and visit.status < 300:
-            state.missing.note_same(candidate.url)
         state.judge.learn(
             candidate, 404 if extracted.note.endswith(MISSING) else visit.status, lambda: _body_of(visit)
         )

@@ -122,6 +122,8 @@ class OpenedPage:
 
     extracted: Extracted
     attached: tuple[Attached, ...]
+    text: str
+    """What it shows."""
     note: str
 
 
@@ -171,6 +173,7 @@ class PageOpener:
         return OpenedPage(
             extracted=_merge(static, self._shown_links(page, sight)),
             attached=_attachments(candidate.url, sight),
+            text=sight.text,
             note=note.replace(",", ";"),
         )
 

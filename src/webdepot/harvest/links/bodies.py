@@ -14,6 +14,7 @@ from webdepot.container.http import HttpHead
 from webdepot.harvest.fetch.encoding import decode
 from webdepot.harvest.links import css, data, html, pdf, xml
 from webdepot.harvest.links.reference import Reference
+from webdepot.harvest.scope.software import NO_SOFTWARE, SoftwareCatalogue
 
 _LONGEST_DATA_URL = 256 << 10
 _GZIP_TYPES = ("application/gzip", "application/x-gzip", "application/octet-stream")
@@ -31,6 +32,8 @@ class LinkLimits:
     """
     guess: bool = False
     """Also read addresses out of scripts."""
+    software: SoftwareCatalogue = NO_SOFTWARE
+    """Recognises the software of a page."""
     agent: str = ""
     """Our name in meta robots and X-Robots-Tag."""
 
@@ -45,6 +48,8 @@ class BodyLinks:
     encoding: str = "utf-8"
     nofollow: Sequence[Reference] = ()
     directives: frozenset[str] = frozenset()
+    software: frozenset[str] = frozenset()
+    """Ids of the software that the page shows signs of."""
     unread: Iterable[str] = ()
     """Names of the errors why parts of it could not be read."""
 
@@ -58,6 +63,7 @@ def _of_html(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
         encoding=encoding,
         nofollow=page.nofollow,
         directives=page.directives,
+        software=limits.software.recognise(page.generator or head.get("x-generator") or "", text),
         unread=page.unread,
     )
 

@@ -43,6 +43,8 @@ class Extracted:
     """The directives of the page in meta robots and X-Robots-Tag: `nofollow`, `noarchive`, …"""
     nofollow: frozenset[Url] = frozenset()
     """Links that were only found with `rel=nofollow`."""
+    software: frozenset[str] = frozenset()
+    """Ids of the software that the page shows signs of."""
 
 
 def extract(url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits) -> Extracted:
@@ -50,6 +52,7 @@ def extract(url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits) -> Ext
     notes: list[str] = []
     directives = robots.tag_directives(head.get_all("x-robots-tag"), limits.agent)
     nofollow: frozenset[Url] = frozenset()
+    software: frozenset[str] = frozenset()
     collected = _Collected(limits)
     collected.add(_of_headers(head), url)
     is_redirect = 300 <= head.status < 400
@@ -62,6 +65,7 @@ def extract(url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits) -> Ext
             base = find_canonical(found.base, url) or url if found.base else url
             collected.add(found.found, base, found.encoding, parts_only=head.status >= 400)
             directives |= found.directives
+            software = found.software
             notes += [f"linksPartFailed:{name}" for name in sorted(found.unread)]
             if found.nofollow and head.status < 400:
                 followed = set(collected.links)
@@ -74,7 +78,11 @@ def extract(url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits) -> Ext
     if collected.is_late:
         notes.append(f"linksCutAtSecond:{limits.time_s:g}")
     return Extracted(
-        links=list(collected.links.items()), note=",".join(notes), directives=directives, nofollow=nofollow
+        links=list(collected.links.items()),
+        note=",".join(notes),
+        directives=directives,
+        nofollow=nofollow,
+        software=software,
     )
 
 
