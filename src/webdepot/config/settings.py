@@ -161,8 +161,8 @@ class HarvestConfig:
     )
     include: tuple[str, ...] = _key(
         (),
-        "Kinds of addresses to harvest although the software of a site only adds them to its content, such as "
-        "histories or feeds; all for every kind. `webdepot scope software` lists them.",
+        "Kinds of addresses to harvest although the software of a site only adds them to its content, such "
+        "as histories or feeds; all for every kind. `webdepot scope software` lists them.",
     )
     guess: bool = _key(
         True,

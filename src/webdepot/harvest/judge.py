@@ -118,14 +118,6 @@ class CrawlJudge:
                 return _NOFOLLOW_PAGE
             if link_says_no and self.settings.nofollow == "all":
                 return _NOFOLLOW_LINK
-        if hop == Hop.SPECULATIVE:
-            tried, right = self._guesses.get(host_of(candidate.url), (0, 0))
-            if tried >= _FIRST_GUESSES and right < tried * _LEAST_RIGHT_GUESSES:
-                return Verdict(
-                    answer=Answer.REJECT,
-                    rule="guesses",
-                    reason=f"{tried - right} of {tried} guesses at its host were wrong",
-                )
         # A rejecting verdict is false, so it cannot be chosen by `or`.
         trap = self._trap_of(candidate)
         return verdict if trap is None else trap
@@ -155,6 +147,15 @@ class CrawlJudge:
             self._recent[candidate.url] = ((candidate.path, candidate.outside), verdict)
 
     def _trap_of(self, candidate: Candidate) -> Verdict | None:
+        """The rejection by what earlier answers of its host have taught; None if there is none."""
+        if candidate.path.endswith(Hop.SPECULATIVE):
+            tried, right = self._guesses.get(host_of(candidate.url), (0, 0))
+            if tried >= _FIRST_GUESSES and right < tried * _LEAST_RIGHT_GUESSES:
+                return Verdict(
+                    answer=Answer.REJECT,
+                    rule="guesses",
+                    reason=f"{tried - right} of {tried} guesses at its host were wrong",
+                )
         is_seed = not candidate.path.strip(Hop.REDIRECT)
         return self.traps.find_rejection(candidate.url) if self.traps.trapped and not is_seed else None
 

@@ -37,22 +37,18 @@ class Prerequisites:
             for visit in answer.visits:
                 visit.body.close()
 
-    async def probe_missing(
-        self, candidate: Candidate, origin: str, known: RobotsRules, *, obeys: bool
-    ) -> None:
+    async def probe_missing(self, candidate: Candidate, known: RobotsRules, *, obeys: bool) -> None:
         """Learn what the host answers for pages that do not exist (`missing_pages`)."""
         state = self._state
         probe = Candidate(
-            url=state.missing.address(origin), via=candidate.url, path=candidate.path + Hop.SPECULATIVE
+            url=state.missing.address(candidate.url), via=candidate.url, path=candidate.path + Hop.SPECULATIVE
         )
         if state.judge.of_robots(known, probe):
-            visit = await state.missing.ask(
-                probe, origin, crawl_delay_s=known.crawl_delay_s if obeys else None
-            )
+            visit = await state.missing.ask(probe, crawl_delay_s=known.crawl_delay_s if obeys else None)
             with visit.body:
                 state.log.write(of_visit(visit, mime=mime_of(parse_head(visit.head)), note=f"{MISSING}Probe"))
         else:
-            state.missing.spare(origin)
+            state.missing.spare(candidate.url)
         state.is_dirty = True
 
     def _settle_robots(

@@ -83,8 +83,8 @@ class Steps:
         if not allowed:
             self._refuse_by_robots(candidate, origin, robots, allowed.reason)
             return
-        if state.missing.must_ask(candidate, origin):
-            await self._prerequisites.probe_missing(candidate, origin, robots, obeys=obeys)
+        if state.missing.must_ask(candidate, state.hosts.of(host_of(candidate.url)).fetched):
+            await self._prerequisites.probe_missing(candidate, robots, obeys=obeys)
             self._put_back(candidate, state.turns.free_at_s(origin))
             return
         if allowed.rule != "robots":  # not obeyed: the log says so, and which line it was

@@ -81,8 +81,8 @@ Include = Annotated[
     list[str] | None,
     typer.Option(
         metavar="KIND",
-        help="Also harvest addresses that the software of a site adds to its content: histories, edits, feeds, "
-        "…, or all. Listed by `webdepot scope software`. May be given more than once.",
+        help="Also harvest addresses that the software of a site adds to its content: histories, edits, "
+        "feeds, …, or all. Listed by `webdepot scope software`. May be given more than once.",
     ),
 ]
 LimitPages = Annotated[int | None, typer.Option(min=0, help="Stop after this many documents.")]

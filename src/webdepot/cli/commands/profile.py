@@ -204,8 +204,8 @@ def software_(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Show the rules of this software.")] = "",
     json: Json = False,
 ) -> None:
-    """List the software that a harvest recognises by its pages, or the rules of one, and the kinds of addresses
-    that they leave out. Rules in `software.toml` in the archive's folder are asked first.
+    """List the software that a harvest recognises by its pages, or the rules of one, and the kinds of
+    addresses that they leave out. Rules in `software.toml` in the archive's folder are asked first.
     """
     call = call_of(context)
     output = call.output(json)

@@ -3,8 +3,10 @@
 The links of such a response are relative to an address that does not exist, so they lead to more and more of
 them. Order of steps:
 
-1. Before the first page of a host that is not a seed, the host is asked once for an address that cannot exist
-   (`ask`). The request is logged; the response is not a page of the site and is not kept.
+1. A host is asked once for an address that cannot exist (`ask`): before its first guessed address, or when
+   the harvest has `FIRST_DOCUMENTS` of it, so that hosts with few pages are not asked. `/name` and
+   `/name.html` are asked separately, because many servers treat them differently. The request is logged; the
+   response is not a page of the site and is not kept.
 2. If the response is a page, the words that it says are stored with the frontier.
 3. A later page that says the same words (`is_missing_page`) is kept like any other, but its links are not
    followed, and a guess that led to it counts as wrong. Words of the two addresses do not count, however they
@@ -29,10 +31,12 @@ from webdepot.container.http import content_decoded, parse_head, transfer_decode
 from webdepot.harvest.fetch.encoding import decode
 from webdepot.harvest.politeness.server_turns import ServerTurns
 from webdepot.harvest.scope.hop_path import embed_depth, is_seed_path
+from webdepot.harvest.scope.limits import path_of
 from webdepot.model import Candidate, Hop, Visit
 from webdepot.ports import Frontier
 from webdepot.url import Url, origin_of
 
+FIRST_DOCUMENTS = 10
 MOST_HOSTS = 1_000
 _READ_BYTES = 1 << 18
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
@@ -60,41 +64,43 @@ class MissingPages:
         self._turns = turns
         self._frontier = frontier
         self._said: dict[str, _Said | None] = {}
-        """By origin, for the hosts that were asked; None if the host correctly returns 404."""
+        """By origin and form, for the hosts that were asked; None if the host correctly returns 404."""
 
-    def must_ask(self, candidate: Candidate, origin: str) -> bool:
-        """Whether the host must be asked before this candidate is fetched."""
-        path = candidate.path
-        if is_seed_path(path) or path.rstrip(Hop.REDIRECT).endswith(Hop.PREREQUISITE):
-            return False
-        if embed_depth(path) and not path.endswith(Hop.SPECULATIVE):
-            return False
-        return not self._is_known(origin)
+    def must_ask(self, candidate: Candidate, documents: int) -> bool:
+        """Whether the host, of which the harvest has so many documents, must be asked before this candidate
+        is fetched.
+        """
+        if candidate.path.endswith(Hop.SPECULATIVE):
+            return not self._is_known(_place(candidate.url))
+        is_page = candidate.path.endswith(Hop.LINK) and not embed_depth(candidate.path)
+        return is_page and documents >= FIRST_DOCUMENTS and not self._is_known(_place(candidate.url))
 
-    def address(self, origin: str) -> Url:
-        """An address of the host that cannot exist."""
-        return Url(
-            f"{origin}/{blake2b(origin.encode(), digest_size=12, person=b'no such page').hexdigest()}.html"
-        )
+    def address(self, url: str) -> Url:
+        """An address of the host that cannot exist, of the same form."""
+        origin = origin_of(url)
+        name = blake2b(origin.encode(), digest_size=12, person=b"no such page").hexdigest()
+        return Url(f"{origin}/{name}{_form(url)}")
 
-    async def ask(self, candidate: Candidate, origin: str, *, crawl_delay_s: float | None) -> Visit:
-        """Fetch `address` and remember what it says. The caller logs and closes the visit."""
+    async def ask(self, candidate: Candidate, *, crawl_delay_s: float | None) -> Visit:
+        """Fetch a candidate with the `address` and remember what it says. The caller logs and closes the
+        visit.
+        """
         visit = await self._turns.ask(candidate, crawl_delay_s=crawl_delay_s)
-        self._remember(origin, _find_said(visit))
+        self._remember(_place(candidate.url), _find_said(visit))
         return visit
 
-    def spare(self, origin: str) -> None:
-        """Do not ask this host; none of its pages is treated as missing."""
-        self._remember(origin, None)
+    def spare(self, url: str) -> None:
+        """Do not ask this host; none of its pages of this form is treated as missing."""
+        self._remember(_place(url), None)
 
     def is_missing_page(self, visit: Visit, shown: str = "") -> bool:
         """Whether a response is the page that its host gives for addresses that do not exist. `shown` is the
         text of the page in the browser, if it was opened there.
         """
         candidate = visit.candidate
-        if is_seed_path(candidate.path) or not self._is_known(origin_of(candidate.url)):
+        if is_seed_path(candidate.path) or not self._is_known(_place(candidate.url)):
             return False
-        missing = self._said.get(origin_of(candidate.url))
+        missing = self._said.get(_place(candidate.url))
         page = _find_said(visit) if missing is not None else None
         if missing is None or page is None:
             return False
@@ -105,23 +111,32 @@ class MissingPages:
             words, missing.words, missing.address + page.address
         )
 
-    def _is_known(self, origin: str) -> bool:
-        if origin in self._said:
+    def _is_known(self, place: str) -> bool:
+        if place in self._said:
             return True
-        stored = self._frontier.recall(f"absent:{origin}")
+        stored = self._frontier.recall(f"absent:{place}")
         if stored is None:
             return False
-        self._hold(origin, _Said(**json.loads(stored)) if stored != b"null" else None)
+        self._hold(place, _Said(**json.loads(stored)) if stored != b"null" else None)
         return True
 
-    def _remember(self, origin: str, said: _Said | None) -> None:
-        self._hold(origin, said)
-        self._frontier.remember(f"absent:{origin}", json.dumps(said and asdict(said)).encode())
+    def _remember(self, place: str, said: _Said | None) -> None:
+        self._hold(place, said)
+        self._frontier.remember(f"absent:{place}", json.dumps(said and asdict(said)).encode())
 
-    def _hold(self, origin: str, said: _Said | None) -> None:
+    def _hold(self, place: str, said: _Said | None) -> None:
         if len(self._said) >= MOST_HOSTS:
             self._said.clear()
-        self._said[origin] = said
+        self._said[place] = said
+
+
+def _place(url: str) -> str:
+    return f"{origin_of(url)} {_form(url)}"
+
+
+def _form(url: str) -> str:
+    """`.html` for an address whose last segment has an extension; empty for others."""
+    return ".html" if "." in path_of(url).rpartition("/")[2] else ""
 
 
 def _find_said(visit: Visit) -> _Said | None:
@@ -142,7 +157,7 @@ def _find_said(visit: Visit) -> _Said | None:
     address = "".join(_WORD.findall(f"{unquote(path)} {path}".lower()))
     words = _words(unescape(_TAG.sub(" ", _HIDDEN.sub(" ", html))))
     is_source = words.total() < _FEWEST_WORDS
-    return _Said(words=_words(html) if is_source else words, is_source=is_source, address=address)
+    return _Said(words=dict(_words(html) if is_source else words), is_source=is_source, address=address)
 
 
 def _words(text: str) -> Counter[str]:

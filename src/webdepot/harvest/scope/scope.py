@@ -74,7 +74,8 @@ def named_chain(
     """The usual rules in their usual order, each with its name.
 
     `rejects` are regular expressions (InputError if one is not), `hosts` decide whole hosts, `software` is
-    the rule about what the software of a site adds, `more` are the profile's rules, `year` is the current year, or 0 for no rule about dates.
+    the rule about what the software of a site adds, `more` are the profile's rules, `year` is the current
+    year, or 0 for no rule about dates.
     """
     dates = (
         [("calendar", limit_rules.endless_dates(year, limits.calendar_years))]

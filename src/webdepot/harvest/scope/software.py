@@ -114,7 +114,7 @@ def of_archive(home: Path) -> SoftwareCatalogue:
 
 
 def from_text(text: str, origin: str, *, before: SoftwareCatalogue = NO_SOFTWARE) -> SoftwareCatalogue:
-    """Read a catalogue; software that `before` has too gets the rules of both. ConfigError if it is invalid."""
+    """Read a catalogue; software that is in `before` too gets the rules of both. ConfigError if invalid."""
     try:
         tree = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
