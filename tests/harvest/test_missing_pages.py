@@ -87,6 +87,21 @@ def test_files_and_pages_are_asked_about_separately(site: Site, tmp_path: Path) 
     assert _annotations(tmp_path).count("soft404") == 1
 
 
+def test_guesses_in_a_folder_with_its_own_answer_end(site: Site, tmp_path: Path) -> None:
+    site.page("/robots.txt", status="404 Not Found")
+    site.page("/", "<script src=/lib/all.js></script>")
+    guesses = "".join(f"load('./guess-{letter}');" for letter in "abcdefghijklmnopqrstuvwxyz")
+    site.page("/lib/all.js", guesses, mime="text/javascript")
+    site.fallback = lambda asked: (
+        whole("<p>Nothing here, go away") if asked.path.startswith("/lib/") else None
+    )
+
+    run(tmp_path, [f"{site.url}/"], links=LinkLimits(guess=True))
+
+    assert _annotations(tmp_path).count("soft404") == 19
+    assert [line["rule"] for line in lines(tmp_path)].count("guesses") == 6
+
+
 def test_an_honest_host_is_asked_once_and_believed(site: Site, tmp_path: Path) -> None:
     site.page("/robots.txt", status="404 Not Found")
     site.page("/", "<script>load('/guess.html'); load('/none.html')</script>")

@@ -1,10 +1,12 @@
 """The short report at the end of `archive`, `import` and `harvest resume`."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import typer
 
 from webdepot.cli.output import Output, plain, size_words
+from webdepot.harvest.report.reports import left_out_of
 from webdepot.model import HarvestState
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ def print_report(output: Output, report: "ArchiveReport") -> None:
         "state": harvest.state.value,
         "reason": harvest.reason,
         "counts": dict(counts),
+        "left_out": left_out_of(counts),
         "verdict": {
             "answer": report.verdict.answer.value,
             "rule": report.verdict.rule,
@@ -44,6 +47,7 @@ def print_report(output: Output, report: "ArchiveReport") -> None:
         f"  Harvested   {counts.get('fetched', 0):,} documents, {size_words(counts.get('bytes', 0))}, "
         f"{counts.get('errors', 0):,} failed"
     )
+    lines += _left_out_lines(left_out_of(counts))
     mark = "[green]✓[/green]" if report.verdict else "[yellow]![/yellow]"
     lines.append(f"  Quality     {mark} {plain(report.verdict.reason)}")
     lines += [
@@ -64,3 +68,15 @@ def print_report(output: Output, report: "ArchiveReport") -> None:
         output.result(fields, "\n".join(lines))
     if harvest.state is HarvestState.STOPPED:
         raise typer.Exit(EXIT_STOPPED)
+
+
+def _left_out_lines(kinds: Mapping[str, int]) -> list[str]:
+    """What was left out because the software of the site adds it to its content, and how to harvest it."""
+    if not kinds:
+        return []
+    numbers = ", ".join(f"{count:,} {plain(kind)}" for kind, count in kinds.items())
+    return [
+        f"  Left out    {sum(kinds.values()):,} addresses that are not content: {numbers}",
+        f"              To harvest them: --include {plain(next(iter(kinds)))}, …, or --include all; "
+        "the rules: webdepot scope software",
+    ]

@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from webdepot.harvest.control import Order, Orders, OrderVerb, summarize
 from webdepot.harvest.crawl_state import CrawlParts, CrawlState
 from webdepot.harvest.host_book import most_of
+from webdepot.harvest.report.reports import LEFT_OUT
 from webdepot.harvest.report.result import (
-    LEFT_OUT,
     CrawlProgress,
     CrawlResult,
     CrawlSettings,

@@ -41,6 +41,8 @@ TRAP_RULES = frozenset(
     | {"path_depth", "query_length", "address_length", "query_arguments"}
 )
 """Rules that reject crawler traps."""
+LEFT_OUT = "left_out_"
+"""Prefix of the counts of a harvest that say how many addresses of a kind were left out."""
 MISSING_RULE = "soft 404"
 """Its name among the traps; its pages are kept, but their links are not followed."""
 _TAIL_BYTES = 4096
@@ -105,6 +107,12 @@ class HarvestReport:
     """Number of rows without the limit."""
     read_bytes: int = 0
     """How much of the log is counted."""
+
+
+def left_out_of(counts: Mapping[str, int]) -> dict[str, int]:
+    """Kinds of addresses that a harvest left out, by its counts, most first."""
+    names = sorted((name for name in counts if name.startswith(LEFT_OUT)), key=lambda name: -counts[name])
+    return {name.removeprefix(LEFT_OUT): counts[name] for name in names}
 
 
 def refresh(log: Path, database: Path) -> None:

@@ -19,8 +19,6 @@ from webdepot.model import Failure
 from webdepot.reasons import Reason, said, together
 from webdepot.url import Url
 
-LEFT_OUT = "left_out_"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSettings:

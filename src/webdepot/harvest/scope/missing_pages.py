@@ -13,6 +13,9 @@ them. Order of steps:
    are written, nor words with digits: such pages repeat their address. This never applies to seeds: many
    hosts return their front page instead.
 
+A guessed page is also treated as missing if it says the same as an earlier guessed page of its host: parts of
+a host may have their own answer for what does not exist.
+
 If a page was opened in the browser, the words that the browser shows decide: the routes of a single-page
 application all have the same HTML, and say different things.
 """
@@ -22,7 +25,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from html import unescape
 from urllib.parse import unquote
@@ -38,6 +41,7 @@ from webdepot.url import Url, origin_of
 
 FIRST_DOCUMENTS = 10
 MOST_HOSTS = 1_000
+MOST_GUESSED = 100_000
 _READ_BYTES = 1 << 18
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _WORD = re.compile(r"[^\W_]+")
@@ -65,6 +69,8 @@ class MissingPages:
         self._frontier = frontier
         self._said: dict[str, _Said | None] = {}
         """By origin and form, for the hosts that were asked; None if the host correctly returns 404."""
+        self._guessed: dict[bytes, Url] = {}
+        """What guessed pages said, without their addresses, and the first that said it."""
 
     def must_ask(self, candidate: Candidate, documents: int) -> bool:
         """Whether the host, of which the harvest has so many documents, must be asked before this candidate
@@ -100,16 +106,25 @@ class MissingPages:
         candidate = visit.candidate
         if is_seed_path(candidate.path) or not self._is_known(_place(candidate.url)):
             return False
-        missing = self._said.get(_place(candidate.url))
-        page = _find_said(visit) if missing is not None else None
-        if missing is None or page is None:
+        missing, is_guess = self._said.get(_place(candidate.url)), candidate.path.endswith(Hop.SPECULATIVE)
+        page = _find_said(visit) if missing is not None or is_guess else None
+        if page is None:
             return False
-        words, is_source = page.words, page.is_source
         if shown_words := _words(shown):
-            words, is_source = shown_words, False
-        return is_source is missing.is_source and _is_same(
-            words, missing.words, missing.address + page.address
-        )
+            page = replace(page, words=shown_words, is_source=False)
+        if missing is not None and page.is_source is missing.is_source:
+            addresses = missing.address + page.address
+            if _is_same(page.words, missing.words, addresses):
+                return True
+        return is_guess and self._was_guessed(candidate.url, page)
+
+    def _was_guessed(self, url: Url, page: _Said) -> bool:
+        """Whether an earlier guess at the host had a page that says the same."""
+        said = sorted((word, count) for word, count in page.words.items() if word not in page.address)
+        digest = blake2b(f"{origin_of(url)} {said}".encode("utf-8", "replace"), digest_size=16).digest()
+        if len(self._guessed) >= MOST_GUESSED:
+            self._guessed.clear()
+        return self._guessed.setdefault(digest, url) != url
 
     def _is_known(self, place: str) -> bool:
         if place in self._said:
