@@ -246,7 +246,7 @@ def test_a_wiki_is_harvested_content_first_and_the_rest_is_counted(site: Site, t
     left_out = {name: count for name, count in result.counts.items() if name.startswith("left_out_")}
     assert left_out == {
         "left_out_edits": 6,
-        "left_out_histories": 12,
+        "left_out_histories": 14,
         "left_out_tools": 6,
         "left_out_feeds": 1,
     }

@@ -229,8 +229,11 @@ def _recognised(archive: Archive, target: str, host: str) -> list[str]:
         last = runs.newest_of(connection, get_target(archive, target).id)
     if last is None:
         return []
-    rows = harvest_control.report(archive, last.id, ReportKind.SOFTWARE).rows
-    return [str(row["name"]) for row in rows if row["host"] == host]
+    try:
+        report = harvest_control.report(archive, last.id, ReportKind.SOFTWARE)
+    except NotFound:  # it has no log
+        return []
+    return [str(row["name"]) for row in report.rows if row["host"] == host]
 
 
 async def _judge(
