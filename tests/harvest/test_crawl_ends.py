@@ -13,7 +13,7 @@ from pathlib import Path
 
 import harvest_crawl
 import pytest
-from harvest_crawl import KEPT_NAME, QUICK, FileKeeper, kept, lines, run
+from harvest_crawl import KEPT_NAME, QUICK, FileKeeper, kept, lines, page_lines, run
 from harvest_site import Asked, Site, fill, of, whole
 
 from ports import free_port

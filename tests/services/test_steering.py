@@ -274,7 +274,9 @@ def test_what_is_not_content_is_counted_explained_and_can_be_included(home: Path
         (software,) = answers("harvest", "report", harvest, "--kind", "software")
         assert (software["name"], software["example"]) == ("wordpress", f"{site}/")
         reply = f"{site}/post/?replytocom=7"
-        (asked,) = answers("scope", "explain", reply, "--target", f"{site}/")
+        with Archive.open(home) as opened:
+            target = str(harvests.get(opened, harvest).target)
+        (asked,) = answers("scope", "explain", reply, "--target", target)
         assert (asked["answer"], asked["rule"]) == ("reject", "replies")
         assert [step["rule"] for step in asked["steps"] if step["decides"]] == ["software"]  # type: ignore[attr-defined]
         (asked,) = answers("scope", "explain", reply, "--seed", f"{site}/")

@@ -9,7 +9,7 @@ from webdepot.harvest.crawl_state import CrawlState
 from webdepot.harvest.kept import mime_of
 from webdepot.harvest.politeness.robots import RobotsRules
 from webdepot.harvest.politeness.robots_cache import RobotsAnswer
-from webdepot.harvest.report.log import MISSING, of_visit
+from webdepot.harvest.report.log import PROBE, of_visit
 from webdepot.model import Candidate, Hop, Visit
 from webdepot.url import Url, find_canonical, host_of
 
@@ -46,7 +46,7 @@ class Prerequisites:
         if state.judge.of_robots(known, probe):
             visit = await state.missing.ask(probe, crawl_delay_s=known.crawl_delay_s if obeys else None)
             with visit.body:
-                state.log.write(of_visit(visit, mime=mime_of(parse_head(visit.head)), note=f"{MISSING}Probe"))
+                state.log.write(of_visit(visit, mime=mime_of(parse_head(visit.head)), note=PROBE))
         else:
             state.missing.spare(candidate.url)
         state.is_dirty = True

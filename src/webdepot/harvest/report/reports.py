@@ -21,7 +21,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from webdepot.harvest.report.log import MISSING, SOFTWARE
+from webdepot.harvest.report.log import MISSING, PROBE, SOFTWARE
 from webdepot.model import Failure
 from webdepot.url import host_of
 
@@ -238,6 +238,8 @@ def _of(counts: dict[tuple[str, str], _Count], kind: str, name: str) -> _Count:
 def _note(line: Mapping[str, Any], counts: dict[tuple[str, str], _Count]) -> None:
     """Count one line of the log in every report it belongs to."""
     status, url, size = int(line["status"]), str(line["url"]), int(line["size"])
+    if line["note"] == PROBE:
+        return  # not an address of the site
     is_answer, is_duplicate = status > 0, "warcRevisit:digest" in line["note"]
     is_refused = status in _REFUSED
     host = _of(counts, "hosts", host_of(url))
