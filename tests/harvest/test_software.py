@@ -11,7 +11,7 @@ from harvest_site import Asked, Site, whole
 from webdepot.errors import ConfigError
 from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.scope import software
-from webdepot.harvest.scope.site_software import SiteSoftware
+from webdepot.harvest.scope.site_software import FIRST_PAGES, SiteSoftware
 from webdepot.model import Candidate
 from webdepot.url import Url
 
@@ -268,6 +268,20 @@ def test_kinds_can_be_included_and_come_last(
     assert pages[:3] == ["/wiki/Main", "/wiki/Ship_1", "/wiki/Ship_2"]
     assert any("action=history" in path for path in pages) is ("histories" in taken)
     assert any("action=edit" in path for path in pages) is ("edits" in taken)
+
+
+def test_markup_is_looked_at_in_the_first_pages_and_the_generator_in_all(site: Site, tmp_path: Path) -> None:
+    """A forum without a generator is recognised early; a wiki deep in a large site by its generator."""
+    late = FIRST_PAGES + 5
+    site.page("/robots.txt", status="404 Not Found")
+    site.page("/", "<p>0<a href=/1>x</a>")
+    for number in range(1, late):
+        site.page(f"/{number}", f"<p>{'wave ' * number}<a href=/{number + 1}>x</a>")
+    site.page(f"/{late}", PRODUCTS["mediawiki"].page + PRODUCTS["phpbb"].body)
+    run(tmp_path, [f"{site.url}/"], **_settings())  # type: ignore[arg-type]
+    assert [line["note"] for line in lines(tmp_path) if "software" in str(line["note"])] == [
+        "software:mediawiki"
+    ]
 
 
 def test_a_site_of_another_software_keeps_such_addresses(site: Site, tmp_path: Path) -> None:

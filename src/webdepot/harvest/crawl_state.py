@@ -7,9 +7,9 @@ known about hosts, seeds and robots.txt, the counts, and the answers that wait t
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
-from webdepot.container.http import parse_head
+from webdepot.container.http import HttpHead, parse_head
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.host_book import HostBook
 from webdepot.harvest.intake import LinkIntake
@@ -138,12 +138,17 @@ class CrawlState:
         is_full = settings.limit_bytes and counts.bytes >= settings.limit_bytes
         return f"{settings.limit_bytes} bytes" if is_full else ""
 
+    def extract(self, visit: Visit, head: HttpHead) -> Extracted:
+        """The links of an answer, and the software that it shows signs of."""
+        limits = self.settings.links
+        if not self.judge.software.wants_markup(visit.candidate):
+            limits = replace(limits, markup=False)
+        return extract.extract(visit.candidate.url, head, visit.body, limits)
+
     async def look_up_links(self, visit: Visit) -> Extracted | None:
         """The links of an answer, if a rule must first look up their hosts (`CrawlSettings.look_up`)."""
         if self.settings.look_up is None or visit.failure is not None:
             return None
-        extracted = extract.extract(
-            visit.candidate.url, parse_head(visit.head), visit.body, self.settings.links
-        )
+        extracted = self.extract(visit, parse_head(visit.head))
         await self.settings.look_up({host_of(url) for url, _ in extracted.links})
         return extracted

@@ -156,7 +156,8 @@ class LinkIntake:
 
     def _queue(self, candidates: Iterable[Candidate]) -> None:
         """Add judged candidates to the frontier, those of minor kinds after the others."""
-        first, last = [], []
+        first: list[Candidate] = []
+        last: list[Candidate] = []
         for candidate in candidates:
             (last if self.judge.software.is_last(candidate) else first).append(candidate)
         self.add(first)

@@ -23,7 +23,6 @@ from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.page_opener import PageOpener
 from webdepot.harvest.crawl_state import CrawlState
 from webdepot.harvest.kept import Arrived, Kept, is_temporary, mime_of
-from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.politeness import pauses
 from webdepot.harvest.politeness.robots import RobotsPolicy, RobotsRules
@@ -224,9 +223,7 @@ class Steps:
 
     def _links_of(self, answer: Arrived) -> Extracted:
         visit = answer.visit
-        extracted = answer.extracted or extract.extract(
-            visit.candidate.url, answer.head, visit.body, self._state.settings.links
-        )
+        extracted = answer.extracted or self._state.extract(visit, answer.head)
         is_missing = self._state.missing.is_missing_page(visit, answer.shown)
         return _without_links(extracted) if is_missing else extracted
 

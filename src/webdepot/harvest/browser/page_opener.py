@@ -165,7 +165,7 @@ class PageOpener:
             await page.end(0.0)
         if page.error is not None:
             raise page.error
-        static = extracted or extract.extract(candidate.url, head, visit.body, state.settings.links)
+        static = extracted or state.extract(visit, head)
         self._log_sockets(candidate, sight)
         state.totals.opened += not sight.failure
         state.totals.unopened += bool(sight.failure)

@@ -34,6 +34,8 @@ class LinkLimits:
     """Also read addresses out of scripts."""
     software: SoftwareCatalogue = NO_SOFTWARE
     """Recognises the software of a page."""
+    markup: bool = True
+    """Also by its markup, which takes a third of the time for a page; otherwise only by its generator."""
     agent: str = ""
     """Our name in meta robots and X-Robots-Tag."""
 
@@ -63,7 +65,9 @@ def _of_html(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
         encoding=encoding,
         nofollow=page.nofollow,
         directives=page.directives,
-        software=limits.software.recognise(page.generator or head.get("x-generator") or "", text),
+        software=limits.software.recognise(
+            page.generator or head.get("x-generator") or "", text if limits.markup else ""
+        ),
         unread=page.unread,
     )
 

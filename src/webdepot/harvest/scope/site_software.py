@@ -1,8 +1,9 @@
 """What a crawl knows about the software of each site, and the scope rule made of it.
 
-A site is a host. Once one of its pages has shown a sign of a software (`software.recognise`), the rules of
-that software decide about all its addresses, also about those already queued: the judge asks again before an
-address is fetched. What is known is remembered in the frontier:
+A site is a host. Once one of its pages has shown a sign of a software (`software.recognise`; the markup only
+of its first pages, the generator of all), the rules of that software decide about all its addresses, also
+about those already queued: the judge asks again before an address is fetched. What is known is remembered in
+the frontier:
 
     software:HOST  ->  JSON object: "runs": ids of software, "taken": rule -> digests of its addresses
 """
@@ -21,6 +22,7 @@ from webdepot.url import host_of
 
 RULE = "software"
 """Its name in the chain; its verdicts name the kind of address."""
+FIRST_PAGES = 50
 MOST_IN_MEMORY = 20_000
 
 
@@ -29,6 +31,8 @@ class _Site:
     runs: list[str] = field(default_factory=list)
     taken: dict[str, list[str]] = field(default_factory=dict)
     """Of the rules that take a limited number: what they took."""
+    seen: int = 0
+    """Pages whose markup was looked at; not remembered."""
 
 
 class SiteSoftware:
@@ -43,6 +47,12 @@ class SiteSoftware:
     def follow(self, catalogue: SoftwareCatalogue, include: Collection[str]) -> None:
         """Use this catalogue from now on, and do not leave out these kinds."""
         self._find_rule, self._include = catalogue.find_rule, include
+
+    def wants_markup(self, candidate: Candidate) -> bool:
+        """Whether the markup of a page is still worth a look: that of the first pages of a host."""
+        site = self._site(host_of(candidate.url))
+        site.seen += not embed_depth(candidate.path)
+        return site.seen <= FIRST_PAGES
 
     def learn(self, host: str, ids: Collection[str]) -> list[str]:
         """Take note of the software that a page of a host shows signs of; the ids that are new."""
