@@ -88,7 +88,7 @@ PRODUCTS = {
     "drupal": Product(
         '<meta name="Generator" content="Drupal 10 (https://www.drupal.org)" />',
         '<script type="application/json" data-drupal-selector="drupal-settings-json">{}</script>',
-        ("/node/12", "/news/anchor", "/node?page=2", "/search-and-rescue"),
+        ("/node/12", "/news/anchor", "/node?page=2", "/search-and-rescue", "/flag/history", "/crew/admin"),
         {
             "logins": ("/user/login?destination=/node/12", "/?q=user/register"),
             "replies": ("/comment/reply/node/12/comment", "/comment/7/edit"),
@@ -152,12 +152,13 @@ PRODUCTS = {
     "typo3": Product(
         '<meta name="generator" content="TYPO3 CMS" />',
         "<!-- This website is powered by TYPO3 - inspiring people to share! -->",
-        ("/museum/anchor", "/index.php?id=12&cHash=abc", "/news?tx_news_pi1%5Bnews%5D=4&cHash=a"),
+        ("/museum/anchor", "/index.php?id=12&cHash=abc", "/news?tx_news_pi1%5Bnews%5D=4&cHash=a",
+         "/index.php?eID=dumpFile&f=2"),
         {
             "prints": ("/index.php?id=12&type=98",),
             "feeds": ("/index.php?id=12&type=100",),
             "logins": ("/typo3/index.php", "/intern?logintype=logout"),
-            "apis": ("/index.php?eID=dumpFile&f=2",),
+            "apis": ("/index.php?eID=geo&q=2",),
             "searches": ("/suche?tx_indexedsearch%5Bsword%5D=a",),
             "calendars": ("/?tx_cal_controller%5Bview%5D=month&cHash=1",),
             "duplicates": ("/index.php?id=12&no_cache=1",),
