@@ -45,8 +45,10 @@ class Frontier(Protocol):
     thread.
     """
 
-    def add(self, candidates: Iterable[Candidate]) -> int:
-        """Queue candidates never seen before (by exact address, without session ids); returns how many."""
+    def add(self, candidates: Iterable[Candidate], *, last: bool = False) -> int:
+        """Queue candidates never seen before (by exact address, without session ids); returns how many. With
+        `last` they come after the links and parts of their host.
+        """
 
     def refuse(self, candidate: Candidate) -> bool:
         """Note a candidate that will not be fetched; True the first time, so that it is logged once. It may

@@ -141,5 +141,10 @@ def lines(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in (folder / log.JSON_NAME).read_text().splitlines()]
 
 
+def page_lines(folder: Path) -> list[dict[str, object]]:
+    """The lines without those about an address that cannot exist, which is asked for and not kept."""
+    return [line for line in lines(folder) if line["note"] != "soft404Probe"]
+
+
 if __name__ == "__main__":
     run(Path(sys.argv[1]), [sys.argv[2]], checkpoint_s=0.02, manners=Manners(delay_s=0.0, delay_factor=0.0))

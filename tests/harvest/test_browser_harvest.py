@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from harvest_crawl import FileKeeper, kept, lines, run
-from harvest_site import Answer, Asked, Site, running_site
+from harvest_site import Answer, Asked, Site, running_site, whole
 
 from webdepot import event_loop
 from webdepot.errors import ConfigError
@@ -25,6 +25,7 @@ from webdepot.harvest.browser import launch, supervisor
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.devtools import DevTools
 from webdepot.harvest.fetch.fetch_mode import Fetching, Screenshots
+from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.report.result import CrawlResult, HostSettings
 from webdepot.harvest.scope.membership import ScopeKind
 
@@ -317,6 +318,42 @@ def test_a_tab_that_crashes_or_hangs_costs_only_its_sight_and_limits_hold(site: 
         2,
         1,
     )
+
+
+def test_routes_with_one_shell_keep_their_links_and_missing_ones_do_not(site: Site, tmp_path: Path):
+    """Every route answers with the same HTML, as does an address that cannot exist: what the browser shows
+    decides. The host of classic pages, which the browser changes nothing about, still has its soft 404.
+    """
+    shell = (
+        "<div id=root></div><script>const n = Number(location.pathname.split('/').pop());"
+        "document.body.insertAdjacentHTML('beforeend', n ? `<h1>Ship of the fleet</h1>"
+        "<a href=/ship/${n + 1}>the next ship</a>` : '<p>Welcome aboard')</script>"
+    )
+    site.page("app.example/", f"{shell}<script>const first = './ship/1'</script>")
+    site.page("classic.example/", "<p>Front page<script>const first = './thing'</script>")
+    sorry = "<p>There is nothing here yet, sorry.<a href=more/>more</a>"
+    site.fallback = lambda asked: (
+        whole(shell if asked.host == "app.example" else sorry)
+        if asked.path.count("/") < 3 and not asked.path.endswith(("/4", ".txt"))
+        else None
+    )
+    hosts = ("app.example", "classic.example")
+    run(
+        tmp_path,
+        [f"http://{host}/" for host in hosts],
+        connect_to=dict.fromkeys(hosts, f"127.0.0.1:{site.port}"),
+        browser=lambda: Browser(CHROMIUM, sandbox=False, tabs=1, agent="Webdepot/1 (test)"),
+        fetch=Fetching.BROWSER,
+        behaviours=frozenset(),
+        page_time_s=4.0,
+        links=LinkLimits(guess=True),
+    )
+    notes = {str(line["url"]): str(line["note"]) for line in lines(tmp_path)}
+    assert sum(note == "soft404Probe" for note in notes.values()) == 2
+    assert [notes[f"http://app.example/ship/{number}"] for number in (1, 2, 3)] == ["browser"] * 3
+    assert "http://app.example/ship/4" in kept(tmp_path)
+    assert notes["http://classic.example/thing"] == "soft404,browser"
+    assert not any(url.endswith("more/") for url in notes)
 
 
 def test_scripts_send_their_own_headers_and_our_name(harvested: Harvested):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import harvest_crawl
 import pytest
-from harvest_crawl import KEPT_NAME, QUICK, FileKeeper, kept, lines, run
+from harvest_crawl import KEPT_NAME, QUICK, FileKeeper, kept, lines, page_lines, run
 from harvest_site import Asked, Site, fill, of, whole
 
 from ports import free_port
@@ -120,7 +120,9 @@ def test_stop_is_tidy_and_resuming_fetches_nothing_twice(site: Site, tmp_path: P
     result = run(tmp_path, [f"{site.url}/0"])
     assert result.counts["fetched"] == len(paths) > before
     assert Counter(kept(tmp_path)) == Counter(of(site, *paths, "/robots.txt"))
-    assert Counter(str(line["url"]) for line in lines(tmp_path)) == Counter(of(site, *paths, "/robots.txt"))
+    assert Counter(str(line["url"]) for line in page_lines(tmp_path)) == Counter(
+        of(site, *paths, "/robots.txt")
+    )
 
 
 @pytest.mark.timeout(30)
@@ -163,7 +165,7 @@ def test_killed_at_any_moment_and_resumed_every_url_is_kept_exactly_once(site: S
     assert (result.end, result.waiting) == (End.FINISHED, 0)
     expected = Counter(of(site, *paths, "/robots.txt"))
     assert Counter(kept(tmp_path)) == expected
-    assert Counter(str(line["url"]) for line in lines(tmp_path)) == expected
+    assert Counter(str(line["url"]) for line in page_lines(tmp_path)) == expected
     assert result.counts["fetched"] == len(paths)
 
 
@@ -304,7 +306,7 @@ def test_progress_tells_what_goes_on(site: Site, tmp_path: Path) -> None:
     assert reports[-1].waiting == 0
     assert reports[-1].host == f"127.0.0.1:{site.port}"
     assert reports[-1].size_bytes == sum(
-        int(str(line["size"])) for line in lines(tmp_path) if line["path"] != "P"
+        int(str(line["size"])) for line in page_lines(tmp_path) if line["path"] != "P"
     )
     assert [progress.fetched for progress in reports] == sorted(progress.fetched for progress in reports)
     assert max(progress.rate for progress in reports) > 0

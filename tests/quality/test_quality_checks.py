@@ -1,5 +1,7 @@
 """Planted faults and their findings; complete harvests without findings."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -84,6 +86,33 @@ def test_a_guess_that_finds_nothing_is_not_a_finding(site):
     assert found(site.traces()) == []
     site.visit(f"{A}z.html", body=missing)
     assert found(site.traces()) == [("soft-missing", f"{A}z.html")]
+
+
+def test_what_was_not_harvested_or_not_followed_is_told_once_for_each_rule(site):
+    """A counter that is embedded and left out on purpose is not a missing part."""
+    refused = Failure.SCOPE.status
+    site.visit(A, path="", embeds=[f"{A}count.php"], links=[f"{A}h1"])
+    site.visit(f"{A}count.php", refused, path="E", rule="counters", reason="Wiki rule 1")
+    for number in (1, 2, 3):
+        site.visit(f"{A}h{number}", refused, rule="histories", reason="Wiki rule 2")
+    site.visit(f"{A}2050/1/", refused, rule="calendar", reason="it is about the year 2050")
+    site.visit(f"{A}nofollow", refused, rule="nofollow", reason="its page asks not to")
+    site.visit(f"{A}same", note="warcRevisit:digest,soft404")
+    site.visit(f"{A}cannot-exist", note="soft404Probe")
+    traces = replace(
+        site.traces(), trap_rules={"calendar"}, left_out={"counters": "counters", "histories": "old versions"}
+    )
+    messages = {(each.code, each.subject): each.message for each in checks.check(traces)}
+    assert sorted(messages) == [
+        ("quality.left-out", f"{A}count.php"),
+        ("quality.left-out", f"{A}h1"),
+        ("quality.says-missing", f"{A}same"),
+        ("quality.trap-stopped", f"{A}2050/1/"),
+    ]
+    assert (
+        "3 addresses such as this one were left out (histories: old versions)"
+        in (messages["quality.left-out", f"{A}h1"])
+    )
 
 
 def test_redirects_are_followed_to_their_end(site):

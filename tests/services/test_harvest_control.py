@@ -278,3 +278,67 @@ def test_a_resumed_harvest_stays_out_of_the_depot_with_no_deposit(home: Path) ->
         assert archive.captures.total() == archive.texts.total() == 0
         reviews.reopen(archive, harvest.id, words="it is the site")
         assert indexer.update(archive).captures == 0
+
+
+def _blog(path: str) -> str:
+    """A blog with the marks of WordPress; what it has no page for, it answers with one page for all."""
+    if path in ("/robots.txt", "/sitemap.xml") or path.endswith(".js"):
+        return ""
+    head = '<meta name="generator" content="WordPress 6.1"><script>const a = ["./chunk", "./other"]</script>'
+    links = "".join(f'<a href="{link}">x</a>' for link in ("/post/", "/post/?replytocom=7", "/wp-json/wp/v2"))
+    return f"{head}<p>Words about the sea and {path}{links}" if path in ("/", "/post/") else "<p>We are sorry"
+
+
+def test_what_is_not_content_is_counted_explained_and_can_be_included(home: Path) -> None:
+    def call(*words: str) -> tuple[int, str]:
+        done = CliRunner().invoke(build_app(), ["--home", str(home), *words])
+        return done.exit_code, done.output
+
+    def answers(*words: str) -> list[dict[str, object]]:
+        return [json.loads(line) for line in call("--json", *words)[1].splitlines()]
+
+    with small_site(_blog) as site:
+        archive_it = ["archive", f"{site}/", "--allow-private", "--delay", "0", "--no-deposit"]
+        wrong = CliRunner().invoke(build_app(), ["--home", str(home), *archive_it, "--include", "nonsense"])
+        assert isinstance(wrong.exception, InputError)
+        assert "include has 'nonsense'; it may contain apis, " in str(wrong.exception)
+        (result,) = [each for each in answers(*archive_it, "--quiet") if "harvest" in each]
+        harvest = str(result["harvest"])
+        assert result["left_out"] == {"replies": 1, "apis": 1}
+        counts = result["findings"]
+        assert isinstance(counts, dict)
+        assert (counts["quality.left-out"], counts["quality.says-missing"]) == (2, 4)
+        traps = answers("harvest", "report", harvest, "--kind", "traps")
+        assert [(row["name"], row["refused"]) for row in traps] == [("soft 404", 4)]
+        (software,) = answers("harvest", "report", harvest, "--kind", "software")
+        assert (software["name"], software["example"]) == ("wordpress", f"{site}/")
+        reply = f"{site}/post/?replytocom=7"
+        with Archive.open(home) as opened:
+            target = str(harvests.get(opened, harvest).target)
+        (asked,) = answers("scope", "explain", reply, "--target", target)
+        assert (asked["answer"], asked["rule"]) == ("reject", "replies")
+        assert [step["rule"] for step in asked["steps"] if step["decides"]] == ["software"]  # type: ignore[attr-defined]
+        (asked,) = answers("scope", "explain", reply, "--seed", f"{site}/")
+        assert asked["answer"] == "accept"
+        (asked,) = answers("scope", "explain", reply, "--seed", f"{site}/", "--software", "wordpress")
+        assert str(asked["reason"]).startswith("WordPress rule 4 (replies): replytocom")
+        (home / "profiles").mkdir(exist_ok=True)
+        (home / "profiles" / "talk.toml").write_text('include = ["replies"]')
+        ask = [
+            "scope",
+            "explain",
+            reply,
+            "--seed",
+            f"{site}/",
+            "--profile",
+            "talk",
+            "--software",
+            "wordpress",
+        ]
+        assert answers(*ask)[0]["answer"] == "accept"
+        _, output = call(*archive_it, "--include", "replies")
+        assert "Left out    1 addresses that are not content: 1 apis" in output
+        assert "--include all" in output
+    assert "replytocom" in call("scope", "software", "wordpress")[1]
+    assert call("scope", "software", "nonsense")[0] != 0
+    assert {"kind": "replies", "text": "reply, share and vote links"} in answers("scope", "software")

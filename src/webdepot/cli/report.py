@@ -23,6 +23,7 @@ def print_report(output: Output, report: "ArchiveReport") -> None:
         "state": harvest.state.value,
         "reason": harvest.reason,
         "counts": dict(counts),
+        "left_out": dict(report.left_out),
         "verdict": {
             "answer": report.verdict.answer.value,
             "rule": report.verdict.rule,
@@ -44,6 +45,7 @@ def print_report(output: Output, report: "ArchiveReport") -> None:
     lines.append(f"  Harvested   {_harvested(counts)}, {size_words(counts.get('bytes', 0))}")
     if failed := failure_words(counts.get("errors", 0), counts.get("failed_parts", 0)):
         lines.append(f"              {failed}")
+    lines += _left_out_lines(report.left_out)
     mark = "[green]✓[/green]" if report.verdict else "[yellow]![/yellow]"
     lines.append(f"  Quality     {mark} {plain(report.verdict.reason)}")
     lines += [
@@ -71,3 +73,15 @@ def _harvested(counts: Mapping[str, int]) -> str:
     if pages is None:  # an import, or a harvest of an earlier version
         return f"{documents:,} documents"
     return f"{documents:,} documents, of which {pages:,} {'is a page' if pages == 1 else 'are pages'}"
+
+
+def _left_out_lines(kinds: Mapping[str, int]) -> list[str]:
+    """What was left out because the software of the site adds it to its content, and how to harvest it."""
+    if not kinds:
+        return []
+    numbers = ", ".join(f"{count:,} {plain(kind)}" for kind, count in kinds.items())
+    return [
+        f"  Left out    {sum(kinds.values()):,} addresses that are not content: {numbers}",
+        f"              To harvest them: --include {plain(next(iter(kinds)))}, …, or --include all; "
+        "the rules: webdepot scope software",
+    ]

@@ -160,6 +160,11 @@ class HarvestConfig:
         "Use Chromium's sandbox. It does not work for root; switch it off only if the whole machine is a "
         "sandbox, such as a container.",
     )
+    include: tuple[str, ...] = _key(
+        (),
+        "Kinds of addresses to harvest although the software of a site only adds them to its content, such "
+        "as histories or feeds; all for every kind. `webdepot scope software` lists them.",
+    )
     guess: bool = _key(
         True,
         "Extract probable addresses from scripts (speculative links). They are fetched last, are marked, and"

@@ -20,8 +20,6 @@ class Kept:
     digest: str
     """Labelled payload digest."""
     duplicate: bool
-    repeated: bool = False
-    """This same harvest has kept the same payload before, from the same host."""
     records: Sequence[NewRecord] = ()
     """Its records, which `Keeper.write` writes together with those made later."""
 
@@ -77,6 +75,8 @@ class Arrived:
     is_part: bool = False
     """Requested by a page in the browser: the frontier did not hand it out."""
     attached: Sequence[Attached] = ()
+    shown: str = ""
+    """The text of the page in the browser, if it was opened there."""
     note: str = ""
     """A further annotation for the log."""
 

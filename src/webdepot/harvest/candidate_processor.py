@@ -26,8 +26,8 @@ from webdepot.harvest.crawl_state import CrawlState
 from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.politeness import pauses
 from webdepot.harvest.politeness.robots import RobotsPolicy, RobotsRules
-from webdepot.harvest.prerequisites import MISSING, Prerequisites
-from webdepot.harvest.report.log import of_unkept, of_visit
+from webdepot.harvest.prerequisites import Prerequisites
+from webdepot.harvest.report.log import MISSING, SOFTWARE, of_unkept, of_visit
 from webdepot.harvest.scope import host_rules
 from webdepot.harvest.scope.hop_path import is_guess, is_part
 from webdepot.model import Candidate, Failure, Verdict, Visit
@@ -101,8 +101,8 @@ class CandidateProcessor:
         if not allowed:
             self._refuse_by_robots(candidate, origin, robots, allowed.reason)
             return
-        if state.missing.must_ask(candidate, origin):
-            await self._prerequisites.probe_missing(candidate, origin, robots, obeys=obeys)
+        if state.missing.must_ask(candidate, state.hosts.of(host_of(candidate.url)).fetched):
+            await self._prerequisites.probe_missing(candidate, robots, obeys=obeys)
             self._put_back(candidate, state.turns.free_at_s(origin))
             return
         if allowed.rule != "robots":  # not obeyed: the log says so, and which line it was
@@ -158,6 +158,7 @@ class CandidateProcessor:
         opened = await self._opener.open(visit, answer.extracted) if self._opener is not None else None
         if opened is not None:
             answer.extracted, answer.attached, answer.note = opened.extracted, opened.attached, opened.note
+            answer.shown = opened.text
         return answer
 
     def _finish(self, candidate: Candidate, origin: str) -> None:
@@ -230,6 +231,7 @@ class CandidateProcessor:
                 answer.kept = state.keeper.keep(answer.visit)
             extracted = [self._links_of(answer) for answer in wanted]
             for answer, links in zip(wanted, extracted):
+                self._learn_software(answer, links)
                 state.intake.take_in(answer.visit.candidate, links)
             for answer, links in zip(wanted, extracted):
                 state.keeper.write(answer.visit, answer.kept, outlinks=links.links, attached=answer.attached)
@@ -248,7 +250,15 @@ class CandidateProcessor:
     def _links_of(self, answer: Arrived) -> Extracted:
         visit = answer.visit
         extracted = answer.extracted or self._state.extract(visit, answer.head)
-        return _without_links(extracted) if self._state.missing.is_missing_page(visit) else extracted
+        is_missing = self._state.missing.is_missing_page(visit, answer.shown)
+        return _without_links(extracted) if is_missing else extracted
+
+    def _learn_software(self, answer: Arrived, links: Extracted) -> None:
+        """Learn which software the site runs, before the links of its page are judged; the log names it."""
+        visit = answer.visit
+        if links.software and 200 <= visit.status < 300:
+            new = self._state.judge.learn_software(host_of(visit.candidate.url), links.software)
+            answer.note = ",".join(filter(None, (answer.note, *(f"{SOFTWARE}{id}" for id in new))))
 
     def _is_wanted(self, answer: Arrived) -> bool:
         """Whether there is an answer that must be kept; all others are logged and finished here."""
@@ -289,8 +299,6 @@ class CandidateProcessor:
         """Count and log an answer that was kept, and free its host."""
         state, visit, candidate, kept = self._state, answer.visit, answer.visit.candidate, answer.kept
         self._count(answer, extracted)
-        if kept.repeated and visit.status < 300:
-            state.missing.note_same(candidate.url)
         state.judge.learn(
             candidate, 404 if extracted.note.endswith(MISSING) else visit.status, lambda: _body_of(visit)
         )

@@ -18,6 +18,7 @@ from webdepot.harvest.control import Order, Orders, OrderVerb, summarize
 from webdepot.harvest.crawl_state import CrawlParts, CrawlState
 from webdepot.harvest.host_book import most_of
 from webdepot.harvest.judge import NOFOLLOW
+from webdepot.harvest.report.reports import LEFT_OUT
 from webdepot.harvest.report.result import (
     CrawlProgress,
     CrawlResult,
@@ -365,6 +366,7 @@ class _Crawl:
                 "waiting": waiting,
                 "seen": counts.seen,
                 **{name: count for name, count in browser_counts.items() if count},
+                **{f"{LEFT_OUT}{kind}": count for kind, count in state.judge.left_out().items()},
             },
             seeds=state.seeds.outcomes,
             shut_out=shut_out,

@@ -8,7 +8,7 @@ each other.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from webdepot.container.http import HttpHead, parse_head
 from webdepot.harvest.answer import Arrived, Keeper
@@ -98,7 +98,11 @@ class CrawlState:
         self.seeds = SeedBook(settings.seeds, frontier.recall("seeds"))
         self.hosts = HostBook(frontier)
         self.judge = CrawlJudge(
-            settings, self.hosts, lambda: (self.totals.fetched, self.totals.bytes), frontier.recall("judge")
+            settings,
+            self.hosts,
+            lambda: (self.totals.fetched, self.totals.bytes),
+            frontier.recall("judge"),
+            frontier,
         )
         self.intake = LinkIntake(
             settings,
@@ -192,11 +196,12 @@ class CrawlState:
         return f"{settings.limit_pages} pages" if is_full and not is_part(candidate.path) else ""
 
     def extract(self, visit: Visit, head: HttpHead) -> Extracted:
-        """The links of an answer."""
-        candidate = visit.candidate
-        return extract.extract(
-            candidate.url, head, visit.body, self.settings.links, page=find_page(candidate)
-        )
+        """The links of an answer, and the software that it shows signs of."""
+        limits = self.settings.links
+        if not self.judge.software.wants_markup(visit.candidate):
+            limits = replace(limits, markup=False)
+        page = find_page(visit.candidate)
+        return extract.extract(visit.candidate.url, head, visit.body, limits, page=page)
 
     async def look_up_links(self, visit: Visit) -> Extracted | None:
         """The links of an answer, if a rule must first look up their hosts (`CrawlSettings.look_up`)."""

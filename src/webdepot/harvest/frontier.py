@@ -13,7 +13,7 @@ that keys sort by number:
     notes     key of the caller, or 0 | its hash (32)           -> value of the caller
               if it is longer than LMDB allows
 
-    precedence: 0 seeds and prerequisites, 1 embedded parts, 2 links, 3 guesses
+    precedence: 0 seeds and prerequisites, 1 embedded parts, 2 links, 3 guesses and what is added as last
     sequence:   number of URLs seen before it
 
 The host comes first, so that the queue of a host is one range and its fingerprints are adjacent. With 64 bits
@@ -60,6 +60,7 @@ MOST_IN_MEMORY = 100_000
 """Hosts."""
 _LOCK_NAME = "lock"
 _PRECEDENCE = {"": 0, Hop.PREREQUISITE: 0, Hop.EMBED: 1, Hop.LINK: 2, Hop.MANIFEST: 2, Hop.SPECULATIVE: 3}
+_LAST = _PRECEDENCE[Hop.SPECULATIVE]
 _KEY = Struct(">BQ")
 _NONE: frozenset[bytes] = frozenset()
 _LONGEST_NOTE_KEY = 511
@@ -158,19 +159,20 @@ class LmdbFrontier:
 
     # --- the life of a candidate ---
 
-    def add(self, candidates: Iterable[Candidate]) -> int:
+    def add(self, candidates: Iterable[Candidate], *, last: bool = False) -> int:
         try:
-            return self._add(candidates)
+            return self._add(candidates, last)
         except lmdb.Error as error:  # the map is full, or dirty pages were written to a full disk
             raise _storage_error(self.folder, error) from error
 
-    def _add(self, candidates: Iterable[Candidate]) -> int:
+    def _add(self, candidates: Iterable[Candidate], last: bool) -> int:
         before = self._seen_count
         for candidate in candidates:
             fingerprint = self._fingerprint(candidate.url)
             if not self._txn.put(fingerprint, b"", overwrite=False, db=self._seen):
                 continue
-            key = fingerprint[:8] + _KEY.pack(precedence(candidate.path), self._seen_count)
+            place = _LAST if last else precedence(candidate.path)
+            key = fingerprint[:8] + _KEY.pack(place, self._seen_count)
             value = _encoded(candidate)
             self._txn.put(key, value, db=self._queue)
             self._seen_count += 1

@@ -87,7 +87,7 @@ class LinkIntake:
             [outlink for outlink in new if self._is_accepted(outlink)] if self._do_owners_judge else new
         )
         self._remember(outlink.url for outlink in accepted)
-        self.add(accepted)
+        self._queue(accepted)
         return True
 
     def take_in(self, source: Candidate, extracted: Extracted) -> None:
@@ -152,7 +152,17 @@ class LinkIntake:
             if stays_outside and hop is Hop.LINK and not verdict and self.judge.is_outside(outlink, verdict):
                 self.recently_outside.add(url)
         self._remember([outlink.url for outlink in accepted])
-        self.add(accepted if self.peers is None else self.peers.keep_mine(accepted))
+        self._queue(accepted if self.peers is None else self.peers.keep_mine(accepted))
+
+    def _queue(self, candidates: Iterable[Candidate]) -> None:
+        """Add judged candidates to the frontier, those of minor kinds after the others."""
+        first: list[Candidate] = []
+        last: list[Candidate] = []
+        for candidate in candidates:
+            (last if self.judge.software.is_last(candidate) else first).append(candidate)
+        self.add(first)
+        if last:
+            self.uncommitted += self.frontier.add(last, last=True)
 
     def _is_accepted(self, outlink: Candidate) -> bool:
         """Judge a link that another process found."""

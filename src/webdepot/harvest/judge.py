@@ -22,8 +22,11 @@ from webdepot.harvest.scope import host_rules, rules, scope
 from webdepot.harvest.scope.hop_path import embed_depth
 from webdepot.harvest.scope.membership import OUTSIDE, belongs
 from webdepot.harvest.scope.scope import ScopeStep
+from webdepot.harvest.scope.site_software import RULE as SOFTWARE
+from webdepot.harvest.scope.site_software import SiteSoftware
 from webdepot.harvest.scope.traps import TrapWatch
 from webdepot.model import Answer, Candidate, Hop, Verdict
+from webdepot.ports import Frontier
 from webdepot.url import Url, host_of
 
 NOFOLLOW = "nofollow"
@@ -46,9 +49,11 @@ class CrawlJudge:
         hosts: HostBook | None,
         totals: Callable[[], tuple[int, int]],
         kept: bytes | None = None,
+        frontier: Frontier | None = None,
     ) -> None:
         """`totals` returns documents and bytes of the harvest; `kept` is what `to_json` wrote in an earlier
-        run. Without `hosts` (to explain, not to crawl) the counts of all hosts are 0.
+        run; the frontier remembers the software of each site. Without `hosts` and frontier (to explain, not
+        to crawl) the counts of all hosts are 0.
         """
         self._hosts = hosts
         self._totals = totals
@@ -63,6 +68,7 @@ class CrawlJudge:
         """URL -> verdict on a link that was queued recently, with the path and `outside` it was given for."""
         self._is_steady = False
         """Whether a verdict stays the same: no rule counts or looks anything up."""
+        self.software = SiteSoftware(frontier)
         self.settings = settings
 
     def follow(self, settings: CrawlSettings, seeds: Sequence[Url]) -> None:
@@ -74,6 +80,7 @@ class CrawlJudge:
         more = [
             (str(spec), rule) for spec in settings.rules if (rule := rules.rule_of(spec, facts)) is not None
         ]
+        self.software.follow(settings.software, settings.include)
         self._answer_rules = rules.of_answers(settings.rules, facts)
         self._belongs = belongs(settings.scope, seeds)
         self.named = scope.named_chain(
@@ -82,6 +89,7 @@ class CrawlJudge:
             limits=settings.scope_limits,
             rejects=settings.rejects,
             hosts=host_rules.rules_of(settings.host_rules) if settings.host_rules is not None else (),
+            software=[(SOFTWARE, self.software.rule)],
             more=more,
             year=facts.now.year if facts.now else 0,
         )
@@ -110,14 +118,6 @@ class CrawlJudge:
                 return _NOFOLLOW_PAGE
             if link_says_no and self.settings.nofollow == "all":
                 return _NOFOLLOW_LINK
-        if hop == Hop.SPECULATIVE:
-            tried, right = self._guesses.get(host_of(candidate.url), (0, 0))
-            if tried >= _FIRST_GUESSES and right < tried * _LEAST_RIGHT_GUESSES:
-                return Verdict(
-                    answer=Answer.REJECT,
-                    rule="guesses",
-                    reason=f"{tried - right} of {tried} guesses at its host were wrong",
-                )
         # A rejecting verdict is false, so it cannot be chosen by `or`.
         trap = self._trap_of(candidate)
         return verdict if trap is None else trap
@@ -137,13 +137,25 @@ class CrawlJudge:
         return verdict if trap is None else trap
 
     def remember(self, candidate: Candidate, verdict: Verdict) -> None:
-        """Remember the verdict on an accepted link for `before_asking`, if it stays the same until then."""
+        """Take note of an accepted link: its verdict, for `before_asking`, if it stays the same until then,
+        and that it counts for a rule that takes a limited number.
+        """
+        self.software.note_taken(candidate)
         if self._is_steady:
             if len(self._recent) >= MOST_REMEMBERED:
                 self._recent.clear()
             self._recent[candidate.url] = ((candidate.path, candidate.outside), verdict)
 
     def _trap_of(self, candidate: Candidate) -> Verdict | None:
+        """The rejection by what earlier answers of its host have taught; None if there is none."""
+        if candidate.path.endswith(Hop.SPECULATIVE):
+            tried, right = self._guesses.get(host_of(candidate.url), (0, 0))
+            if tried >= _FIRST_GUESSES and right < tried * _LEAST_RIGHT_GUESSES:
+                return Verdict(
+                    answer=Answer.REJECT,
+                    rule="guesses",
+                    reason=f"{tried - right} of {tried} guesses at its host were wrong",
+                )
         is_seed = not candidate.path.strip(Hop.REDIRECT)
         return self.traps.find_rejection(candidate.url) if self.traps.trapped and not is_seed else None
 
@@ -175,6 +187,17 @@ class CrawlJudge:
             self._guesses[host] = (tried + 1, right + (status < 400))
         if 200 <= status < 300:
             self.traps.note(candidate.url, body)
+
+    def learn_software(self, host: str, ids: frozenset[str]) -> list[str]:
+        """Learn which software a host runs, from signs in one of its pages; the ids that are new."""
+        new = self.software.learn(host, ids)
+        if new:
+            self._recent.clear()
+        return new
+
+    def left_out(self) -> dict[str, int]:
+        """How many addresses of which kind were left out because of the software of their site."""
+        return {kind: self.refusals[kind] for kind in self.settings.software.kinds if self.refusals[kind]}
 
     def count_refusal(self, verdict: Verdict) -> None:
         self.refusals[verdict.rule] += 1

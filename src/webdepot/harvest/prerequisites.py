@@ -9,12 +9,9 @@ from webdepot.harvest.answer import mime_of
 from webdepot.harvest.crawl_state import CrawlState
 from webdepot.harvest.politeness.robots import RobotsRules
 from webdepot.harvest.politeness.robots_cache import RobotsAnswer
-from webdepot.harvest.report.log import of_visit
+from webdepot.harvest.report.log import PROBE, of_visit
 from webdepot.model import Candidate, Hop, Visit
 from webdepot.url import Url, find_canonical, host_of
-
-MISSING = "soft404"
-"""The annotation in the log: the answer is the host's page for missing pages."""
 
 
 class Prerequisites:
@@ -40,22 +37,18 @@ class Prerequisites:
             for visit in answer.visits:
                 visit.body.close()
 
-    async def probe_missing(
-        self, candidate: Candidate, origin: str, known: RobotsRules, *, obeys: bool
-    ) -> None:
+    async def probe_missing(self, candidate: Candidate, known: RobotsRules, *, obeys: bool) -> None:
         """Learn what the host answers for pages that do not exist (`missing_pages`)."""
         state = self._state
         probe = Candidate(
-            url=state.missing.address(origin), via=candidate.url, path=candidate.path + Hop.SPECULATIVE
+            url=state.missing.address(candidate.url), via=candidate.url, path=candidate.path + Hop.SPECULATIVE
         )
         if state.judge.of_robots(known, probe):
-            visit = await state.missing.ask(
-                probe, origin, crawl_delay_s=known.crawl_delay_s if obeys else None
-            )
+            visit = await state.missing.ask(probe, crawl_delay_s=known.crawl_delay_s if obeys else None)
             with visit.body:
-                state.log.write(of_visit(visit, mime=mime_of(parse_head(visit.head)), note=f"{MISSING}Probe"))
+                state.log.write(of_visit(visit, mime=mime_of(parse_head(visit.head)), note=PROBE))
         else:
-            state.missing.spare(origin)
+            state.missing.spare(candidate.url)
         state.is_dirty = True
 
     def _settle_robots(

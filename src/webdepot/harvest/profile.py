@@ -119,6 +119,11 @@ KEYS: Mapping[str, Key] = {
     "calendar_years": Key(
         kind=int, doc="How many years ahead a date in a URL may be; 0 means any number.", check=_positive
     ),
+    "include": Key(
+        kind=list,
+        doc="Kinds of addresses to harvest although the software of a site only adds them to its content, "
+        "such as histories or feeds; `all` for every kind (`webdepot scope software`).",
+    ),
     "robots": Key(
         kind=str,
         doc="robots.txt: obey, obey-but-embeds (parts of pages are fetched anyway), or ignore.",

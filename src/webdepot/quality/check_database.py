@@ -189,6 +189,15 @@ class CheckDatabase:
         ):
             yield from ((url, each.removeprefix(start)) for each in note.split(",") if each.startswith(start))
 
+    def iter_rejected(self, status: int) -> Iterator[tuple[str, int, str, str]]:
+        """Rules that rejected addresses with this status: name, number of addresses, the first one and the
+        reason why it was rejected.
+        """
+        yield from self._database.execute(
+            "SELECT rule, count(*), min(url), reason FROM visits WHERE status = ? GROUP BY rule",
+            (status,),
+        ).fetchall()
+
     def iter_redirecting(self) -> Iterator[str]:
         yield from (
             row[0]

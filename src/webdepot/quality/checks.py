@@ -9,15 +9,17 @@ Containers and log are read into a `CheckDatabase`, which then answers these que
    the browser?
 6. What is new, gone or changed since the harvest before, and is the size usual (`compare`)?
 7. Which neighbouring hosts were not harvested, and which addresses look like a crawler trap?
+8. What was not harvested or not followed: soft 404, stopped traps, kinds of addresses that are no content?
 
 There is one finding for each address, however many pages link to it; `place` names one of them. Memory use
 does not grow with the harvest.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -34,6 +36,8 @@ MOST_LISTED = 1000
 """How many findings are made of one kind that may be unlimited."""
 UNSEEN = "browserFailed:"
 """Annotation of the crawl log: the browser could not load the page."""
+MISSING = "soft404"
+"""Annotation of the crawl log: the page is the one that its host shows for missing addresses."""
 LONG_SEGMENTS = 12
 LONG_CHARACTERS = 500
 _ROBOTS, _SCOPE, _LIMIT = Failure.ROBOTS.status, Failure.SCOPE.status, Failure.LIMIT.status
@@ -64,6 +68,10 @@ class HarvestTraces:
     """Addresses whose page was false in the harvest before: code and detail."""
     measures: HarvestMeasures | None = None
     """The figures of this harvest; None if it is not compared with others."""
+    trap_rules: Collection[str] = ()
+    """Scope rules against crawler traps: what they stopped is a finding."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Kinds of addresses that are left out because the software of a site adds them, with descriptions."""
     earlier: Sequence[HarvestMeasures] = ()
     """The figures of the last harvests of its target."""
 
@@ -83,13 +91,16 @@ def check(traces: HarvestTraces) -> Iterator[Finding]:
         if database.damaged_lines:
             yield finding("log-damaged", subject=traces.harvest, count=database.damaged_lines)
         yield from _check_harvest(database, traces)
-        yield from _check_parts(database)
+        yield from _check_parts(database, traces)
         yield from _check_links(database, traces)
         yield from _check_loops(database)
         for url, code, place, detail in database.iter_observed():
             yield finding(code, subject=url, place=place, detail=detail)
         for url, why in database.iter_noted(UNSEEN):
             yield finding("browser-failed", subject=url, detail=why)
+        for url in islice((url for url, more in database.iter_noted(MISSING) if not more), MOST_LISTED):
+            yield finding("says-missing", subject=url)
+        yield from _check_rejected(database, traces)
         yield from _check_changes(database, traces)
         if traces.measures is not None:
             yield from compare.against(traces.measures, traces.earlier, subject=traces.harvest)
@@ -126,11 +137,21 @@ def _check_seed(database: CheckDatabase, seed: str) -> Iterator[Finding]:
         yield finding("seed-failed", subject=seed, detail=_outcome(end))
 
 
-def _check_parts(database: CheckDatabase) -> Iterator[Finding]:
+def _check_rejected(database: CheckDatabase, traces: HarvestTraces) -> Iterator[Finding]:
+    """Findings about what was not harvested as a trap or as no content: one for each rule."""
+    for rule, count, example, reason in database.iter_rejected(_SCOPE):
+        if rule in traces.left_out:
+            kind = traces.left_out[rule]
+            yield finding("left-out", subject=example, count=count, kind=f"{rule}: {kind}", detail=reason)
+        elif rule in traces.trap_rules:
+            yield finding("trap-stopped", subject=example, count=count, detail=f"{rule}, {reason}")
+
+
+def _check_parts(database: CheckDatabase, traces: HarvestTraces) -> Iterator[Finding]:
     for address in database.iter_linked(Hop.EMBED.value):
         end = _follow(database, address.url)
         code = _part_code(end)
-        if code:
+        if code and not (end is not None and end.status == _SCOPE and end.rule in traces.left_out):
             yield _about(code, address, end)
 
 

@@ -109,6 +109,23 @@ TEXTS: Mapping[str, Text] = {
     "path-long": Text(
         _NOTE, "Its address is very long ({detail}) and may be a crawler trap.", Action.EXCLUDE
     ),
+    "says-missing": Text(
+        _NOTE,
+        "It says the same as the page that its host shows for missing addresses; its links were not "
+        "followed.",
+        Action.EXCLUDE,
+    ),
+    "trap-stopped": Text(
+        _NOTE,
+        "{count} addresses such as this one were not harvested, as probable crawler traps: {detail}.",
+        Action.IGNORE,
+    ),
+    "left-out": Text(
+        _NOTE,
+        "{count} addresses such as this one were left out ({kind}), which the software of the site adds to "
+        "its content: {detail}.",
+        Action.IGNORE,
+    ),
     "log-damaged": Text(
         _WARNING, "{count} lines of the crawl log cannot be read and were skipped.", Action.NONE
     ),

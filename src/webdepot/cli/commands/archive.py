@@ -15,6 +15,7 @@ from webdepot.errors import InputError
 from webdepot.services import pipeline
 from webdepot.services.admin import setup
 from webdepot.services.harvest import profiles
+from webdepot.services.harvest.options import check_include
 from webdepot.text.patterns import LinearPattern
 
 Collection = Annotated[str, typer.Option(help="Collection to put it into.")]
@@ -103,6 +104,14 @@ Reject = Annotated[
     list[str] | None,
     typer.Option(metavar="REGEX", help="Leave out addresses that match; may be given more than once."),
 ]
+Include = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KIND",
+        help="Also harvest addresses that the software of a site adds to its content: histories, edits, "
+        "feeds, …, or all. Listed by `webdepot scope software`. May be given more than once.",
+    ),
+]
 LimitPages = Annotated[
     int | None, typer.Option(min=0, help="Stop after this many pages; their parts are harvested, too.")
 ]
@@ -142,6 +151,7 @@ def archive(
     browser: Browser = None,
     nofollow: Nofollow = None,
     reject: Reject = None,
+    include: Include = None,
     limit_pages: LimitPages = None,
     limit_documents: LimitDocuments = None,
     limit_bytes: LimitBytes = None,
@@ -167,6 +177,7 @@ def archive(
         "fetch": _fetch(fetch, browser),
         "nofollow": nofollow and nofollow.value,
         "reject": tuple(map(_regex, reject)) if reject else None,
+        "include": tuple(include) if include else None,
         "limit_pages": limit_pages,
         "limit_documents": limit_documents,
         "limit_bytes": limit_bytes,
@@ -181,6 +192,7 @@ def archive(
         if profile and not seeds:
             seeds = list(profiles.get(opened, profile).seeds)
         options = replace(options, **{name: value for name, value in changes.items() if value is not None})
+        check_include(opened, options.include)
         report = pipeline.archive_site(opened, seeds, options, deposit=not no_deposit, watch=watch)
     print_report(output, report)
 

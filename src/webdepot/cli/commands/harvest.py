@@ -409,8 +409,8 @@ def report(
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header line.")] = False,
     json: Json = False,
 ) -> None:
-    """Print a report from the crawl log: hosts, mime, status, seeds, rejected (by rule) or traps. Works while
-    the harvest is running, too.
+    """Print a report from the crawl log: hosts, mime, status, seeds, rejected (by rule), traps or software
+    (recognised by its pages). Works while the harvest is running, too.
     """
     call = call_of(context)
     output = call.output(json)

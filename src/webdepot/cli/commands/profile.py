@@ -11,6 +11,7 @@ from webdepot.cli.call import Json, call_of
 from webdepot.cli.output import plain
 from webdepot.errors import InputError
 from webdepot.harvest.scope.conditions import CONDITIONS
+from webdepot.harvest.scope.software import Take
 from webdepot.model import Answer
 from webdepot.services.harvest import profiles
 
@@ -116,6 +117,14 @@ def explain(
         ),
     ] = "L",
     via: Annotated[str, typer.Option(metavar="URL", help="Page with the link to it.")] = "",
+    software: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Software that its site runs, such as mediawiki; without it, what the last harvest of the "
+            "target recognised.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show which rule decides about an address, and why. Exits 1 if the address is rejected."""
@@ -123,7 +132,14 @@ def explain(
     output = call.output(json)
     with call.archive() as archive:
         explained = profiles.explain(
-            archive, url, target=target, profile=profile, seeds=seed or [], path=path, via=via
+            archive,
+            url,
+            target=target,
+            profile=profile,
+            seeds=seed or [],
+            path=path,
+            via=via,
+            software_ids=software or [],
         )
     output.result(_explained_fields(explained), _explained_text(explained))
     if not explained.verdict:
@@ -180,3 +196,36 @@ def rules(context: typer.Context, json: Json = False) -> None:
             {"condition": name, "takes": condition.takes, "text": condition.doc},
             f"[bold]{name:16}[/bold] {takes:14} {plain(condition.doc)}",
         )
+
+
+@scope_commands.command(name="software", epilog="Example: webdepot scope software mediawiki")
+def software_(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Show the rules of this software.")] = "",
+    json: Json = False,
+) -> None:
+    """List the software that a harvest recognises by its pages, or the rules of one, and the kinds of
+    addresses that they leave out. Rules in `software.toml` in the archive's folder are asked first.
+    """
+    call = call_of(context)
+    output = call.output(json)
+    with call.archive() as archive:
+        catalogue = profiles.software_of(archive)
+    if name:
+        for rule in profiles.get_software(catalogue, name).rules:
+            most = f", at most {rule.most} for each site" if rule.most else ""
+            output.result(
+                {"kind": rule.kind, "take": rule.take.value, "most": rule.most, "rule": rule.reason},
+                f"[bold]{rule.kind:12}[/bold] {_TAKES[rule.take]}{most}  [dim]{plain(rule.reason)}[/dim]",
+            )
+        return
+    for software in catalogue.software.values():
+        output.result(
+            {"software": software.id, "name": software.name, "rules": len(software.rules)},
+            f"[bold]{plain(software.id):12}[/bold] {plain(software.name)}, {len(software.rules)} rules",
+        )
+    for kind, text in catalogue.kinds.items():
+        output.result({"kind": kind, "text": text}, f"--include [bold]{plain(kind):12}[/bold] {plain(text)}")
+
+
+_TAKES = {Take.FIRST: "content", Take.LAST: "last", Take.NONE: "left out"}

@@ -121,6 +121,8 @@ class OpenedPage:
 
     extracted: Extracted
     attached: tuple[Attached, ...]
+    text: str
+    """What it shows."""
     note: str
 
 
@@ -154,7 +156,7 @@ class PageOpener:
         state, candidate = self._state, visit.candidate
         static = extracted or state.extract(visit, head)
         if self._mode_of(visit).is_when_empty and not static.is_empty:
-            return OpenedPage(extracted=static, attached=(), note="")
+            return OpenedPage(extracted=static, attached=(), text="", note="")
         page = _OpenPage(visit=visit, reply=_reply(visit, head, body), paths={candidate.url: candidate})
         state.open_pages.add(candidate.url)
         try:
@@ -175,6 +177,7 @@ class PageOpener:
         return OpenedPage(
             extracted=replace(merged, is_empty=static.is_empty and bool(sight.failure)),
             attached=_attachments(candidate.url, sight),
+            text=sight.text,
             note=note.replace(",", ";"),
         )
 

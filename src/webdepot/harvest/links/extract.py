@@ -46,6 +46,8 @@ class Extracted:
     """Links that were only found with `rel=nofollow`."""
     is_empty: bool = False
     """It is a page that scripts must fill before it can be read."""
+    software: frozenset[str] = frozenset()
+    """Ids of the software that the page shows signs of."""
 
 
 def extract(
@@ -58,6 +60,7 @@ def extract(
     directives = robots.tag_directives(head.get_all("x-robots-tag"), limits.agent)
     nofollow: frozenset[Url] = frozenset()
     is_empty = False
+    software: frozenset[str] = frozenset()
     collected = _Collected(limits)
     collected.add(_of_headers(head), url)
     is_redirect = 300 <= head.status < 400
@@ -71,7 +74,8 @@ def extract(
             collected.add(found.found, base, found.encoding, parts_only=head.status >= 400)
             if page is not None and head.status < 400:
                 collected.add(found.of_page, page)
-            directives, is_empty = directives | found.directives, found.is_empty
+            directives |= found.directives
+            software, is_empty = found.software, found.is_empty
             notes += [f"linksPartFailed:{name}" for name in sorted(found.unread)]
             if found.nofollow and head.status < 400:
                 followed = set(collected.links)
@@ -89,6 +93,7 @@ def extract(
         directives=directives,
         nofollow=nofollow,
         is_empty=is_empty,
+        software=software,
     )
 
 

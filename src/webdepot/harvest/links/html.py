@@ -30,7 +30,7 @@ _PART_RELS = names(
     "apple-touch-icon apple-touch-icon-precomposed apple-touch-startup-image fluid-icon icon image_src "
     "import manifest mask-icon modulepreload preload prefetch prerender stylesheet subresource"
 )
-_NO_RELS = names("dns-prefetch edituri pingback preconnect profile webmention wlwmanifest")
+_NO_RELS = names("dns-prefetch edituri pingback preconnect profile shortlink webmention wlwmanifest")
 _CITING = frozenset({"blockquote", "q", "ins", "del"})
 _HOPS: dict[tuple[str, str | None], Hop] = {
     **dict.fromkeys(
@@ -105,6 +105,8 @@ class PageLinks:
     """Links with `rel=nofollow`."""
     directives: frozenset[str] = frozenset()
     """Directives of meta robots for everybody or for us."""
+    generator: str = ""
+    """The software that made the page, by its own words."""
     unread: set[str] = field(default_factory=set)
     """Names of the errors why parts could not be read, for example a script with invalid JSON."""
     is_empty: bool = False
@@ -156,11 +158,12 @@ def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = 
                     found.extend(_more(element, guess=guess, nested=nested, modules=modules))
                 except (ValueError, RecursionError) as error:  # the rest of the page is still read
                     page.unread.add(type(error).__name__)
-                if element.tag == "meta" and (element.attr("name") or "").lower() in (
-                    "robots",
-                    agent.lower() or "robots",
-                ):
-                    page.directives |= robots.page_directives(element.attr("content") or "")
+                if element.tag == "meta":
+                    name = (element.attr("name") or "").lower()
+                    if name in ("robots", agent.lower() or "robots"):
+                        page.directives |= robots.page_directives(element.attr("content") or "")
+                    elif name == "generator":
+                        page.generator = page.generator or element.attr("content") or ""
     if "[" in text and "<!--[if" in text and nested < MOST_NESTED:
         for inner in _conditional_parts(text):
             found.extend(references(inner, guess=guess, nested=nested + 1).found)

@@ -31,6 +31,12 @@ from webdepot.times import to_iso_milliseconds
 
 LOG_NAME = "crawl.log"
 JSON_NAME = "crawl.jsonl"
+MISSING = "soft404"
+"""Annotation: the response is the page that its host shows for missing pages."""
+PROBE = f"{MISSING}Probe"
+"""Annotation: the address cannot exist and was only requested to see what its host answers."""
+SOFTWARE = "software:"
+"""Annotation, followed by the id of a software: the page is the first of its host that shows signs of it."""
 _DIGITS = str.maketrans("", "", "-T:.Z")
 _TAIL_BYTES = 64 << 10
 _BUFFER_BYTES = 256 << 10

@@ -1,4 +1,5 @@
-"""Reports of a harvest, counted from crawl.jsonl: hosts, types, status codes, seeds, rejections, traps.
+"""Reports of a harvest, counted from crawl.jsonl: hosts, types, status codes, seeds, rejections, traps,
+software.
 
 The counts are kept in a small database beside the log, with the position up to which the log was read. So a
 report of a running harvest reads only new lines, and memory does not grow with the log. If the log was cut
@@ -20,6 +21,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from webdepot.harvest.report.log import MISSING, PROBE, SOFTWARE
 from webdepot.harvest.scope.hop_path import is_guess
 from webdepot.model import Failure
 from webdepot.url import host_of
@@ -40,6 +42,10 @@ TRAP_RULES = frozenset(
     | {"path_depth", "query_length", "address_length", "query_arguments"}
 )
 """Rules that reject crawler traps."""
+LEFT_OUT = "left_out_"
+"""Prefix of the counts of a harvest that say how many addresses of a kind were left out."""
+MISSING_RULE = "soft 404"
+"""Its name among the traps; its pages are kept, but their links are not followed."""
 _TAIL_BYTES = 4096
 _FLUSH_KEYS = 20_000
 _SCHEMA = """
@@ -67,6 +73,7 @@ class ReportKind(StrEnum):
     SEEDS = "seeds"
     REJECTED = "rejected"
     TRAPS = "traps"
+    SOFTWARE = "software"
 
 
 COLUMNS: Mapping[ReportKind, tuple[str, ...]] = {
@@ -76,6 +83,7 @@ COLUMNS: Mapping[ReportKind, tuple[str, ...]] = {
     ReportKind.SEEDS: ("name", "status", "documents", "reason"),
     ReportKind.REJECTED: ("name", "refused", "example", "reason"),
     ReportKind.TRAPS: ("name", "host", "refused", "example", "reason"),
+    ReportKind.SOFTWARE: ("name", "host", "example"),
 }
 """The columns of each report, in order."""
 
@@ -100,6 +108,12 @@ class HarvestReport:
     """Number of rows without the limit."""
     read_bytes: int = 0
     """How much of the log is counted."""
+
+
+def left_out_of(counts: Mapping[str, int]) -> dict[str, int]:
+    """Kinds of addresses that a harvest left out, by its counts, most first."""
+    names = sorted((name for name in counts if name.startswith(LEFT_OUT)), key=lambda name: -counts[name])
+    return {name.removeprefix(LEFT_OUT): counts[name] for name in names}
 
 
 def refresh(log: Path, database: Path) -> None:
@@ -149,7 +163,7 @@ def _row(kind: ReportKind, name: str, *values: Any) -> dict[str, Any]:
             strict=True,
         )
     )
-    if kind is ReportKind.TRAPS:
+    if kind in (ReportKind.TRAPS, ReportKind.SOFTWARE):
         rule, _, host = name.partition("\t")
         return {"name": rule, "host": host, **{column: row[column] for column in COLUMNS[kind][2:]}}
     if kind is ReportKind.SEEDS:
@@ -225,6 +239,8 @@ def _of(counts: dict[tuple[str, str], _Count], kind: str, name: str) -> _Count:
 def _note(line: Mapping[str, Any], counts: dict[tuple[str, str], _Count]) -> None:
     """Count one line of the log in every report it belongs to."""
     status, url, size = int(line["status"]), str(line["url"]), int(line["size"])
+    if line["note"] == PROBE:
+        return  # not an address of the site
     is_answer, is_duplicate = status > 0, "warcRevisit:digest" in line["note"]
     is_refused = status in _REFUSED
     host = _of(counts, "hosts", host_of(url))
@@ -245,11 +261,26 @@ def _note(line: Mapping[str, Any], counts: dict[tuple[str, str], _Count]) -> Non
     host.refused += is_refused
     if is_refused:
         _note_refusal(line, url, counts)
+    for note in filter(None, str(line["note"]).split(",")):
+        _note_annotation(note, url, counts)
     if not str(line["path"]).strip("R") and (is_answer or not is_refused or line["tries"] == 0):
         seed = _of(counts, "seeds", url)
         seed.documents += is_answer
         seed.example = str(status)
         seed.reason = str(line["reason"])
+
+
+def _note_annotation(note: str, url: str, counts: dict[tuple[str, str], _Count]) -> None:
+    """Count a page that is the first to show signs of a software, or that is a soft 404."""
+    if note.startswith(SOFTWARE):
+        software = _of(counts, "software", f"{note.removeprefix(SOFTWARE)}\t{host_of(url)}")
+        software.documents += 1
+        software.example = software.example or url
+    elif note == MISSING:
+        trap = _of(counts, "traps", f"{MISSING_RULE}\t{host_of(url)}")
+        trap.refused += 1
+        trap.example = trap.example or url
+        trap.reason = "it is the page that the host shows for missing pages; its links were not followed"
 
 
 def _note_refusal(line: Mapping[str, Any], url: str, counts: dict[tuple[str, str], _Count]) -> None:

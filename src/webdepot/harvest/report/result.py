@@ -14,6 +14,7 @@ from webdepot.harvest.scope.host_rules import HostRules
 from webdepot.harvest.scope.limits import ScopeLimits
 from webdepot.harvest.scope.membership import ScopeKind
 from webdepot.harvest.scope.rules import RuleSpec
+from webdepot.harvest.scope.software import NO_SOFTWARE, SoftwareCatalogue
 from webdepot.model import Failure
 from webdepot.reasons import Reason, said, together
 from webdepot.url import Url
@@ -58,6 +59,10 @@ class CrawlSettings:
     """Looks up hosts before links to them are judged; set if a rule needs it (`ip_range`, `organisation`)."""
     host_rules: HostRules | None = None
     """Rules of the service about whole hosts, for example by their owner."""
+    software: SoftwareCatalogue = NO_SOFTWARE
+    """Rules about the addresses that the software of a site makes."""
+    include: tuple[str, ...] = ()
+    """Kinds of such addresses that are not left out."""
     nofollow: str = "all"
     """Which nofollow directives are obeyed: all, page, none."""
     find_sitemaps: bool = False
@@ -232,8 +237,9 @@ class CrawlResult:
     reason: str
     """Why it ended, as a sentence."""
     counts: Mapping[str, int]
-    """fetched, pages, bytes, errors, failed_parts, robots_refused, duplicates, outside, rejected, waiting,
-    seen.
+    """fetched, pages, empty_pages, bytes, errors, failed_parts, robots_refused, nofollow, duplicates,
+    outside, rejected, waiting, seen; `left_out_KIND` for each kind of address that was left out because of
+    the software of its site.
     """
     seeds: tuple[SeedOutcome, ...]
     shut_out: tuple[str, ...]

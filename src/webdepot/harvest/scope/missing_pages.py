@@ -3,95 +3,186 @@
 The links of such a response are relative to an address that does not exist, so they lead to more and more of
 them. Order of steps:
 
-1. A host that returns the same payload repeatedly, or whose addresses are guessed, is asked once for an
-   address that cannot exist (`ask`). The request is logged; the response is not a page of the site and is not
-   kept.
-2. If the response is a page, its shape is stored with the frontier: the page without words that contain
-   digits, and without its own address, which such pages often repeat.
-3. A later response of that shape (`is_missing_page`) is kept like any other, but its links are not followed,
-   and a guess that led to it counts as wrong. This never applies to seeds: many hosts return their front page
-   instead.
+1. A host is asked once for an address that cannot exist (`ask`): before its first guessed address, or when
+   the harvest has `FIRST_DOCUMENTS` of it, so that hosts with few pages are not asked. `/name` and
+   `/name.html` are asked separately, because many servers treat them differently. The request is logged; the
+   response is not a page of the site and is not kept.
+2. If the response is a page, the words that it says are stored with the frontier.
+3. A later page that says the same words (`is_missing_page`) is kept like any other, but its links are not
+   followed, and a guess that led to it counts as wrong. Words of the two addresses do not count, however they
+   are written, nor words with digits: such pages repeat their address. This never applies to seeds: many
+   hosts return their front page instead.
+
+A guessed page is also treated as missing if it says the same as an earlier guessed page of its host: parts of
+a host may have their own answer for what does not exist.
+
+If a page was opened in the browser, the words that the browser shows decide: the routes of a single-page
+application all have the same HTML, and say different things.
 """
 
+import json
 import re
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
+from html import unescape
+from urllib.parse import unquote
 
+from webdepot.container.http import content_decoded, parse_head, transfer_decoded
+from webdepot.harvest.fetch.encoding import decode
 from webdepot.harvest.politeness.server_turns import ServerTurns
+from webdepot.harvest.scope.hop_path import embed_depth, is_seed_path
+from webdepot.harvest.scope.limits import path_of
 from webdepot.model import Candidate, Hop, Visit
 from webdepot.ports import Frontier
 from webdepot.url import Url, origin_of
 
-SUSPICIOUS = 10
-"""Number of repeated payloads after which a host is tested."""
-MOST_HOSTS = 10_000
-_READ_BYTES = 1 << 20
-_NO_SHAPE = b""
-_WITH_DIGITS = re.compile(rb"(?<![0-9A-Za-z_-])[A-Za-z_-]*+[0-9][0-9A-Za-z_-]*+")
+FIRST_DOCUMENTS = 10
+MOST_HOSTS = 1_000
+MOST_GUESSED = 100_000
+_READ_BYTES = 1 << 18
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
+_WORD = re.compile(r"[^\W_]+")
+_HIDDEN = re.compile(
+    r"<(script|style|noscript|template|title)\b.*?(</\1\s*>|\Z)|<!--.*?(-->|\Z)", re.IGNORECASE | re.DOTALL
+)
+_TAG = re.compile(r"<[^>]*+(?:>|\Z)")
+_FEWEST_WORDS = 3
+"""With fewer words the HTML itself is compared: the page is a shell that scripts fill, or only pictures."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Said:
+    """What a page says, and the letters of its address, which it may repeat."""
+
+    words: Mapping[str, int]
+    is_source: bool
+    """The words are those of its HTML, because it shows too few."""
+    address: str
 
 
 class MissingPages:
     def __init__(self, turns: ServerTurns, frontier: Frontier) -> None:
         self._turns = turns
         self._frontier = frontier
-        self._shapes: dict[str, bytes] = {}
-        """By origin, for the hosts that were tested; empty if the host correctly returns 404."""
-        self._same: dict[str, int] = {}
+        self._said: dict[str, _Said | None] = {}
+        """By origin and form, for the hosts that were asked; None if the host correctly returns 404."""
+        self._guessed: dict[bytes, Url] = {}
+        """What guessed pages said, without their addresses, and the first that said it."""
 
-    def note_same(self, url: str) -> None:
-        """Count a response whose payload this harvest already has."""
+    def must_ask(self, candidate: Candidate, documents: int) -> bool:
+        """Whether the host must be asked before this candidate is fetched. The harvest has that many
+        documents of it already.
+        """
+        if candidate.path.endswith(Hop.SPECULATIVE):
+            return not self._is_known(_place(candidate.url))
+        is_page = candidate.path.endswith(Hop.LINK) and not embed_depth(candidate.path)
+        return is_page and documents >= FIRST_DOCUMENTS and not self._is_known(_place(candidate.url))
+
+    def address(self, url: str) -> Url:
+        """An address of the host that cannot exist, of the same form."""
         origin = origin_of(url)
-        if len(self._same) >= MOST_HOSTS:
-            self._same.clear()
-        self._same[origin] = self._same.get(origin, 0) + 1
+        name = blake2b(origin.encode(), digest_size=12, person=b"no such page").hexdigest()
+        return Url(f"{origin}/{name}{_form(url)}")
 
-    def must_ask(self, candidate: Candidate, origin: str) -> bool:
-        """Whether the host must be tested before this candidate is fetched."""
-        if self._same.get(origin, 0) < SUSPICIOUS and not candidate.path.endswith(Hop.SPECULATIVE):
-            return False
-        return self._shape_of(origin) is None
-
-    def address(self, origin: str) -> Url:
-        """An address of the host that cannot exist."""
-        return Url(
-            f"{origin}/{blake2b(origin.encode(), digest_size=12, person=b'no such page').hexdigest()}.html"
-        )
-
-    async def ask(self, candidate: Candidate, origin: str, *, crawl_delay_s: float | None) -> Visit:
-        """Fetch `address` and remember its shape. The caller logs and closes the visit."""
+    async def ask(self, candidate: Candidate, *, crawl_delay_s: float | None) -> Visit:
+        """Fetch a candidate with the `address` and remember what it says. The caller logs and closes the
+        visit.
+        """
         visit = await self._turns.ask(candidate, crawl_delay_s=crawl_delay_s)
-        self._remember(origin, _shape(visit))
+        self._remember(_place(candidate.url), _find_said(visit))
         return visit
 
-    def spare(self, origin: str) -> None:
-        """Do not test this host; none of its pages is treated as missing."""
-        self._remember(origin, _NO_SHAPE)
+    def spare(self, url: str) -> None:
+        """Do not ask this host; none of its pages of this form is treated as missing."""
+        self._remember(_place(url), None)
 
-    def is_missing_page(self, visit: Visit) -> bool:
-        """Whether a response is the one that its host gives for pages that do not exist."""
-        if not self._shapes or not visit.candidate.path.strip(Hop.REDIRECT):
+    def is_missing_page(self, visit: Visit, shown: str = "") -> bool:
+        """Whether a response is the page that its host gives for addresses that do not exist. `shown` is the
+        text of the page in the browser, if it was opened there.
+        """
+        candidate = visit.candidate
+        if is_seed_path(candidate.path) or not self._is_known(_place(candidate.url)):
             return False
-        known = self._shapes.get(origin_of(visit.candidate.url))
-        return bool(known) and known == _shape(visit)
+        missing, is_guess = self._said.get(_place(candidate.url)), candidate.path.endswith(Hop.SPECULATIVE)
+        page = _find_said(visit) if missing is not None or is_guess else None
+        if page is None:
+            return False
+        if shown_words := _words(shown):
+            page = replace(page, words=shown_words, is_source=False)
+        if missing is not None and page.is_source is missing.is_source:
+            addresses = missing.address + page.address
+            if _is_same(page.words, missing.words, addresses):
+                return True
+        return is_guess and self._was_guessed(candidate.url, page)
 
-    def _shape_of(self, origin: str) -> bytes | None:
-        if origin not in self._shapes and (stored := self._frontier.recall(f"missing:{origin}")) is not None:
-            self._shapes[origin] = stored
-        return self._shapes.get(origin)
+    def _was_guessed(self, url: Url, page: _Said) -> bool:
+        """Whether an earlier guess at the host had a page that says the same."""
+        said = sorted((word, count) for word, count in page.words.items() if word not in page.address)
+        digest = blake2b(f"{origin_of(url)} {said}".encode("utf-8", "replace"), digest_size=16).digest()
+        if len(self._guessed) >= MOST_GUESSED:
+            self._guessed.clear()
+        return self._guessed.setdefault(digest, url) != url
 
-    def _remember(self, origin: str, shape: bytes) -> None:
-        if len(self._shapes) >= MOST_HOSTS:
-            self._shapes.clear()
-        self._shapes[origin] = shape
-        self._frontier.remember(f"missing:{origin}", shape)
+    def _is_known(self, place: str) -> bool:
+        if place in self._said:
+            return True
+        stored = self._frontier.recall(f"absent:{place}")
+        if stored is None:
+            return False
+        self._hold(place, _Said(**json.loads(stored)) if stored != b"null" else None)
+        return True
+
+    def _remember(self, place: str, said: _Said | None) -> None:
+        self._hold(place, said)
+        self._frontier.remember(f"absent:{place}", json.dumps(said and asdict(said)).encode())
+
+    def _hold(self, place: str, said: _Said | None) -> None:
+        if len(self._said) >= MOST_HOSTS:
+            self._said.clear()
+        self._said[place] = said
 
 
-def _shape(visit: Visit) -> bytes:
-    """A digest of what the page looks like; empty if the response is not a page."""
+def _place(url: str) -> str:
+    return f"{origin_of(url)} {_form(url)}"
+
+
+def _form(url: str) -> str:
+    """`.html` for an address whose last segment has an extension; empty for others."""
+    return ".html" if "." in path_of(url).rpartition("/")[2] else ""
+
+
+def _find_said(visit: Visit) -> _Said | None:
+    """What a page says; None if the response is not a page."""
     if visit.failure is not None or not 200 <= visit.status < 300:
-        return _NO_SHAPE
+        return None
+    head = parse_head(visit.head)
+    media_type = head.get("content-type") or "text/html"
+    if media_type.partition(";")[0].strip().lower() not in _HTML:
+        return None
     visit.body.seek(0)
-    path = visit.candidate.url[len(origin_of(visit.candidate.url)) :].encode("utf-8", "replace")
-    body = visit.body.read(_READ_BYTES)
-    if path != b"/":
-        body = body.replace(path, b"").replace(path.rpartition(b"/")[2] or path, b"")
-    return blake2b(_WITH_DIGITS.sub(b"", body), digest_size=16).digest()
+    body = b""
+    with suppress(Exception):  # a wrong coding is the server's error; then the page says nothing
+        coded = content_decoded(transfer_decoded(visit.body, head), head, limit_bytes=_READ_BYTES)
+        body = coded.read(_READ_BYTES)
+    html = decode(body, media_type)[0]
+    path = visit.candidate.url[len(origin_of(visit.candidate.url)) :]
+    address = "".join(_WORD.findall(f"{unquote(path)} {path}".lower()))
+    words = _words(unescape(_TAG.sub(" ", _HIDDEN.sub(" ", html))))
+    is_source = words.total() < _FEWEST_WORDS
+    return _Said(words=dict(_words(html) if is_source else words), is_source=is_source, address=address)
+
+
+def _words(text: str) -> Counter[str]:
+    """The words of a text, without those with digits, each with its number."""
+    return Counter(word for word in _WORD.findall(text.lower()) if word.isalpha())
+
+
+def _is_same(words: Mapping[str, int], others: Mapping[str, int], addresses: str) -> bool:
+    """Whether two pages have the same words, apart from those that occur in one of the addresses."""
+    return all(
+        words.get(word, 0) == others.get(word, 0) or word in addresses
+        for word in words.keys() | others.keys()
+    )

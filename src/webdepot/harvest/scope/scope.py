@@ -7,7 +7,8 @@ and the verdict names the rule that decided and its reason. `named_chain` builds
 2. `host` / `domain` / `prefix` / `any`   accept what belongs to a seed
 3. `hops outside`       accept up to N links beyond
 4. `embedded`           accept parts of accepted pages from anywhere, but not guesses
-5. traps                reject: too many hops or guesses, too deep, repeating, too long, endless dates
+5. traps                reject: too many hops or guesses, too deep, repeating, too long, endless dates;
+   `software`           reject: what the software of the site adds to its content (`site_software`)
 6. the operator's       regular expressions, then the rules of the profile (`rules`), in their order
 7. `seed`               accept: seeds, their redirects within the domain, and robots.txt are always fetched
 
@@ -66,13 +67,15 @@ def named_chain(
     limits: ScopeLimits,
     rejects: Sequence[str] = (),
     hosts: Sequence[Rule] = (),
+    software: Sequence[tuple[str, Rule]] = (),
     more: Sequence[tuple[str, Rule]] = (),
     year: int = 0,
 ) -> list[tuple[str, Rule]]:
     """The usual rules in their usual order, each with its name.
 
-    `rejects` are regular expressions (InputError if one is not), `hosts` decide whole hosts, `more` are the
-    profile's rules, `year` is the current year, or 0 for no rule about dates.
+    `rejects` are regular expressions (InputError if one is not), `hosts` decide whole hosts, `software` is
+    the rule about what the software of a site adds, `more` are the profile's rules, `year` is the current
+    year, or 0 for no rule about dates.
     """
     dates = (
         [("calendar", limit_rules.endless_dates(year, limits.calendar_years))]
@@ -94,6 +97,7 @@ def named_chain(
         ("repeating", limit_rules.repeating(limits.repeats)),
         ("length", limit_rules.too_long(limits.url_letters, limits.query_letters)),
         *dates,
+        *software,
         *((f"reject {pattern}", limit_rules.reject_pattern(pattern)) for pattern in rejects),
         *more,
         ("scheme", limit_rules.only_web_addresses),

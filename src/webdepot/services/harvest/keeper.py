@@ -16,7 +16,6 @@ from webdepot.harvest.answer import Attached, Kept
 from webdepot.model import Visit
 from webdepot.ports import CaptureIndex, Frontier
 from webdepot.times import to_timestamp
-from webdepot.url import host_of
 
 
 class ContainerKeeper:
@@ -35,7 +34,6 @@ class ContainerKeeper:
         """
         payload = payload_digest(visit)
         earlier = revisit.find_in_harvest(visit, payload, self._frontier.recall)
-        repeated = earlier is not None and host_of(earlier.url) == host_of(visit.candidate.url)
         if earlier is None and self._captures is not None:
             earlier = revisit.find(visit, payload, self._captures)
         if earlier is None:
@@ -43,7 +41,6 @@ class ContainerKeeper:
         return Kept(
             digest=payload,
             duplicate=earlier is not None,
-            repeated=repeated,
             records=from_visit(visit, payload_digest=payload, revisit_of=earlier),
         )
 

@@ -30,11 +30,12 @@ from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.politeness.robots import RobotsPolicy, product_token
 from webdepot.harvest.profile import KEYS, HarvestProfile
 from webdepot.harvest.report.result import CrawlSettings, HostSettings
-from webdepot.harvest.scope import rules
+from webdepot.harvest.scope import rules, software
 from webdepot.harvest.scope.conditions import ScopeFacts
 from webdepot.harvest.scope.host_rules import HostRules
 from webdepot.harvest.scope.limits import ScopeLimits
 from webdepot.harvest.scope.membership import ScopeKind
+from webdepot.harvest.scope.software import SoftwareCatalogue
 from webdepot.times import from_timestamp
 from webdepot.url import Url, key
 
@@ -61,6 +62,7 @@ CHANGEABLE = frozenset(
         "robots",
         "robots_reason",
         "nofollow",
+        "include",
         "guess",
     }
 )
@@ -78,6 +80,8 @@ class HarvestOptions:
     robots_reason: str = ""
     """Why robots.txt is not obeyed, if it is not."""
     nofollow: str = "all"
+    include: tuple[str, ...] = ()
+    """Kinds of addresses that are not left out (`harvest/scope/software`)."""
     guess: bool = False
     fetch: str = Fetching.AUTO.value
     screenshots: str = Screenshots.SEEDS.value
@@ -122,6 +126,7 @@ class HarvestOptions:
             robots=harvest.robots,
             robots_reason=harvest.robots_reason,
             nofollow=harvest.nofollow,
+            include=harvest.include,
             guess=harvest.guess,
             fetch=harvest.fetch,
             screenshots=harvest.screenshots,
@@ -222,6 +227,7 @@ def settings_of(
     )
     needs_look_up = router is not None and any(spec.condition in _NEED_LOOK_UP for spec in specs)
     manners = _manners(archive.config, options.delay_s)
+    catalogue = check_include(archive, options.include)
     facts = ScopeFacts(
         addresses_of=_addresses_of(router) if router is not None else lambda host: (),
         harvested_at=lambda url: _harvested_at(archive, url),
@@ -240,6 +246,8 @@ def settings_of(
         facts=facts,
         look_up=_look_up(router) if router is not None and needs_look_up else None,
         host_rules=organisation.rules,
+        software=catalogue,
+        include=options.include,
         nofollow=options.nofollow if options.robots != RobotsPolicy.IGNORE else "none",
         find_sitemaps=config.sitemaps,
         robots=RobotsPolicy(options.robots),
@@ -252,13 +260,22 @@ def settings_of(
         limit_bytes=options.limit_bytes,
         limit_time_s=options.limit_time_s,
         checkpoint_s=archive.config.container.checkpoint_s,
-        links=LinkLimits(guess=options.guess, agent=product_token(agent)),
+        links=LinkLimits(guess=options.guess, software=catalogue, agent=product_token(agent)),
         of_host=_of_host(archive.config, options),
         fetch=Fetching(options.fetch),
         screenshots=Screenshots(options.screenshots),
         behaviours=frozenset(options.behaviours),
         page_time_s=options.page_time_s,
     )
+
+
+def check_include(archive: Archive, kinds: Sequence[str]) -> SoftwareCatalogue:
+    """The rules about software, after a check that they know these kinds of addresses; InputError if not."""
+    catalogue = software.of_archive(archive.home)
+    problem = software.check_kinds(kinds, catalogue)
+    if problem:
+        raise InputError(f"include {problem}. `webdepot scope software` explains them.")
+    return catalogue
 
 
 def wants_browser(options: HarvestOptions) -> bool:

@@ -18,10 +18,14 @@ from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.fetch_mode import Fetching
 from webdepot.harvest.judge import CrawlJudge
 from webdepot.harvest.profile import HarvestProfile
+from webdepot.harvest.report.reports import ReportKind
+from webdepot.harvest.scope import software
 from webdepot.harvest.scope.scope import ScopeStep
+from webdepot.harvest.scope.software import SoftwareCatalogue, SoftwareRules
 from webdepot.model import Candidate, Hop, Target, Verdict
 from webdepot.provenance import append, difference
 from webdepot.selection import targets
+from webdepot.services.harvest import control as harvest_control
 from webdepot.services.harvest import harvests
 from webdepot.services.harvest import options as harvest_options
 from webdepot.services.harvest.options import HarvestOptions
@@ -126,6 +130,19 @@ def options_of(archive: Archive, name: str) -> HarvestOptions:
     return harvest_options.with_profile(options, get(archive, name)) if name else options
 
 
+def software_of(archive: Archive) -> SoftwareCatalogue:
+    """The software that harvests recognise, with its rules; ConfigError if the archive's file is invalid."""
+    return software.of_archive(archive.home)
+
+
+def get_software(catalogue: SoftwareCatalogue, name: str) -> SoftwareRules:
+    """One software; NotFound names those that are known."""
+    known = catalogue.software.get(name.lower())
+    if known is None:
+        raise NotFound(f"No software {name!r} is known. Known: {', '.join(catalogue.software)}.")
+    return known
+
+
 def get_target(archive: Archive, text: str) -> Target:
     """The target with this number, name or address; NotFound if there is none."""
     with archive.database.reading() as connection:
@@ -144,13 +161,15 @@ def explain(
     seeds: Sequence[str] = (),
     path: str = "L",
     via: str = "",
+    software_ids: Sequence[str] = (),
 ) -> Explanation:
     """Which rule decides about a URL, and why. Nothing is fetched, but host names are looked up if a rule
     needs that.
 
     The rules are those of the named profile, else of the target's last harvest, else of the configuration.
     `path` has the hops by which the URL would be found (L link, E part of a page, R redirect, X guess,
-    M sitemap); empty for a seed.
+    M sitemap); empty for a seed. `software_ids` name the software that the site is taken to run, besides
+    what the target's last harvest recognised.
     """
     if set(path) - _HOPS:
         raise InputError(
@@ -159,11 +178,14 @@ def explain(
         )
     url = from_typed(typed)
     options, known_seeds, basis = _rules_of(archive, target, profile)
+    catalogue = software_of(archive)
+    given = [get_software(catalogue, name).id for name in software_ids]
+    recognised = [*given, *_recognised(archive, target, host_of(url))]
     used_seeds = tuple(map(from_typed, seeds)) or known_seeds
     if not used_seeds:
         raise InputError("Name a seed, a target or a profile with seeds: the scope is built from the seeds.")
     candidate = Candidate(url=url, via=from_typed(via) if via else None, path=path)
-    verdict, steps = event_loop.run(_judge(archive, candidate, used_seeds, options))
+    verdict, steps = event_loop.run(_judge(archive, candidate, used_seeds, options, recognised))
     _log.info(
         "scope explained url=%s rule=%s answer=%s reason=%s",
         url,
@@ -199,8 +221,27 @@ def _rules_of(archive: Archive, target: str, profile: str) -> tuple[HarvestOptio
     return HarvestOptions.from_config(archive.config), seeds, "configuration"
 
 
+def _recognised(archive: Archive, target: str, host: str) -> list[str]:
+    """The software that the last harvest of a target recognised at a host."""
+    if not target:
+        return []
+    with archive.database.reading() as connection:
+        last = runs.newest_of(connection, get_target(archive, target).id)
+    if last is None:
+        return []
+    try:
+        report = harvest_control.report(archive, last.id, ReportKind.SOFTWARE)
+    except NotFound:  # it has no log
+        return []
+    return [str(row["name"]) for row in report.rows if row["host"] == host]
+
+
 async def _judge(
-    archive: Archive, candidate: Candidate, seeds: tuple[Url, ...], options: HarvestOptions
+    archive: Archive,
+    candidate: Candidate,
+    seeds: tuple[Url, ...],
+    options: HarvestOptions,
+    recognised: Sequence[str],
 ) -> tuple[Verdict, Sequence[ScopeStep]]:
     config = archive.config.harvest
     router = Router(allow_private=True, connect_to=config.connect_to, timeout_s=config.connect_timeout_s)
@@ -212,6 +253,7 @@ async def _judge(
             await settings.look_up([host_of(candidate.url)])
         judge = CrawlJudge(settings, None, lambda: (0, 0))
         judge.follow(settings, seeds)
+        judge.learn_software(host_of(candidate.url), frozenset(recognised))
         if (
             settings.scope_limits.hops_outside
             and not judge.is_inside(candidate)

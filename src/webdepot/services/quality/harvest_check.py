@@ -25,6 +25,8 @@ from webdepot.errors import NotFound
 from webdepot.formats import report
 from webdepot.harvest import runs
 from webdepot.harvest.report.log import JSON_NAME
+from webdepot.harvest.report.reports import TRAP_RULES
+from webdepot.harvest.scope.software import of_archive
 from webdepot.index import capture_from_record
 from webdepot.model import (
     Answer,
@@ -227,6 +229,8 @@ def _traces(
         before_name=earlier[0].id if earlier else "",
         false_before=_false_pages(archive, earlier[0]) if earlier else {},
         measures=_measures(archive, harvest) if earlier else None,
+        trap_rules=TRAP_RULES,
+        left_out=of_archive(archive.home).kinds,
         earlier=[_measures(archive, each) for each in earlier[:LAST_HARVESTS]],
     )
 
