@@ -298,7 +298,7 @@ class PageOpener:
                 self._hold_if_busy(visit, head)
                 visit.body.close()
                 return reply
-            extracted = await state.look_up_links(visit)
+            extracted = await state.find_links_early(visit, head)
         except BaseException:
             visit.body.close()
             raise
@@ -308,6 +308,7 @@ class PageOpener:
                 origin=origin_of(candidate.url),
                 asked_by=verdict,
                 extracted=extracted,
+                head=head,
                 is_part=True,
                 note="browser",
             )
