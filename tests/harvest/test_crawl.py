@@ -111,7 +111,7 @@ def test_other_hosts_are_asked_while_the_links_of_a_pdf_are_read(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process that reads them stands still until the last page of the other host is asked for."""
-    monkeypatch.setattr(pdf, "LIMITS", Limits(time_s=60.0, longest_s=60.0))
+    monkeypatch.setattr(pdf, "LIMITS", Limits(time_s=300.0, longest_s=300.0))
     monkeypatch.setattr(pdf, "_idle", [])
     assert pdf.references(pdf_with_link("http://a.example/"), most=1)
     (reader,) = pdf._idle
@@ -137,7 +137,12 @@ def test_other_hosts_are_asked_while_the_links_of_a_pdf_are_read(
         site.answers[f"b.example/{number}"] = send_page
     places = dict.fromkeys(("a.example", "b.example"), f"127.0.0.1:{site.port}")
     try:
-        run(tmp_path, ["http://a.example/x.pdf", "http://b.example/1"], connect_to=places)
+        run(
+            tmp_path,
+            ["http://a.example/x.pdf", "http://b.example/1"],
+            connect_to=places,
+            limits=FetchLimits(timeout_s=300.0),
+        )
     finally:
         reader.close()
     assert site.paths("b.example")[-1] == f"/{last}"
