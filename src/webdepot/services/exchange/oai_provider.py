@@ -63,7 +63,7 @@ def answer(
     it.
 
     The record of a tree names the address of each file. If a rule hides one of them, the object is offered in
-    containers. Whoever has no token must stay within the budget of the request.
+    containers. Without a token, the answer must stay within the budget of the request.
     """
     with query_budget.spending(None), archive.database.reading() as connection:
         partner = partners.find_by_token(connection, token)
