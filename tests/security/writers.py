@@ -390,7 +390,8 @@ def browser_writer() -> Iterator[Writer]:
     with small_site(lambda path: _page_of(path) if path in ("/", "/0", "/1", "/2", "/3") else "") as site:
         yield Writer(
             name="harvest with the browser",
-            prepare=_found_quietly,
+            # The sandbox of Chromium does not work for root, and disks that lose data can only be mounted by root.
+            prepare=lambda folder: _with_settings(folder, "[harvest]\nbrowser_sandbox = false\n"),
             command=_command("archive", "--browser", f"{site}/"),
             same_names=False,
             begins_anew=True,
