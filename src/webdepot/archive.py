@@ -52,6 +52,7 @@ class ScratchPurpose(StrEnum):
     IDENTIFY = ".identifying-"
     REPORT = ".reporting-"
     EXPORT = ".exporting-"
+    SCHEDULE = ".scheduling-"
 
 
 class Archive:

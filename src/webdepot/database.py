@@ -8,7 +8,7 @@ newer version.
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
-from webdepot import sqlite_wal
+from webdepot import query_budget, sqlite_wal
 from webdepot.errors import Conflict, NoSpace, WebdepotError
 from webdepot.reasons import from_kept, to_kept
 from webdepot.times import from_iso
@@ -109,10 +109,11 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A consistent view without a write lock."""
+        """A consistent view without a write lock. TooExpensive when the budget of the request is spent."""
         with (
             _explained(self.url),
             self.engine.connect().execution_options(webdepot_reading=True) as connection,
+            _limited(connection),
         ):
             yield connection
 
@@ -231,10 +232,18 @@ def _explained(url: str) -> Iterator[None]:
     try:
         yield
     except OperationalError as error:
+        if str(error.orig) == "interrupted":
+            query_budget.check()
         explained = explain(str(error.orig), url)
         if explained is None:
             raise
         raise explained from error
+
+
+def _limited(connection: Connection) -> AbstractContextManager[None]:
+    """Queries that end when the budget of the request is spent."""
+    raw = connection.connection.dbapi_connection
+    return query_budget.limited(raw) if isinstance(raw, sqlite3.Connection) else nullcontext()
 
 
 def explain(message: str, where: str) -> WebdepotError | None:

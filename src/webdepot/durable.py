@@ -148,9 +148,14 @@ def abandoned_folders(parent: Path, prefix: str) -> list[Path]:
         with suppress(FileNotFoundError):
             facts = path.lstat()
             is_ours = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
-            if is_ours and not is_locked(path / _SCRATCH_LOCK):
+            if is_ours and not is_in_use(path):
                 abandoned.append(path)
     return abandoned
+
+
+def is_in_use(scratch_folder: Path) -> bool:
+    """Whether the process that created a scratch folder is still in its block."""
+    return is_locked(scratch_folder / _SCRATCH_LOCK)
 
 
 def remove_abandoned(parent: Path, prefix: str) -> int:

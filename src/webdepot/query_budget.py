@@ -1,22 +1,32 @@
-"""How much a query may cost that anybody can ask: processor time in the index, until the client leaves.
+"""How much the answer to a request may cost that anybody can send: processor time, until the client leaves.
 
-The interface that answers a request sets the budget (`spending`); the index charges it (`charge`), wherever
-in the program the query comes from. Without a budget nothing is limited: commands take the time they need.
+The interface that answers a request sets the budget for the thread that does the work (`spend`). Everything
+in that thread counts. Whatever may take long looks at the budget from time to time (`check`), wherever in the
+program it is called from; queries of SQLite are interrupted (`limited`). Without a budget nothing is limited:
+commands take the time they need.
 """
 
+import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
 from webdepot.errors import TooExpensive
 
+_STEPS = 20_000
+"""Instructions of SQLite between two looks at the budget: about a millisecond."""
+Result = TypeVar("Result")
+
 
 class QueryBudget:
-    """Processor seconds for all queries of one request. Threads may pass it on, one at a time."""
+    """Processor seconds for one request. Threads may pass it on, one at a time."""
 
     def __init__(self, cpu_s: float) -> None:
         self._cpu_s = self._left_s = cpu_s
+        self._since_s: float | None = None
+        """When the thread that spends it now began, by `time.thread_time`; None if there is none."""
         self._is_cancelled = False
 
     def renew(self) -> None:
@@ -24,38 +34,77 @@ class QueryBudget:
         self._left_s = self._cpu_s
 
     def cancel(self) -> None:
-        """End the queries of this request: nobody waits for them. May be called from any thread."""
+        """End the work for this request: nobody waits for it. May be called from any thread."""
         self._is_cancelled = True
 
-    def is_spent(self, since_s: float) -> bool:
-        """Whether the query that began at this moment of `time.thread_time` has to end."""
-        return self._is_cancelled or time.thread_time() - since_s > self._left_s
-
-    def charge(self, since_s: float) -> None:
-        self._left_s -= time.thread_time() - since_s
+    def is_spent(self) -> bool:
+        """Asked by the thread that spends it."""
+        spent_s = 0.0 if self._since_s is None else time.thread_time() - self._since_s
+        return self._is_cancelled or spent_s >= self._left_s
 
     def check(self) -> None:
         """TooExpensive if nothing is left."""
-        if self._is_cancelled or self._left_s <= 0:
+        if self.is_spent():
             raise TooExpensive(
-                "This query takes too long to answer. Ask for less: a narrower address, a shorter time, or "
-                "fewer results at once."
+                "This query takes too long to answer. Ask for less: a narrower address, a shorter time, "
+                "fewer or rarer words, or fewer results at once."
             )
+
+    def begin(self) -> None:
+        """From now on this thread spends it."""
+        self._since_s = time.thread_time()
+
+    def end(self) -> None:
+        """This thread no longer spends it."""
+        if self._since_s is not None:
+            self._left_s -= time.thread_time() - self._since_s
+            self._since_s = None
 
 
 _current: ContextVar[QueryBudget | None] = ContextVar("query budget", default=None)
 
 
-def current() -> QueryBudget | None:
-    """The budget of the request that is being answered; None if there is none."""
-    return _current.get()
+def check() -> None:
+    """TooExpensive if the budget of the request that is being answered is spent."""
+    budget = _current.get()
+    if budget is not None:
+        budget.check()
 
 
 @contextmanager
-def spending(budget: QueryBudget) -> Iterator[None]:
-    """Charge everything in the block, and in threads that it waits for, to a budget."""
+def spending(budget: QueryBudget | None) -> Iterator[None]:
+    """Charge the time of this thread in the block to a budget; None means that nothing is limited."""
     token = _current.set(budget)
+    if budget is not None:
+        budget.begin()
     try:
         yield
     finally:
+        if budget is not None:
+            budget.end()
         _current.reset(token)
+
+
+def spend(budget: QueryBudget, work: Callable[[], Result]) -> Result:
+    """The result of work that is charged to a budget; called in the thread that does it."""
+    with spending(budget):
+        return work()
+
+
+@contextmanager
+def limited(connection: sqlite3.Connection) -> Iterator[None]:
+    """Interrupt the queries of a connection when the budget of the request is spent: TooExpensive."""
+    budget = _current.get()
+    if budget is None:
+        yield
+        return
+    budget.check()
+    connection.set_progress_handler(budget.is_spent, _STEPS)
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+            budget.check()
+        raise
+    finally:
+        connection.set_progress_handler(None, 0)

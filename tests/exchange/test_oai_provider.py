@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lxml import etree
 from oai_rules import NS, checked, errors, headers, token
 
+from webdepot.errors import TooExpensive
 from webdepot.exchange import catalogue
 from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.exchange.catalogue import RecordLevel
@@ -21,6 +22,8 @@ from webdepot.exchange.metadata.mab import MAB
 from webdepot.exchange.metadata.marc import MARC
 from webdepot.exchange.oai import provider
 from webdepot.exchange.oai.provider import FORMATS, Repository
+from webdepot.query_budget import QueryBudget, spending
+from webdepot.services.exchange import oai_provider, partner_admin
 
 NOW = datetime(2026, 6, 1, 12, 0, 0, 500_000, tzinfo=UTC)
 SLICES, WITHDRAWN = 250, 5
@@ -68,6 +71,27 @@ def harvest(archive, verb="ListRecords", **arguments) -> list[tuple[str, bool]]:
         assert root.find(".//o:resumptionToken", NS).get("cursor") == str(len(found))
         found += headers(root)
     return found
+
+
+@pytest.mark.parametrize("prefix", sorted(FORMATS))
+def test_an_answer_has_at_most_so_many_files(stocked, monkeypatch, prefix):
+    everything = harvest(stocked, metadataPrefix=prefix)
+    monkeypatch.setattr(provider, "MOST_FILES_IN_RESPONSE", 50)
+    first = headers(ask(stocked, verb="ListRecords", metadataPrefix=prefix))
+    assert 25 <= len(first) < 40  # two files each; a site and withdrawn slices have none
+    assert harvest(stocked, metadataPrefix=prefix) == everything
+    monkeypatch.setattr(provider, "MOST_FILES_IN_RESPONSE", 1)
+    assert len(headers(ask(stocked, verb="GetRecord", identifier=OBJECT, metadataPrefix=prefix))) == 1
+
+
+def test_whoever_is_not_a_partner_must_stay_within_the_budget_of_a_request(stocked):
+    partner_admin.add(stocked, "nlb", "https://nlb.example/oai")
+    token = partner_admin.issue_token(stocked, "nlb")
+    pairs = [("verb", "ListRecords"), ("metadataPrefix", "oai_mets_lmer")]
+    with spending(QueryBudget(0.0)):
+        with pytest.raises(TooExpensive):
+            oai_provider.answer(stocked, pairs, portal_url=BASE)
+        assert headers(checked(oai_provider.answer(stocked, pairs, portal_url=BASE, token=token)))
 
 
 def test_identify(stocked):

@@ -1,18 +1,24 @@
 """Whole crawls against real servers: complete, once, polite, recoverable, and with a reason at the end."""
 
 import asyncio
+import io
+import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
+import pikepdf
 import pytest
 from harvest_crawl import FileKeeper, kept, lines, run
 from harvest_site import Asked, Site, fill, of, whole
 
 from webdepot.errors import InputError
+from webdepot.guard.process import Limits
 from webdepot.harvest.fetch.curl_transfer import FetchLimits
+from webdepot.harvest.links import pdf
 from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.politeness.robots import RobotsPolicy
@@ -92,6 +98,57 @@ def test_sitemaps_of_robots_txt_are_read(site: Site, tmp_path: Path) -> None:
     site.page("/", "nothing here")
     run(tmp_path, [f"{site.url}/"])
     assert "/hidden" in site.paths()
+
+
+def pdf_with_link(address: str) -> bytes:
+    document, out = pikepdf.new(), io.BytesIO()
+    action = pikepdf.Dictionary(S=pikepdf.Name.URI, URI=pikepdf.String(address))
+    link = pikepdf.Dictionary(Type=pikepdf.Name.Annot, Subtype=pikepdf.Name.Link, A=action)
+    document.add_blank_page().obj["/Annots"] = pikepdf.Array([link])
+    document.save(out)
+    return out.getvalue()
+
+
+def test_other_hosts_are_asked_while_the_links_of_a_pdf_are_read(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that reads them stands still until the last page of the other host is asked for."""
+    monkeypatch.setattr(pdf, "LIMITS", Limits(time_s=300.0, longest_s=300.0))
+    monkeypatch.setattr(pdf, "_idle", [])
+    assert pdf.references(pdf_with_link("http://a.example/"), most=1)
+    (reader,) = pdf._idle
+    os.kill(reader.pid, signal.SIGSTOP)
+    sent, last = asyncio.Event(), 5
+
+    async def send_pdf(writer: asyncio.StreamWriter, asked: Asked) -> None:
+        writer.write(whole(pdf_with_link("http://a.example/linked"), mime="application/pdf"))
+        await writer.drain()
+        sent.set()
+
+    async def send_page(writer: asyncio.StreamWriter, asked: Asked) -> None:
+        number = int(asked.target[1:])
+        await sent.wait()
+        if number == last:
+            os.kill(reader.pid, signal.SIGCONT)
+        writer.write(whole(f"<a href=/{number + 1}>" if number < last else "the end"))
+        await writer.drain()
+
+    site.answers["a.example/x.pdf"] = send_pdf
+    site.page("a.example/linked", "found in the PDF")
+    for number in range(1, last + 1):
+        site.answers[f"b.example/{number}"] = send_page
+    places = dict.fromkeys(("a.example", "b.example"), f"127.0.0.1:{site.port}")
+    try:
+        run(
+            tmp_path,
+            ["http://a.example/x.pdf", "http://b.example/1"],
+            connect_to=places,
+            limits=FetchLimits(timeout_s=300.0),
+        )
+    finally:
+        reader.close()
+    assert site.paths("b.example")[-1] == f"/{last}"
+    assert site.paths("a.example")[-1] == "/linked"
 
 
 def test_hops_outside_the_scope(site: Site, tmp_path: Path) -> None:

@@ -16,9 +16,15 @@ from museum import Served, Warc, ask, make_home
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from webdepot.errors import TooExpensive
+from text_indexes import MAKERS, page
+from webdepot.access.policy import ANYONE
+from webdepot.archive import Archive
+from webdepot.errors import InputError, TooExpensive
 from webdepot.index.captures import SqliteCaptureIndex
+from webdepot.index.text import folding
+from webdepot.ports import TextQuery
 from webdepot.query_budget import QueryBudget, spending
+from webdepot.services.access import search
 from webdepot.web import heavy_turns, heavy_work
 from webdepot.web.heavy_turns import MOST_WAITING_OF_SENDER, PLACES, HeavyWork, Turns
 
@@ -182,6 +188,80 @@ def test_a_client_that_leaves_ends_its_query(tmp_path: Path) -> None:
     finally:
         heavy_work.CPU_S = patched
     index.close()
+
+
+def test_a_query_of_the_register_ends_when_its_time_is_over(served: Served) -> None:
+    with Archive.open(served.home) as archive:
+        with (
+            spending(QueryBudget(0.05)),
+            pytest.raises(TooExpensive),
+            archive.database.reading() as connection,
+        ):
+            connection.exec_driver_sql(ENDLESS).all()
+        with archive.database.reading() as connection:
+            assert connection.exec_driver_sql("SELECT 1").scalar() == 1
+
+
+# --- full text ---
+
+HOSTILE = "\u00df " + "a " * 100_000
+"""A page on which it takes long to look for phrases of short words."""
+SLOW = TextQuery(
+    alternatives=(("windmill", *(" ".join(["a"] * 20 + [f"x{number}"]) for number in range(4))),), limit=100
+)
+
+
+@pytest.mark.parametrize("engine", sorted(MAKERS))
+def test_a_search_ends_when_its_time_is_over(engine: str, tmp_path: Path) -> None:
+    index = MAKERS[engine](tmp_path / "text")
+    index.add(
+        "a",
+        [
+            page(f"http://a.example/{number}", "20200101000000", f"windmill {number} {HOSTILE}")
+            for number in range(40)
+        ],
+    )
+    begun_s = time.thread_time()
+    with spending(QueryBudget(0.2)), pytest.raises(TooExpensive):
+        index.find(SLOW)
+    assert time.thread_time() - begun_s < 8  # all pages take more than 20 seconds
+    spent = QueryBudget(0.0)
+    with spending(spent):
+        for ask_index in (
+            lambda: index.find(TextQuery(words=("windmill",))),
+            lambda: list(index.scan(TextQuery(words=("windmill",)))),
+            lambda: index.words("wind", limit=3),
+        ):
+            with pytest.raises(TooExpensive):
+                ask_index()
+    assert index.find(TextQuery(words=("windmill",))).pages == 40  # commands have no budget
+    index.close()
+
+
+def test_similar_pages_are_compared_only_as_long_as_there_is_time() -> None:
+    ranked = [(1.0, number, number % 999 << 20 | 0xFFFF) for number in range(200_000)]
+    begun_s = time.thread_time()
+    with spending(QueryBudget(0.05)), pytest.raises(TooExpensive):
+        folding.fold_groups(ranked)
+    assert time.thread_time() - begun_s < 5
+
+
+def test_words_in_phrases_count(served: Served) -> None:
+    words = " ".join(f"w{number}" for number in range(search.MOST_WORDS + 1))
+    with Archive.open(served.home) as archive:
+        for text in (f'"{words}"', f'mill -"{words}"', f'title:"{words}"', "\u4e2d" * 101):
+            with pytest.raises(InputError, match="more than 100 words"):
+                search.search(archive, text, reader=ANYONE)
+        assert search.search(archive, f'"{words[:-5]}"', reader=ANYONE).pages == 0
+
+
+def test_who_asks_for_too_much_is_told_so(served: Served) -> None:
+    with serving_with(served.home, "import webdepot.web.heavy_work as h\nh.CPU_S = 0.0") as strict:
+        listed = ask(f"{strict.portal}/oai?verb=ListIdentifiers&metadataPrefix=oai_dc")
+        assert listed.status == 400 and listed.text.startswith("This query takes too long to answer.")
+        found = ask(f"{strict.portal}/api/search?q=words")
+        assert found.status == 400 and "too long" in json.loads(found.text)["error"]
+        assert ask(f"{strict.portal}/search?q=words").status == 400
 
 
 # --- turns ---

@@ -28,13 +28,24 @@ MOST_DISTURBED = 3
 """How often the same work is disturbed before it may end."""
 
 
-@pytest.fixture(scope="module", params=[*(writer.name for writer in WRITERS), "harvest"])
+NAMES = [*(writer.name for writer in WRITERS), *writers.LIVE, *writers.S3]
+
+
+@pytest.fixture(scope="module", params=[name for name in NAMES if KILLS > 1 or name not in writers.LONG])
 def writer(request: pytest.FixtureRequest) -> Iterator[Writer]:
-    if request.param != "harvest":
+    if request.param in writers.LIVE:
+        with writers.LIVE[request.param]() as live:
+            yield live
+        return
+    if request.param not in writers.S3:
         yield next(each for each in WRITERS if each.name == request.param)
         return
-    with writers.harvest_writer() as harvesting:
-        yield harvesting
+    server = request.getfixturevalue("seaweed")
+    with pytest.MonkeyPatch.context() as patch:
+        for place in ("MAIN", writers.S3_PLACE.upper()):
+            patch.setenv(f"WEBDEPOT_PLACE_{place}_ACCESS_KEY", server.access_key)
+            patch.setenv(f"WEBDEPOT_PLACE_{place}_SECRET_KEY", server.secret_key)
+        yield next(each for each in writers.s3_writers(server) if each.name == request.param)
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@ disturbed: for the tests of kills and power cuts.
 """
 
 import gzip
+import hashlib
 import os
 import shutil
 import subprocess
@@ -18,9 +19,11 @@ from typing import Any
 
 from sqlalchemy import MetaData, func, select
 
-from small_sites import small_site
+from s3_servers import S3Server
+from small_sites import cleared, small_site
 from small_warcs import write_warc
 from webdepot.archive import Archive
+from webdepot.config.config import FILE_NAME
 from webdepot.container import locations
 from webdepot.depot import copies, fixity, holdings, places
 from webdepot.harvest import runs
@@ -30,6 +33,7 @@ from webdepot.provenance import iter_all
 from webdepot.services import pipeline
 from webdepot.services.admin import doctor, setup
 from webdepot.services.depot import export
+from webdepot.services.schedule import plans
 
 PAGES = 12
 DAY = datetime(2024, 5, 1, tzinfo=UTC)
@@ -352,19 +356,126 @@ WRITERS = (
 )
 
 
+# --- writers that need a server ---
+
+SEVERAL = 2
+"""Processes that share a harvest."""
+
+
+def _page_of(path: str) -> str:
+    name = path.strip("/") or "0"
+    return _page("/", int(name)).decode() if name.isdigit() and int(name) < PAGES * 3 else ""
+
+
+def _found_quietly(folder: Path) -> None:
+    found(folder)
+
+
 @contextmanager
 def harvest_writer() -> Iterator[Writer]:
-    """A writer that harvests a site, which is there as long as the block lasts."""
-
-    def page_of(path: str) -> str:
-        name = path.strip("/") or "0"
-        return _page("/", int(name)).decode() if name.isdigit() and int(name) < PAGES * 3 else ""
-
-    with small_site(page_of) as site:
+    """Harvests a site, which is there as long as the block lasts."""
+    with small_site(_page_of) as site:
         yield Writer(
             name="harvest",
-            prepare=lambda folder: (found(folder), None)[1],
+            prepare=_found_quietly,
             command=_command("archive", f"{site}/"),
             same_names=False,
             begins_anew=True,
         )
+
+
+@contextmanager
+def browser_writer() -> Iterator[Writer]:
+    """Opens each page in the browser, too."""
+    with small_site(lambda path: _page_of(path) if path in ("/", "/0", "/1", "/2", "/3") else "") as site:
+        yield Writer(
+            name="harvest with the browser",
+            # The sandbox of Chromium does not work for root, and disks that lose data can only be mounted by root.
+            prepare=lambda folder: _with_settings(folder, "[harvest]\nbrowser_sandbox = false\n"),
+            command=_command("archive", "--browser", f"{site}/"),
+            same_names=False,
+            begins_anew=True,
+        )
+
+
+@contextmanager
+def processes_writer() -> Iterator[Writer]:
+    """Several processes harvest several hosts together: two names of the same server."""
+    with small_site(_page_of) as site:
+        seeds = [f"{site}/", f"{site.replace('localhost', '127.0.0.1')}/"]
+        yield Writer(
+            name="harvest of several processes",
+            prepare=lambda folder: _with_settings(folder, f"[harvest]\nprocesses = {SEVERAL}\n"),
+            command=_command("archive", *seeds),
+            same_names=False,
+            begins_anew=True,
+        )
+
+
+@contextmanager
+def scheduler_writer() -> Iterator[Writer]:
+    """A harvest that is due is run, accepted and deposited. A second scheduler takes over what the first one
+    left.
+    """
+
+    def prepare(folder: Path) -> None:
+        _with_settings(folder, '[review]\naccept = "always"\n')
+        with Archive.open(folder / HOME, agent="test") as archive:
+            plans.run_now(archive, cleared(archive, f"{site}/"))
+
+    with small_site(_page_of) as site:
+        yield Writer(
+            name="scheduler",
+            prepare=prepare,
+            command=_command("scheduler", "--once"),
+            same_names=False,
+        )
+
+
+def _with_settings(folder: Path, more: str) -> None:
+    """An archive with these settings, too."""
+    section = more.partition("\n")[0]
+    settings = SETTINGS.replace(f"{section}\n", more) if section in SETTINGS else SETTINGS + more
+    setup.found(folder / HOME, settings=settings)
+
+
+def s3_writers(server: S3Server) -> Iterator[Writer]:
+    """The depot, or a copy of it, in a bucket. Each folder has its own corner of it."""
+
+    def address(folder: Path) -> str:
+        corner = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+        return f"s3://{server.bucket}/kills/{corner}?endpoint={server.endpoint}"
+
+    def import_command(folder: Path) -> list[str]:
+        """The archive was founded without an address of its own, and has no package yet."""
+        path = folder / HOME / FILE_NAME
+        if "[depot]" not in path.read_text():
+            path.write_text(path.read_text() + f'[depot]\nplace = "{address(folder)}"\n')
+        return ["--home", str(folder / HOME), "import", str(folder / SOURCES)]
+
+    yield Writer(
+        name="copy to S3",
+        prepare=_prepare_packages,
+        command=lambda folder: [
+            "--home",
+            str(folder / HOME),
+            "depot",
+            "copy",
+            "add",
+            S3_PLACE,
+            address(folder),
+        ],
+    )
+    yield Writer(name="depot on S3", prepare=_prepare_import, command=import_command)
+
+
+S3_PLACE = "cloud"
+LIVE = {
+    "harvest": harvest_writer,
+    "scheduler": scheduler_writer,
+    "harvest of several processes": processes_writer,
+    "harvest with the browser": browser_writer,
+}
+S3 = ("copy to S3", "depot on S3")
+LONG = frozenset({"harvest of several processes", "harvest with the browser", *S3})
+"""Writers that the ordinary test run cannot afford."""

@@ -20,7 +20,7 @@ from webdepot.services.harvest import harvests, profiles
 from webdepot.services.schedule import plans
 
 
-def start_scheduler(home: Path) -> subprocess.Popen:
+def start_scheduler(home: Path, *options: str) -> subprocess.Popen:
     process = subprocess.Popen(
         [
             sys.executable,
@@ -30,11 +30,14 @@ def start_scheduler(home: Path) -> subprocess.Popen:
             str(home),
             "scheduler",
             "--json",
+            *options,
         ],
         stdout=subprocess.PIPE,
         text=True,
     )
     assert process.stdout is not None
+    if "--once" in options:
+        return process
     assert json.loads(process.stdout.readline()) == {"state": "running"}
     return process
 
@@ -84,7 +87,10 @@ def test_two_schedulers_harvest_each_date_once(real_home: Path, site: Site):
         assert holders == {1}
 
 
-def test_a_killed_scheduler_leaves_a_harvest_that_another_ends(real_home: Path, site: Site):
+@pytest.mark.parametrize("options", [(), ("--once",)])
+def test_a_killed_scheduler_leaves_a_harvest_that_another_ends(
+    real_home: Path, site: Site, options: tuple[str, ...]
+):
     site.pages = {"/": "".join(f"<a href=/p{number}>x</a>" for number in range(25))} | {
         f"/p{n}": f"page {n}" for n in range(25)
     }
@@ -93,7 +99,7 @@ def test_a_killed_scheduler_leaves_a_harvest_that_another_ends(real_home: Path, 
         target = cleared(archive, f"http://localhost:{site.port}/")
         plans.set_plan(archive, target, daily("2030-01-01"), profile="quick")
         plans.run_now(archive, target)
-        first = start_scheduler(real_home)
+        first = start_scheduler(real_home, *options)
         try:
             wait_for(lambda: sum(site.asked.values()) > 8)
             (harvest,) = harvests_of(archive, target)
@@ -104,11 +110,12 @@ def test_a_killed_scheduler_leaves_a_harvest_that_another_ends(real_home: Path, 
         wait_for(lambda: not harvests.is_locked(archive, harvest))
         assert harvests.get(archive, harvest.id).state is HarvestState.RUNNING
         site.pause_s = 0.0
-        second = start_scheduler(real_home)
+        second = start_scheduler(real_home, *options)
         try:
             wait_for(lambda: len(plans.queue(archive, TurnState.DONE).rows) == 1)
         finally:
-            second.send_signal(signal.SIGTERM)
+            if not options:
+                second.send_signal(signal.SIGTERM)
             assert second.wait(60) == 0
             second.stdout.close()
         (after,) = harvests_of(archive, target)

@@ -370,7 +370,8 @@ class ExchangeConfig:
     )
     most_requests: int = _key(
         4,
-        "Maximum number of OAI-PMH list requests answered in parallel; others are asked to retry later.",
+        "Maximum number of OAI-PMH requests that are answered or wait for their turn; others are asked to "
+        "retry later.",
         _at_least(1),
     )
     provenance: bool = _key(

@@ -90,6 +90,11 @@ def read(store: ObjectStore, package: PackageId) -> Tombstone:
 def from_json(data: bytes, *, where: str) -> Tombstone:
     try:
         facts: dict[str, Any] = json.load(io.BytesIO(data))
+        if not isinstance(facts, dict) or not isinstance(facts.get("files"), dict):
+            raise TypeError("it is not a list of facts and files")
+        texts = [*facts["files"].values(), *(facts[name] for name in facts if name != "files")]
+        if not all(isinstance(each, str) for each in texts):
+            raise TypeError("one of its facts is not text")
         return Tombstone(**facts | {"withdrawn_at": from_iso(facts["withdrawn_at"])})
     except (KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
         raise CorruptData(

@@ -307,15 +307,10 @@ def forget_trees_with(connection: Connection, container: str) -> int:
 
 
 def find_tree(connection: Connection, key: str) -> Transfer | None:
-    return many_trees(connection, [key]).get(key)
-
-
-def many_trees(connection: Connection, keys: Sequence[str]) -> dict[str, Transfer]:
-    """The unpacked forms of these objects, as far as they exist."""
-    rows = connection.execute(
-        select(trees).where(trees.c.key.in_(sorted(set(keys))), trees.c.size_bytes > 0)
-    ).mappings()
-    return {row["key"]: from_row({**row, "form": TransferForm.TREE.value}) for row in rows}
+    """The unpacked form of an object, if it exists."""
+    chosen = select(trees).where(trees.c.key == key, trees.c.size_bytes > 0)
+    row = connection.execute(chosen).mappings().one_or_none()
+    return from_row({**row, "form": TransferForm.TREE.value}) if row else None
 
 
 def without_tree(connection: Connection, *, limit: int, after: str = "") -> list[str]:
@@ -336,11 +331,6 @@ def _without_tree() -> Select[Any]:
 def find(connection: Connection, key: str) -> Transfer | None:
     row = connection.execute(select(transfers).where(transfers.c.key == key)).mappings().one_or_none()
     return from_row(row) if row else None
-
-
-def many(connection: Connection, keys: Sequence[str]) -> dict[str, Transfer]:
-    rows = connection.execute(select(transfers).where(transfers.c.key.in_(sorted(set(keys))))).mappings()
-    return {row["key"]: from_row(row) for row in rows}
 
 
 def from_row(row: Mapping[Any, Any]) -> Transfer:

@@ -24,7 +24,7 @@ class Kept:
     """Its records, which `Keeper.write` writes together with those made later."""
 
 
-_NO_HEAD = HttpHead(version="", status=0, reason="", headers=())
+NO_HEAD = HttpHead(version="", status=0, reason="", headers=())
 _NOT_KEPT = Kept(digest="", duplicate=False)
 
 
@@ -69,7 +69,7 @@ class Arrived:
     """Scheme, host and port of its URL."""
     asked_by: Verdict
     extracted: Extracted | None
-    head: HttpHead = _NO_HEAD
+    head: HttpHead = NO_HEAD
     mime: str = ""
     kept: Kept = _NOT_KEPT
     is_part: bool = False

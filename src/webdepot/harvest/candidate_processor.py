@@ -19,7 +19,7 @@ import time
 from dataclasses import replace
 
 from webdepot.container.http import parse_head
-from webdepot.harvest.answer import Arrived, is_temporary, mime_of
+from webdepot.harvest.answer import NO_HEAD, Arrived, is_temporary, mime_of
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.page_opener import PageOpener
 from webdepot.harvest.crawl_state import CrawlState
@@ -152,9 +152,9 @@ class CandidateProcessor:
 
     async def _receive(self, visit: Visit, origin: str, asked_by: Verdict) -> Arrived:
         """The answer, after its page was opened in the browser if need be."""
-        answer = Arrived(
-            visit=visit, origin=origin, asked_by=asked_by, extracted=await self._state.look_up_links(visit)
-        )
+        head = parse_head(visit.head) if visit.failure is None else NO_HEAD
+        extracted = await self._state.find_links_early(visit, head)
+        answer = Arrived(visit=visit, origin=origin, asked_by=asked_by, extracted=extracted, head=head)
         opened = await self._opener.open(visit, answer.extracted) if self._opener is not None else None
         if opened is not None:
             answer.extracted, answer.attached, answer.note = opened.extracted, opened.attached, opened.note
@@ -267,7 +267,6 @@ class CandidateProcessor:
         if visit.failure is not None:
             self._note_failure(answer, visit.failure)
             return False
-        answer.head = parse_head(visit.head)
         answer.mime = mime_of(answer.head)
         wanted = state.judge.of_answer(candidate, answer.mime)
         if not wanted:

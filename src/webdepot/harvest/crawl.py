@@ -104,6 +104,7 @@ class _Crawl:
         finally:
             stopping.cancel()
             await self._cancel_active()
+            self.state.close()
             if self.error is not None:
                 self.processor.discard()
         if self.error is not None:

@@ -6,11 +6,14 @@ known about hosts, seeds and robots.txt, the counts, and the answers that wait t
 each other.
 """
 
+import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 
-from webdepot.container.http import HttpHead, parse_head
+from webdepot.container.http import HttpHead
 from webdepot.harvest.answer import Arrived, Keeper
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.host_book import HostBook
@@ -32,6 +35,9 @@ from webdepot.model import Candidate, Failure, Visit
 from webdepot.ports import Fetcher, Frontier
 from webdepot.times import Clock
 from webdepot.url import Url, host_of
+
+MOST_READERS = 2
+"""Answers whose links are read by other processes at the same time: each may take a processor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +126,7 @@ class CrawlState:
             self.turns, frontier, parts.clock, robots.product_token(settings.user_agent)
         )
         self.missing = MissingPages(self.turns, frontier)
+        self._readers = ThreadPoolExecutor(MOST_READERS, thread_name_prefix="links")
         self.arrived: list[Arrived] = []
         """Answers and failures that wait to be settled."""
         self.pages_out = 0
@@ -134,6 +141,9 @@ class CrawlState:
         """No server may be asked now."""
         self.is_dirty = True
         """Something has changed since the last checkpoint; `crawl` resets it."""
+
+    def close(self) -> None:
+        self._readers.shutdown(wait=False, cancel_futures=True)
 
     def follow(self, settings: CrawlSettings) -> None:
         """Use these settings from now on."""
@@ -203,10 +213,29 @@ class CrawlState:
         page = find_page(visit.candidate)
         return extract.extract(visit.candidate.url, head, visit.body, limits, page=page)
 
-    async def look_up_links(self, visit: Visit) -> Extracted | None:
-        """The links of an answer, if a rule must first look up their hosts (`CrawlSettings.look_up`)."""
-        if self.settings.look_up is None or visit.failure is not None:
+    async def find_links_early(self, visit: Visit, head: HttpHead) -> Extracted | None:
+        """The links of an answer, if they are needed before it is settled: because a rule must first look up
+        their hosts (`CrawlSettings.look_up`), or because another process reads them, and the other requests
+        must not wait for it.
+        """
+        if visit.failure is not None:
             return None
-        extracted = self.extract(visit, parse_head(visit.head))
-        await self.settings.look_up({host_of(url) for url, _ in extracted.links})
+        read = partial(self.extract, visit, head)
+        may_wait = extract.may_wait(visit.candidate.url, head)
+        if self.settings.look_up is None and not may_wait:
+            return None
+        extracted = await self._in_thread(read) if may_wait else read()
+        if self.settings.look_up is not None:
+            await self.settings.look_up({host_of(url) for url, _ in extracted.links})
         return extracted
+
+    async def _in_thread(self, read: Callable[[], Extracted]) -> Extracted:
+        """What a thread of our own reads. Ends with it, also when the crawl gives the answer up: it is read
+        from an open file.
+        """
+        reading = asyncio.get_running_loop().run_in_executor(self._readers, read)
+        try:
+            return await asyncio.shield(reading)
+        except asyncio.CancelledError:
+            await asyncio.wait([reading])
+            raise

@@ -9,7 +9,6 @@ https://sqlite.org/wal.html
 
 import sqlite3
 import threading
-import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +17,6 @@ from typing import Any
 
 from webdepot import durable, query_budget, sqlite_wal
 from webdepot.errors import Conflict, CorruptData, NoSpace
-from webdepot.query_budget import QueryBudget
 
 PATIENCE_S = 60
 """How long to wait for another writer."""
@@ -28,10 +26,6 @@ READING_CACHE_KB = 1024
 MOST_IDLE = 12
 """Connections that are kept for the next queries."""
 REBUILD = "The containers are not affected. Rebuild the index: webdepot index rebuild"
-
-
-_STEPS = 20_000
-"""Steps of SQLite's virtual machine between two looks at the budget: about a millisecond."""
 
 
 def discard(path: Path) -> None:
@@ -71,14 +65,8 @@ class SqliteFile:
             held: sqlite3.Connection | None = getattr(self._transaction, "connection", None)
             if held is not None:
                 return held.execute(query, values).fetchall()
-            budget = query_budget.current()
-            generation, connection = self._generation, self._take()
-            try:
-                if budget is not None:
-                    return _charged(connection, query, values, budget)
+            with self._borrow() as connection, query_budget.limited(connection):
                 return connection.execute(query, values).fetchall()
-            finally:
-                self._give_back(connection, generation)
         except sqlite3.DatabaseError:
             with self.errors():
                 raise
@@ -104,9 +92,9 @@ class SqliteFile:
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         """Several queries on one state of the file; temporary tables may be written. The block may end in
-        another thread than it began.
+        another thread than it began. TooExpensive when the budget of the request is spent.
         """
-        with self.errors(), self._borrow() as connection:
+        with self.errors(), self._borrow() as connection, query_budget.limited(connection):
             connection.execute("BEGIN")
             try:
                 yield connection
@@ -202,22 +190,3 @@ class SqliteFile:
                     "Try again when it has finished."
                 ) from error
             raise
-
-
-def _charged(
-    connection: sqlite3.Connection, query: str, values: Mapping[str, Any], budget: QueryBudget
-) -> list[Any]:
-    """The rows of a query that must end when the budget is spent."""
-    budget.check()
-    since_s = time.thread_time()
-    connection.set_progress_handler(lambda: budget.is_spent(since_s), _STEPS)
-    try:
-        return connection.execute(query, values).fetchall()
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
-            budget.charge(since_s)
-            budget.check()
-        raise
-    finally:
-        connection.set_progress_handler(None, 0)
-        budget.charge(since_s)

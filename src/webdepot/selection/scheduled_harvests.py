@@ -198,9 +198,9 @@ def renew(connection: Connection, numbers: Sequence[int], *, holder: str, until:
     )
 
 
-def find_abandoned(connection: Connection, now: datetime) -> list[Turn]:
-    """Turns whose lease has expired."""
-    chosen = select(turns).where(turns.c.state == TurnState.RUNNING.value, turns.c.lease_ends_at <= now)
+def held(connection: Connection) -> list[Turn]:
+    """Turns that a scheduler has taken, whether it is still alive or not."""
+    chosen = select(turns).where(turns.c.state == TurnState.RUNNING.value)
     return [_turn(row) for row in connection.execute(chosen).mappings()]
 
 

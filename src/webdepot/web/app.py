@@ -5,7 +5,6 @@ roles that may call it are a column of the table and are checked in one place.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from functools import partial
 from importlib.resources import files
 from inspect import iscoroutinefunction
@@ -21,7 +20,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from webdepot.archive import Archive
-from webdepot.query_budget import spending
+from webdepot.query_budget import spend
 from webdepot.services.access.statistics import Counter
 from webdepot.web import heavy_work
 from webdepot.web.api import cdx
@@ -186,10 +185,10 @@ def _check_roles(row: RouteRow) -> Endpoint:
         result: Response | Endpoint
         if row.heavy is not None and row.heavy.match(request.scope.get("raw_path") or b""):
             result = await heavy_work.run(request, partial(answer, request))
+        elif row.roles:  # the work of staff is not limited
+            result = await run_in_threadpool(answer, request)
         else:
-            # What anybody can ask for is limited; the work of staff is not.
-            with nullcontext() if row.roles else spending(heavy_work.budget_of(request)):
-                result = await run_in_threadpool(answer, request)
+            result = await run_in_threadpool(spend, heavy_work.budget_of(request), partial(answer, request))
         return result if isinstance(result, Response) else await result(request)
 
     return call

@@ -15,12 +15,12 @@ from typing import TypeVar
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
-from webdepot.query_budget import QueryBudget, spending
+from webdepot.query_budget import QueryBudget, spend
 from webdepot.web.forms import sender_of
 from webdepot.web.site import site_of
 
 CPU_S = 10.0
-"""Of the index, for one request, or for one part of a long answer."""
+"""For one request, or for one part of a long answer."""
 _SLICE_S = 0.1
 _SLICE_BYTES = 1 << 18
 Result = TypeVar("Result")
@@ -33,8 +33,7 @@ async def run(request: Request, work: Callable[[], Result]) -> Result:
     budget = budget_of(request)
     watcher = asyncio.create_task(_watch(request, budget))
     try:
-        with spending(budget):
-            return await site_of(request).heavy.queries.run(sender_of(request), work)
+        return await site_of(request).heavy.queries.run(sender_of(request), partial(spend, budget, work))
     finally:
         watcher.cancel()
 
@@ -57,8 +56,8 @@ async def _slices(request: Request, pieces: Iterator[str] | Iterator[bytes]) -> 
         has_more = True
         while has_more:
             budget.renew()
-            with spending(budget):
-                piece, has_more = await heavy.parts.run(sender, partial(_take, pieces), has_begun=True)
+            part = partial(spend, budget, partial(_take, pieces))
+            piece, has_more = await heavy.parts.run(sender, part, has_begun=True)
             if piece:
                 yield piece
     finally:
@@ -77,7 +76,7 @@ def _take(pieces: Iterator[str] | Iterator[bytes]) -> tuple[bytes, bool]:
 
 
 def budget_of(request: Request) -> QueryBudget:
-    """What the queries of this request may cost."""
+    """What the answer to this request may cost."""
     if not hasattr(request.state, "budget"):
         request.state.budget = QueryBudget(CPU_S)
     budget: QueryBudget = request.state.budget

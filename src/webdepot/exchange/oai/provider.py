@@ -8,11 +8,11 @@ repeat the arguments of the request; every other response does.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import accumulate
 
 from lxml import etree
 from sqlalchemy import Connection
 
+from webdepot import query_budget
 from webdepot.exchange import catalogue, transfer
 from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.exchange.catalogue import CatalogueRecord
@@ -287,11 +287,9 @@ def _list(
     shown = records[: repository.page_size]
     if not shown:
         raise OaiError((Code.NO_RECORDS_MATCH, "No record matches the request."))
-    if arguments.verb is OaiVerb.LIST_RECORDS and kind.objects_only:
-        shown = _bounded(shown, _handed_over(shown, repository, connection))
     element = etree.Element(f"{{{OAI}}}{arguments.verb.value}")
     if arguments.verb is OaiVerb.LIST_RECORDS:
-        _write_records(element, shown, kind, repository, connection)
+        shown = _write_records(element, shown, kind, repository, connection)
     else:
         for record in shown:
             element.append(_header(record, repository))
@@ -379,37 +377,36 @@ def _write_records(
     kind: MetadataFormat,
     repository: Repository,
     connection: Connection,
-) -> None:
+) -> list[CatalogueRecord]:
+    """Write records until their files together reach the limit, at least one; returns those written. This
+    bounds memory and time, however many files the objects have.
+    """
     levels = _levels(connection, records)
-    handed_over = _handed_over(records, repository, connection)
+    files, written = 0, list[CatalogueRecord]()
     for record in records:
+        query_budget.check()
+        handed_over = _find_handed_over(record, repository, connection) if record.is_object else None
+        files += len(handed_over.files) if handed_over else 0
+        if written and files > MOST_FILES_IN_RESPONSE:
+            break
+        written.append(record)
         entry = add(element, f"{{{OAI}}}record")
         entry.append(_header(record, repository))
         if record.withdrawn_at is None:
-            add(entry, f"{{{OAI}}}metadata").append(
-                kind.write(levels[record.key], handed_over.get(record.key), repository)
-            )
+            add(entry, f"{{{OAI}}}metadata").append(kind.write(levels[record.key], handed_over, repository))
             if repository.with_provenance and record.origin:
                 entry.append(_about(record))
+    return written
 
 
-def _handed_over(
-    records: Sequence[CatalogueRecord], repository: Repository, connection: Connection
-) -> dict[str, Transfer]:
-    keys = [record.key for record in records if record.is_object]
-    packed = transfer.many(connection, keys)
-    trees = transfer.many_trees(connection, keys) if repository.unpacked else {}
-    return packed | {key: tree for key, tree in trees.items() if repository.may_tell(tree)}
-
-
-def _bounded(records: list[CatalogueRecord], handed_over: Mapping[str, Transfer]) -> list[CatalogueRecord]:
-    """The first records whose files together stay below the limit; at least one. This bounds memory,
-    however many files the objects have.
-    """
-    files = accumulate(
-        len(handed_over[record.key].files) if record.key in handed_over else 0 for record in records
-    )
-    return records[: max(sum(count <= MOST_FILES_IN_RESPONSE for count in files), 1)]
+def _find_handed_over(
+    record: CatalogueRecord, repository: Repository, connection: Connection
+) -> Transfer | None:
+    """What is delivered for a record: its tree if the client may see it, else its containers."""
+    tree = transfer.find_tree(connection, record.key) if repository.unpacked else None
+    if tree is not None and repository.may_tell(tree):
+        return tree
+    return transfer.find(connection, record.key)
 
 
 def _levels(

@@ -305,7 +305,7 @@ class PageOpener:
                 self._hold_if_busy(visit, head)
                 visit.body.close()
                 return reply
-            extracted = await state.look_up_links(visit)
+            extracted = await state.find_links_early(visit, head)
         except BaseException:
             visit.body.close()
             raise
@@ -315,6 +315,7 @@ class PageOpener:
                 origin=origin_of(candidate.url),
                 asked_by=verdict,
                 extracted=extracted,
+                head=head,
                 is_part=True,
                 note="browser",
             )

@@ -169,6 +169,11 @@ READERS: dict[str, Reader] = {
 }
 
 
+def may_wait(reader: Reader) -> bool:
+    """Whether a reader may wait for another process, which reads what is dangerous to read here."""
+    return reader in (_of_pdf, _of_untyped)
+
+
 def find_reader(mime: str, url: str) -> Reader | None:
     """The function that reads the references of a type; None for a type without links."""
     reader = READERS.get(mime) or _reader_by_name(mime, url)

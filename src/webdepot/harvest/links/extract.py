@@ -18,8 +18,8 @@ from itertools import islice
 from typing import BinaryIO
 
 from webdepot.container.http import HttpHead, content_decoded, transfer_decoded
-from webdepot.harvest.links import html
-from webdepot.harvest.links.bodies import LinkLimits, find_reader, references_in_data_url
+from webdepot.harvest.links import bodies, html
+from webdepot.harvest.links.bodies import LinkLimits, references_in_data_url
 from webdepot.harvest.links.reference import HOP_RANK, Reference
 from webdepot.harvest.links.resolve import resolve, resolved_in
 from webdepot.harvest.politeness import robots
@@ -63,9 +63,7 @@ def extract(
     software: frozenset[str] = frozenset()
     collected = _Collected(limits)
     collected.add(_of_headers(head), url)
-    is_redirect = 300 <= head.status < 400
-    mime = (head.get("content-type") or "").partition(";")[0].strip().lower()
-    reader = None if is_redirect else find_reader(mime, url)
+    reader = _find_reader(url, head)
     if reader is not None:
         content = _content(head, body, limits, notes)
         try:
@@ -95,6 +93,19 @@ def extract(
         is_empty=is_empty,
         software=software,
     )
+
+
+def may_wait(url: Url, head: HttpHead) -> bool:
+    """Whether `extract` may wait for another process, and so must not be called where others would have to
+    wait, too.
+    """
+    reader = _find_reader(url, head)
+    return reader is not None and bodies.may_wait(reader)
+
+
+def _find_reader(url: Url, head: HttpHead) -> bodies.Reader | None:
+    mime = (head.get("content-type") or "").partition(";")[0].strip().lower()
+    return None if 300 <= head.status < 400 else bodies.find_reader(mime, url)
 
 
 def _content(head: HttpHead, body: BinaryIO, limits: LinkLimits, notes: list[str]) -> bytes:

@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from webdepot import query_budget
+
 FARTHEST_BITS = 3
 FEWEST_WORDS = 30
 """Shorter texts have too few words to be compared."""
 _MOST_CHARS, _MOST_VOTES = 4000, 4
 _MOST_FOLDED = 1000
+_CHECK_EVERY = 256
+"""Pages that are compared between two looks at the budget: at most some hundredths of a second."""
 
 
 @dataclass(slots=True)
@@ -76,7 +80,9 @@ def fold_groups(ranked: Sequence[tuple[float, Any, int]]) -> list[Leader]:
     """
     leaders: list[Leader] = []
     likenesses: list[int] = []
-    for score, place, like in ranked:
+    for number, (score, place, like) in enumerate(ranked):
+        if number % _CHECK_EVERY == 0:
+            query_budget.check()
         at = _find_near(like, likenesses) if like and len(leaders) < _MOST_FOLDED else -1
         if at >= 0:
             leaders[at].similar += 1

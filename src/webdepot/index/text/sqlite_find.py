@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from webdepot import query_budget
 from webdepot.index.text import sqlite_add
 from webdepot.index.text.folding import Leader, fold_groups
 from webdepot.index.text.hits import asked_stamps, digits, hit_of, state_of, wanted_texts
@@ -226,6 +227,7 @@ def _hit(connection: sqlite3.Connection, query: TextQuery, leader: Leader) -> Hi
 
 
 def _state(connection: sqlite3.Connection, query: TextQuery, state: int) -> State:
+    query_budget.check()
     content, collection = sqlite_add.content_of(connection, state)
     page, valid_from, valid_to = connection.execute(
         "SELECT page, valid_from, valid_to FROM states WHERE id = ?", (state,)

@@ -3,6 +3,9 @@
 Searching takes three questions to Tantivy: one that counts (states, pages, months, facets: without scores),
 one for the best states, and one for phrases among these. The states are grouped by page and folded, and only
 those that are shown are read from the store.
+
+Tantivy cannot be interrupted. The budget of the request is checked before each question and each state that
+is read; the limit of words in a query (`access/query.py`) bounds one question.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +15,7 @@ from typing import Any
 import tantivy
 from tantivy import Occur, Query
 
+from webdepot import query_budget
 from webdepot.index.text import tantivy_schema
 from webdepot.index.text.folding import Leader, fold_groups
 from webdepot.index.text.hits import address_words, asked_stamps, digits, hit_of, state_of
@@ -67,7 +71,7 @@ class TantivySearch:
 
     def hits(self) -> Hits:
         query = self._query
-        counted = self._searcher.aggregate(self._matching, self._counting())
+        counted = self._aggregate(self._counting())
         total = int(counted["states"]["value"] or 0)
         if not total:
             return Hits(pages=0, exact=True, hits=[])
@@ -82,6 +86,7 @@ class TantivySearch:
 
     def states(self) -> Iterator[State]:
         for address in iter_in_pieces(self._searcher, self._make, self._matching):
+            query_budget.check()
             state = self._state(self._searcher.doc(address).to_dict())
             if state.timestamps:
                 yield state
@@ -93,15 +98,16 @@ class TantivySearch:
         pages were read for that, and whether these are all.
         """
         wanted = self._query.offset + self._query.limit
-        limit = total if total <= EXACT_UP_TO else max(wanted * 10, _MOST_ROWS)
+        limit = total if total <= EXACT_UP_TO else min(max(wanted * 10, _MOST_ROWS), _MOST_FETCHED)
         while True:
+            query_budget.check()
             hits = self._raise_phrases(self._search(limit))
             best = _best_of_each(hits, *self._fast_values(hits, "page", "last_seen"))
             is_all = len(hits) >= total or len(hits) < limit
             groups = self._fold(best) if self._query.fold else [Leader(*hit) for hit in best]
             if len(groups) >= wanted or is_all or limit >= _MOST_FETCHED:
                 return groups, len(best), is_all
-            limit *= 4
+            limit = min(limit * 4, _MOST_FETCHED)
 
     def _search(self, limit: int) -> list[tuple[float, Any]]:
         sort = self._query.sort
@@ -144,6 +150,7 @@ class TantivySearch:
         return _fast_values(self._searcher, [address for _, address in hits], *names)
 
     def _hit(self, leader: Leader) -> Hit:
+        query_budget.check()
         document: dict[str, list[Any]] = self._searcher.doc(leader.place).to_dict()
         state, language = self._state(document), document["lang"][0]
         stems = self._make.stems(self._query, language)
@@ -218,8 +225,13 @@ class TantivySearch:
             "max": high * tantivy_schema.STAMP + tantivy_schema.STAMP - 1,
         }
         histogram = {"field": "stamps", "interval": 1, "min_doc_count": 1, "hard_bounds": bounds}
-        counted = self._searcher.aggregate(self._matching, {"captures": {"histogram": histogram}})
+        counted = self._aggregate({"captures": {"histogram": histogram}})
         return sum(int(bucket["doc_count"]) for bucket in counted["captures"]["buckets"])
+
+    def _aggregate(self, aggregations: dict[str, Any]) -> dict[str, Any]:
+        query_budget.check()
+        counted: dict[str, Any] = self._searcher.aggregate(self._matching, aggregations)
+        return counted
 
     def _find_partly_closed(self, areas: Areas) -> _PartlyClosed:
         """States of which some captures are closed, examined one by one; if there are too many, all of them
@@ -233,6 +245,7 @@ class TantivySearch:
             partly.hidden.append(candidates)
             return partly
         for address in addresses_of(self._searcher, candidates):
+            query_budget.check()
             document: dict[str, list[Any]] = self._searcher.doc(address).to_dict()
             key = document["key"][0]
             asked = [

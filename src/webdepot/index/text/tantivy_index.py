@@ -26,7 +26,7 @@ from typing import Any
 import tantivy
 from tantivy import Occur, Query
 
-from webdepot import durable
+from webdepot import durable, query_budget
 from webdepot.errors import Conflict
 from webdepot.index.sqlite_file import REBUILD
 from webdepot.index.text import tantivy_schema
@@ -187,6 +187,7 @@ class TantivyTextIndex:
         return deleted / documents if documents else 0.0
 
     def words(self, prefix: str, *, limit: int) -> Sequence[tuple[str, int]]:
+        query_budget.check()
         return self._searcher().terms_with_prefix("text", folded(prefix), limit=limit)
 
     def find(self, query: TextQuery) -> Hits:

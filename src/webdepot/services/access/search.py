@@ -7,12 +7,13 @@ reveals closed content.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from webdepot import query_budget
 from webdepot.access import query as query_text
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.errors import InputError, NotFound
 from webdepot.formats import results
-from webdepot.index.text.hits import address_words
+from webdepot.index.text.hits import address_words, wanted_texts
 from webdepot.index.text.weights import STEM_WEIGHT, WEIGHTS, RankedPart
 from webdepot.index.text.words import tokens as words_of
 from webdepot.model import EVERYTHING
@@ -21,6 +22,10 @@ from webdepot.services.access import gate, link_texts, works
 from webdepot.services.access.works import VersionCount, WorkEntry
 
 EVERY_FACET = tuple(Facet)
+MOST_WORDS = 100
+"""Of a query, those in its phrases included: what one question to the text index costs grows with them, and
+it cannot be interrupted.
+"""
 MOST_TREND_WORDS = 6
 _SHORTEST_PREFIX, _MOST_SUGGESTED, _MOST_CANDIDATES = 2, 8, 40
 _FARTHEST_SPELLING, _MOST_SPELLINGS = 2, 20_000
@@ -135,11 +140,18 @@ def search(
 
 
 def ask(archive: Archive, text: str, *, reader: Reader, collection: str = EVERYTHING) -> TextQuery:
-    """The typed text as a query that leaves out everything closed to this reader."""
+    """The typed text as a query that leaves out everything closed to this reader. InputError if it is wrong
+    or too long.
+    """
+    query = query_text.parse(text)
+    if sum(len(words_of(part)) for part in (*wanted_texts(query), *query.excluded)) > MOST_WORDS:
+        raise InputError(
+            f"The query has more than {MOST_WORDS} words, counting those in phrases. Shorten it."
+        )
     closed_areas = gate.closed_areas(archive, reader)
     anchors = link_texts.may_be_searched(archive, closed_areas)
     return replace(
-        works.restrict_sites(archive, query_text.parse(text)),
+        works.restrict_sites(archive, query),
         collection=collection,
         closed=closed_areas,
         anchors=anchors,
@@ -202,25 +214,23 @@ def _reasons(query: TextQuery, state: State) -> Iterator[MatchReason]:
         RankedPart.TEXT: state.text,
         RankedPart.IMAGE: state.images,
     }
-    for word in (
-        *query.phrases,
-        *query.words,
-        *(text for group in query.alternatives for text in group),
-        *(text for _, text in query.parts),
-    ):
+    words = {part: words_of(text) for part, text in parts.items()}
+    for word in wanted_texts(query):
+        query_budget.check()
         wanted = words_of(word)
         counted = [
-            MatchReason(word=word, part=part.value, count=_times(wanted, text), weight=WEIGHTS[part])
-            for part, text in parts.items()
+            MatchReason(word=word, part=part.value, count=_times(wanted, words[part]), weight=WEIGHTS[part])
+            for part in parts
         ]
         exact = [reason for reason in counted if reason.count]
         yield from exact or [MatchReason(word=word, part="text", count=0, weight=STEM_WEIGHT, is_stem=True)]
 
 
-def _times(wanted: Sequence[str], text: str) -> int:
-    """How often a text has these words one after another."""
-    words = words_of(text)
-    return sum(words[at : at + len(wanted)] == list(wanted) for at in range(len(words))) if wanted else 0
+def _times(wanted: Sequence[str], words: Sequence[str]) -> int:
+    """How often these words occur one after another."""
+    if len(wanted) == 1:
+        return words.count(wanted[0])
+    return sum(words[at : at + len(wanted)] == wanted for at in range(len(words))) if wanted else 0
 
 
 # --- help while typing ---
@@ -261,6 +271,7 @@ def correct_spelling(archive: Archive, text: str, query: TextQuery) -> str:
 def _find_similar(archive: Archive, word: str, query: TextQuery) -> str:
     from rapidfuzz.distance.OSA import distance  # only for searches that find nothing
 
+    query_budget.check()
     wanted = "".join(words_of(word))
     starts = dict.fromkeys((wanted[:2], wanted[1] + wanted[0], wanted[:1]))
     candidates = {

@@ -8,12 +8,14 @@ in it. Restricted records are for partners only. Withdrawn objects are gone for 
 import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from webdepot import durable
+from webdepot import durable, query_budget
 from webdepot.access.policy import ANYONE, AccessPoint, Reader
 from webdepot.archive import Archive
 from webdepot.errors import NotFound, NotPermitted, Withdrawn
@@ -61,10 +63,11 @@ def answer(
     it.
 
     The record of a tree names the address of each file. If a rule hides one of them, the object is offered in
-    containers.
+    containers. Without a token, the answer must stay within the budget of the request.
     """
-    with archive.database.reading() as connection:
+    with query_budget.spending(None), archive.database.reading() as connection:
         partner = partners.find_by_token(connection, token)
+    with query_budget.spending(None) if partner else nullcontext(), archive.database.reading() as connection:
         form = (partner.transfer if partner else "") or archive.config.exchange.transfer
         lmer = Version(partner.lmer) if partner else Version.NEW
         repository = repository_of(archive, portal_url, lmer=lmer, unpacked=form == "files")
@@ -78,13 +81,20 @@ def _may_tell(archive: Archive, reader: Reader) -> Callable[[Transfer], bool]:
     """A function that says whether no file of a tree is hidden from this reader. If there are too many
     captures to examine, the answer is no.
     """
-    try:
-        hidden = {
-            capture.location.container for capture in gate.iter_closed(archive, reader, hidden_only=True)
-        }
-    except TooManyCaptures:
-        return lambda tree: False
-    return lambda tree: hidden.isdisjoint(file.container for file in tree.files)
+
+    @cache
+    def hidden() -> frozenset[str] | None:
+        captures = gate.iter_closed(archive, reader, hidden_only=True)
+        try:
+            return frozenset(capture.location.container for capture in captures)
+        except TooManyCaptures:
+            return None
+
+    def may_tell(tree: Transfer) -> bool:
+        containers = hidden()
+        return containers is not None and containers.isdisjoint(file.container for file in tree.files)
+
+    return may_tell
 
 
 def repository_of(

@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from webdepot.archive import Archive
+from webdepot import durable
+from webdepot.archive import Archive, ScratchPurpose
 from webdepot.engine.process_pool import die_with_the_parent
 from webdepot.errors import Conflict, NoSpace, NotPermitted, RemoteError, WebdepotError
 from webdepot.harvest import control, runs
@@ -251,15 +252,23 @@ def run_due(archive: Archive, *, watch: Watch = unwatched) -> list[Turn]:
     """Run everything that is due now, one after the other, in this process; returns the turns as they ended.
     For `--once` and for tests.
     """
-    holder = f"{socket.gethostname()[:40]}-{os.getpid()}-once-{secrets.token_hex(4)}"
     give_back_abandoned(archive)
     create_turns(archive)
     ended: list[Turn] = []
-    while taken := _take(archive, holder=holder, lease=timedelta(days=1), most=1):
-        run_turn(archive, taken[0].id, watch=watch)
-        with archive.database.reading() as connection:
-            ended.append(scheduled_harvests.get(connection, taken[0].id))
+    with archive.scratch_folder(ScratchPurpose.SCHEDULE) as sign_of_life:
+        holder = f"{_once_here()}{sign_of_life.name}"
+        while taken := _take(archive, holder=holder, lease=timedelta(days=1), most=1):
+            run_turn(archive, taken[0].id, watch=watch)
+            with archive.database.reading() as connection:
+                ended.append(scheduled_harvests.get(connection, taken[0].id))
     return ended
+
+
+def _once_here() -> str:
+    """What the names of holders begin with that run in the foreground on this machine. The rest is the name
+    of a folder, which is locked as long as they live: their lease is for other machines.
+    """
+    return f"{socket.gethostname()[:40]}-once-"
 
 
 def run_turn(archive: Archive, number: int, *, watch: Watch = unwatched) -> None:
@@ -298,11 +307,19 @@ def give_back_abandoned(archive: Archive) -> list[Turn]:
     """Give back turns whose holder was killed; they wait again, with their harvest."""
     now = archive.clock()
     with archive.database.transaction() as connection:
-        abandoned = scheduled_harvests.find_abandoned(connection, now)
+        abandoned = [
+            turn for turn in scheduled_harvests.held(connection) if _is_abandoned(archive, turn, now)
+        ]
         for turn in abandoned:
             reason = said("no_sign_of_life", "{holder} stopped responding", holder=turn.holder)
             scheduled_harvests.move(connection, turn, "give back", now, reason=reason, not_before=now)
     return abandoned
+
+
+def _is_abandoned(archive: Archive, turn: Turn, now: datetime) -> bool:
+    if turn.holder.startswith(_once_here()):
+        return not durable.is_in_use(archive.home / turn.holder.removeprefix(_once_here()))
+    return turn.lease_ends_at is None or turn.lease_ends_at <= now
 
 
 # --- parts ---

@@ -1,14 +1,14 @@
 """OAI-PMH at `/oai`, the resolver at `/urn/`, pages of titles, transfer objects.
 
-Answers of OAI-PMH are XML with a style sheet for people. The configuration limits how many are written at the
-same time; further requests get 503 with Retry-After, which harvesters understand.
+Answers of OAI-PMH are XML with a style sheet for people. They are made when it is the sender's turn
+(`heavy_work.py`). The configuration limits how many are made or wait at the same time; further requests get
+503 with Retry-After, which harvesters understand.
 """
 
 import base64
 import gzip
-import threading
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -20,12 +20,13 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from webdepot.errors import NotFound, NotPermitted, Withdrawn
+from webdepot.errors import NotFound, NotPermitted, TooExpensive, Withdrawn
 from webdepot.exchange.addresses import TREE
 from webdepot.http_headers import accepts, parse_range
 from webdepot.model import EVERYTHING
 from webdepot.services.exchange import oai_provider, title_view
 from webdepot.services.exchange.oai_provider import HandedOver, TokenNeeded
+from webdepot.web import heavy_work
 from webdepot.web.replay.address import path_of
 from webdepot.web.site import of_app, reader_of, render, site_of
 
@@ -40,25 +41,20 @@ POLICY = (
 
 
 class RequestLimit:
-    """Limits requests at the same time, without a queue: waiting harvesters would occupy the threads that
-    readers need.
-    """
+    """Limits requests at the same time. Used by one event loop."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._inside = 0
         self.places = 1
 
     def enter(self) -> bool:
-        with self._lock:
-            if self._inside >= self.places:
-                return False
-            self._inside += 1
-            return True
+        if self._inside >= self.places:
+            return False
+        self._inside += 1
+        return True
 
     def leave(self) -> None:
-        with self._lock:
-            self._inside -= 1
+        self._inside -= 1
 
 
 async def answer(request: Request) -> Response:
@@ -66,7 +62,17 @@ async def answer(request: Request) -> Response:
     raw: bytes = request.scope["query_string"]
     if request.method == "POST":
         raw = await _body(request)
-    return await run_in_threadpool(_answer, request, raw)
+    limit = of_app(request, RequestLimit)
+    limit.places = site_of(request).archive.config.exchange.most_requests
+    if not limit.enter():
+        text = f"Too many requests at the same time. Try again in {RETRY_S} seconds.\n"
+        return PlainTextResponse(text, status_code=503, headers={"Retry-After": str(RETRY_S)})
+    try:
+        return await heavy_work.run(request, partial(_answer, request, raw))
+    except TooExpensive as error:
+        return _refuse(error.http_status, str(error))
+    finally:
+        limit.leave()
 
 
 async def _body(request: Request) -> bytes:
@@ -79,19 +85,11 @@ async def _body(request: Request) -> bytes:
 
 
 def _answer(request: Request, raw: bytes) -> Response:
-    limit = of_app(request, RequestLimit)
-    limit.places = site_of(request).archive.config.exchange.most_requests
-    if not limit.enter():
-        text = f"Too many requests at the same time. Try again in {RETRY_S} seconds.\n"
-        return PlainTextResponse(text, status_code=503, headers={"Retry-After": str(RETRY_S)})
-    try:
-        site = site_of(request)
-        reader, token = reader_of(request), token_of(request)
-        data = oai_provider.answer(
-            site.archive, _pairs(raw), portal_url=site.portal_url, reader=reader, token=token
-        )
-    finally:
-        limit.leave()
+    site = site_of(request)
+    reader, token = reader_of(request), token_of(request)
+    data = oai_provider.answer(
+        site.archive, _pairs(raw), portal_url=site.portal_url, reader=reader, token=token
+    )
     headers = {
         "Cache-Control": "no-cache",
         "Vary": "Accept-Encoding, Sec-Fetch-Dest",
