@@ -154,7 +154,7 @@ def build(store: ObjectStore, content: PackageContent) -> PackageFacts:
     A package that exists with fewer containers gets a new version. CorruptData if a container has changed
     since it was sealed.
     """
-    inventory = ocfl.find_inventory(store, content.id)
+    inventory = ocfl.finish_write(store, content.id)
     if inventory is not None and _holds_all(inventory, content):
         return read(store, content.id)
     existing = _bytes(store, inventory, EVENTS) if inventory is not None else b""

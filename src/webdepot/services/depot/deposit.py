@@ -20,7 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.container import locations
-from webdepot.depot import copies, holdings, migration, package, rows
+from webdepot.depot import copies, holdings, migration, ocfl, package, rows
 from webdepot.depot.migration import Conversion
 from webdepot.depot.package import ContainerSource, PackageContent, PackageFacts
 from webdepot.errors import Conflict, CorruptData, NotFound
@@ -115,6 +115,7 @@ def iter_adopted(archive: Archive, *, on_failure: Callable[[str], None]) -> Iter
         if identifier in known:
             continue
         try:
+            ocfl.finish_write(archive.store, identifier)
             facts = package.read(archive.store, identifier)
             _record(archive, facts, PackageOrigin.RESTORED)
         except (CorruptData, NotFound) as error:
@@ -202,6 +203,7 @@ def catch_up(archive: Archive, identifier: PackageId) -> PackageFacts:
     """The facts of a package. If a process was killed after it had written a new version but before its rows,
     these are written now.
     """
+    ocfl.finish_write(archive.store, identifier)
     facts = package.read(archive.store, identifier)
     with archive.database.transaction() as connection:
         held = holdings.get(connection, identifier)
