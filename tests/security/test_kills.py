@@ -116,6 +116,18 @@ def test_killed_at_any_moment_the_same_command_finishes_the_work(writer, prepare
         shutil.rmtree(folder)
 
 
+def test_a_version_without_its_checksum_is_finished_by_the_same_command(tmp_path):
+    """A power cut between the last two files of a migration."""
+    migrating = next(each for each in WRITERS if each.name == "migration")
+    migrating.prepare(tmp_path)
+    command = migrating.command(tmp_path)
+    writers.run(command)
+    (first,) = (tmp_path / HOME / "depot").rglob("v1/inventory.json.sha256")
+    shutil.copyfile(first, first.parent.parent / first.name)
+    writers.run(command)
+    assert writers.view(tmp_path / HOME, same_names=False).faults == []
+
+
 def losing_disks_work(folder: Path) -> str:
     """Why a disk that loses data cannot be mounted here; empty if it can."""
     if os.geteuid() != 0:

@@ -155,7 +155,7 @@ def build(store: ObjectStore, content: PackageContent) -> PackageFacts:
     A package that exists with fewer containers gets a new version. CorruptData if a container has changed
     since it was sealed.
     """
-    inventory = objects.find_inventory(store, content.id)
+    inventory = objects.finish_write(store, content.id)
     if inventory is not None and _holds_all(inventory, content):
         return read(store, content.id)
     existing = _bytes(store, inventory, EVENTS) if inventory is not None else b""

@@ -339,7 +339,10 @@ def _checked(key: str, value: Any, known: Mapping[str, Key], where: str) -> Any:
         near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
         raise ConfigError(f"{where}: unknown key `{key}`.{f' Did you mean `{near[0]}`?' if near else ''}")
     if definition.kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
+        try:
+            value = float(value)
+        except OverflowError:
+            raise ConfigError(f"{where}: {key} is too large.") from None
     if type(value) is not definition.kind:
         raise ConfigError(f"{where}: {key} = {value!r} must be {_TYPE_NAMES[definition.kind]}.")
     if isinstance(value, list) and key != "rules" and not all(isinstance(item, str) for item in value):

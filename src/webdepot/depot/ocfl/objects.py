@@ -54,7 +54,7 @@ def put_version(
     becomes visible.
     """
     layout.prepare(store)
-    current = _finish_write(store, identifier)
+    current = finish_write(store, identifier)
     number = current.head + 1 if current else 1
     folder = layout.folder_of(identifier)
     _clear(store, f"{folder}/v{number}/")
@@ -265,8 +265,10 @@ def _publish(
     return inventory
 
 
-def _finish_write(store: ObjectStore, identifier: str) -> Inventory | None:
-    """The object's inventory, after completing the last step of an interrupted write."""
+def finish_write(store: ObjectStore, identifier: str) -> Inventory | None:
+    """The object's inventory, after completing the last step of an interrupted write: a version that exists,
+    but whose checksum is not beside it yet. None if there is no such object.
+    """
     inventory = find_inventory(store, identifier)
     if inventory is not None:
         key = f"{layout.folder_of(identifier)}/{inventories.NAME}"

@@ -21,6 +21,7 @@ from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.depot import holdings, package, rows
+from webdepot.depot.ocfl import objects
 from webdepot.depot.package import ContainerSource, PackageContent, PackageFacts
 from webdepot.errors import Conflict, CorruptData, NotFound
 from webdepot.exchange import catalogue, transfer
@@ -121,6 +122,7 @@ def iter_adopted(
         if identifier in known:
             continue
         try:
+            objects.finish_write(archive.store, identifier)
             facts = package.read(archive.store, identifier)
             is_received = identifier in received or _is_announced(archive, identifier)
             _record(archive, facts, PackageOrigin.RECEIVED if is_received else PackageOrigin.RESTORED)

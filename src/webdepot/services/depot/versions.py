@@ -100,6 +100,7 @@ def write_rows(archive: Archive, connection: Connection, store: ObjectStore, fac
 
 
 def _catch_up(archive: Archive, identifier: PackageId) -> PackageFacts:
+    objects.finish_write(archive.store, identifier)
     facts = package.read(archive.store, identifier)
     with archive.database.transaction() as connection:
         held = holdings.get(connection, identifier)
