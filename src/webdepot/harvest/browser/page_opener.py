@@ -29,7 +29,6 @@ from webdepot.harvest.browser import empty_pages
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.tab import PageOptions, PageSnapshot, TabReply, TabRequest
 from webdepot.harvest.crawl_state import CrawlState
-from webdepot.harvest.fetch.encoding import decode
 from webdepot.harvest.fetch.fetch_mode import Fetching, Screenshots
 from webdepot.harvest.kept import Arrived, Attached, is_temporary, mime_of
 from webdepot.harvest.links import extract
@@ -41,6 +40,7 @@ from webdepot.harvest.prerequisites import Prerequisites
 from webdepot.harvest.report.log import of_refusal
 from webdepot.harvest.scope.hop_path import embed_depth, is_seed_path
 from webdepot.model import Candidate, Failure, Hop, Verdict, Visit
+from webdepot.text.encoding import decode
 from webdepot.url import Url, find_canonical, host_of, origin_of
 
 LARGEST_BODY_BYTES = 32 << 20
