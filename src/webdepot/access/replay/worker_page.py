@@ -107,20 +107,16 @@ def _in_encoding(tag: bytes, encoding: str) -> bytes:
 
 
 def _attribute(attribute: re.Match[bytes], encoding: str) -> bytes:
-    value = attribute["value"]
-    if value.isascii() and b"&" not in value:
-        return attribute[0]
-    mark = value[:1].decode("latin-1") if value[:1] in (b'"', b"'") else ""
-    text = unescape(
-        value.decode(encoding, "replace").strip(mark) if mark else value.decode(encoding, "replace")
-    )
+    value, name = attribute["value"], attribute["name"].lower()
+    text = unescape(value.strip(value[:1] if value[:1] in (b'"', b"'") else b"").decode(encoding, "replace"))
     if text.isascii():
         return attribute[0]
-    name = attribute["name"].lower()
     if name in _LISTS:
         text = _escaped(text)
     elif name in _ADDRESSES or (name == b"content" and _REFRESH.match(text)):
         text = _escaped(with_query_in(text, encoding))
+    elif b"&" not in value:
+        return attribute[0]
     try:
         changed = html.escape(text).encode(encoding)
     except UnicodeEncodeError:

@@ -170,7 +170,7 @@ def _lines(root: etree._Element) -> Iterator[XmlLine]:
             yield XmlLine(
                 kind=LineKind.OPEN if has_children else LineKind.LEAF,
                 name=_prefixed(element),
-                attributes=tuple((etree.QName(name).localname, value) for name, value in element.items()),
+                attributes=tuple((_local(name), value) for name, value in element.items()),
                 text="" if has_children else text,
             )
             if has_children and text:
@@ -188,4 +188,9 @@ def _prefixed(element: etree._Element) -> str:
 
 def _name(element: etree._Element) -> str:
     """The name without its namespace; empty for comments and the like."""
-    return etree.QName(element).localname if isinstance(element.tag, str) else ""
+    return _local(element.tag) if isinstance(element.tag, str) else ""
+
+
+def _local(name: str) -> str:
+    # A prefix that was never declared is a part of the name.
+    return name.rpartition("}")[2].rpartition(":")[2]

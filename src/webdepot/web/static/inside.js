@@ -6,6 +6,30 @@
   const top = window.top;
   const tell = (message) => top.postMessage(message, "*");
 
+  // First, so that nothing below can prevent it: peer connections ask servers of the live web by UDP, and no Content-Security-Policy covers
+  // them. They are taken out, of this page and of the blank frames that it makes.
+  const PEERS = ["RTCPeerConnection", "webkitRTCPeerConnection", "WebTransport"];
+  const withoutPeers = (some) => {
+    try {
+      for (const name of PEERS) delete some[name];
+    } catch {
+      // another origin: it has a script like this of its own
+    }
+    return some;
+  };
+  withoutPeers(window);
+  for (const kind of [HTMLIFrameElement, HTMLFrameElement, HTMLObjectElement]) {
+    const known = Object.getOwnPropertyDescriptor(kind.prototype, "contentWindow");
+    if (!known || !known.configurable) continue;
+    Object.defineProperty(kind.prototype, "contentWindow", {
+      ...known,
+      get() {
+        const inner = known.get.call(this);
+        return inner && withoutPeers(inner);
+      },
+    });
+  }
+
   // While this page is open, `start.js` leaves alone what it stores.
   if (navigator.locks) navigator.locks.request("archived page", { mode: "shared" }, () => new Promise(() => {})).catch(() => {});
 
@@ -28,7 +52,7 @@
   // The outermost archived page. The frame around it shows what it has opened itself, so what is meant for the whole window, or for a new
   // one, goes through that frame.
   let archivedTop = window;
-  while (archivedTop.parent !== top) archivedTop = archivedTop.parent;
+  while (archivedTop.parent && archivedTop.parent !== top) archivedTop = archivedTop.parent;
   const isFramed = archivedTop.name === "___wb_replay_top_frame";
   // Said before the page begins: if the frame did not open it, it opens it again.
   if (isFramed && window === archivedTop && window.wbinfo) tell({ wb_type: "load", url: window.wbinfo.url, ts: window.wbinfo.timestamp });
@@ -36,8 +60,11 @@
   // A page that was archived without this query, opened with it: its own scripts read the query, as on a search page.
   const QUERY = "#webdepot-query=";
   if (location.hash.startsWith(QUERY)) {
-    const query = decodeURIComponent(location.hash.slice(QUERY.length));
-    history.replaceState(history.state, "", "?" + query);
+    try {
+      history.replaceState(history.state, "", "?" + decodeURIComponent(location.hash.slice(QUERY.length)));
+    } catch (error) {
+      console.warn(error);
+    }
   }
 
   // The window that a target names, as browsers choose it: https://html.spec.whatwg.org/#the-rules-for-choosing-a-navigable
@@ -79,11 +106,12 @@
     const link = event.composedPath().find((one) => one instanceof Element && one.matches("a[href], area[href]"));
     if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
     const url = String(link.href);
-    const place = windowFor(targetOf(link));
+    const target = targetOf(link);
+    const place = windowFor(target);
     const isHere = place === window && url.includes("#") && url.split("#")[0] === String(document.baseURI).split("#")[0];
     if (!/^https?:/.test(url) || isHere || link.hasAttribute("download")) return;
     if (place === window && (place !== archivedTop || !isFramed)) {
-      link.target = "_self";
+      if (target) link.target = "_self";
       return;
     }
     event.preventDefault();
@@ -92,9 +120,12 @@
 
   // The window that a form is sent to. One that would be new is this one.
   function windowOf(form, submitter) {
-    const asked = submitter && submitter.getAttribute("formtarget");
-    const place = windowFor(asked === null || asked === undefined ? targetOf(form) : asked);
-    if (place === window) for (const one of [form, submitter]) if (one) one.setAttribute(one === form ? "target" : "formtarget", "_self");
+    const target = (submitter && submitter.getAttribute("formtarget")) || targetOf(form);
+    const place = windowFor(target);
+    if (target && place === window) {
+      form.setAttribute("target", "_self");
+      if (submitter) submitter.removeAttribute("formtarget");
+    }
     return place;
   }
 
@@ -162,30 +193,6 @@
 
   // The reader's screen, which the rewriting script has replaced by a constant.
   if (window.wbinfo && window.wbinfo.ratio) Object.defineProperty(window, "devicePixelRatio", window.wbinfo.ratio);
-
-  // Peer connections ask servers of the live web by UDP, and no browser obeys the policy's word against them yet: they are taken out, of
-  // this page and of the blank frames that it makes.
-  const PEERS = ["RTCPeerConnection", "webkitRTCPeerConnection", "WebTransport"];
-  const withoutPeers = (some) => {
-    try {
-      for (const name of PEERS) delete some[name];
-    } catch {
-      // another origin: it has a script like this of its own
-    }
-    return some;
-  };
-  withoutPeers(window);
-  for (const kind of [HTMLIFrameElement, HTMLFrameElement, HTMLObjectElement]) {
-    const known = Object.getOwnPropertyDescriptor(kind.prototype, "contentWindow");
-    if (!known || !known.configurable) continue;
-    Object.defineProperty(kind.prototype, "contentWindow", {
-      ...known,
-      get() {
-        const inner = known.get.call(this);
-        return inner && withoutPeers(inner);
-      },
-    });
-  }
 
   // What stands in the page from the start and is rewritten only when a script sets it.
   const waiting = { IFRAME: setAgain, OBJECT: asFrame };
