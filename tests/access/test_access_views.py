@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from webdepot.access.replay import xml_view
 from webdepot.access.replay.worker_page import prepared
-from webdepot.access.replay.xml_view import Feed, LineKind, XmlTree
+from webdepot.access.replay.xml_view import Feed, XmlLineKind, XmlTree
 
 PAGE = "http://a.example/dir/page.html"
 
@@ -117,7 +117,7 @@ def test_what_browsers_show_themselves_is_left_to_them(data: bytes):
 def test_a_long_document_is_cut():
     view = xml_view.view_of(b"<a>" + b"<b>1</b>" * (xml_view.MOST_LINES + 5) + b"</a>", PAGE)
     assert isinstance(view, XmlTree) and view.is_cut and len(view.lines) == xml_view.MOST_LINES
-    assert view.lines[0].kind is LineKind.OPEN and view.lines[1].text == "1"
+    assert view.lines[0].kind is XmlLineKind.OPEN and view.lines[1].text == "1"
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ class Feed:
     entries: tuple[FeedEntry, ...]
 
 
-class LineKind(StrEnum):
+class XmlLineKind(StrEnum):
     OPEN = "open"
     CLOSE = "close"
     LEAF = "leaf"
@@ -64,7 +64,7 @@ class LineKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XmlLine:
-    kind: LineKind
+    kind: XmlLineKind
     name: str = ""
     attributes: tuple[tuple[str, str], ...] = ()
     text: str = ""
@@ -168,18 +168,18 @@ def _lines(root: etree._Element) -> Iterator[XmlLine]:
         text = (element.text or "").strip()[:LONGEST_TEXT]
         if event == "start":
             yield XmlLine(
-                kind=LineKind.OPEN if has_children else LineKind.LEAF,
+                kind=XmlLineKind.OPEN if has_children else XmlLineKind.LEAF,
                 name=_prefixed(element),
                 attributes=tuple((_local(name), value) for name, value in element.items()),
                 text="" if has_children else text,
             )
             if has_children and text:
-                yield XmlLine(kind=LineKind.TEXT, text=text)
+                yield XmlLine(kind=XmlLineKind.TEXT, text=text)
         else:
             if has_children:
-                yield XmlLine(kind=LineKind.CLOSE, name=_prefixed(element))
+                yield XmlLine(kind=XmlLineKind.CLOSE, name=_prefixed(element))
             if element is not root and element.tail and element.tail.strip():
-                yield XmlLine(kind=LineKind.TEXT, text=element.tail.strip()[:LONGEST_TEXT])
+                yield XmlLine(kind=XmlLineKind.TEXT, text=element.tail.strip()[:LONGEST_TEXT])
 
 
 def _prefixed(element: etree._Element) -> str:
