@@ -51,7 +51,7 @@ _TAG = re.compile(rb"<[a-zA-Z][^<>]*+>")
 _ATTRIBUTE = re.compile(
     rb"""(?<![^\s"'/])(?P<name>[^\s"'<>/=]++)(?P<is>\s*+=\s*+)(?P<value>"[^"]*+"|'[^']*+'|[^\s"'<>]++)"""
 )
-_REFRESH = re.compile(r"\s*+[\d.]++\s*+[;,]\s*+url", re.IGNORECASE)
+_REFRESH = re.compile(r"\A\s*+[\d.]++\s*+[;,]\s*+url", re.IGNORECASE)
 
 
 def prepared(page: bytes, content_type: str, url: str) -> tuple[bytes, str]:
