@@ -356,6 +356,36 @@ def test_the_banner_does_not_believe_the_page(context: BrowserContext, served: S
     expect(page.frame_locator("#frame").locator("h1")).to_have_text("Genuine page of the victim")
 
 
+def test_the_banner_does_not_move_to_another_site_without_opening_it(context: BrowserContext, served: Served):
+    """In-page navigation moves the banner within the site only, and to what was archived only."""
+    page = open_evil(context, served)
+    page.frames[1].evaluate(
+        """async ({ victim, evil }) => {
+          const say = (url, wb_type) => window.parent.postMessage({ url, ts: "", wb_type }, "*");
+          for (const url of [victim + "/", evil + "@victim.example/", evil + ":80@victim.example/", "//victim.example/",
+                             "blob:" + victim + "/", "nonsense", `${evil}/../${victim}/`]) {
+            say(url, "replace-url");
+            await new Promise((resolve) => setTimeout(resolve, 50));
+          }
+          say(evil + "/direct.html", "replace-url");
+        }""",
+        {"victim": VICTIM, "evil": EVIL},
+    )
+    expect(page.locator(".page-address")).to_have_text(f"{EVIL}/direct.html")
+    assert page.frame_locator("#frame").locator("h1").inner_text() == "EVIL", "the page was not loaded again"
+    page.frames[1].evaluate(
+        """(victim) => {
+          window.parent.postMessage({ url: victim, ts: "", wb_type: "replace-url" }, "*");
+          window.parent.postMessage({ url: victim, ts: "", wb_type: "load", title: "Victim" }, "*");
+        }""",
+        f"{VICTIM}/",
+    )
+    expect(page.frame_locator("#frame").locator("h1")).to_have_text(
+        "Genuine page of the victim", timeout=20_000
+    )
+    expect(page.locator(".page-address")).to_have_text(f"{VICTIM}/")
+
+
 def test_a_page_cannot_take_the_whole_window(context: BrowserContext, served: Served, attacker: Leaks):
     """Opened without its frame while the worker is there, it is sent to its frame before it can act."""
     open_evil(context, served)

@@ -35,7 +35,15 @@ from webdepot.services.progress import unwatched
 
 FOLDER = Path(__file__).parent / "probe"
 HOST, OTHER = "www.probe.example", "other.example"
-GROUPS = {"attributes": 41, "styles": 20, "scripts": 31, "network": 23, "workers": 13, "frames": 20}
+GROUPS = {
+    "attributes": 41,
+    "styles": 20,
+    "scripts": 36,
+    "network": 23,
+    "workers": 15,
+    "frames": 20,
+    "encodings": 12,
+}
 """Pages of probes and how many each has: a script that broke off would tell less."""
 COMPUTED = """
 /js/module/lazy.js /js/module/lazy.js?whole /js/made.js /js/worker.js /js/imported.js /js/module-worker.js
@@ -49,6 +57,9 @@ COMPUTED = """
 /data/fetch.json?off
 /long.wav /long.wav?stream /i/64.png /i/65.png /i/66.png /i/67.png /i/69.png /i/70.png /i/80.png /i/81.png
 /i/83.png /i/84.png /i/85.png
+/js/lib/dyn.js /js/lib/nested/deep.js /js/lib/early.js /js/nesting-worker.js /js/nesting-module-worker.js
+/js/nested/one.js /js/nested/two.js /js/nested/three.js /js/module/through.js /js/module/late.js
+/old/one.html?opened /old/one.html?set /old/found.html?q=clock&b=go /old/found.html?q=bell
 /i/60.png?a=1,2 /i/86.png /i/87.png /i/88.png /i/89.png /i/90.png /i/92.png
 """.split()  # noqa: SIM905
 """Addresses that only running scripts make; the site map names them, as sites do for crawlers."""
@@ -75,7 +86,7 @@ Answer = tuple[int, dict[str, str], bytes]
 def answer_to(host: str, target: str) -> Answer:
     """The answer of the site."""
     path = target.partition("?")[0]
-    name, extension = path.strip("/") or "index.html", path.rpartition(".")[2]
+    name, extension = path.removeprefix("/"), path.rpartition(".")[2]
     kind = {"Content-Type": TYPES.get(extension, TYPES["html"])}
     if host == HOST and target in SPECIAL:
         status, headers, body = SPECIAL[target]
@@ -88,7 +99,7 @@ def answer_to(host: str, target: str) -> Answer:
         return 200, kind, png(int(path.rpartition("/")[2].removesuffix(".png")))
     if path in MADE:
         return 200, kind, MADE[path]
-    file = FOLDER / name
+    file = FOLDER / name / "index.html" if not name or name.endswith("/") else FOLDER / name
     if file.is_file():
         data = file.read_bytes().replace(b"INTEGRITY", _integrity())
         more = ESCAPING_HEADERS if path == "/escapes.html" else {}
@@ -200,11 +211,80 @@ SPECIAL: dict[str, Answer] = {
         {"Content-Type": "text/html"},
         "\ufeff<title>Wide</title>breite Zeichen äöü".encode("utf-16-le"),
     ),
+    "/marked.html": (200, {"Content-Type": "text/html"}, "\ufeff<title>Marked</title>Grüße €".encode()),
+    "/wide-big.html": (
+        200,
+        {"Content-Type": "text/html"},
+        "\ufeff<title>Wide</title>Grüße €".encode("utf-16-be"),
+    ),
+    "/wide-untold.html": (
+        200,
+        {"Content-Type": "text/html; charset=utf-16be"},
+        "<title>Wide</title>Grüße €".encode("utf-16-be"),
+    ),
+    "/jis.html": (
+        200,
+        {"Content-Type": "text/html; charset=iso-2022-jp"},
+        "<title>JIS</title>時計と&lt;博物館&gt;".encode("iso-2022-jp"),
+    ),
+    "/latin-links.html": (
+        200,
+        {"Content-Type": "text/html; charset=iso-8859-1"},
+        (
+            "<title>Latin</title>Größe € <a id=link href=Größe.html>x</a><img id='picture' src='/i/Größe.png'>"
+            '<a id="query" href="suche.html?wort=Größe&amp;x=1">x</a>'
+            '<a id="entity" href="Gr&ouml;&szlig;e.html?entity">x</a>'
+            '<input id="value" value="weiter &ndash; &Auml; &euro;">'
+        ).encode("cp1252"),
+    ),
+    "/japanese.html": (
+        200,
+        {"Content-Type": "text/html"},
+        (
+            "<meta charset=shift_jis><title>Japanese</title>"
+            '<a id="link" href="ソース.html">ソース</a><img id="picture" src="/i/時計.png">'
+        ).encode("shift_jis"),
+    ),
+    "/Gr%C3%B6%C3%9Fe.html": (200, {}, "<title>Size</title><p>Seite über Größe</p>".encode()),
+    "/Gr%C3%B6%C3%9Fe.html?entity": (200, {}, b"<title>Size</title>"),
+    "/suche.html?wort=Gr%F6%DFe&x=1": (200, {}, b"<title>Searched</title>"),
+    "/%E3%82%BD%E3%83%BC%E3%82%B9.html": (200, {}, b"<title>Source</title><p>page of the source</p>"),
+    "/feed.rss": (
+        200,
+        {"Content-Type": "application/rss+xml"},
+        (
+            b'<?xml version="1.0"?><rss version="2.0"><channel><title><![CDATA[News & clocks]]></title>'
+            b"<link>/searching.html</link><description>What happened</description>"
+            b"<item><title>First entry</title><link>/old/one.html</link>"
+            b"<pubDate>Mon, 01 Jun 2026 12:00:00 GMT</pubDate>"
+            b"<description>&lt;p&gt;Words &lt;b&gt;of&lt;/b&gt; it&amp;nbsp;all&lt;/p&gt;</description></item>"
+            b"</channel></rss>"
+        ),
+    ),
+    "/feed.atom": (
+        200,
+        {"Content-Type": "application/atom+xml; charset=utf-8"},
+        (
+            b'<feed xmlns="http://www.w3.org/2005/Atom"><title>Atoms</title><link rel="self" href="/feed.atom"/>'
+            b'<entry><title>Second entry</title><link href="/old/two.html"/><updated>2026-06-01T12:00:00Z</updated>'
+            b"</entry></feed>"
+        ),
+    ),
+    "/tree.xml": (
+        200,
+        {"Content-Type": "text/xml"},
+        (
+            b'<?xml version="1.0"?><?xml-stylesheet type="text/xsl" href="/missing.xsl"?><shelf n="1">'
+            b"<book id='a'>Clocks</book><book><where>http://www.probe.example/old/one.html</where></book></shelf>"
+        ),
+    ),
     **{
         f"/data/{name}.json": (200, {}, _json(name))
         for name in ("fetch", "request", "object", "xhr", "sync", "arrived")
     },
 }
+SPECIAL["/i/Gr%C3%B6%C3%9Fe.png"] = (200, {}, png(71))
+SPECIAL["/i/%E6%99%82%E8%A8%88.png"] = (200, {}, png(72))
 MADE = {
     "/tone.wav": tone(2),
     "/long.wav": tone(24),

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 from leaks import Leaks, launched
 from museum import Served, serving
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, FrameLocator, Page, expect
 from probe_site import GROUPS, HOST, OTHER, harvested
 
 pytestmark = pytest.mark.browser
@@ -85,8 +85,12 @@ def browser(leaks: Leaks, probed: Served) -> Iterator[Browser]:
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1280, "height": 800})
-    yield context.new_page()
+    made = context.new_page()
+    refused: list[str] = []
+    made.on("console", lambda said: refused.append(said.text) if "Unrecognized" in said.text else None)
+    yield made
     context.close()
+    assert refused == [], "the browser does not know a part of our policy"
 
 
 def open_group(page: Page, served: Served, group: str) -> dict[str, str]:
@@ -123,3 +127,121 @@ def test_no_way_out_of_an_archived_page(page: Page, probed: Served, leaks: Leaks
         leaks.asked
     )
     assert datagrams.came == [], "something left by UDP"
+
+
+def open_page(page: Page, served: Served, path: str) -> FrameLocator:
+    page.goto(f"{served.portal}/all/2100/http://{HOST}{path}")
+    return page.frame_locator("#frame")
+
+
+def expect_page(shown: FrameLocator, heading: str, query: str = "") -> None:
+    """A page of the old site, asked for with this query."""
+    expect(shown.locator("h1")).to_have_text(heading, timeout=40_000)
+    expect(shown.locator("#asked")).to_have_text(query)
+
+
+def test_links_between_frames_lead_to_the_frame_they_name(page: Page, probed: Served, leaks: Leaks):
+    inside = open_page(page, probed, "/old/index.html")
+    menu, main = (inside.frame_locator(f"frame[name={name}]") for name in ("menu", "main"))
+    expect_page(main, "start")
+    menu.locator("#named").click()
+    expect_page(main, "one")
+    menu.locator("#ask").click()
+    expect_page(main, "found", "?q=clock&b=go")
+    menu.locator("select").select_option("bell")
+    expect_page(main, "found", "?q=bell")
+    page.evaluate("history.back()")
+    expect_page(main, "found", "?q=clock&b=go")
+    menu.locator("#open").click()
+    expect_page(main, "one", "?opened")
+    menu.locator("#set").click()
+    expect_page(main, "one", "?set")
+    menu.locator("#nested").click()
+    upper, lower = (main.frame_locator(f"frame[name={name}]") for name in ("upper", "lower"))
+    expect_page(lower, "start", "?lower")
+    upper.locator("#sibling").click()
+    expect_page(lower, "one", "?lower")
+    upper.locator("#menu").click()
+    menu.locator("#based").click()
+    expect_page(main, "one", "?based")
+    menu.locator("#self").click()
+    menu.locator("#nested").click()
+    expect_page(lower, "start", "?lower")
+    upper.locator("#up").click()
+    expect_page(main, "one", "?up")
+    expect(page.locator(".page-address")).to_have_text(f"http://{HOST}/old/index.html")
+    assert not [line for line in leaks.asked if ".example" in line], leaks.asked
+
+
+def test_links_out_of_a_frameset_open_in_the_frame_of_the_archive(page: Page, probed: Served):
+    for link, query in (("whole", ""), ("around", "?parent"), ("window", "?window"), ("fresh", "?blank")):
+        inside = open_page(page, probed, "/old/index.html")
+        inside.frame_locator("frame[name=menu]").locator(f"#{link}").click()
+        expect_page(inside, "two", query)
+        expect(page.locator(".page-address")).to_have_text(f"http://{HOST}/old/two.html{query}")
+    assert len(page.context.pages) == 1
+
+
+def test_the_banner_follows_navigation_inside_the_page(browser: Browser, probed: Served):
+    """An address that scripts write without loading a page moves banner, address and citation."""
+    page = browser.new_page(device_scale_factor=1.5)
+    inside = open_page(page, probed, "/app/")
+    address, link = page.locator(".page-address"), page.get_by_label("Link to this version")
+    expect(inside.locator("h1")).to_have_text("ships", timeout=40_000)
+    archived = page.frames[1]
+    assert archived.evaluate("devicePixelRatio") == 1.5
+    archived.evaluate("window.isTheSame = true")
+
+    def expect_route(path: str, title: str) -> None:
+        expect(address).to_have_text(f"http://{HOST}{path}")
+        expect(page.locator(".page-title")).to_have_text(title)
+        expect(link).to_have_value(f"{probed.portal}/all/{page.url.partition('/all/')[2]}")
+        assert page.url.endswith(f"/http://{HOST}{path}")
+
+    inside.locator("#ballast").click()
+    expect_route("/app/ballast", "Ship ballast")
+    expect(page.locator(".unkept")).to_be_hidden()
+    inside.locator("#unkept").click()
+    # An error, or nothing at all, was captured there: the banner stays that of a page that can be cited.
+    expect(page.locator(".unkept")).to_contain_text(f"http://{HOST}/app/never-kept")
+    expect_route("/app/ballast", "Ship never-kept")
+    page.evaluate("history.back()")
+    expect(page.locator(".unkept")).to_be_hidden()
+    expect_route("/app/ballast", "Ship ballast")
+    page.evaluate("history.back()")
+    expect_route("/app/", "Ship ships")
+    page.evaluate("history.forward()")
+    expect_route("/app/ballast", "Ship ballast")
+    assert archived.evaluate("isTheSame"), "the page was loaded again"
+    page.reload()
+    expect(inside.locator("h1")).to_have_text("ballast", timeout=40_000)
+    page.context.close()
+
+
+def test_feeds_and_xml_can_be_read(page: Page, probed: Served):
+    for path, title, words, leads_to in (
+        ("/feed.rss", "News & clocks", "Words of it all", "one"),
+        ("/feed.atom", "Atoms", "Second entry", "two"),
+        ("/tree.xml", "shelf", '<book id="a">Clocks</book>', "one"),
+    ):
+        inside = open_page(page, probed, path)
+        expect(inside.locator("body")).to_contain_text(words, timeout=40_000)
+        expect(page.locator(".page-title")).to_have_text(title)
+        inside.locator(f"a[href$='/old/{leads_to}.html']").click()
+        expect_page(inside, leads_to)
+
+
+def test_a_page_that_was_archived_without_a_query_is_offered(page: Page, probed: Served):
+    """Its own scripts read the query, as on a search page in the browser."""
+    inside = open_page(page, probed, "/searching.html")
+    inside.locator("input").fill("clock & bell")
+    inside.locator("button").click()
+    expect(inside.locator("h1")).to_have_text("Not in the archive", timeout=40_000)
+    inside.get_by_role("link", name=f"Open http://{HOST}/searching.html").click()
+    expect(inside.locator("#result")).to_have_text("Found 3 times: clock & bell")
+    expect(page.locator(".page-address")).to_have_text(f"http://{HOST}/searching.html")
+    page.goto(f"{probed.portal}/all/2100/http://{HOST}/searching.html?q=tower")
+    page.get_by_role("link", name=f"Open http://{HOST}/searching.html").click()
+    expect(inside.locator("#result")).to_have_text("Found 3 times: tower", timeout=40_000)
+    page.goto(f"{probed.portal}/all/2100/http://{HOST}/nowhere.html?q=tower")
+    expect(page.get_by_role("link", name="Open http")).to_have_count(0)

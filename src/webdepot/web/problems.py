@@ -34,6 +34,7 @@ def problem(request: Request, status: int, text: str, *, asked: ReplayAddress | 
             heading=title,
             words=text,
             url=asked.url if asked else "",
+            bare=None,
         )
     return render(request, "problem.html", status=status, heading=title, words=text, code=status, asked=asked)
 

@@ -74,7 +74,7 @@ def page_policy(replay_url: str, frame_url: str) -> str:
         f"sandbox {PAGE_SANDBOX}; "
         "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; "
         f"frame-src data: about: blob: {replay_url}/; form-action 'self'; object-src 'none'; "
-        f"base-uri 'self'; webrtc 'block'; frame-ancestors 'self' {frame_url}"
+        f"base-uri 'self'; frame-ancestors 'self' {frame_url}"
     )
 
 

@@ -3,11 +3,9 @@ whole or in part.
 
 1. `negotiated` keeps the archived content coding if the client accepts it and the bytes really have it
    (headers can be wrong), and decodes it otherwise;
-2. `part_of` cuts the stream;
-3. `with_ended_embeds` is only for the service worker in the browser.
+2. `part_of` cuts the stream.
 """
 
-import re
 from dataclasses import dataclass
 from itertools import chain
 from typing import BinaryIO
@@ -21,8 +19,6 @@ from webdepot.http_headers import accepts
 LIMIT_BYTES = 1 << 34
 """Of one decoded body, at most this much is sent."""
 _PEEK_BYTES = 1 << 14
-LONGEST_PAGE_BYTES = 16 << 20
-_EMBED = re.compile(rb"(<embed\b[^<>]*+>)(?!\s*+</embed)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,18 +48,6 @@ def part_of(stream: BinaryIO, first: int, last: int) -> BinaryIO:
     while left > 0 and (skipped := stream.read(min(left, 1 << 20))):
         left -= len(skipped)
     return stream_of(limited(iter_pieces(stream), last - first + 1))
-
-
-def with_ended_embeds(page: BinaryIO) -> BinaryIO:
-    """A decoded page in which every `<embed>` has an end tag; very long pages are left as they are.
-
-    wabac.js 2.27 shows `<embed>` as a frame or an image and waits for an end tag, which this element never
-    has: it takes that of the next script instead, and the rest of the page is lost.
-    """
-    start = page.read(LONGEST_PAGE_BYTES + 1)
-    if len(start) > LONGEST_PAGE_BYTES:
-        return stream_of(chain((start,), iter_pieces(page)))
-    return stream_of([_EMBED.sub(rb"\1</embed>", start)])
 
 
 def _codings(head: HttpHead | None) -> list[str]:

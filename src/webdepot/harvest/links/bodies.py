@@ -12,11 +12,11 @@ from itertools import chain
 from urllib.parse import unquote_to_bytes
 
 from webdepot.container.http import HttpHead
-from webdepot.harvest.fetch.encoding import decode
 from webdepot.harvest.links import css, data, html, pdf, script, xml
 from webdepot.harvest.links.reference import Reference
 from webdepot.harvest.scope.software import NO_SOFTWARE, SoftwareCatalogue
 from webdepot.model import Hop
+from webdepot.text.encoding import decode
 
 _LONGEST_DATA_URL = 256 << 10
 _GZIP_TYPES = ("application/gzip", "application/x-gzip", "application/octet-stream")

@@ -6,16 +6,14 @@ folder (`resolved_in`): a page of 150 links costs 150 look-ups.
 """
 
 from functools import lru_cache
-from urllib.parse import quote
 
+from webdepot.text.encoding import with_query_in
 from webdepot.url import Url, find_canonical
 
 _LONGEST_CACHED = 200
 _MOST_CACHED = 500
 """References of one folder."""
 Resolved = dict[str, Url | None]
-_PLAIN_IN_QUERY = "".join(set(map(chr, range(0x21, 0x7F))) - set("\"#<>'"))
-"""The second byte of an East Asian letter may be one of these; browsers leave it as it is."""
 _PATH_START = frozenset("/._-~%ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
 
@@ -29,7 +27,7 @@ def resolve(raw: str, base: str, encoding: str, known: Resolved) -> Url | None:
     if not raw or raw[0] == "#":
         return None
     if not raw.isascii():
-        return find_canonical(_with_query_in(raw, encoding), base)
+        return find_canonical(with_query_in(raw, encoding), base)
     address = find_canonical(raw, base)
     if _is_same_in_folder(raw) and len(known) < _MOST_CACHED:
         known[raw] = address
@@ -52,20 +50,3 @@ def _is_same_in_folder(raw: str) -> bool:
 def _folder_of(url: str) -> str:
     path = url.partition("?")[0]
     return path[: path.rfind("/") + 1]
-
-
-def _with_query_in(raw: str, encoding: str) -> str:
-    """Encode the letters of the query in the page's encoding (URL Standard, 5.3); others are in UTF-8."""
-    if encoding == "utf-8" or encoding.startswith("utf-16") or "?" not in raw:
-        return raw
-    path, _, rest = raw.partition("?")
-    query, mark, fragment = rest.partition("#")
-    quoted = "".join(letter if letter.isascii() else _quoted(letter, encoding) for letter in query)
-    return f"{path}?{quoted}{mark}{fragment}"
-
-
-def _quoted(letter: str, encoding: str) -> str:
-    try:
-        return quote(letter.encode(encoding), safe=_PLAIN_IN_QUERY)
-    except UnicodeEncodeError:
-        return quote(f"&#{ord(letter)};", safe="")

@@ -31,12 +31,12 @@ from html import unescape
 from urllib.parse import unquote
 
 from webdepot.container.http import content_decoded, parse_head, transfer_decoded
-from webdepot.harvest.fetch.encoding import decode
 from webdepot.harvest.politeness.server_turns import ServerTurns
 from webdepot.harvest.scope.hop_path import embed_depth, is_seed_path
 from webdepot.harvest.scope.limits import path_of
 from webdepot.model import Candidate, Hop, Visit
 from webdepot.ports import Frontier
+from webdepot.text.encoding import decode
 from webdepot.url import Url, origin_of
 
 FIRST_DOCUMENTS = 10

@@ -5,6 +5,7 @@
     find_near_by    other pages of the same host, when an address is not archived
     iter_versions   every version of an address
     find_closest    one version
+    find_without_query  the page itself, when its address was not archived with this query
 
 Every question goes through the access gate (`gate.py`). Captures that the reader must not learn about are
 treated as if they did not exist; a refused one raises Closed with the public text of its rule.
@@ -196,6 +197,22 @@ def find_closest_without_busters(
     if capture is None:
         raise _absence(archive, url, key, collection, gate.of_key(archive, key, reader))
     return capture
+
+
+def find_without_query(
+    archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader
+) -> Capture | None:
+    """The capture of the same address without its query; None if the reader cannot see one, or if it is an
+    error.
+    """
+    bare, mark, _ = url.partition("?")
+    if not mark:
+        return None
+    try:
+        capture = find_closest(archive, bare, timestamp, collection=collection, reader=reader)
+    except (NotFound, Closed):
+        return None
+    return capture if capture.status < 400 else None
 
 
 def find_fuzzy_key(archive: Archive, key: str, *, collection: str, reader: Reader) -> str | None:

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from webdepot.access import lookup, policy, timeline
 from webdepot.access.lookup import Neighbours
 from webdepot.access.policy import Reader
-from webdepot.access.replay import title
+from webdepot.access.replay import title, xml_view
 from webdepot.access.replay.body import negotiated
 from webdepot.access.timeline import Bar
 from webdepot.archive import Archive
@@ -293,10 +293,12 @@ def _look_into(archive: Archive, capture: Capture) -> tuple[str, WebdepotError |
     except (NotFound, CorruptData) as error:
         return name, error
     try:
-        if "html" not in capture.mime and capture.mime != REVISIT_MIME:
-            return name, None
         content_type = replayed.head.get("content-type") or "" if replayed.head else ""
-        return title.of_html(content_of(replayed), content_type), None
+        if "html" in capture.mime or capture.mime == REVISIT_MIME:
+            return title.of_html(content_of(replayed), content_type), None
+        if xml_view.is_xml(capture.mime):
+            return title.of_feed(content_of(replayed), content_type) or name, None
+        return name, None
     except CorruptData as error:
         return name, error
     finally:

@@ -13,13 +13,16 @@ The caller adds the headers that depend on its own addresses and policies, sends
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from io import BytesIO
+from itertools import chain
 from typing import BinaryIO
 
 from webdepot.access.policy import Reader
 from webdepot.access.replay import headers as replay_headers
-from webdepot.access.replay import rewrite
-from webdepot.access.replay.body import negotiated, part_of, with_ended_embeds
+from webdepot.access.replay import rewrite, worker_page, xml_view
+from webdepot.access.replay.body import negotiated, part_of
+from webdepot.access.replay.xml_view import Feed, XmlTree
 from webdepot.archive import Archive
+from webdepot.container.streams import iter_pieces, stream_of
 from webdepot.errors import WebdepotError
 from webdepot.http_headers import parse_range
 from webdepot.index import post_requests
@@ -83,14 +86,20 @@ def for_worker(opened: Replayed, *, accept_encoding: str | None, byte_range: str
     """The capture for the replay worker, which would follow a redirect and replace an error page: 200 (or
     206), with the archived status in headers that the worker reads.
     """
+    passed = _passed_on(opened)
     if "html" in opened.capture.mime:
-        whole = negotiated(opened.payload, opened.head, "identity").stream
-        archived, body, about_body = opened.status, with_ended_embeds(whole), Headers()
+        stream = negotiated(opened.payload, opened.head, "identity").stream
+        start = stream.read(worker_page.MOST_BYTES + 1)
+        declared = next((value for name, value in passed if name.lower() == "content-type"), "")
+        page, content_type = worker_page.prepared(start, declared or opened.capture.mime, opened.capture.url)
+        archived, about_body = opened.status, Headers()
+        body = stream_of(chain((page,), iter_pieces(stream)))
+        passed = _with_type(passed, content_type)
     else:
         archived, body, about_body = _body(opened, accept_encoding, byte_range)
     status = replay_headers.sendable(archived)
     headers = [
-        *_passed_on(opened),
+        *passed,
         *about_body,
         # The only header of its parts that a page can read: the banner shows which are from another time.
         ("Server-Timing", f'captured;desc="{opened.capture.timestamp}"'),
@@ -101,6 +110,18 @@ def for_worker(opened: Replayed, *, accept_encoding: str | None, byte_range: str
     if status in replay_headers.WITHOUT_BODY:
         body = BytesIO()
     return ReplayAnswer(status=206 if archived == 206 else 200, headers=headers, body=body)
+
+
+def with_xml_view(opened: Replayed) -> tuple[Replayed, Feed | XmlTree | None]:
+    """What a reader is shown instead of an XML document that browsers do not show; None for everything else.
+    The capture is returned with it, still to be read.
+    """
+    if not xml_view.is_xml(opened.capture.mime) or opened.status != 200:
+        return opened, None
+    start = opened.payload.read(xml_view.MOST_BYTES)
+    again = replace(opened, payload=stream_of(chain((start,), iter_pieces(opened.payload))))
+    content = negotiated(BytesIO(start), opened.head, "identity").stream.read(xml_view.MOST_BYTES + 1)
+    return again, xml_view.view_of(content, opened.capture.url)
 
 
 def still(
@@ -136,8 +157,7 @@ def for_proxy(
 
 def as_type(answer: ReplayAnswer, mime: str) -> ReplayAnswer:
     """The same answer with this media type alone, whatever was archived."""
-    headers = [pair for pair in answer.headers if pair[0].lower() != "content-type"]
-    return replace(answer, headers=[*headers, ("Content-Type", mime)])
+    return replace(answer, headers=_with_type(answer.headers, mime))
 
 
 def converted(opened: Replayed) -> ReplayAnswer:
@@ -244,6 +264,10 @@ def _passed_on(opened: Replayed) -> Headers:
 
 def _archived_headers(opened: Replayed) -> tuple[tuple[str, str], ...]:
     return tuple(opened.head.headers) if opened.head else (("Content-Type", opened.capture.mime),)
+
+
+def _with_type(headers: Headers, mime: str) -> Headers:
+    return [*(pair for pair in headers if pair[0].lower() != "content-type"), ("Content-Type", mime)]
 
 
 def _rewrite(opened: Replayed, lead: Callable[[str], str]) -> tuple[bytes, str]:

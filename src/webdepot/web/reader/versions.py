@@ -22,7 +22,7 @@ from webdepot.web.language import CODES
 from webdepot.web.problems import explain, heading, problem
 from webdepot.web.replay import address, staff_passes
 from webdepot.web.replay.address import ReplayAddress
-from webdepot.web.replay.raw import STILL
+from webdepot.web.replay.raw import STILL, find_bare
 from webdepot.web.site import (
     LANGUAGE_COOKIE,
     Site,
@@ -345,6 +345,7 @@ def _missing(request: Request, asked: ReplayAddress, error: NotFound) -> Respons
         heading=language_of(request).texts["missing.heading"],
         words="" if isinstance(error, lookup.NotKept) else str(error),
         near=near,
+        bare=find_bare(request, asked),
     )
 
 

@@ -15,7 +15,9 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, BinaryIO
+from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -24,6 +26,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from webdepot.access.replay.headers import RAW_POLICY
+from webdepot.access.replay.xml_view import Feed, XmlTree
 from webdepot.errors import WebdepotError
 from webdepot.model import Capture
 from webdepot.services.access import lookup, replay, replay_answer
@@ -49,6 +52,15 @@ _VIEWER_POLICY = (
     ("X-Content-Type-Options", "nosniff"),
     ("Content-Security-Policy", "default-src 'none'; object-src 'self'"),
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarePage:
+    """A page that was archived without the query of the address that was asked for."""
+
+    capture: Capture
+    fragment: str
+    """Makes `inside.js` give the query to the scripts of the page."""
 
 
 def answer(request: Request) -> Response:
@@ -260,6 +272,10 @@ def _send_raw(request: Request, asked: ReplayAddress, opened: Replayed) -> Respo
 
 
 def _send_to_worker(request: Request, asked: ReplayAddress, opened: Replayed) -> Response:
+    if request.headers.get("x-replay-destination") in {*_FRAMES, "document"}:
+        opened, view = replay_answer.with_xml_view(opened)
+        if view is not None:
+            return _show_xml(request, asked, opened, view)
     answer = replay_answer.for_worker(opened, **wanted_body(request))
     headers = [
         *memento_of(request, asked.collection, opened.capture),
@@ -274,6 +290,19 @@ def _send_to_worker(request: Request, asked: ReplayAddress, opened: Replayed) ->
         headers.append(("X-Orig-Location", address.quote_url(target)))
         headers.append(("X-Orig-Ts", opened.capture.timestamp))
     return send(answer, headers, opened.close)
+
+
+def _show_xml(request: Request, asked: ReplayAddress, opened: Replayed, view: Feed | XmlTree) -> Response:
+    """A page about an XML document, for the worker, which makes its links lead into the archive."""
+    opened.close()
+    headers = [*memento_of(request, asked.collection, opened.capture), ("Cache-Control", "no-cache")]
+    return render(
+        request,
+        "xml_view.html",
+        headers={**dict(headers), "Content-Security-Policy": RAW_POLICY},
+        view=view,
+        url=opened.capture.url,
+    )
 
 
 def _send_still(request: Request, asked: ReplayAddress, opened: Replayed) -> Response:
@@ -379,4 +408,19 @@ def not_there(request: Request, asked: ReplayAddress, error: WebdepotError) -> R
         heading=title,
         words=explain(request, error),
         url=asked.url,
+        bare=find_bare(request, asked) if status == 404 else None,
     )
+
+
+def find_bare(request: Request, asked: ReplayAddress) -> BarePage | None:
+    """What to offer when an address was not archived with this query."""
+    archive = site_of(request).archive
+    capture = lookup.find_without_query(
+        archive,
+        asked.url,
+        address.nearest_stamp(asked.timestamp, archive.clock()),
+        collection=asked.collection,
+        reader=reader_of(request, asked),
+    )
+    query = asked.url.partition("?")[2]
+    return BarePage(capture=capture, fragment=f"webdepot-query={quote(query, safe='')}") if capture else None

@@ -10,6 +10,10 @@
   let blocked = 0;
   let asked = 0;
   let awaited = "";
+  let announced = "";
+  let moving = 0;
+  let title = "";
+  let opened = newName();
   let parts = new Map();
 
   // Parts within a day of the page belong to it: harvests take their time. What is farther away is told, beyond a month as a warning.
@@ -17,8 +21,15 @@
   const FAR_MS = 31 * DAY_MS;
   const MOST_PARTS = 2000;
   const MOST_LISTED = 40;
+  // Scripts may change the address with every movement of the page.
+  const MOVE_PAUSE_MS = 150;
 
   const shown = () => place.querySelector(".banner-inner").dataset;
+
+  // Marks the entries of the history that belong to one frame element.
+  function newName() {
+    return crypto.getRandomValues(new Uint32Array(2)).join("-");
+  }
 
   function timeOf(stamp) {
     const [year, month = 1, day = 1, hour = 0, minute = 0, second = 0] = stamp.match(/^\d{4}|\d\d/g).map(Number);
@@ -141,7 +152,7 @@
     }
   }
 
-  function setTitle(title) {
+  function setTitle() {
     const heading = place.querySelector(".page-title");
     if (title && heading && !place.querySelector(".missing")) heading.textContent = title;
     const when = place.querySelector(".when strong");
@@ -156,27 +167,75 @@
     const path = "/" + collection + "/" + stamp + "/" + url;
     if (path === awaited) return;
     awaited = path;
-    const turn = ++asked;
-    const answer = await fetch("/-/banner" + path);
-    const text = await answer.text();
-    if (turn !== asked) return;
-    awaited = "";
-    // What is missing, closed or in use has a banner, too; other errors are pages without one.
-    const part = new DOMParser().parseFromString(text, "text/html").querySelector(".banner-inner");
+    const part = await bannerOf(path).finally(() => {
+      if (awaited === path) awaited = "";
+    });
     if (!part) return;
     if ("viewer" in part.dataset || "sign" in part.dataset || !frame.hasAttribute("sandbox")) {
       location.assign(part.dataset.sign || part.dataset.path || path);
       return;
     }
-    place.replaceChildren(document.adoptNode(part));
-    remember(part.dataset.path || path);
-    wanted = { url, stamp };
+    opened = newName();
+    announced = title = "";
     blocked = 0;
     parts = new Map();
+    showBanner(part, url, stamp);
+    remember(part.dataset.path || path);
     openFrame(part.dataset.start + (fragment ? "#" + fragment : ""));
-    setTitle("");
+  }
+
+  // The banner of an address; null if another one was asked for meanwhile, or if the answer is a page without a banner. What is missing,
+  // closed or in use has one.
+  async function bannerOf(path) {
+    clearTimeout(moving);
+    const turn = ++asked;
+    const answer = await fetch("/-/banner" + path);
+    const text = await answer.text();
+    if (turn !== asked) return null;
+    return new DOMParser().parseFromString(text, "text/html").querySelector(".banner-inner");
+  }
+
+  function showBanner(part, url, stamp) {
+    place.replaceChildren(document.adoptNode(part));
+    wanted = { url, stamp };
+    setTitle();
     wireHandle();
     wireSheet();
+  }
+
+  // A script of the page has changed its address without loading another page. The banner moves with it, but only within the site that
+  // this script has opened: as on the live web, where a page cannot take the address of another site either.
+  function move(url) {
+    if (awaited || originOf(url) !== originOf(shown().url)) return;
+    announced = url;
+    clearTimeout(moving);
+    if (isShown(url, stampHere())) showUnkept("");
+    else moving = setTimeout(moveBanner, MOVE_PAUSE_MS, url, stampHere());
+  }
+
+  async function moveBanner(url, stamp) {
+    const part = await bannerOf("/" + collection + "/" + stamp + "/" + url);
+    if (!part || url !== announced) return;
+    if (!part.dataset.timestamp || Number(part.dataset.status) >= 400 || "viewer" in part.dataset) {
+      showUnkept(url);
+      return;
+    }
+    showBanner(part, url, stamp);
+    asThisEntry(part.dataset.path);
+    showBlocked();
+    showDrift();
+  }
+
+  // What scripts show under an address that was not captured by itself: the banner stays that of the page that was opened.
+  function showUnkept(url) {
+    const note = place.querySelector(".unkept");
+    if (!note) return;
+    note.hidden = !url;
+    note.querySelector("code").textContent = url;
+  }
+
+  function originOf(url) {
+    return URL.canParse(url) ? new URL(url).origin : null;
   }
 
   function openFrame(start) {
@@ -186,8 +245,8 @@
     frame = fresh;
   }
 
-  const asNewEntry = (path) => history.pushState(null, "", path);
-  const asThisEntry = (path) => history.replaceState(null, "", path);
+  const asNewEntry = (path) => history.pushState({ opened }, "", path);
+  const asThisEntry = (path) => history.replaceState({ opened }, "", path);
 
   function stampOf(message) {
     return /^\d{14}$/.test(message.ts) ? message.ts : stampHere();
@@ -216,22 +275,38 @@
       showDrift();
       return;
     }
-    if (event.source !== frame.contentWindow) return;
     const url = typeof message.url === "string" ? message.url.split("#")[0] : "";
-    if (message.webdepot === "go" && /^https?:\/\//.test(url)) {
+    if (message.webdepot === "go" && isInFrame(event.source) && /^https?:\/\//.test(url)) {
       follow(message.url, stampHere(), asNewEntry);
-    } else if (message.wb_type === "load" && url) {
+      return;
+    }
+    if (event.source !== frame.contentWindow) return;
+    if (message.wb_type === "load" && url) {
       const stamp = stampOf(message);
-      if (isShown(url, stamp)) setTitle(String(message.title || ""));
-      else follow(url, stamp, asThisEntry);
-    } else if (message.wb_type === "title") {
-      setTitle(String(message.title));
+      if (url !== announced && !isShown(url, stamp)) {
+        follow(url, stamp, asThisEntry);
+        return;
+      }
+    } else if (message.wb_type === "replace-url" && url) {
+      move(url);
+    }
+    if (["load", "title"].includes(message.wb_type) && message.title) {
+      title = String(message.title);
+      setTitle();
     }
   });
 
-  window.addEventListener("popstate", () => {
+  function isInFrame(source) {
+    for (let at = source; at && at !== window; at = at.parent) if (at === frame.contentWindow) return true;
+    return false;
+  }
+
+  // The way back. Entries of the frame that is open are in-page navigation, which it undoes itself.
+  window.addEventListener("popstate", (event) => {
     const here = /^\/[^/]+\/(\d{14})\/(.+)$/.exec(location.pathname + location.search);
-    if (here && !isShown(here[2], here[1])) follow(here[2], here[1], () => {});
+    if (!here || isShown(here[2], here[1])) return;
+    if (event.state && event.state.opened === opened) move(here[2]);
+    else follow(here[2], here[1], asThisEntry);
   });
 
   // Where one reader at a time may see a page, it is held while it is open and given back when it is left.
@@ -249,6 +324,9 @@
   });
   window.addEventListener("blur", () => place.querySelectorAll("details[open]").forEach((sheet) => sheet.removeAttribute("open")));
 
+  asThisEntry(location.href);
+  // A page that was archived without this query, opened with it: `inside.js` gives it to the scripts of the page.
+  if (location.hash.startsWith("#webdepot-query=")) openFrame(frame.src + location.hash);
   wireHandle();
   wireSheet();
 })();

@@ -6,53 +6,8 @@
   const top = window.top;
   const tell = (message) => top.postMessage(message, "*");
 
-  // While this page is open, `start.js` leaves alone what it stores.
-  if (navigator.locks) navigator.locks.request("archived page", { mode: "shared" }, () => new Promise(() => {})).catch(() => {});
-
-  document.addEventListener("securitypolicyviolation", (event) => {
-    if (event.disposition === "enforce") tell({ webdepot: "blocked", what: String(event.blockedURI).slice(0, 200) });
-  });
-
-  // When each part was archived: the replay server says so in the one header that a page can read of all its parts.
-  const archived = /^https?:\/\/[^/]+\/[^/]+\/\d{14}[a-z]{2,3}_\/(.+)$/;
-  new PerformanceObserver((list) => {
-    const parts = [];
-    for (const entry of list.getEntries()) {
-      const said = entry.serverTiming && entry.serverTiming.find((one) => one.name === "captured");
-      const url = said && archived.exec(entry.name);
-      if (url) parts.push([url[1].slice(0, 4000), said.description]);
-    }
-    if (parts.length) tell({ webdepot: "parts", parts });
-  }).observe({ type: "resource", buffered: true });
-
-  // A link in the page goes through the frame around it, which shows what it has opened itself. Nested frames and other targets do not.
-  const OWN_TARGETS = ["", "_self", "_top", "_parent", "_blank", "_new", window.name];
-  if (window.parent === top && window.name === "___wb_replay_top_frame") {
-    // Said before the page begins: if the frame did not open it, it opens it again.
-    if (window.wbinfo) tell({ wb_type: "load", url: window.wbinfo.url, ts: window.wbinfo.timestamp });
-    window.addEventListener("click", go);
-  }
-
-  function go(event) {
-    const link = event.target instanceof Element ? event.target.closest("a[href], area[href]") : null;
-    if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-    const url = String(link.href);
-    const isHere = url.includes("#") && url.split("#")[0] === String(document.baseURI).split("#")[0];
-    if (!/^https?:/.test(url) || isHere || link.hasAttribute("download") || !OWN_TARGETS.includes(link.target)) return;
-    event.preventDefault();
-    tell({ webdepot: "go", url: url.slice(0, 60000) });
-  }
-
-  // `addEventListener("message", ...)` without `window.` before it: the rewriting script's own function knows no `this` then and fails.
-  for (const name of ["addEventListener", "removeEventListener"]) {
-    const rewritten = window[name];
-    window[name] = function (...given) {
-      return rewritten.apply(this === undefined || this === null ? window : this, given);
-    };
-  }
-
-  // Peer connections ask servers of the live web by UDP, and no browser obeys the policy's word against them yet: they are taken out, of
-  // this page and of the blank frames that it makes.
+  // First, so that nothing below can prevent it: peer connections ask servers of the live web by UDP, and no Content-Security-Policy covers
+  // them. They are taken out, of this page and of the blank frames that it makes.
   const PEERS = ["RTCPeerConnection", "webkitRTCPeerConnection", "WebTransport"];
   const withoutPeers = (some) => {
     try {
@@ -74,6 +29,170 @@
       },
     });
   }
+
+  // While this page is open, `start.js` leaves alone what it stores.
+  if (navigator.locks) navigator.locks.request("archived page", { mode: "shared" }, () => new Promise(() => {})).catch(() => {});
+
+  document.addEventListener("securitypolicyviolation", (event) => {
+    if (event.disposition === "enforce") tell({ webdepot: "blocked", what: String(event.blockedURI).slice(0, 200) });
+  });
+
+  // When each part was archived: the replay server says so in the one header that a page can read of all its parts.
+  const archived = /^https?:\/\/[^/]+\/[^/]+\/\d{14}[a-z]{2,3}_\/(.+)$/;
+  new PerformanceObserver((list) => {
+    const parts = [];
+    for (const entry of list.getEntries()) {
+      const said = entry.serverTiming && entry.serverTiming.find((one) => one.name === "captured");
+      const url = said && archived.exec(entry.name);
+      if (url) parts.push([url[1].slice(0, 4000), said.description]);
+    }
+    if (parts.length) tell({ webdepot: "parts", parts });
+  }).observe({ type: "resource", buffered: true });
+
+  // The outermost archived page. The frame around it shows what it has opened itself, so what is meant for the whole window, or for a new
+  // one, goes through that frame.
+  let archivedTop = window;
+  while (archivedTop.parent && archivedTop.parent !== top) archivedTop = archivedTop.parent;
+  const isFramed = archivedTop.name === "___wb_replay_top_frame";
+  // Said before the page begins: if the frame did not open it, it opens it again.
+  if (isFramed && window === archivedTop && window.wbinfo) tell({ wb_type: "load", url: window.wbinfo.url, ts: window.wbinfo.timestamp });
+
+  // A page that was archived without this query, opened with it: its own scripts read the query, as on a search page.
+  const QUERY = "#webdepot-query=";
+  if (location.hash.startsWith(QUERY)) {
+    try {
+      history.replaceState(history.state, "", "?" + decodeURIComponent(location.hash.slice(QUERY.length)));
+    } catch (error) {
+      console.warn(error);
+    }
+  }
+
+  // The window that a target names, as browsers choose it: https://html.spec.whatwg.org/#the-rules-for-choosing-a-navigable
+  function windowFor(target) {
+    const name = target.toLowerCase();
+    if (name === "" || name === "_self") return window;
+    if (name === "_parent") return window === archivedTop ? window : window.parent;
+    if (name.startsWith("_")) return archivedTop;
+    return findFrame(target, window) || findFrame(target, archivedTop) || archivedTop;
+  }
+
+  function findFrame(name, at) {
+    try {
+      if (at.name === name) return at;
+    } catch {
+      return null; // of another origin: no archived page
+    }
+    for (let index = 0; index < at.length; index += 1) {
+      const found = findFrame(name, at[index]);
+      if (found) return found;
+    }
+    return null;
+  }
+
+  function targetOf(element) {
+    const own = element.getAttribute("target");
+    if (own !== null) return own;
+    const base = document.querySelector("base[target]");
+    return base ? base.getAttribute("target") : "";
+  }
+
+  // The sandbox lets a page navigate only itself and the frames in it. So the page around the target's frame does it, or the target itself.
+  function openIn(place, url) {
+    if (place === archivedTop) tell({ webdepot: "go", url: url.slice(0, 60000) });
+    else place.frameElement.src = url;
+  }
+
+  window.addEventListener("click", (event) => {
+    const link = event.composedPath().find((one) => one instanceof Element && one.matches("a[href], area[href]"));
+    if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    const url = String(link.href);
+    const target = targetOf(link);
+    const place = windowFor(target);
+    const isHere = place === window && url.includes("#") && url.split("#")[0] === String(document.baseURI).split("#")[0];
+    if (!/^https?:/.test(url) || isHere || link.hasAttribute("download")) return;
+    if (place === window && (place !== archivedTop || !isFramed)) {
+      if (target) link.target = "_self";
+      return;
+    }
+    event.preventDefault();
+    openIn(place, url);
+  });
+
+  // The window that a form is sent to. One that would be new is this one.
+  function windowOf(form, submitter) {
+    const target = (submitter && submitter.getAttribute("formtarget")) || targetOf(form);
+    const place = windowFor(target);
+    if (target && place === window) {
+      form.setAttribute("target", "_self");
+      if (submitter) submitter.removeAttribute("formtarget");
+    }
+    return place;
+  }
+
+  function sendIn(place, form, submitter) {
+    const given = (name) => (submitter && submitter.getAttribute("form" + name)) || form.getAttribute(name);
+    const make = (name) => place.document.createElementNS("http://www.w3.org/1999/xhtml", name);
+    const copy = make("form");
+    copy.setAttribute("action", new URL(given("action") || document.URL, document.baseURI).href);
+    for (const name of ["method", "enctype"]) if (given(name)) copy.setAttribute(name, given(name));
+    copy.setAttribute("accept-charset", form.getAttribute("accept-charset") || document.characterSet);
+    for (const [name, value] of new FormData(form, submitter)) {
+      const field = make("input");
+      Object.assign(field, { type: "hidden", name, value });
+      copy.append(field);
+    }
+    copy.hidden = true;
+    place.document.documentElement.append(copy);
+    place.HTMLFormElement.prototype.submit.call(copy);
+    copy.remove();
+  }
+
+  window.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (event.defaultPrevented || !(form instanceof HTMLFormElement)) return;
+    const place = windowOf(form, event.submitter);
+    if (place === window) return;
+    event.preventDefault();
+    sendIn(place, form, event.submitter);
+  });
+
+  const { submit } = HTMLFormElement.prototype;
+  HTMLFormElement.prototype.submit = function () {
+    const place = windowOf(this, null);
+    if (place === window) submit.call(this);
+    else sendIn(place, this, null);
+  };
+
+  const { open } = window;
+  window.open = function (url, name, ...rest) {
+    const place = windowFor(String(name || "_blank"));
+    if (!url || place === window) return open.call(this === undefined ? window : this, url, name, ...rest);
+    openIn(place, new URL(url, document.baseURI).href);
+    return place;
+  };
+
+  // `addEventListener("message", ...)` without `window.` before it: the rewriting script's own function knows no `this` then and fails.
+  for (const name of ["addEventListener", "removeEventListener"]) {
+    const rewritten = window[name];
+    window[name] = function (...given) {
+      return rewritten.apply(this === undefined || this === null ? window : this, given);
+    };
+  }
+
+  // `import("name")` and `import("folder/file.js")` by an import map: the rewriting script knows whole names only, and in a script that
+  // is not a module it takes relative addresses for its own.
+  const rewriteImport = window.____wb_rewrite_import__;
+  window.____wb_rewrite_import__ = function (base, specifier, options) {
+    if (specifier === undefined) return rewriteImport(base, specifier);
+    const name = String(specifier);
+    const isBare = !/^\.{0,2}\//.test(name) && !URL.canParse(name);
+    if (isBare) return import(name, options);
+    const script = document.currentScript;
+    return rewriteImport(base || (script && script.src) || document.baseURI, name);
+  };
+
+  // The reader's screen, which the rewriting script has replaced by a constant.
+  if (window.wbinfo && window.wbinfo.ratio) Object.defineProperty(window, "devicePixelRatio", window.wbinfo.ratio);
 
   // What stands in the page from the start and is rewritten only when a script sets it.
   const waiting = { IFRAME: setAgain, OBJECT: asFrame };

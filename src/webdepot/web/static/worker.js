@@ -82,13 +82,22 @@
     const made = await self.sw.collections._initColl({ name, type: "live", config: { sourceUrl: "proxy:", extraConfig } });
     const { store } = made;
     const getResource = store.getResource.bind(store);
-    store.getResource = (request, prefix) => {
+    store.getResource = async (request, prefix) => {
       const prepare = request.prepareProxyRequest.bind(request);
       request.prepareProxyRequest = (...given) => ({ ...prepare(...given), headers: toServer(request), credentials: "omit" });
-      return getResource(request, prefix);
+      const response = await getResource(request, prefix);
+      if (response) response.extraOpts = { pixelRatio };
+      return response;
     };
     return made;
   }
+
+  // wabac.js writes a number into each page, 2 if it is told none, as what `devicePixelRatio` is there. This one is written as a piece of
+  // script: the reader's own; `inside.js` makes it follow the reader's zoom.
+  const pixelRatio = {
+    valueOf: () => 1,
+    toString: () => '(wbinfo.ratio = Object.getOwnPropertyDescriptor(window, "devicePixelRatio"), devicePixelRatio)',
+  };
 
   // What the server is told of a request: nothing that a page wrote, but for the kind and the part of what it wants.
   function toServer(request) {

@@ -1,3 +1,4 @@
+var early = import("./lib/early.js");
 var called = function (words) { window.calledWith = words.answer; };
 probe("script: document.write", function () { return came(byId("written-image"), 80); });
 probe("script: document.write of a script", function () { return until(function () { return window.writtenScript === "came"; }); });
@@ -16,6 +17,17 @@ probe("script: dynamic import of a whole address", function () {
 probe("script: import.meta.url", function () {
   return import("/js/module/lazy.js").then(function (module) { return /\/js\/module\/lazy\.js$/.test(module.default) || module.default; });
 });
+probe("script: dynamic import by an import map, of a folder", function () {
+  return import("lib/dyn.js").then(function (module) { return module.dyn() === "deep leaf object dyn.js" || module.dyn(); });
+});
+probe("script: dynamic import by an import map, in a module", function () {
+  return until(function () { return window.lateModule; }).then(function (words) { return words === "deep leaf object dyn.js" || words; });
+});
+probe("script: dynamic import by an import map, of a name", function () { return import("mapped").then(function (module) { return module.mapped === "mapped"; }); });
+probe("script: dynamic import relative to the script", function () {
+  return early.then(function (module) { return module.early === "early /scripts.html" || module.early; });
+});
+probe("script: pixels of the reader's screen", function () { return matchMedia("(resolution: " + devicePixelRatio + "dppx)").matches || devicePixelRatio; });
 probe("script: JSONP", function () { return until(function () { return window.calledWith === "jsonp"; }); });
 probe("script: element made by script", function () {
   var made = document.createElement("script");

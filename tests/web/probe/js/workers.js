@@ -10,6 +10,12 @@ probe("worker: classic, with importScripts and fetch", function () {
 probe("worker: module", function () {
   return heard(new Worker("/js/module-worker.js", { type: "module" })).then(function (said) { return said === "module leaf" || said; });
 });
+probe("worker: importScripts in an imported script", function () {
+  return heard(new Worker("/js/nesting-worker.js")).then(function (said) { return said === "one two three" || said; });
+});
+probe("worker: module with nested and late imports", function () {
+  return heard(new Worker("/js/nesting-module-worker.js", { type: "module" })).then(function (said) { return said === "through leaf late" || said; });
+});
 probe("worker: from a blob", function () {
   var blob = new Blob(["postMessage('blob')"], { type: "text/javascript" });
   return heard(new Worker(URL.createObjectURL(blob))).then(function (said) { return said === "blob"; });

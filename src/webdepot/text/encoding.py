@@ -2,12 +2,13 @@
 
 The order and the meaning of labels follow the WHATWG (https://encoding.spec.whatwg.org,
 https://html.spec.whatwg.org, 13.2.3.2): browsers read a page labelled ISO-8859-1 as windows-1252. `decode`
-never fails.
+never fails. `with_query_in` is about the links of a page: its encoding is that of their queries.
 """
 
 import codecs
 import re
 from functools import lru_cache
+from urllib.parse import quote
 
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _HEADER = re.compile(r"charset\s*+=\s*+[\"']?\s*+([\w.:-]+)", re.IGNORECASE)
@@ -26,11 +27,10 @@ _BROWSER_ENCODINGS = {
     "gbk": "gb18030",
     "shift_jis": "cp932",
     "euc_kr": "cp949",
-    # A page whose declaration can be read as ASCII is not in UTF-16.
-    "utf-16": "utf-8",
-    "utf-16-le": "utf-8",
-    "utf-16-be": "utf-8",
+    "utf-16": "utf-16-le",
 }
+_PLAIN_IN_QUERY = "".join(set(map(chr, range(0x21, 0x7F))) - set("\"#<>'"))
+"""The second byte of an East Asian letter may be one of these; browsers leave it as it is."""
 
 
 def decode(data: bytes, content_type: str) -> tuple[str, str]:
@@ -50,12 +50,33 @@ def decode(data: bytes, content_type: str) -> tuple[str, str]:
         return data.decode("cp1252", "replace"), "cp1252"
 
 
+def with_query_in(reference: str, encoding: str) -> str:
+    """A reference with the letters outside ASCII of its query escaped in the page's encoding (URL Standard,
+    5.3). In the rest of an address they are always in UTF-8.
+    """
+    if encoding == "utf-8" or encoding.startswith("utf-16") or "?" not in reference:
+        return reference
+    path, _, rest = reference.partition("?")
+    query, mark, fragment = rest.partition("#")
+    quoted = "".join(letter if letter.isascii() else _quoted(letter, encoding) for letter in query)
+    return f"{path}?{quoted}{mark}{fragment}"
+
+
+def _quoted(letter: str, encoding: str) -> str:
+    try:
+        return quote(letter.encode(encoding), safe=_PLAIN_IN_QUERY)
+    except UnicodeEncodeError:
+        return quote(f"&#{ord(letter)};", safe="")
+
+
 def _declared(data: bytes, content_type: str) -> str:
     header = _HEADER.search(content_type)
     if header and (name := _python_name(header[1])):
         return name
     own = _DECLARED.search(data, 0, _PRESCAN_BYTES)
-    return _python_name((own[1] or own[2]).decode("ascii")) if own else ""
+    name = _python_name((own[1] or own[2]).decode("ascii")) if own else ""
+    # A page whose declaration can be read as ASCII is not in UTF-16.
+    return "utf-8" if name.startswith("utf-16") else name
 
 
 @lru_cache(maxsize=256)

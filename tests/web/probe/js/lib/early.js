@@ -1,0 +1,1 @@
+export const early = "early " + location.pathname;

@@ -1,0 +1,3 @@
+import { leaf } from "./leaf.js";
+const through = "through " + leaf;
+export default through;

@@ -1,0 +1,2 @@
+importScripts("nested/two.js", "/js/nested/three.js");
+var one = "one";

@@ -1,0 +1,2 @@
+importScripts("nested/one.js");
+postMessage([one, two, three].join(" "));
