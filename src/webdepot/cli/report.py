@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import typer
 
 from webdepot.cli.output import Output, plain, size_words
-from webdepot.harvest.report.reports import left_out_of
 from webdepot.model import HarvestState
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ def print_report(output: Output, report: "ArchiveReport") -> None:
         "state": harvest.state.value,
         "reason": harvest.reason,
         "counts": dict(counts),
-        "left_out": left_out_of(counts),
+        "left_out": dict(report.left_out),
         "verdict": {
             "answer": report.verdict.answer.value,
             "rule": report.verdict.rule,
@@ -47,7 +46,7 @@ def print_report(output: Output, report: "ArchiveReport") -> None:
         f"  Harvested   {counts.get('fetched', 0):,} documents, {size_words(counts.get('bytes', 0))}, "
         f"{counts.get('errors', 0):,} failed"
     )
-    lines += _left_out_lines(left_out_of(counts))
+    lines += _left_out_lines(report.left_out)
     mark = "[green]✓[/green]" if report.verdict else "[yellow]![/yellow]"
     lines.append(f"  Quality     {mark} {plain(report.verdict.reason)}")
     lines += [

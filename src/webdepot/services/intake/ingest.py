@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.formats.report import HarvestTable
+from webdepot.harvest.report.reports import left_out_of
 from webdepot.model import Finding, Harvest, HarvestKind, HarvestState, Package, Verdict
 from webdepot.quality import records
 from webdepot.services.depot import deposit as deposit_service
@@ -36,6 +37,11 @@ class ArchiveReport:
     captures: int
     pages: int
     """Pages added to the full-text index."""
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """Kinds of addresses that were left out because the software of the site adds them, most first."""
+        return left_out_of(self.harvest.counts)
 
 
 def is_complete(archive: Archive, harvest: Harvest, *, deposit: bool = True) -> bool:
