@@ -141,8 +141,8 @@ def _check_rejected(database: CheckDatabase, traces: HarvestTraces) -> Iterator[
     """Findings about what was not harvested as a trap or as no content: one for each rule."""
     for rule, count, example, reason in database.iter_rejected(_SCOPE):
         if rule in traces.left_out:
-            kind = traces.left_out[rule]
-            yield finding("left-out", subject=example, count=count, kind=f"{rule}: {kind}", detail=reason)
+            detail = f"{rule} ({traces.left_out[rule]}), {reason}"
+            yield finding("left-out", subject=example, count=count, detail=detail)
         elif rule in traces.trap_rules:
             yield finding("trap-stopped", subject=example, count=count, detail=f"{rule}, {reason}")
 

@@ -122,7 +122,7 @@ TEXTS: Mapping[str, Text] = {
     ),
     "left-out": Text(
         _NOTE,
-        "{count} addresses such as this one were left out ({kind}), which the software of the site adds to "
+        "{count} addresses such as this one were left out, which the software of the site adds to "
         "its content: {detail}.",
         Action.IGNORE,
     ),

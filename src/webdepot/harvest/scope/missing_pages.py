@@ -73,8 +73,8 @@ class MissingPages:
         """What guessed pages said, without their addresses, and the first that said it."""
 
     def must_ask(self, candidate: Candidate, documents: int) -> bool:
-        """Whether the host must be asked before this candidate is fetched. The harvest has that many
-        documents of it already.
+        """Whether the host must be asked before this candidate is fetched. `documents` is how many of it the
+        harvest has.
         """
         if candidate.path.endswith(Hop.SPECULATIVE):
             return not self._is_known(_place(candidate.url))

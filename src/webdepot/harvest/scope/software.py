@@ -54,7 +54,7 @@ class AddressRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SoftwareRules:
+class SiteProduct:
     id: str
     name: str
     generator: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class SoftwareRules:
 class SoftwareCatalogue:
     """All known software, and the kinds of addresses in its rules with their descriptions."""
 
-    software: Mapping[str, SoftwareRules]
+    software: Mapping[str, SiteProduct]
     kinds: Mapping[str, str]
 
     def recognise(self, generator: str, text: str) -> frozenset[str]:
@@ -137,8 +137,8 @@ def from_text(text: str, origin: str, *, before: SoftwareCatalogue = NO_SOFTWARE
 
 
 def _software(
-    id: str, table: Any, where: str, kinds: Mapping[str, str], before: SoftwareRules | None
-) -> SoftwareRules:
+    id: str, table: Any, where: str, kinds: Mapping[str, str], before: SiteProduct | None
+) -> SiteProduct:
     _require(isinstance(table, dict), where, "must be a table")
     unknown = set(table) - _SOFTWARE_KEYS
     _require(not unknown, where, f"has no key `{min(unknown, default='')}`")
@@ -160,7 +160,7 @@ def _software(
         rules += before.rules
     _require(bool(generator or signs), where, "needs a sign: generator or markup")
     generator = tuple(each.lower() for each in generator)
-    return SoftwareRules(id=id, name=name, generator=generator, markup=signs, rules=rules)
+    return SiteProduct(id=id, name=name, generator=generator, markup=signs, rules=rules)
 
 
 def _rule(table: Any, where: str, title: str, kinds: Mapping[str, str]) -> AddressRule:

@@ -21,7 +21,7 @@ from webdepot.harvest.profile import HarvestProfile
 from webdepot.harvest.report.reports import ReportKind
 from webdepot.harvest.scope import software
 from webdepot.harvest.scope.scope import ScopeStep
-from webdepot.harvest.scope.software import SoftwareCatalogue, SoftwareRules
+from webdepot.harvest.scope.software import SiteProduct, SoftwareCatalogue
 from webdepot.model import Candidate, Hop, Target, Verdict
 from webdepot.provenance import append, difference
 from webdepot.selection import targets
@@ -135,7 +135,7 @@ def software_of(archive: Archive) -> SoftwareCatalogue:
     return software.of_archive(archive.home)
 
 
-def get_software(catalogue: SoftwareCatalogue, name: str) -> SoftwareRules:
+def get_software(catalogue: SoftwareCatalogue, name: str) -> SiteProduct:
     """One software; NotFound names those that are known."""
     known = catalogue.software.get(name.lower())
     if known is None:

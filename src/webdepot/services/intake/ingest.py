@@ -41,7 +41,7 @@ class ArchiveReport:
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """Addresses that were left out because the software of the site adds them to its content, by kind."""
+        """Kinds of addresses that were left out because the software of the site adds them, most first."""
         return left_out_of(self.harvest.counts)
 
 
