@@ -9,6 +9,8 @@
   // While this page is open, `start.js` leaves alone what it stores.
   if (navigator.locks) navigator.locks.request("archived page", { mode: "shared" }, () => new Promise(() => {})).catch(() => {});
 
+  delete document.cookie; // of the rewriting script: the jar below it (`cookies.js`) knows domains and paths itself
+
   document.addEventListener("securitypolicyviolation", (event) => {
     if (event.disposition === "enforce") tell({ webdepot: "blocked", what: String(event.blockedURI).slice(0, 200) });
   });

@@ -1,6 +1,7 @@
 // Before the replay worker (wabac.js, which follows in the same script): decides what reaches it, and what leaves it.
 //
-// All archived pages are of one origin, and so are the worker, its registrations, IndexedDB, caches and cookies. So:
+// The pages of an archived site, and the frames of others in them, are of one origin, and so are the worker, its registrations,
+// IndexedDB, caches and cookies. So:
 //   orders      messages of pages are dropped
 //   settings    are in this script, made by the server; the query and the scope that it was registered with are ignored
 //   storage     none is read: collections are made from their name
@@ -69,6 +70,9 @@
   function worker() {
     if (prepared) return prepared;
     prepared = self.sw;
+    // Runs first in every archived document, before the rewriting script.
+    const rewriting = prepared.staticData.get(origin + SCRIPTS[0]);
+    rewriting.content = settings.first + rewriting.content;
     prepared.collections.inited = Promise.resolve(true);
     prepared.collections.getColl = (name) => {
       if (!collections.has(name)) collections.set(name, collection(name));
