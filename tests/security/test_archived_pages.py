@@ -539,21 +539,25 @@ def test_a_page_does_not_get_into_the_origin_of_another(
         theirs,
     )
     assert loaded == []
-    evil.frames[1].evaluate(f"(theirs) => {{ location = `${{theirs}}/all/{STAMP}mp_/{EVIL}/direct.html`; }}", theirs)
+    evil.frames[1].evaluate(
+        f"(theirs) => {{ location = `${{theirs}}/all/{STAMP}mp_/{EVIL}/direct.html`; }}", theirs
+    )
     wait_until(evil, lambda: not evil.frames[1].url.startswith(served.pages(EVIL)))
     assert not any(frame.url.startswith(theirs) for frame in evil.frames)
     assert not any(frame.title() == "EXT RAN" for frame in evil.frames)
     expect_genuine(context, served, attacker)
 
 
-def test_a_page_of_the_live_web_cannot_frame_an_archived_one(
-    context: BrowserContext, served: Served
-) -> None:
+def test_a_page_of_the_live_web_cannot_frame_an_archived_one(context: BrowserContext, served: Served) -> None:
     open_evil(context, served).close()
     with Listener.listening() as live:
         page = context.new_page()
         page.goto(live.url)
-        for path in (f"/all/{STAMP}mp_/{EVIL}/", f"/-/start/all/{STAMP}mp_/{EVIL}/", f"/all/{STAMP}ns_/{EVIL}/"):
+        for path in (
+            f"/all/{STAMP}mp_/{EVIL}/",
+            f"/-/start/all/{STAMP}mp_/{EVIL}/",
+            f"/all/{STAMP}ns_/{EVIL}/",
+        ):
             page.evaluate(
                 "(src) => new Promise((done) => { const frame = document.createElement('iframe');"
                 " frame.onload = done; frame.src = src; document.body.replaceChildren(frame); })",

@@ -46,7 +46,10 @@ def launched(leaks: Leaks) -> Iterator[Browser]:
         made = playwright.chromium.launch(
             executable_path="/usr/bin/chromium",
             args=["--no-sandbox", *QUIET],
-            proxy={"server": f"http://127.0.0.1:{leaks.server_address[1]}", "bypass": "127.0.0.1,localhost,.localhost"},
+            proxy={
+                "server": f"http://127.0.0.1:{leaks.server_address[1]}",
+                "bypass": "127.0.0.1,localhost,.localhost",
+            },
         )
         yield made
         made.close()

@@ -16,12 +16,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from webdepot.access.replay.site_hosts import label_of
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
 from webdepot.services.index import indexer
 from webdepot.services.intake import warc_files
 from webdepot.services.progress import unwatched
-from webdepot.access.replay.site_hosts import label_of
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 PASSWORD = "correct horse battery"

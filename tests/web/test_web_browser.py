@@ -101,7 +101,8 @@ def test_a_link_to_what_is_not_kept_says_so_in_page_and_banner(page: Page, serve
 def test_a_link_to_another_window_stays_in_the_frame(page: Page, served: Served, leaks: Leaks):
     inside = open_edition(page, served, 1)
     inside.locator("#outside").click()
-    expect(inside.locator("h1")).to_have_text("Not in the archive")
+    expect(page.get_by_role("heading", level=1)).to_have_text("This address is not in the archive")
+    assert page.url == f"{served.frame}/all/{EDITIONS[1]}/http://outside.example.net/"
     assert len(page.context.pages) == 1
     assert not [line for line in leaks.asked if "outside" in line]
 

@@ -161,7 +161,10 @@ class SiteHostGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self.app
-        if scope["type"] == "http" and self.hosts.find_asked(RequestHeaders(scope=scope).get("host", "")) is None:
+        if (
+            scope["type"] == "http"
+            and self.hosts.find_asked(RequestHeaders(scope=scope).get("host", "")) is None
+        ):
             app = PlainTextResponse("There is no archived site with this host name.\n", status_code=421)
         await app(scope, receive, send)
 

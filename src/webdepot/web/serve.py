@@ -27,6 +27,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from webdepot import event_loop
+from webdepot.access.replay.site_hosts import SiteHosts
 from webdepot.archive import Archive
 from webdepot.config.settings import WebConfig
 from webdepot.errors import ConfigError, Conflict, InputError
@@ -35,7 +36,6 @@ from webdepot.web.app import build_frame, build_portal, build_replay
 from webdepot.web.client_address import ForwardedClient
 from webdepot.web.heavy_turns import HeavyWork
 from webdepot.web.protocol import BoundedHttp, OpenConnections, ServerConfig, limit_connections
-from webdepot.access.replay.site_hosts import SiteHosts
 from webdepot.web.security import HostGuard, SiteHostGuard
 from webdepot.web.site import WebOrigin
 from webdepot.web.staff.dashboard import stop_counting
@@ -267,9 +267,7 @@ def _by_address(
     portal, replay = apps[WebOrigin.PORTAL], apps[WebOrigin.REPLAY]
     if urls.is_strict:
         portal = HostGuard(portal, urls.portal_url)
-        replay = HostGuard(
-            replay, urls.replay_url, lambda host: hosts.find_asked(host) != urls.replay_url
-        )
+        replay = HostGuard(replay, urls.replay_url, lambda host: hosts.find_asked(host) != urls.replay_url)
     replay = SiteHostGuard(replay, hosts)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:

@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from webdepot.access.policy import ANYONE, AccessPoint, Reader
+from webdepot.access.replay.site_hosts import SiteHosts
 from webdepot.accounts import sessions
 from webdepot.accounts.accounts import STAFF, Person, Role
 from webdepot.archive import Archive
@@ -30,7 +31,6 @@ from webdepot.web.heavy_turns import HeavyWork
 from webdepot.web.language import Language
 from webdepot.web.replay import address, staff_passes
 from webdepot.web.replay.address import ReplayAddress
-from webdepot.access.replay.site_hosts import SiteHosts
 
 LANGUAGE_COOKIE = "language"
 SIGNED_IN = frozenset(Role)

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from webdepot.url import host_of
 
 _LONGEST_NAME = 46
-_LABEL = re.compile(r"(?:[a-z0-9-]{1,46}-)?[0-9a-f]{16}\Z")
+_LABEL = re.compile(r"(?:[a-z0-9][a-z0-9-]{0,45}-)?[0-9a-f]{16}\Z")
 _NOT_IN_LABELS = re.compile(r"[^a-z0-9]+")
 
 

@@ -89,9 +89,7 @@ def _asked(request: Request, name: str) -> ReplayAddress:
     return asked
 
 
-def _starts(
-    request: Request, asked: ReplayAddress, captures: Sequence[Capture]
-) -> list[tuple[Capture, str]]:
+def _starts(request: Request, asked: ReplayAddress, captures: Sequence[Capture]) -> list[tuple[Capture, str]]:
     site = site_of(request)
     shelf = asked.collection
     if not all(gate.is_open(site.archive, capture, reader_by_network(request)) for capture in captures):

@@ -221,9 +221,7 @@ def _frame(request: Request, asked: ReplayAddress) -> Response:
     status = replay_answer.framed_status(place)
     values = _frame_values(request, asked, place)
     policy = portal_policy(site.frame_url, framed_urls=[values["framed_url"]])
-    return render(
-        request, "frame.html", status=status, headers={"Content-Security-Policy": policy}, **values
-    )
+    return render(request, "frame.html", status=status, headers={"Content-Security-Policy": policy}, **values)
 
 
 def accept_pass(request: Request) -> Response:
