@@ -75,8 +75,8 @@ def start_policy(own_url: str, frame_url: str) -> str:
 
 def page_policy(frame_url: str) -> str:
     """The Content-Security-Policy of an archived page rewritten in the browser: everything from its own
-    origin, nothing from anywhere else, not even from that of another archived site. Its sandbox is that of the frame around it, for pages that get into
-    another one.
+    origin, nothing from anywhere else, not even from that of another archived site. Its sandbox is that of
+    the frame around it, for pages that get into another one.
 
     It names neither `ws:` nor `wss:`. `object-src` is 'none' because browsers fetch the data of `<object>`
     past the worker, so it would not be rewritten; `inside.js` shows such pages and pictures in frames.

@@ -3,9 +3,10 @@ application answers.
 
 On loopback the portal is `http://127.0.0.1:P` and replay is `http://localhost:Q`: browsers keep cookies by
 host name and not by port, so only different names keep the portal's session away from archived pages. Each
-archived site is shown on a name of its own, `http://{label}.webdepot.localhost:Q` (`access/replay/site_hosts.py`),
-in the frame `http://webdepot.localhost:P` (`site.WebOrigin` says why). Browsers resolve these names themselves
-(RFC 6761). On any other address the operator configures the names of portal and replay, best in one domain.
+archived site is shown on a name of its own, `http://{label}.webdepot.localhost:Q`
+(`access/replay/site_hosts.py`), in the frame `http://webdepot.localhost:P` (`site.WebOrigin` says why).
+Browsers resolve these names themselves (RFC 6761). On any other address the operator configures the names of
+portal and replay, best in one domain.
 """
 
 import errno

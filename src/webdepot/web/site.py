@@ -73,7 +73,8 @@ class WebOrigin(StrEnum):
     browser that blocks third-party storage does not give a worker to a framed page of another *site*, so the
     page around them, FRAME, must belong to the same site as REPLAY but to another origin. With
     archive.example.org and replay.example.org the portal itself fulfils that; on loopback FRAME is
-    `webdepot.localhost` with the portal's port, and archived pages are on names below it with the replay port.
+    `webdepot.localhost` with the portal's port, and archived pages are on names below it with the replay
+    port.
     """
 
     PORTAL = "portal"
