@@ -86,6 +86,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         headers=[("Content-Type", "text/html")],
     )
     warc.response(f"{EVIL}/one-header", STAMP, b"<title>One</title>", mime="application/pdf, text/html")
+    warc.response(f"{EVIL}/ran", STAMP, b"<title>Ran</title><h1>RAN</h1><script src=/where.js></script>")
+    warc.response(f"{EVIL}/where.js", STAMP, b"fetch('/ran-here')", mime="text/javascript")
+    away = [("Location", f"{EVIL}/ran")]
+    warc.response(f"{VICTIM}/away", STAMP, b"", status="302 Found", headers=away)
+    warc.response(f"{VICTIM}/script", STAMP, f"<script>location = '{EVIL}/ran'</script>".encode())
+    warc.response(f"{SHOP}/framed", STAMP, f"<iframe src='{VICTIM}/away'></iframe>".encode())
     warc.response(f"{VICTIM}/", STAMP, (GENUINE + TELLING).encode())
     for url in (f"{SHOP}/", "http://m.shop.example/"):
         warc.response(url, STAMP, SHOP_PAGE.encode())
@@ -534,6 +540,7 @@ def test_a_page_does_not_get_into_the_origin_of_another(
           const form = Object.assign(make("form"), {{ action: page, target: "_self" }});
           bare.document.body.append(form);
           bare.HTMLFormElement.prototype.submit.call(form);
+          if (bare.open(page)) loaded.push("window");
           return loaded;
         }}""",
         theirs,
@@ -577,6 +584,32 @@ def test_a_link_to_another_site_opens_its_own_origin(context: BrowserContext, se
     page.go_back()
     expect(inside.locator("h1")).to_have_text("Shop", timeout=20_000)
     assert page.frames[1].url.startswith(served.pages(SHOP))
+
+
+@pytest.mark.parametrize("path", ["away", "script"])
+def test_where_a_redirect_leads_to_runs_on_its_own_origin(
+    context: BrowserContext, served: Served, path: str
+) -> None:
+    page = context.new_page()
+    seen: list[str] = []
+    page.on("request", lambda request: seen.append(request.url))
+    page.goto(f"{served.portal}/all/{STAMP}/{VICTIM}/{path}")
+    expect(page.locator(".page-address")).to_have_text(f"{EVIL}/ran", timeout=20_000)
+    expect(page.frame_locator("#frame").locator("h1")).to_have_text("RAN", timeout=20_000)
+    wait_until(page, lambda: any("ran-here" in url for url in seen))
+    assert all(url.startswith(served.pages(EVIL)) for url in seen if "ran-here" in url)
+
+
+def test_frames_of_other_sites_in_a_page_are_shown(context: BrowserContext, served: Served) -> None:
+    page = context.new_page()
+    page.goto(f"{served.portal}/all/{STAMP}/{SHOP}/framed")
+    inside = page.frame_locator("#frame").frame_locator("iframe")
+    expect(inside.locator("h1")).to_have_text("RAN", timeout=20_000)
+    assert page.frames[-1].url.startswith(served.pages(SHOP))
+    inside.locator("body").evaluate(
+        f"() => {{ location = '{served.pages(SHOP)}/all/{STAMP}mp_/{VICTIM}/'; }}"
+    )
+    expect(inside.locator("h1")).to_have_text("Genuine page of the victim", timeout=20_000)
 
 
 def test_cookies_of_a_site_work_as_it_expects(context: BrowserContext, served: Served) -> None:

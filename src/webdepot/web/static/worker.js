@@ -35,6 +35,7 @@
     // wabac.js would pass some of these on to the live web.
     if (!request.url.startsWith(origin + "/")) return Response.error();
     if (!isForWorker(request)) return fetch(request);
+    if (request.mode === "navigate" && !(await isOwn(request.url.slice(origin.length)))) return sealed(elsewhere(request.url), request);
     return sealed(await worker().handleFetch(event), request);
   }
 
@@ -44,6 +45,32 @@
     if (request.mode !== "navigate") return archived !== null || SCRIPTS.includes(path);
     // A page alone in its window could go anywhere: the server redirects it to its frame.
     return archived !== null && PAGES.has(archived[2]) && request.destination !== "document";
+  }
+
+  const hosts = new Map();
+
+  // Whether a page belongs to the site of this origin: a redirect or a script may lead to another one. The server says so by redirecting
+  // it to its own. Frames in a page (`if_`, `fr_`, `oe_`) may be of any site, and what a page has written itself is of its own.
+  async function isOwn(path) {
+    const [start, , modifier] = ARCHIVED.exec(path);
+    const url = path.slice(start.length);
+    if (modifier !== "mp_" || /^(about|blob|srcdoc):/i.test(url)) return true;
+    const [host] = /^[a-z]*:?\/*[^/?#]*/i.exec(url);
+    if (!hosts.has(host)) {
+      const said = await fetch("/-/start" + path, { redirect: "manual", credentials: "omit" });
+      hosts.set(host, said.type !== "opaqueredirect");
+    }
+    return hosts.get(host);
+  }
+
+  // The frame page opens a page of another site on its own origin; inside another page it stays here.
+  function elsewhere(address) {
+    const [, stamp, url] = /\/(\d*)mp_\/(.*)$/i.exec(address);
+    const values = JSON.stringify({ wb_type: "load", url, ts: stamp, inside: address.replace(/(\/\d*)mp_\//i, "$1if_/") });
+    const script = `const page = ${values.replaceAll("<", "\\u003c")};
+      if (window.parent === window.top) window.top.postMessage(page, "*");
+      else location.replace(page.inside);`;
+    return new Response(`<!doctype html><script>${script}</script>`, { headers: { "Content-Type": "text/html; charset=utf-8" } });
   }
 
   function sealed(response, request) {
