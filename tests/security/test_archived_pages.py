@@ -91,7 +91,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     away = [("Location", f"{EVIL}/ran")]
     warc.response(f"{VICTIM}/away", STAMP, b"", status="302 Found", headers=away)
     warc.response(f"{VICTIM}/script", STAMP, f"<script>location = '{EVIL}/ran'</script>".encode())
-    warc.response(f"{SHOP}/framed", STAMP, f"<iframe src='{VICTIM}/away'></iframe>".encode())
+    warc.response(f"{SHOP}/framed", STAMP, f"<iframe src='{EVIL}/ran'></iframe>".encode())
     warc.response(f"{VICTIM}/", STAMP, (GENUINE + TELLING).encode())
     for url in (f"{SHOP}/", "http://m.shop.example/"):
         warc.response(url, STAMP, SHOP_PAGE.encode())
