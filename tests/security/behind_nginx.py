@@ -30,6 +30,7 @@ NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
 PROGRAM = Path(sys.executable).with_name("webdepot")
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "behind-nginx.md"
 PORTAL, REPLAY = "archive.example.org", "replay.archive.example.org"
+SITES = f"*.{REPLAY}"
 
 
 @dataclass
@@ -49,7 +50,7 @@ class Front:
         method: str = "GET",
         body: bytes = b"",
     ) -> Answer:
-        """A request to one of the two names from an address of this machine."""
+        """A request to one of the names from an address of this machine."""
         context = ssl.create_default_context(cafile=str(self.certificate))
         connection = http.client.HTTPConnection(name, 443, timeout=30)
         plain = socket.create_connection(("127.0.0.1", self.port), 30, (source, 0))
@@ -82,7 +83,7 @@ def running(home: Path, folder: Path, *, more: str = "", nginx: str = "", web: s
     """
     settings, servers = blocks_of_page()
     portal_port, replay_port, front_port = free_ports(3)
-    certificate = write_certificate(folder, [PORTAL, REPLAY])
+    certificate = write_certificate(folder, [PORTAL, REPLAY, SITES])
 
     def with_ports(text: str) -> str:
         for old, new in (

@@ -2,11 +2,12 @@
 stores, on its policy, and on the banner above them. Nothing is forged, and nothing arrives at the attacker.
 
 Scripts run in the archived page without being rewritten, so they have what an archived script could get at
-most: the native functions of the browser, in the replay origin.
+most: the native functions of the browser, in the origin of the archived site.
 """
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 
 import pytest
 from leaks import WELCOME, Leaks, launched
@@ -15,7 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Response, expect
 
 pytestmark = pytest.mark.browser
 STAMP = "20240102030405"
-EVIL, VICTIM = "http://evil.example", "http://victim.example"
+EVIL, VICTIM, SHOP = "http://evil.example", "http://victim.example", "http://shop.example"
 GENUINE = "<!doctype html><title>Victim</title><h1>Genuine page of the victim</h1><p id=words></p>"
 TELLING = """<script>
 const words = document.getElementById("words");
@@ -23,11 +24,34 @@ const request = indexedDB.open("drafts", 1);
 request.onupgradeneeded = () => request.result.createObjectStore("drafts");
 request.onsuccess = () => {
   const got = request.result.transaction("drafts").objectStore("drafts").get("words");
-  got.onsuccess = () => {
-    const stored = got.result || localStorage.getItem("words");
+  got.onsuccess = async () => {
+    const blank = document.body.appendChild(document.createElement("iframe"));
+    const cookies = [document.cookie, blank.contentDocument.cookie, blank.contentWindow.document.cookie];
+    if (window.cookieStore) cookies.push((await cookieStore.getAll()).map((one) => one.name + one.value).join());
+    const stored = got.result || localStorage.getItem("words") || cookies.join("");
     words.textContent = stored || "by the victim's own script";
   };
 };
+new BroadcastChannel("words").onmessage = (event) => { words.textContent = event.data; };
+</script>"""
+SHOW_COOKIES = "<script>document.getElementById('cookies').textContent = document.cookie || 'none'</script>"
+SHOP_PAGE = (
+    f"<title>Shop</title><h1>Shop</h1><p id=cookies></p><a id=other href='{VICTIM}/'>Other</a>{SHOW_COOKIES}"
+)
+CART = """<title>Cart</title><p id=cookies></p><p id=blank></p><a id=home href="/">Home</a><script>
+document.cookie = "here=1";
+document.cookie = "basket=2; path=/; secure; samesite=lax";
+document.cookie = "wide=3; path=/; domain=.shop.example";
+const later = new Date(Date.now() + 3600e3).toUTCString();
+document.cookie = "lasting=4; path=/; expires=" + later;
+document.cookie = "elsewhere=5; path=/other";
+document.cookie = "foreign=6; path=/; domain=victim.example";
+document.cookie = "gone=7; path=/; max-age=100";
+document.cookie = "gone=; path=/; max-age=0";
+document.cookie = "late=8; path=/; expires=Thu, 01 Jan 1998 00:00:00 GMT";
+document.cookie = "hidden=9; path=/; httponly";
+const blank = document.body.appendChild(document.createElement("iframe"));
+document.getElementById("blank").textContent = blank.contentDocument.cookie;
 </script>"""
 CLAIM = """(victim) => {
   addEventListener("beforeunload", (event) => event.preventDefault());
@@ -61,7 +85,16 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         headers=[("Content-Type", "text/html")],
     )
     warc.response(f"{EVIL}/one-header", STAMP, b"<title>One</title>", mime="application/pdf, text/html")
+    warc.response(f"{EVIL}/ran", STAMP, b"<title>Ran</title><h1>RAN</h1><script src=/where.js></script>")
+    warc.response(f"{EVIL}/where.js", STAMP, b"fetch('/ran-here')", mime="text/javascript")
+    away = [("Location", f"{EVIL}/ran")]
+    warc.response(f"{VICTIM}/away", STAMP, b"", status="302 Found", headers=away)
+    warc.response(f"{VICTIM}/script", STAMP, f"<script>location = '{EVIL}/ran'</script>".encode())
+    warc.response(f"{SHOP}/framed", STAMP, f"<iframe src='{EVIL}/ran'></iframe>".encode())
     warc.response(f"{VICTIM}/", STAMP, (GENUINE + TELLING).encode())
+    for url in (f"{SHOP}/", "http://m.shop.example/"):
+        warc.response(url, STAMP, SHOP_PAGE.encode())
+    warc.response(f"{SHOP}/cart/", STAMP, (CART + SHOW_COOKIES).encode())
     with serving(make_home(folder / "home", warc.write())) as running:
         yield running
 
@@ -113,6 +146,7 @@ def expect_genuine(context: BrowserContext, served: Served, attacker: Leaks) -> 
         for name, value in policies(served).items():
             assert response.headers[name] == value
     page.wait_for_timeout(300)
+    expect(inside.locator("#words")).to_have_text("by the victim's own script")
     assert (attacker.connections, attacker.asked) == (0, [])
     page.close()
 
@@ -210,6 +244,15 @@ async ({ attack, attacker, stamp, victim }) => {
         request.onupgradeneeded = () => request.result.createObjectStore("drafts").put("FORGED", "words");
         request.onsuccess = () => { request.result.close(); resolve(); };
       });
+      const parent = location.hostname.slice(location.hostname.indexOf(".") + 1);
+      for (const path of ["/", page]) {
+        bare.document.cookie = "words=FORGED; path=" + path;
+        bare.document.cookie = `words=FORGED; path=${path}; domain=${parent}`;
+      }
+      for (const name of ["words", `wb-${victim}-words`, victim + "/words"]) {
+        const channel = new bare.BroadcastChannel(name);
+        setInterval(() => channel.postMessage("FORGED"), 10);
+      }
     },
     async query() {
       const query = "?replayPrefix=&allowCache=1&root=all&serveIndex=1&allowProxyPassthrough=1&allowProxyPaths="
@@ -258,6 +301,7 @@ ATTACKS = (
     "databaseOfTheFuture",
     "caches",
     "localStorage",
+    "forTheVictim",
     "query",
     "scopes",
     "foreignScript",
@@ -269,7 +313,7 @@ ATTACKS = (
 
 def run(page: Page, served: Served, attacker: Leaks, attack: str) -> None:
     given = {"attack": attack, "attacker": attacker.url, "stamp": STAMP, "victim": VICTIM}
-    assert page.frames[1].url.startswith(served.replay)
+    assert page.frames[1].url.startswith(served.pages(EVIL))
     assert page.frames[1].evaluate(ATTACK, given) == "done"
 
 
@@ -284,18 +328,9 @@ def test_a_page_cannot_change_how_another_is_shown(
     expect_genuine(context, served, attacker)
 
 
-def test_what_a_page_stores_for_another_is_gone_when_it_is_closed(
-    context: BrowserContext, served: Served, attacker: Leaks
-):
-    evil = open_evil(context, served)
-    run(evil, served, attacker, "forTheVictim")
-    evil.close()
-    expect_genuine(context, served, attacker)
-
-
 def test_nor_with_all_attacks_together(context: BrowserContext, served: Served, attacker: Leaks):
     evil = open_evil(context, served)
-    for attack in (*ATTACKS, "forTheVictim"):
+    for attack in ATTACKS:
         run(evil, served, attacker, attack)
     evil.close()
     expect_genuine(context, served, attacker)
@@ -391,7 +426,7 @@ def test_a_page_cannot_take_the_whole_window(context: BrowserContext, served: Se
     open_evil(context, served)
     page = context.new_page()
     for modifier in ("mp_", "if_", "oe_"):
-        page.goto(f"{served.replay}/all/{STAMP}{modifier}/{EVIL}/direct.html")
+        page.goto(f"{served.pages(EVIL)}/all/{STAMP}{modifier}/{EVIL}/direct.html")
         page.wait_for_timeout(300)
         assert page.title() != "EXT RAN" or page.url.startswith(served.frame)
     assert (attacker.connections, attacker.asked) == (0, [])
@@ -445,7 +480,9 @@ def test_a_capture_opened_directly_runs_nothing(
 
 
 def test_too_many_cookies_do_not_close_the_archive(context: BrowserContext, served: Served) -> None:
-    """A hostile page fills the cookies of the replay host; the reader loads the next page again and sees it."""
+    """A hostile page fills the cookies of all archived sites; the reader loads the next page again and sees
+    it.
+    """
     evil = open_evil(context, served)
     evil.frames[1].evaluate(
         """() => {
@@ -454,10 +491,13 @@ def test_too_many_cookies_do_not_close_the_archive(context: BrowserContext, serv
             range.insertNode(document.createElement("iframe"));
             const bare = window[window.length - 1];
             const native = Object.getOwnPropertyDescriptor(bare.Document.prototype, "cookie");
-            for (let n = 0; n < 40; n++) native.set.call(bare.document, `c${n}=${"x".repeat(3500)}; path=/`);
+            const parent = location.hostname.slice(location.hostname.indexOf(".") + 1);
+            for (let n = 0; n < 40; n++) {
+              native.set.call(bare.document, `c${n}=${"x".repeat(3500)}; path=/; domain=${parent}`);
+            }
         }"""
     )
-    assert len(context.cookies(served.replay)) == 40
+    assert len(context.cookies(served.pages(VICTIM))) == 40
     evil.close()
     page = context.new_page()
     page.goto(f"{served.portal}/all/{STAMP}/{VICTIM}/")
@@ -465,4 +505,168 @@ def test_too_many_cookies_do_not_close_the_archive(context: BrowserContext, serv
     page.reload()
     heading = page.frame_locator("#frame").locator("h1")
     expect(heading).to_have_text("Genuine page of the victim", timeout=20_000)
-    assert context.cookies(served.replay) == []
+    assert context.cookies(served.pages(VICTIM)) == []
+
+
+BARE = """(() => {
+  const range = document.createRange();
+  range.selectNodeContents(document.body);
+  range.insertNode(document.createElement("iframe"));
+  return window[window.length - 1];
+})()"""
+
+
+def test_a_cookie_for_all_sites_is_read_by_none(context: BrowserContext, served: Served) -> None:
+    """Neither by a page of another site nor by the frame around it: its language stays."""
+    evil = open_evil(context, served)
+    evil.frames[1].evaluate(
+        f"""() => {{
+          const bare = {BARE};
+          for (const pair of ["words=FORGED", "language=nl", "pass=FORGED"]) {{
+            bare.document.cookie = pair + "; path=/; domain=webdepot.localhost";
+          }}
+        }}"""
+    )
+    assert len(context.cookies(served.pages(VICTIM))) == 3, "the browser sends them"
+    page = context.new_page()
+    page.goto(f"{served.frame}/all/{STAMP}/{VICTIM}/")
+    expect(page.frame_locator("#frame").locator("#words")).to_have_text("by the victim's own script")
+    assert page.locator("html").get_attribute("lang") == "en"
+    shown = page.frames[1].evaluate("() => [document.cookie, 'cookieStore' in window]")
+    assert shown == ["", False]
+
+
+def test_a_page_does_not_get_into_the_origin_of_another(
+    context: BrowserContext, served: Served, attacker: Leaks
+) -> None:
+    """Not by its own frame, by frames in it, by requests, by forms; not even where the worker is installed."""
+    expect_genuine(context, served, attacker)
+    evil = open_evil(context, served)
+    theirs = served.pages(VICTIM)
+    loaded = evil.frames[1].evaluate(
+        f"""async (theirs) => {{
+          const bare = {BARE};
+          const fetch = bare.fetch.bind(bare);
+          const page = `${{theirs}}/all/{STAMP}mp_/{EVIL}/direct.html`;
+          const raw = `${{theirs}}/all/{STAMP}id_/{VICTIM}/`;
+          const loaded = [];
+          const when = (element, name, attribute, address) => new Promise((resolve) => {{
+            element.onload = () => resolve(loaded.push(name));
+            element.onerror = resolve;
+            setTimeout(resolve, 1000);
+            bare.Element.prototype.setAttribute.call(element, attribute, address);
+            bare.document.body.append(element);
+          }});
+          const make = (name) => bare.document.createElement(name);
+          for (const mode of ["cors", "no-cors"]) {{
+            await fetch(raw, {{ mode }}).then(() => loaded.push(mode), () => 0);
+          }}
+          await when(make("script"), "script", "src", theirs + "/-/inside.js");
+          await when(make("img"), "picture", "src", raw);
+          const frame = make("iframe");
+          bare.document.body.append(frame);
+          frame.src = page;
+          const form = Object.assign(make("form"), {{ action: page, target: "_self" }});
+          bare.document.body.append(form);
+          bare.HTMLFormElement.prototype.submit.call(form);
+          if (bare.open(page)) loaded.push("window");
+          return loaded;
+        }}""",
+        theirs,
+    )
+    assert loaded == []
+    evil.frames[1].evaluate(
+        f"(theirs) => {{ location = `${{theirs}}/all/{STAMP}mp_/{EVIL}/direct.html`; }}", theirs
+    )
+    wait_until(evil, lambda: not evil.frames[1].url.startswith(served.pages(EVIL)))
+    assert not any(frame.url.startswith(theirs) for frame in evil.frames)
+    assert not any(frame.title() == "EXT RAN" for frame in evil.frames)
+    expect_genuine(context, served, attacker)
+
+
+def test_a_page_of_the_live_web_cannot_frame_an_archived_one(context: BrowserContext, served: Served) -> None:
+    open_evil(context, served).close()
+    with Leaks.listening(WELCOME) as live:
+        page = context.new_page()
+        page.goto(live.url)
+        for path in (
+            f"/all/{STAMP}mp_/{EVIL}/",
+            f"/-/start/all/{STAMP}mp_/{EVIL}/",
+            f"/all/{STAMP}ns_/{EVIL}/",
+        ):
+            page.evaluate(
+                "(src) => new Promise((done) => { const frame = document.createElement('iframe');"
+                " frame.onload = done; frame.src = src; document.body.replaceChildren(frame); })",
+                served.pages(EVIL) + path,
+            )
+            assert page.frames[1].url == "chrome-error://chromewebdata/"
+
+
+def test_a_link_to_another_site_opens_its_own_origin(context: BrowserContext, served: Served) -> None:
+    page = context.new_page()
+    page.goto(f"{served.portal}/all/{STAMP}/{SHOP}/")
+    inside = page.frame_locator("#frame")
+    inside.locator("#other").click()
+    expect(inside.locator("h1")).to_have_text("Genuine page of the victim", timeout=20_000)
+    expect(page.locator(".page-address")).to_have_text(f"{VICTIM}/")
+    assert page.frames[1].url.startswith(served.pages(VICTIM))
+    page.go_back()
+    expect(inside.locator("h1")).to_have_text("Shop", timeout=20_000)
+    assert page.frames[1].url.startswith(served.pages(SHOP))
+
+
+@pytest.mark.parametrize("path", ["away", "script"])
+def test_where_a_redirect_leads_to_runs_on_its_own_origin(
+    context: BrowserContext, served: Served, path: str
+) -> None:
+    page = context.new_page()
+    seen: list[str] = []
+    page.on("request", lambda request: seen.append(request.url))
+    page.goto(f"{served.portal}/all/{STAMP}/{VICTIM}/{path}")
+    expect(page.locator(".page-address")).to_have_text(f"{EVIL}/ran", timeout=20_000)
+    expect(page.frame_locator("#frame").locator("h1")).to_have_text("RAN", timeout=20_000)
+    wait_until(page, lambda: any("ran-here" in url for url in seen))
+    assert all(url.startswith(served.pages(EVIL)) for url in seen if "ran-here" in url)
+
+
+def test_frames_of_other_sites_in_a_page_are_shown(context: BrowserContext, served: Served) -> None:
+    page = context.new_page()
+    page.goto(f"{served.portal}/all/{STAMP}/{SHOP}/framed")
+    inside = page.frame_locator("#frame").frame_locator("iframe")
+    expect(inside.locator("h1")).to_have_text("RAN", timeout=20_000)
+    assert page.frames[-1].url.startswith(served.pages(SHOP))
+    inside.locator("body").evaluate(
+        f"() => {{ location = '{served.pages(SHOP)}/all/{STAMP}mp_/{VICTIM}/'; }}"
+    )
+    expect(inside.locator("h1")).to_have_text("Genuine page of the victim", timeout=20_000)
+
+
+def test_cookies_of_a_site_work_as_it_expects(context: BrowserContext, served: Served) -> None:
+    page = context.new_page()
+    page.goto(f"{served.portal}/all/{STAMP}/{SHOP}/cart/")
+    inside = page.frame_locator("#frame")
+    expect(inside.locator("#cookies")).to_have_text("here=1; basket=2; wide=3; lasting=4", timeout=20_000)
+    expect(inside.locator("#blank")).to_have_text("here=1; basket=2; wide=3; lasting=4")
+    inside.locator("#home").click()
+    expect(inside.locator("#cookies")).to_have_text("basket=2; wide=3; lasting=4", timeout=20_000)
+    assert context.cookies(served.pages(SHOP)) == []
+    # An archived host is shown on one name, so a neighbour in its domain has cookies of its own.
+    page.goto(f"{served.portal}/all/{STAMP}/http://m.shop.example/")
+    expect(inside.locator("#cookies")).to_have_text("none", timeout=20_000)
+
+
+def test_a_host_that_cannot_be_reached_is_explained(context: BrowserContext, served: Served) -> None:
+    page = context.new_page()
+    page.route(re.compile(r"//[^/]+\.webdepot\.localhost"), lambda route: route.abort("namenotresolved"))
+    page.goto(f"{served.portal}/all/{STAMP}/{VICTIM}/")
+    host = served.pages(VICTIM).removeprefix("http://")
+    expect(page.locator("#unreachable")).to_contain_text(f"cannot reach {host}")
+    expect(page.locator("#frame")).to_be_hidden()
+
+
+def wait_until(page: Page, is_true: Callable[[], bool]) -> None:
+    for _ in range(200):
+        if is_true():
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError("it did not happen")

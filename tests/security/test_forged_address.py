@@ -15,6 +15,7 @@ from behind_nginx import PORTAL, PROGRAM, REPLAY, Front, blocks_of_page, running
 from museum import PASSWORD, Warc, make_home
 
 from webdepot.access.policy import AccessPoint, RuleAnswer
+from webdepot.access.replay.site_hosts import label_of
 from webdepot.accounts import accounts
 from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
@@ -128,23 +129,70 @@ def test_cookies_behind_https_are_bound_to_the_host(front: Front) -> None:
     assert front.ask(PORTAL, "/account", ("Cookie", f"__Host-session={token}")).status == 200
 
 
+def test_each_archived_site_has_a_host_name_behind_nginx(front: Front) -> None:
+    page = f"/all/20240102030405/{SECRET}"
+    own = f"{label_of(SECRET)}.{REPLAY}"
+    framed = front.ask(PORTAL, page, source=ROOM)
+    assert f'src="https://{own}/-/start{page.replace("5/", "5mp_/")}"' in framed.text
+    assert framed.headers["Content-Security-Policy"].endswith(f"frame-src https://{own}")
+    start = front.ask(own, f"/-/start{page.replace('5/', '5mp_/')}", source=ROOM)
+    policy = start.headers["Content-Security-Policy"]
+    assert f"worker-src https://{own}/sw.js;" in policy and policy.endswith(f"'self' https://{PORTAL}")
+    assert front.ask(own, "/sw.js").status == 200
+    elsewhere = front.ask(f"other-0123456789abcdef.{REPLAY}", f"/-/start{page}", source=ROOM)
+    assert elsewhere.status == 307 and elsewhere.headers["Location"].startswith(f"https://{own}/-/start/")
+    assert front.ask(f"other.{REPLAY}", "/sw.js").status == 421
+
+
+def test_a_language_that_another_host_chose_is_ignored(front: Front) -> None:
+    assert '<html lang="en"' in front.ask(PORTAL, "/", ("Cookie", "language=nl")).text
+    assert '<html lang="nl"' in front.ask(PORTAL, "/", ("Cookie", "__Host-language=nl")).text
+
+
 # --- doctor ---
 
 
-def examine(home: Path, monkeypatch: pytest.MonkeyPatch, front: Front) -> doctor.Check:
-    """What doctor says when the two names lead to this nginx."""
+def examine(
+    home: Path, monkeypatch: pytest.MonkeyPatch, front: Front, *, name: str = "addresses of readers"
+) -> doctor.Check:
+    """What doctor says when the names lead to this nginx."""
     real = socket.getaddrinfo
     monkeypatch.setattr(
         socket,
         "getaddrinfo",
         lambda host, port, *rest, **more: (
             real("127.0.0.1", front.port, *rest, **more)
-            if host in (PORTAL, REPLAY)
+            if str(host).endswith(PORTAL)
             else real(host, port, *rest, **more)
         ),
     )
     monkeypatch.setenv("SSL_CERT_FILE", str(front.certificate))
-    return next(check for check in doctor.examine(home) if check.name == "addresses of readers")
+    return next(check for check in doctor.examine(home) if check.name == name)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "state", "message"),
+    [
+        ("", "", "ok", "each archived site has a host name"),
+        (f" *.{REPLAY};", ";", "error", "no answer from https://site-example-"),
+        ('host_per_site = "on"', "", "warning", "all archived sites share one host name"),
+    ],
+)
+def test_doctor_asks_by_the_name_of_a_site(
+    own_home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    old: str,
+    new: str,
+    state: str,
+    message: str,
+) -> None:
+    web, servers = (text.replace(old, new) if old else text for text in blocks_of_page())
+    other = "server { listen 443 ssl default_server; ssl_reject_handshake on; }"
+    assert other.split() == servers[servers.rindex("server {") :].split()
+    with running(own_home, tmp_path, nginx=servers, web=web) as front:
+        check = examine(own_home, monkeypatch, front, name="host names of sites")
+    assert check.state == state and message in check.message
 
 
 def test_doctor_is_content_with_the_page(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,7 +79,8 @@ def test_a_pass_opens_its_page_and_the_parts_but_no_other_page(served: Served):
 
 
 def test_a_pass_of_the_frame_opens_one_page(served: Served):
-    cookie = {"Cookie": f"pass={pass_to(served, f'{CLOSED}/')}"}
+    entered = ask(f"{served.frame}/-/pass/{pass_to(served, f'{CLOSED}/')}/all/{STAMP}/{CLOSED}/")
+    cookie = {"Cookie": entered.headers["Set-Cookie"].partition(";")[0]}
     assert ask(f"{served.frame}/all/{STAMP}/{CLOSED}/", headers=cookie).status == 200
     for url in (f"{CLOSED}/other.html", f"{SECRET}/"):
         answer = ask(f"{served.frame}/all/{STAMP}/{url}", headers=cookie)

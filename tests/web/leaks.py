@@ -62,7 +62,7 @@ def launched(leaks: Leaks) -> Iterator[Browser]:
         made = playwright.chromium.launch(
             executable_path="/usr/bin/chromium",
             args=["--no-sandbox", *QUIET],
-            proxy={"server": leaks.url, "bypass": "127.0.0.1,localhost"},
+            proxy={"server": leaks.url, "bypass": "127.0.0.1,localhost,.localhost"},
         )
         yield made
         made.close()

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from webdepot.access.replay.site_hosts import label_of
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
 from webdepot.services.index import indexer
@@ -138,7 +139,11 @@ class Served:
 
     @property
     def frame(self) -> str:
-        return self.portal.replace("127.0.0.1", "localhost")
+        return self.portal.replace("127.0.0.1", "webdepot.localhost")
+
+    def pages(self, url: str) -> str:
+        """The origin on which pages of this archived site are shown."""
+        return self.replay.replace("localhost", f"{label_of(url)}.webdepot.localhost")
 
     def archive(self) -> Archive:
         return Archive.open(self.home, clock=lambda: NOW)
@@ -200,13 +205,14 @@ def ask(
     """
     parts = urlsplit(url)
     assert parts.hostname
-    host = "127.0.0.1" if source else parts.hostname
+    # Browsers resolve names below localhost themselves (RFC 6761, 6.3); not every system does.
+    host = "127.0.0.1" if source or parts.hostname.endswith(".localhost") else parts.hostname
     connection = http.client.HTTPConnection(
         host, parts.port, timeout=30, source_address=(source, 0) if source else None
     )
     try:
         target = url.partition(parts.netloc)[2] or "/"
-        given = {**({"Host": parts.netloc} if source else {}), **(headers or {})}
+        given = {**({"Host": parts.netloc} if host != parts.hostname else {}), **(headers or {})}
         connection.putrequest(method, target, skip_host="Host" in given, skip_accept_encoding=True)
         if body is not None:
             given.setdefault("Content-Length", str(len(body)))

@@ -136,22 +136,22 @@ class Asker:
         if self.session and face == "portal":
             given["Cookie"] = self.session
         elif self.session:
-            token = self._pass_to(path)
+            cookie = self._pass_to(path)
             if face == "frame":
-                given["Cookie"] = f"pass={token}"
+                given["Cookie"] = cookie
             else:
-                path = path.replace("/all/", f"/all~{token}/", 1)
+                path = path.replace("/all/", f"/all~{cookie.partition('=')[2]}/", 1)
         return self._said(base, path, given)
 
     def _pass_to(self, path: str) -> str:
-        """The pass to the page in a path, as the portal gives it to staff on their way to the frame."""
+        """The cookie with the pass to the page in a path, as staff get it on their way to the frame."""
         url = re.findall(r"http://[^&]+", path)[0]
         if url not in self._passes:
             there = self.get("portal", f"/compare?url={url}&at={STAMPS[0]}").headers["Location"]
             entered = self._said(
                 self.served.frame, there.removeprefix(self.served.frame), {"Host": urlsplit(there).netloc}
             )
-            self._passes[url] = entered.headers["Set-Cookie"].partition(";")[0].removeprefix("pass=")
+            self._passes[url] = entered.headers["Set-Cookie"].partition(";")[0]
         return self._passes[url]
 
     def through_the_proxy(self, url: str, moment: str) -> Answer:

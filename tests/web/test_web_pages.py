@@ -86,7 +86,7 @@ def test_a_collection_is_chosen_among_those_that_have_the_address(served: Served
     assert (chosen.status, chosen.headers["Location"]) == (303, f"/museums/2012*/{SITE}/")
 
 
-def test_the_frame_is_on_the_host_of_replay_and_not_on_the_portals(served: Served):
+def test_the_frame_is_on_the_site_of_replay_and_not_on_the_portals(served: Served):
     answer = ask(f"{served.portal}/all/{EDITIONS[1]}/{SITE}/")
     assert (answer.status, answer.headers["Location"]) == (302, f"{served.frame}/all/{EDITIONS[1]}/{SITE}/")
     answer = ask(f"{served.portal}/all/{EDITIONS[1]}/{SITE}/", headers={"Cookie": "language=nl"})
@@ -96,11 +96,13 @@ def test_the_frame_is_on_the_host_of_replay_and_not_on_the_portals(served: Serve
 
 
 def test_the_frame_has_banner_time_bar_and_a_sandboxed_page(served: Served):
-    text = ask(f"{served.frame}/all/{EDITIONS[1]}/{SITE}/").text
+    answer = ask(f"{served.frame}/all/{EDITIONS[1]}/{SITE}/")
+    policy, text = answer.headers["Content-Security-Policy"], answer.text
+    assert policy.endswith(f"frame-src {served.pages(SITE)}"), "no page of another site"
     assert "Museum of clocks 2012" in text and "1 June 2012, 12:00" in text and "one of 4 versions" in text
     for step in (EDITIONS[0], EDITIONS[2], EDITIONS[3]):
         assert f'href="/all/{step}/{SITE}/"' in text
-    assert f'src="{served.replay}/-/start/all/{EDITIONS[1]}mp_/{SITE}/"' in text
+    assert f'src="{served.pages(SITE)}/-/start/all/{EDITIONS[1]}mp_/{SITE}/"' in text
     assert (
         'sandbox="allow-scripts allow-same-origin' in text
         and "allow-top-navigation" not in text
@@ -275,9 +277,7 @@ def test_every_answer_has_the_security_headers(served: Served, path):
     headers = ask(served.portal + path).headers
     policy = headers["Content-Security-Policy"]
     assert (
-        "default-src 'none'" in policy
-        and "frame-ancestors 'none'" in policy
-        and f"frame-src {served.replay}" in policy
+        "default-src 'none'" in policy and "frame-ancestors 'none'" in policy and "frame-src 'none'" in policy
     )
     assert "unsafe" not in policy
     assert headers["X-Content-Type-Options"] == "nosniff"

@@ -3,6 +3,7 @@
 import gzip
 import json
 import zlib
+from urllib.parse import urlsplit
 
 import brotli
 import pytest
@@ -354,7 +355,7 @@ def test_time_gate_and_time_map(served: Served):
 
 
 def test_the_worker_has_a_policy_for_pages_that_lets_nothing_out(served: Served):
-    text = ask(f"{served.replay}/-/start/all/{EDITIONS[1]}mp_/{SITE}/").text
+    text = ask(f"{served.pages(SITE)}/-/start/all/{EDITIONS[1]}mp_/{SITE}/").text
     assert f'data-target="/all/{EDITIONS[1]}mp_/{SITE}/"' in text
     settings = ask(f"{served.replay}/sw.js").text.partition("\n")[0]
     headers = dict(json.loads(settings.removeprefix("self.webdepot = ").removesuffix(";"))["headers"])
@@ -362,6 +363,26 @@ def test_the_worker_has_a_policy_for_pages_that_lets_nothing_out(served: Served)
     assert "ws:" not in policy and "wss:" not in policy and "https:" not in policy and "*" not in policy
     assert "form-action 'self'" in policy and f"frame-ancestors 'self' {served.frame}" in policy
     assert headers["Connection-Allowlist"] == "(response-origin)"
+
+
+def test_a_page_starts_on_the_host_of_its_site_only(served: Served):
+    path = f"/all/{EDITIONS[1]}mp_/{SITE}/"
+    own = served.pages(SITE)
+    policy = ask(f"{own}/-/start{path}").headers["Content-Security-Policy"]
+    assert f"worker-src {own}/sw.js;" in policy and f"frame-ancestors 'self' {served.frame}" in policy
+    for other in (served.replay, served.pages("http://other.example/")):
+        for asked in (f"/-/start{path}", path):
+            answer = ask(other + asked, headers={"Sec-Fetch-Dest": "iframe"})
+            assert (answer.status, answer.headers["Location"]) == (307, f"{own}/-/start{path}")
+    page = ask(own + path, headers={"Sec-Fetch-Dest": "document"})
+    assert page.headers["Location"] == f"{served.portal}/all/{EDITIONS[1]}/{SITE}/"
+
+
+@pytest.mark.parametrize("label", ["x", "www-example-org", "a.www-example-org-0123456789abcdef", "0123", ""])
+def test_other_names_below_are_refused(served: Served, label: str):
+    host = urlsplit(served.replay).netloc.replace("localhost", f"{label}.webdepot.localhost")
+    for path in ("/sw.js", f"/all/{EDITIONS[1]}id_/{SITE}/"):
+        assert ask(served.replay + path, headers={"Host": host}).status == 421
 
 
 def test_replay_answers_to_its_own_name_alone(served: Served):

@@ -101,7 +101,8 @@ def test_a_link_to_what_is_not_kept_says_so_in_page_and_banner(page: Page, serve
 def test_a_link_to_another_window_stays_in_the_frame(page: Page, served: Served, leaks: Leaks):
     inside = open_edition(page, served, 1)
     inside.locator("#outside").click()
-    expect(inside.locator("h1")).to_have_text("Not in the archive")
+    expect(page.get_by_role("heading", level=1)).to_have_text("This address is not in the archive")
+    assert page.url == f"{served.frame}/all/{EDITIONS[1]}/http://outside.example.net/"
     assert len(page.context.pages) == 1
     assert not [line for line in leaks.asked if "outside" in line]
 
@@ -235,7 +236,7 @@ def test_a_hostile_page_reaches_neither_the_reader_nor_the_portal_nor_the_live_w
     expect(page.get_by_role("heading", level=1)).to_have_text("Archive status")
     open_edition(page, served, 1)
     archived = page.frames[1]
-    assert archived.url.startswith(f"{served.replay}/all/{EDITIONS[1]}mp_/")
+    assert archived.url.startswith(f"{served.pages(SITE)}/all/{EDITIONS[1]}mp_/")
     told = archived.evaluate(HOSTILE, {"portal": served.portal, "stamp": EDITIONS[1], "site": SITE})
     assert "session" not in told["cookie"]
     # The other attempts are turned into requests to the archive or blocked; the proxy below shows whether one
@@ -256,7 +257,7 @@ def test_a_hostile_page_reaches_neither_the_reader_nor_the_portal_nor_the_live_w
     )
     assert page.url.startswith(served.frame), "the top frame was moved"
     assert len(page.context.pages) == 1
-    assert not [cookie for cookie in page.context.cookies(served.replay) if cookie["name"] == "session"]
+    assert not [cookie for cookie in page.context.cookies(served.pages(SITE)) if cookie["name"] == "session"]
     page.goto(f"{served.portal}/status")
     expect(page.get_by_role("heading", level=1)).to_have_text("Archive status")
     assert not [line for line in leaks.asked if "live.example.net" in line], leaks.asked

@@ -120,7 +120,7 @@ def test_no_way_out_of_an_archived_page(page: Page, probed: Served, leaks: Leaks
     expect(page.locator(".blocked")).to_be_visible()
     assert "session" not in archived.evaluate("document.cookie")
     archived.evaluate("leave()")
-    expect(page.locator(".page-title")).to_have_text("This address is not in the archive")
+    expect(page.get_by_role("heading", level=1)).to_have_text("This address is not in the archive")
     assert page.url.startswith(probed.frame), "the top frame was moved"
     assert len(page.context.pages) == 1
     assert not [line for line in leaks.asked if "live.example" in line or OTHER in line or HOST in line], (

@@ -81,7 +81,38 @@ def test_on_loopback_portal_and_replay_have_different_host_names(archive: Archiv
     found = choose_urls(archive, host, 1, 2)
     assert is_loopback(host)
     assert (found.portal_url, found.replay_url) == (portal, replay)
-    assert found.frame_url == replay[:-1] + "1"
+    assert (found.frame_url, found.pages_url) == (
+        "http://webdepot.localhost:1",
+        "http://webdepot.localhost:2",
+    )
+
+
+def test_archived_sites_share_a_host_name_if_so_configured(tmp_path: Path):
+    settings = '[web]\nhost_per_site = "off"\n'
+    with Archive.open(make_home(tmp_path / "archive", settings=settings)) as archive:
+        found = choose_urls(archive, "127.0.0.1", 1, 2)
+    assert (found.frame_url, found.pages_url) == ("http://localhost:1", "")
+
+
+@pytest.mark.parametrize(
+    ("replay", "setting", "expected"),
+    [
+        ("https://replay.example.org", "auto", ""),
+        ("https://replay.example.org", "off", ""),
+        ("https://replay.example.org", "on", "https://replay.example.org"),
+        ("http://192.0.2.1:8081", "on", None),
+    ],
+)
+def test_behind_a_web_server_sites_have_hosts_if_so_configured(tmp_path: Path, replay, setting, expected):
+    settings = (
+        f'[web]\nportal_url = "http://a.example.org"\nreplay_url = "{replay}"\nhost_per_site = "{setting}"\n'
+    )
+    with Archive.open(make_home(tmp_path / "archive", settings=settings)) as archive:
+        if expected is None:
+            with pytest.raises(ConfigError, match="host_per_site"):
+                choose_urls(archive, "0.0.0.0", 1, 2)
+        else:
+            assert choose_urls(archive, "0.0.0.0", 1, 2).pages_url == expected
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

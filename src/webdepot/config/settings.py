@@ -435,6 +435,13 @@ class WebConfig:
         "Public address of the replay server. Its host name must differ from the portal's, because archived "
         "pages run their scripts there.",
     )
+    host_per_site: str = _key(
+        "auto",
+        "Whether each archived site is shown on a host name of its own below that of replay_url, so that "
+        "browsers keep the sites apart: on, off, or auto, which means on if portal_url is empty. Behind "
+        "another web server it needs a wildcard name and certificate.",
+        _one_of("auto", "on", "off"),
+    )
     trusted_proxies: tuple[str, ...] = _key(
         (),
         "Addresses or networks of the web servers in front of the portal, such as 127.0.0.1. Only their "

@@ -47,6 +47,7 @@ def build_portal(
     portal_url: str,
     replay_url: str,
     frame_url: str = "",
+    pages_url: str = "",
     heavy: HeavyWork | None = None,
 ) -> Starlette:
     """The portal. With another `frame_url`, readers of archived pages are redirected to it (see
@@ -58,9 +59,10 @@ def build_portal(
         portal_url=portal_url,
         frame_url=frame_url or portal_url,
         replay_url=replay_url,
+        pages_url=pages_url,
         heavy=heavy or HeavyWork(),
     )
-    return _build_pages(site, PORTAL_ROUTES, portal_headers(replay_url, site.frame_url))
+    return _build_pages(site, PORTAL_ROUTES, portal_headers(site.frame_url))
 
 
 def build_frame(
@@ -69,6 +71,7 @@ def build_frame(
     portal_url: str,
     replay_url: str,
     frame_url: str,
+    pages_url: str = "",
     heavy: HeavyWork | None = None,
 ) -> Starlette:
     """Only the frame around archived pages."""
@@ -78,9 +81,10 @@ def build_frame(
         portal_url=portal_url,
         frame_url=frame_url,
         replay_url=replay_url,
+        pages_url=pages_url,
         heavy=heavy or HeavyWork(),
     )
-    return _build_pages(site, FRAME_ROUTES, portal_headers(replay_url, site.frame_url))
+    return _build_pages(site, FRAME_ROUTES, portal_headers(site.frame_url))
 
 
 def build_replay(
@@ -89,6 +93,7 @@ def build_replay(
     portal_url: str,
     replay_url: str,
     frame_url: str = "",
+    pages_url: str = "",
     heavy: HeavyWork | None = None,
 ) -> Starlette:
     """Archived content, on a separate origin, without sessions."""
@@ -98,6 +103,7 @@ def build_replay(
         portal_url=portal_url,
         frame_url=frame_url or portal_url,
         replay_url=replay_url,
+        pages_url=pages_url,
         heavy=heavy or HeavyWork(),
     )
     worker.check_installed()

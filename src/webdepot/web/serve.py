@@ -2,9 +2,11 @@
 application answers.
 
 On loopback the portal is `http://127.0.0.1:P` and replay is `http://localhost:Q`: browsers keep cookies by
-host name and not by port, so only different names keep the portal's session away from archived pages. The
-frame around them is `http://localhost:P` (`site.WebOrigin` says why). On any other address the operator
-configures the names of portal and replay, best in one domain.
+host name and not by port, so only different names keep the portal's session away from archived pages. Each
+archived site is shown on a name of its own, `http://{label}.webdepot.localhost:Q`
+(`access/replay/site_hosts.py`), in the frame `http://webdepot.localhost:P` (`site.WebOrigin` says why).
+Browsers resolve these names themselves (RFC 6761). On any other address the operator configures the names of
+portal and replay, best in one domain.
 """
 
 import errno
@@ -26,6 +28,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from webdepot import event_loop
+from webdepot.access.replay.site_hosts import SiteHosts
 from webdepot.archive import Archive
 from webdepot.config.settings import WebConfig
 from webdepot.errors import ConfigError, Conflict, InputError
@@ -34,7 +37,7 @@ from webdepot.web.app import build_frame, build_portal, build_replay
 from webdepot.web.client_address import ForwardedClient
 from webdepot.web.heavy_turns import HeavyWork
 from webdepot.web.protocol import BoundedHttp, OpenConnections, ServerConfig, limit_connections
-from webdepot.web.security import HostGuard
+from webdepot.web.security import HostGuard, SiteHostGuard
 from webdepot.web.site import WebOrigin
 from webdepot.web.staff.dashboard import stop_counting
 
@@ -51,6 +54,8 @@ THREADS = 12
 wait for one another, not for disks.
 """
 _PORT_ATTEMPTS = 20
+LOCAL_NAME = "webdepot.localhost"
+"""The domain of the frame and of archived sites on one's own machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +65,8 @@ class ServedUrls:
     portal_url: str
     frame_url: str
     replay_url: str
+    pages_url: str
+    """The parent of the host names of archived sites; empty if they share `replay_url`."""
     is_strict: bool
     """Whether each origin answers only to its own host name. Otherwise a web server in front checks it."""
 
@@ -115,10 +122,12 @@ def choose_urls(archive: Archive, host: str, port: int, replay_port: int) -> Ser
     if not portal_url:
         name = f"[{host}]" if ":" in host else host
         other = "127.0.0.1" if host == "localhost" else "localhost"
+        has_hosts = config.host_per_site != "off"
         return ServedUrls(
             portal_url=f"http://{name}:{port}",
-            frame_url=f"http://{other}:{port}",
+            frame_url=f"http://{LOCAL_NAME if has_hosts else other}:{port}",
             replay_url=f"http://{other}:{replay_port}",
+            pages_url=f"http://{LOCAL_NAME}:{replay_port}" if has_hosts else "",
             is_strict=True,
         )
     if urlsplit(portal_url).hostname == urlsplit(replay_url).hostname:
@@ -127,7 +136,24 @@ def choose_urls(archive: Archive, host: str, port: int, replay_port: int) -> Ser
             "Use two different host names."
         )
     _check_proxies(config, host)
-    return ServedUrls(portal_url=portal_url, frame_url=portal_url, replay_url=replay_url, is_strict=False)
+    return ServedUrls(
+        portal_url=portal_url,
+        frame_url=portal_url,
+        replay_url=replay_url,
+        pages_url=_parent_of_sites(config, replay_url),
+        is_strict=False,
+    )
+
+
+def _parent_of_sites(config: WebConfig, replay_url: str) -> str:
+    if config.host_per_site != "on":
+        return ""
+    if is_address(urlsplit(replay_url).hostname or ""):
+        raise ConfigError(
+            'host_per_site = "on" in [web] needs host names below that of replay_url, '
+            f"and {replay_url} has an IP address instead of a name."
+        )
+    return replay_url
 
 
 def _check_proxies(config: WebConfig, host: str) -> None:
@@ -162,6 +188,14 @@ def _overlap(
     return one.version == other.version and one.overlaps(other)
 
 
+def is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
@@ -178,7 +212,12 @@ def _run(
     ready: Ready,
     proxy: "ProxyMode | None",
 ) -> None:
-    named = {"portal_url": urls.portal_url, "frame_url": urls.frame_url, "replay_url": urls.replay_url}
+    named = {
+        "portal_url": urls.portal_url,
+        "frame_url": urls.frame_url,
+        "replay_url": urls.replay_url,
+        "pages_url": urls.pages_url,
+    }
     heavy = HeavyWork()
     apps = {
         WebOrigin.PORTAL: build_portal(archive, **named, heavy=heavy),
@@ -225,9 +264,12 @@ def _by_address(
     machine is redirected to the right one.
     """
     portal_host, frame_host = urlsplit(urls.portal_url).netloc, urlsplit(urls.frame_url).netloc
+    hosts = SiteHosts(replay_url=urls.replay_url, parent_url=urls.pages_url)
     portal, replay = apps[WebOrigin.PORTAL], apps[WebOrigin.REPLAY]
     if urls.is_strict:
-        portal, replay = HostGuard(portal, urls.portal_url), HostGuard(replay, urls.replay_url)
+        portal = HostGuard(portal, urls.portal_url)
+        replay = HostGuard(replay, urls.replay_url, lambda host: hosts.find_asked(host) != urls.replay_url)
+    replay = SiteHostGuard(replay, hosts)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

@@ -3,6 +3,7 @@ the language of the answer, and templates.
 """
 
 import ipaddress
+import secrets
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache, lru_cache, partial
@@ -17,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from webdepot.access.policy import ANYONE, AccessPoint, Reader
+from webdepot.access.replay.site_hosts import SiteHosts
 from webdepot.accounts import sessions
 from webdepot.accounts.accounts import STAFF, Person, Role
 from webdepot.archive import Archive
@@ -71,7 +73,8 @@ class WebOrigin(StrEnum):
     browser that blocks third-party storage does not give a worker to a framed page of another *site*, so the
     page around them, FRAME, must belong to the same site as REPLAY but to another origin. With
     archive.example.org and replay.example.org the portal itself fulfils that; on loopback FRAME is
-    `localhost` with the portal's port, next to `localhost` with the replay port.
+    `webdepot.localhost` with the portal's port, and archived pages are on names below it with the replay
+    port.
     """
 
     PORTAL = "portal"
@@ -88,6 +91,9 @@ class Site:
     portal_url: str
     frame_url: str
     replay_url: str
+    """For machines, and for archived pages too if `pages_url` is empty."""
+    pages_url: str = ""
+    """The parent of the host names of archived sites (`access/replay/site_hosts.py`)."""
     heavy: HeavyWork = field(default_factory=HeavyWork)
     """The origins of one server share it."""
 
@@ -95,6 +101,10 @@ class Site:
     def to_portal(self) -> str:
         """The prefix of a link to a path of the portal."""
         return "" if self.origin is WebOrigin.PORTAL else self.portal_url
+
+    @property
+    def hosts(self) -> SiteHosts:
+        return SiteHosts(replay_url=self.replay_url, parent_url=self.pages_url)
 
     @property
     def session_cookie(self) -> str:
@@ -106,10 +116,18 @@ class Site:
         return self.cookie_name("device")
 
     def cookie_name(self, name: str) -> str:
-        """The name of a cookie for all paths. `__Host-` binds it to this host alone: no other host of the
-        domain can set it. Browsers accept that over HTTPS only.
+        """The name of a cookie for all paths that archived scripts, on hosts below, cannot set. `__Host-`
+        binds it to this host alone, but browsers accept that over HTTPS only; on one's own machine the names
+        on the frame are secret. The portal there has a host that they cannot set cookies for.
         """
-        return f"__Host-{name}" if self.archive.config.web.secure_cookies else name
+        if self.archive.config.web.secure_cookies:
+            return f"__Host-{name}"
+        return f"{name}-{_frame_secret()}" if self.origin is WebOrigin.FRAME else name
+
+
+@cache
+def _frame_secret() -> str:
+    return secrets.token_hex(8)
 
 
 def site_of(request: Request) -> Site:
@@ -132,12 +150,15 @@ def shared_of(app: Starlette, kind: type[Shared]) -> Shared:
 
 def language_of(request: Request) -> Language:
     """The language that `?lang=` asks for (unless the query belongs to an archived address), else the
-    cookie's, else the browser's.
+    cookie's, else the browser's. Replay does not look at cookies: archived scripts can set them.
     """
+    site = site_of(request)
     is_archived = bool(getattr(request.state, "is_archived", False))
     return language.choose(
         asked=None if is_archived else request.query_params.get("lang"),
-        cookie=request.cookies.get(LANGUAGE_COOKIE),
+        cookie=None
+        if site.origin is WebOrigin.REPLAY
+        else request.cookies.get(site.cookie_name(LANGUAGE_COOKIE)),
         accept=request.headers.get("accept-language"),
     )
 
@@ -242,7 +263,8 @@ def machine_reader(request: Request) -> tuple[Reader, dict[str, str]]:
 
 def pass_cookie(request: Request) -> str:
     """The pass in a cookie, valid or not. Replay does not look at cookies: archived scripts can set them."""
-    return request.cookies.get(staff_passes.COOKIE, "") if "cookie" in request.headers else ""
+    name = site_of(request).cookie_name(staff_passes.COOKIE)
+    return request.cookies.get(name, "") if "cookie" in request.headers else ""
 
 
 def _point_by_pass(request: Request, asked: ReplayAddress) -> AccessPoint | None:

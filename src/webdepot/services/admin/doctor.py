@@ -15,10 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from sqlalchemy import text
 
 from webdepot import browser_files, digest
+from webdepot.access.replay.site_hosts import SiteHosts
 from webdepot.archive import DATABASE_NAME, Archive
 from webdepot.config import config as configuration
 from webdepot.container import locations
@@ -74,6 +76,7 @@ def examine(
             for check in (
                 _configuration,
                 _proxies,
+                _site_hosts,
                 _browser,
                 _home,
                 _privacy,
@@ -168,6 +171,34 @@ def _proxies(archive: Archive) -> Check:
         remedy = "start the portal, then: webdepot doctor"
         return Check(name=name, state="warning", message=message, remedy=remedy)
     return Check(name=name, state="ok", message="a forged X-Forwarded-For is not believed")
+
+
+def _site_hosts(archive: Archive) -> Check:
+    """Whether browsers keep archived sites apart; asks the running replay server by the name of a site."""
+    config, name = archive.config.web, "host names of sites"
+    is_on = config.host_per_site == "on" or (config.host_per_site == "auto" and not config.portal_url)
+    if not is_on:
+        message = (
+            "all archived sites share one host name: while two are open, one can change what the scripts of "
+            "the other have stored"
+        )
+        remedy = 'set host_per_site = "on" in [web] (docs/how-to/behind-nginx.md)'
+        return Check(name=name, state="warning", message=message, remedy=remedy)
+    if config.portal_url:
+        replay_url = config.replay_url.rstrip("/")
+        url = SiteHosts(replay_url=replay_url, parent_url=replay_url).url_for("http://site.example/")
+        if proxy_probe.probe(replay_url) is None:
+            message = f"could not be checked, because there was no answer from {replay_url}"
+            remedy = "start the portal, then: webdepot doctor"
+            return Check(name=name, state="warning", message=message, remedy=remedy)
+        if proxy_probe.probe(url) is None:
+            message = f"readers cannot see archived pages: no answer from {url}"
+            remedy = (
+                f"let all names below {urlsplit(replay_url).hostname} lead to the replay server: in the name "
+                "service, the certificate and the web server (docs/how-to/behind-nginx.md)"
+            )
+            return Check(name=name, state="error", message=message, remedy=remedy)
+    return Check(name=name, state="ok", message="each archived site has a host name of its own")
 
 
 def _browser(archive: Archive) -> Check:

@@ -2,6 +2,7 @@
 screenshots.
 """
 
+from collections.abc import Sequence
 from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
@@ -15,6 +16,7 @@ from webdepot.services.review import reviews
 from webdepot.web.problems import problem
 from webdepot.web.replay import address, staff_passes
 from webdepot.web.replay.address import ReplayAddress
+from webdepot.web.security import portal_policy
 from webdepot.web.site import WebOrigin, here, language_of, reader_by_network, reader_of, render, site_of
 
 
@@ -44,12 +46,15 @@ def compare(request: Request) -> Response:
         return problem(request, 404, language_of(request).texts["missing.heading"])
     except NotFound as error:
         return problem(request, 404, str(error))
+    captures = (compared.before.capture, compared.after.capture)
+    framed_urls = [site.hosts.url_for(capture.url) for capture in captures]
     return render(
         request,
         "compare.html",
+        headers={"Content-Security-Policy": portal_policy(site.frame_url, framed_urls=framed_urls)},
         found=compared,
         collection=first.collection,
-        start=_starts(request, first, compared),
+        start=_starts(request, first, captures),
         picture=_picture_path,
     )
 
@@ -84,19 +89,20 @@ def _asked(request: Request, name: str) -> ReplayAddress:
     return asked
 
 
-def _starts(
-    request: Request, asked: ReplayAddress, compared: comparison.Comparison
-) -> list[tuple[Capture, str]]:
+def _starts(request: Request, asked: ReplayAddress, captures: Sequence[Capture]) -> list[tuple[Capture, str]]:
     site = site_of(request)
-    start_url, shelf = f"{site.replay_url}/-/start", asked.collection
-    captures = (compared.before.capture, compared.after.capture)
+    shelf = asked.collection
     if not all(gate.is_open(site.archive, capture, reader_by_network(request)) for capture in captures):
         # Shown only to people who are signed in: both are versions of one page.
         now, point = site.archive.clock(), reader_of(request, asked).access_point
         token = staff_passes.make(now, point, collection=asked.collection, url=asked.url)
         shelf = address.shelf_of(asked.collection, token)
     return [
-        (capture, start_url + address.path_of(shelf, f"{capture.timestamp}mp_", capture.url))
+        (
+            capture,
+            f"{site.hosts.url_for(capture.url)}/-/start"
+            + address.path_of(shelf, f"{capture.timestamp}mp_", capture.url),
+        )
         for capture in captures
     ]
 

@@ -6,7 +6,7 @@ from starlette.responses import RedirectResponse, Response
 from webdepot.config.settings import ArchiveConfig
 from webdepot.services.admin import archive_status
 from webdepot.web import language
-from webdepot.web.site import LANGUAGE_COOKIE, here, local_path, reader_of, render, site_of
+from webdepot.web.site import LANGUAGE_COOKIE, WebOrigin, here, local_path, reader_of, render, site_of
 
 YEAR_S = 365 * 24 * 3600
 
@@ -42,8 +42,14 @@ def set_language(request: Request) -> Response:
     response = RedirectResponse(local_path(request.query_params.get("to")), status_code=303)
     code = request.query_params.get("lang")
     if code in language.CODES:
-        secure = site_of(request).archive.config.web.secure_cookies
+        site = site_of(request)
         response.set_cookie(
-            LANGUAGE_COOKIE, code, max_age=YEAR_S, httponly=True, samesite="lax", secure=secure
+            site.cookie_name(LANGUAGE_COOKIE),
+            code,
+            # The frame gets it from the portal again.
+            max_age=None if site.origin is WebOrigin.FRAME else YEAR_S,
+            httponly=True,
+            samesite="lax",
+            secure=site.archive.config.web.secure_cookies,
         )
     return response

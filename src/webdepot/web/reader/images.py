@@ -18,7 +18,7 @@ from webdepot.services.admin import archive_status
 from webdepot.web.forms import find_number
 from webdepot.web.reader.search import SearchQuery, read_query
 from webdepot.web.replay import address, staff_passes
-from webdepot.web.security import portal_headers
+from webdepot.web.security import portal_policy
 from webdepot.web.site import reader_of, render, site_of
 
 _LAST_OFFSET = 10_000
@@ -47,10 +47,8 @@ def show(request: Request) -> Response:
         if pictures and pictures.next_offset
         else "",
     )
-    policy = portal_headers(site.replay_url, site.frame_url)["Content-Security-Policy"]
-    response.headers["Content-Security-Policy"] = policy.replace(
-        "img-src 'self'", f"img-src 'self' {site.replay_url}"
-    )
+    policy = portal_policy(site.frame_url, pictures_url=site.replay_url)
+    response.headers["Content-Security-Policy"] = policy
     return response
 
 

@@ -23,9 +23,9 @@ from webdepot.web.problems import explain, heading, problem
 from webdepot.web.replay import address, staff_passes
 from webdepot.web.replay.address import ReplayAddress
 from webdepot.web.replay.raw import STILL, find_bare
+from webdepot.web.security import portal_policy
 from webdepot.web.site import (
     LANGUAGE_COOKIE,
-    Site,
     WebOrigin,
     here,
     language_of,
@@ -96,7 +96,7 @@ def show_banner(request: Request) -> Response:
             heading=title,
             url=asked.url,
             collection=asked.collection,
-            start_url=site_of(request).replay_url
+            start_url=site_of(request).hosts.url_for(asked.url)
             + "/-/start"
             + address.path_of(asked.collection, asked.timestamp + "mp_", asked.url),
             sign_url=_portal_for_pass(request, asked),
@@ -219,7 +219,9 @@ def _frame(request: Request, asked: ReplayAddress) -> Response:
     if place.capture.timestamp != asked.timestamp:
         return RedirectResponse(where, status_code=302)
     status = replay_answer.framed_status(place)
-    return render(request, "frame.html", status=status, **_frame_values(request, asked, place))
+    values = _frame_values(request, asked, place)
+    policy = portal_policy(site.frame_url, framed_urls=[values["framed_url"]])
+    return render(request, "frame.html", status=status, headers={"Content-Security-Policy": policy}, **values)
 
 
 def accept_pass(request: Request) -> Response:
@@ -230,7 +232,7 @@ def accept_pass(request: Request) -> Response:
     if staff_passes.is_valid(token, site.archive.clock()):
         secure = site.archive.config.web.secure_cookies
         response.set_cookie(
-            staff_passes.COOKIE,
+            site.cookie_name(staff_passes.COOKIE),
             token,
             max_age=staff_passes.LASTS_S,
             httponly=True,
@@ -268,8 +270,8 @@ def _on_frame(request: Request, where: str) -> str:
     """The address of a path on the frame's origin. That host does not see the portal's cookies, so the chosen
     language is passed on.
     """
-    chosen = request.cookies.get(LANGUAGE_COOKIE)
-    frame_url = site_of(request).frame_url
+    site = site_of(request)
+    chosen, frame_url = request.cookies.get(site.cookie_name(LANGUAGE_COOKIE)), site.frame_url
     return (
         f"{frame_url}/-/language?{urlencode({'lang': chosen, 'to': where})}"
         if chosen in CODES
@@ -297,6 +299,7 @@ def _frame_values(request: Request, asked: ReplayAddress, place: VersionPlace) -
 
     cited_path = address.path_of(asked.collection, capture.timestamp, capture.url)
     is_viewer = capture.mime in UNSANDBOXED_TYPES
+    framed = site.replay_url if is_viewer else site.hosts.url_for(capture.url)
     raw = site.replay_url + path("id_")
     cited = {"url": capture.url, "at": capture.timestamp}
     conversions = replay.find_conversions(site.archive, capture)[:1]
@@ -309,18 +312,19 @@ def _frame_values(request: Request, asked: ReplayAddress, place: VersionPlace) -
         "report_query": urlencode(cited),
         "raw_url": raw,
         "migrated": [(form.mime, site.replay_url + "/-/migrated" + path("")) for form in conversions],
-        "frame_url": raw if is_viewer else _start_url(site, capture, path),
+        "framed_url": framed,
+        "frame_url": raw if is_viewer else framed + _start_path(capture, path),
         "is_viewer": is_viewer,
         "version_bars": _bars(request, asked, place.bars, capture.url, capture.timestamp),
     }
 
 
-def _start_url(site: Site, capture: Capture, path: Callable[[str], str]) -> str:
+def _start_path(capture: Capture, path: Callable[[str], str]) -> str:
     """The first page inside the frame."""
     if not capture.url.startswith(("http://", "https://")):
         # Files of works that are not web sites have a URN, which the replay worker cannot fetch.
-        return site.replay_url + path(STILL)
-    return site.replay_url + "/-/start" + path("mp_")
+        return path(STILL)
+    return "/-/start" + path("mp_")
 
 
 def _bars(

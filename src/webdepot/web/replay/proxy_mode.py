@@ -34,7 +34,7 @@ class ProxyMode:
             name = f"[{self._host}]" if ":" in self._host else self._host
             self._ready(f"http://{name}:{self.port}", self._authority.path)
 
-    def build(self, *, portal_url: str, replay_url: str, frame_url: str) -> Starlette:
+    def build(self, *, portal_url: str, replay_url: str, frame_url: str, pages_url: str) -> Starlette:
         """The application: every path of every host."""
         site = Site(
             archive=self._archive,
@@ -42,6 +42,7 @@ class ProxyMode:
             portal_url=portal_url,
             frame_url=frame_url or portal_url,
             replay_url=replay_url,
+            pages_url=pages_url,
         )
         app = ArchiveApp(site, [Route("/{path:path}", proxy.answer, methods=_EVERY_METHOD)])
         app.state.authority = self._authority

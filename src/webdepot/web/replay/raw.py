@@ -181,10 +181,15 @@ def _start(request: Request, asked: ReplayAddress) -> Response:
         return RedirectResponse(
             site.portal_url + address.path_of(asked.collection, asked.timestamp, asked.url), status_code=302
         )
+    own_url = site.hosts.url_for(asked.url)
+    if site.hosts.find_asked(request.headers.get("host", "")) != own_url:
+        # A page starts on its own host only, so that it cannot get at what another site has stored.
+        path = address.path_of(asked.shelf, f"{asked.timestamp}mp_", asked.url)
+        return RedirectResponse(f"{own_url}/-/start{path}", status_code=307)
     return render(
         request,
         "start.html",
-        headers={"Content-Security-Policy": start_policy(site.replay_url, site.frame_url)},
+        headers={"Content-Security-Policy": start_policy(own_url, site.frame_url)},
         target=address.path_of(asked.shelf, asked.timestamp + "mp_", asked.url),
         still=address.path_of(asked.shelf, asked.timestamp + STILL, asked.url),
         worker=worker.path_for(site),

@@ -1,6 +1,6 @@
 """The replay worker: the program in the reader's browser that shows archived pages.
 
-    settings        made here, the same for every query
+    settings        made here, the same for every query and on the host of every archived site
     static/worker.js   our guard: what reaches wabac.js, and what leaves it
     vendor/sw.js    wabac.js, unchanged
 
@@ -29,7 +29,7 @@ INSIDE_SCRIPT = "/-/inside.js"
 
 def send(request: Request) -> Response:
     """The worker. A query changes nothing: archived scripts may register it, too."""
-    script = _script(site_of(request).replay_url, site_of(request).frame_url)
+    script = _script(site_of(request).frame_url)
     headers = {
         "Content-Security-Policy": WORKER_POLICY,
         "Cache-Control": "no-cache",
@@ -43,7 +43,7 @@ def send(request: Request) -> Response:
 
 def path_for(site: Site) -> str:
     """The address to register the worker with."""
-    return f"{PATH}?{_version(_script(site.replay_url, site.frame_url))}"
+    return f"{PATH}?{_version(_script(site.frame_url))}"
 
 
 def check_installed() -> None:
@@ -56,13 +56,14 @@ def check_installed() -> None:
 
 
 @cache
-def _script(replay_url: str, frame_url: str) -> bytes:
+def _script(frame_url: str) -> bytes:
     settings = {
         "query": f"?replayPrefix=&injectScripts={INSIDE_SCRIPT}",
         "script": INSIDE_SCRIPT,
+        "first": _file("static/cookies.js").read_text("utf-8"),
         "prefix": PREFIX.lower(),
         "headers": [
-            ("Content-Security-Policy", page_policy(replay_url, frame_url)),
+            ("Content-Security-Policy", page_policy(frame_url)),
             CONNECTIONS,
             ("Referrer-Policy", "same-origin"),
             ("X-DNS-Prefetch-Control", "off"),

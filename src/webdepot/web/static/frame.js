@@ -4,7 +4,7 @@
 (function () {
   const place = document.getElementById("banner-place");
   let frame = document.getElementById("frame");
-  const replay = place.dataset.replay;
+  const replay = new URL(frame.src).origin; // of this site; a page of another one needs another policy, so another frame page
   const collection = place.dataset.collection;
   let wanted = {};
   let blocked = 0;
@@ -159,9 +159,8 @@
     document.title = [heading.textContent, when && when.textContent, place.dataset.archive].filter(Boolean).join(" · ");
   }
 
-  // The address above the page is what this script asked for, never what the page says it is: all archived pages are of one origin, so
-  // any of them could say anything. A page that says it is another one gets its wish: the frame is thrown away, and a new one opens that
-  // address.
+  // The address above the page is what this script asked for, never what the page says it is: it could say anything. A page that says it
+  // is another one gets its wish: the frame is thrown away, and a new one opens that address.
   async function follow(address, stamp, remember) {
     const [url, fragment] = address.split("#", 2);
     const path = "/" + collection + "/" + stamp + "/" + url;
@@ -171,8 +170,9 @@
       if (awaited === path) awaited = "";
     });
     if (!part) return;
-    if ("viewer" in part.dataset || "sign" in part.dataset || !frame.hasAttribute("sandbox")) {
-      location.assign(part.dataset.sign || part.dataset.path || path);
+    const isElsewhere = new URL(part.dataset.start).origin !== replay;
+    if (isElsewhere || "viewer" in part.dataset || "sign" in part.dataset || !frame.hasAttribute("sandbox")) {
+      leave(part.dataset.sign || part.dataset.path || path, remember === asNewEntry);
       return;
     }
     opened = newName();
@@ -236,6 +236,12 @@
 
   function originOf(url) {
     return URL.canParse(url) ? new URL(url).origin : null;
+  }
+
+  function leave(address, isNewEntry) {
+    frame.remove(); // it has no say in whether it is left
+    if (isNewEntry) location.assign(address);
+    else location.replace(address);
   }
 
   function openFrame(start) {

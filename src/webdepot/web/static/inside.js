@@ -30,6 +30,8 @@
     });
   }
 
+  delete document.cookie; // of the rewriting script: the jar below it (`cookies.js`) knows domains and paths itself
+
   // While this page is open, `start.js` leaves alone what it stores.
   if (navigator.locks) navigator.locks.request("archived page", { mode: "shared" }, () => new Promise(() => {})).catch(() => {});
 

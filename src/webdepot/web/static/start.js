@@ -32,11 +32,14 @@ async function installed() {
   if (!registration.active) throw new Error("the worker was not installed");
 }
 
-// What earlier pages have stored, they may have stored for this one: all are of one origin. While another page is open it is left alone.
+// What earlier pages have stored, they may have stored for this one: the pages of a site, and the frames of others in them, are of one
+// origin. Cookies stay, as on the live web. While another page is open everything is left alone.
 async function forget() {
   const { held } = await navigator.locks.query();
   if (held.some((lock) => lock.name === "archived page")) return;
+  const cookies = localStorage.getItem("webdepot cookies");
   localStorage.clear();
+  if (cookies) localStorage.setItem("webdepot cookies", cookies);
   sessionStorage.clear();
   for (const name of await caches.keys()) await caches.delete(name);
   const folder = await navigator.storage.getDirectory();

@@ -1,6 +1,7 @@
 // Before the replay worker (wabac.js, which follows in the same script): decides what reaches it, and what leaves it.
 //
-// All archived pages are of one origin, and so are the worker, its registrations, IndexedDB, caches and cookies. So:
+// The pages of an archived site, and the frames of others in them, are of one origin, and so are the worker, its registrations,
+// IndexedDB, caches and cookies. So:
 //   orders      messages of pages are dropped
 //   settings    are in this script, made by the server; the query and the scope that it was registered with are ignored
 //   storage     none is read: collections are made from their name
@@ -34,6 +35,7 @@
     // wabac.js would pass some of these on to the live web.
     if (!request.url.startsWith(origin + "/")) return Response.error();
     if (!isForWorker(request)) return fetch(request);
+    if (request.mode === "navigate" && !(await isOwn(request.url.slice(origin.length)))) return sealed(elsewhere(request.url), request);
     return sealed(await worker().handleFetch(event), request);
   }
 
@@ -43,6 +45,32 @@
     if (request.mode !== "navigate") return archived !== null || SCRIPTS.includes(path);
     // A page alone in its window could go anywhere: the server redirects it to its frame.
     return archived !== null && PAGES.has(archived[2]) && request.destination !== "document";
+  }
+
+  const hosts = new Map();
+
+  // Whether a page belongs to the site of this origin: a redirect or a script may lead to another one. The server says so by redirecting
+  // it to its own. Frames in a page (`if_`, `fr_`, `oe_`) may be of any site, and what a page has written itself is of its own.
+  async function isOwn(path) {
+    const [start, , modifier] = ARCHIVED.exec(path);
+    const url = path.slice(start.length);
+    if (modifier !== "mp_" || /^(about|blob|srcdoc):/i.test(url)) return true;
+    const [host] = /^[a-z]*:?\/*[^/?#]*/i.exec(url);
+    if (!hosts.has(host)) {
+      const said = await fetch("/-/start" + path, { redirect: "manual", credentials: "omit" });
+      hosts.set(host, said.type !== "opaqueredirect");
+    }
+    return hosts.get(host);
+  }
+
+  // The frame page opens a page of another site on its own origin; inside another page it stays here.
+  function elsewhere(address) {
+    const [, stamp, url] = /\/(\d*)mp_\/(.*)$/i.exec(address);
+    const values = JSON.stringify({ wb_type: "load", url, ts: stamp, inside: address.replace(/(\/\d*)mp_\//i, "$1if_/") });
+    const script = `const page = ${values.replaceAll("<", "\\u003c")};
+      if (window.parent === window.top) window.top.postMessage(page, "*");
+      else location.replace(page.inside);`;
+    return new Response(`<!doctype html><script>${script}</script>`, { headers: { "Content-Type": "text/html; charset=utf-8" } });
   }
 
   function sealed(response, request) {
@@ -69,6 +97,9 @@
   function worker() {
     if (prepared) return prepared;
     prepared = self.sw;
+    // Runs first in every archived document, before the rewriting script.
+    const rewriting = prepared.staticData.get(origin + SCRIPTS[0]);
+    rewriting.content = settings.first + rewriting.content;
     prepared.collections.inited = Promise.resolve(true);
     prepared.collections.getColl = (name) => {
       if (!collections.has(name)) collections.set(name, collection(name));
