@@ -201,7 +201,7 @@ def test_a_server_that_dies_leaves_its_rest_waiting_and_is_finished_later(site: 
         if progress.fetched >= 10 and site.answers.get("/0") is not dead:
             site.answers.update(dict.fromkeys(paths, dead))
 
-    limits = FetchLimits(timeout_s=0.1)
+    limits = FetchLimits(timeout_s=1.0)
     result = run(tmp_path, [f"{site.url}/0"], on_progress=die, progress_s=0.0, limits=limits, manners=QUICK)
     assert result.end is End.FINISHED
     assert result.waiting > 0

@@ -29,7 +29,7 @@ from webdepot.harvest.politeness.robots import RobotsPolicy, RobotsRules
 from webdepot.harvest.prerequisites import Prerequisites
 from webdepot.harvest.report.log import MISSING, SOFTWARE, of_unkept, of_visit
 from webdepot.harvest.scope import host_rules
-from webdepot.harvest.scope.hop_path import is_guess, is_part
+from webdepot.harvest.scope.hop_path import is_guess, is_our_idea, is_part
 from webdepot.model import Candidate, Failure, Verdict, Visit
 from webdepot.url import host_of, origin_of
 
@@ -284,8 +284,8 @@ class CandidateProcessor:
         state.latest_host = host_of(visit.candidate.url)
         state.log.write(of_visit(visit, verdict=answer.asked_by))
         is_wrong_guess = is_guess(visit.candidate.path)
-        state.totals.count_failure(visit.candidate.path)
-        state.hosts.to_change(state.latest_host).errors += not is_wrong_guess
+        state.totals.count_failure(visit.candidate)
+        state.hosts.to_change(state.latest_host).errors += not is_our_idea(visit.candidate)
         is_dead = failure in _OF_HOST and not visit.permanent
         if is_dead and failure in _NEVER_ASKED and not is_wrong_guess:
             self._put_back(visit.candidate, math.inf)
@@ -321,14 +321,14 @@ class CandidateProcessor:
         size_bytes = len(visit.head) + visit.body_bytes
         is_good = 200 <= visit.status < 300
         is_page = is_good and answer.mime in _PAGES and not is_part(path)
-        is_error = visit.status >= 400 and not is_guess(path)
+        is_error = visit.status >= 400 and not is_our_idea(visit.candidate)
         state.totals.fetched += 1
         state.totals.pages += is_page
         state.totals.empty_pages += is_page and extracted.is_empty
         state.totals.bytes += size_bytes
         state.totals.duplicates += kept.duplicate
         if is_error:
-            state.totals.count_failure(path)
+            state.totals.count_failure(visit.candidate)
         state.totals.good += is_good and visit.body_bytes > 0
         state.latest_host = host_of(visit.candidate.url)
         counts = state.hosts.to_change(state.latest_host)

@@ -28,7 +28,7 @@ from webdepot.harvest.politeness.server_turns import ServerTurns
 from webdepot.harvest.politeness.servers import SharedServers
 from webdepot.harvest.report.log import CrawlLog, of_refusal
 from webdepot.harvest.report.result import CrawlSettings
-from webdepot.harvest.scope.hop_path import find_page, is_guess, is_part
+from webdepot.harvest.scope.hop_path import find_page, is_our_idea, is_part
 from webdepot.harvest.scope.missing_pages import MissingPages
 from webdepot.harvest.seed_book import SeedBook
 from webdepot.model import Candidate, Failure, Visit
@@ -83,11 +83,11 @@ class Totals:
     """Pages of which the browser showed nothing, or not everything."""
     screenshots: int = 0
 
-    def count_failure(self, path: str) -> None:
-        """Count an address that could not be fetched, unless it was only guessed."""
-        if not is_guess(path):
+    def count_failure(self, candidate: Candidate) -> None:
+        """Count an address that could not be fetched, unless asking for it was our own idea."""
+        if not is_our_idea(candidate):
             self.errors += 1
-            self.failed_parts += is_part(path)
+            self.failed_parts += is_part(candidate.path)
 
 
 class CrawlState:
@@ -174,7 +174,7 @@ class CrawlState:
         self.seeds.note_refusal(candidate, failure, reason)
         self.totals.robots_refused += failure is Failure.ROBOTS
         if failure not in (Failure.ROBOTS, Failure.LIMIT, Failure.SCOPE):
-            self.totals.count_failure(candidate.path)
+            self.totals.count_failure(candidate)
         self.judge.refusals[rule] += 1
         self.hosts.to_change(host_of(candidate.url)).refused += 1
         self.log.write(of_refusal(candidate, failure, rule=rule, reason=reason, at=self.clock()))

@@ -22,6 +22,12 @@ def is_guess(path: str) -> bool:
     return path.rstrip(Hop.REDIRECT).endswith(Hop.SPECULATIVE)
 
 
+def is_our_idea(candidate: Candidate) -> bool:
+    """Whether no page names the address: it was guessed, or it is where most sites have their sitemap."""
+    is_sitemap = candidate.path.endswith(Hop.MANIFEST) and (candidate.via or "").endswith("/robots.txt")
+    return is_guess(candidate.path) or (is_sitemap and candidate.url.endswith("/sitemap.xml"))
+
+
 def is_part(path: str) -> bool:
     """Whether the address was found as a part of a page, or guessed; everything else is a page or a file that
     people open.
