@@ -8,7 +8,7 @@ from webdepot.web import security
 @pytest.mark.parametrize(
     "policy",
     [
-        security.page_policy("https://replay.example.org", "https://archive.example.org"),
+        security.page_policy("https://archive.example.org"),
         security.still_policy("https://archive.example.org"),
     ],
 )

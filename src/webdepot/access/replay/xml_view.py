@@ -14,11 +14,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
-
-from lxml import etree
+from typing import TYPE_CHECKING
 
 from webdepot.text.entities import unescape
 from webdepot.url import find_canonical
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
 
 MOST_BYTES = 8 << 20
 """A longer document is left to the browser."""
@@ -91,6 +93,8 @@ def view_of(data: bytes, url: str) -> Feed | XmlTree | None:
     """
     if len(data) > MOST_BYTES:
         return None
+    from lxml import etree  # loaded when the first XML document is shown
+
     parser = etree.XMLParser(
         recover=True, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
     )
@@ -103,15 +107,14 @@ def view_of(data: bytes, url: str) -> Feed | XmlTree | None:
     return _feed(root, url) if _name(root).lower() in _FEEDS else _tree(root)
 
 
-def _has_css(root: etree._Element) -> bool:
+def _has_css(root: "_Element") -> bool:
     before = root.itersiblings(preceding=True)
     return any(
-        one.tag is etree.PI and one.target == "xml-stylesheet" and one.get("type") == "text/css"
-        for one in before
+        getattr(one, "target", "") == "xml-stylesheet" and one.get("type") == "text/css" for one in before
     )
 
 
-def _feed(root: etree._Element, url: str) -> Feed:
+def _feed(root: "_Element", url: str) -> Feed:
     # Atom has its fields in the root; RSS in <channel>, and RSS 1.0 its entries beside it.
     about = next((child for child in root if _name(child) == "channel"), root)
     entries = (one for one in root.iter() if _name(one) in ("item", "entry"))
@@ -131,7 +134,7 @@ def _feed(root: etree._Element, url: str) -> Feed:
     )
 
 
-def _field(element: etree._Element, *names: str) -> str:
+def _field(element: "_Element", *names: str) -> str:
     """The text of the first child with one of these names, in the order of the names, without markup."""
     for name in names:
         for child in element:
@@ -145,7 +148,7 @@ def _plain(text: str) -> str:
     return _SPACES.sub(" ", unescape(_MARKUP.sub(" ", text))).strip()[:LONGEST_TEXT]
 
 
-def _link(element: etree._Element, url: str) -> str:
+def _link(element: "_Element", url: str) -> str:
     """The address of the page: in RSS the text of <link>, in Atom its `href`, unless it leads elsewhere."""
     for child in element:
         if _name(child) == "link" and child.get("rel", "alternate") == "alternate":
@@ -155,12 +158,14 @@ def _link(element: etree._Element, url: str) -> str:
     return ""
 
 
-def _tree(root: etree._Element) -> XmlTree:
+def _tree(root: "_Element") -> XmlTree:
     lines = tuple(islice(_lines(root), MOST_LINES + 1))
     return XmlTree(title=_name(root), lines=lines[:MOST_LINES], is_cut=len(lines) > MOST_LINES)
 
 
-def _lines(root: etree._Element) -> Iterator[XmlLine]:
+def _lines(root: "_Element") -> Iterator[XmlLine]:
+    from lxml import etree
+
     for event, element in etree.iterwalk(root, events=("start", "end")):
         if not isinstance(element.tag, str):
             continue
@@ -182,11 +187,11 @@ def _lines(root: etree._Element) -> Iterator[XmlLine]:
                 yield XmlLine(kind=XmlLineKind.TEXT, text=element.tail.strip()[:LONGEST_TEXT])
 
 
-def _prefixed(element: etree._Element) -> str:
+def _prefixed(element: "_Element") -> str:
     return f"{element.prefix}:{_name(element)}" if element.prefix else _name(element)
 
 
-def _name(element: etree._Element) -> str:
+def _name(element: "_Element") -> str:
     """The name without its namespace; empty for comments and the like."""
     return _local(element.tag) if isinstance(element.tag, str) else ""
 

@@ -287,9 +287,9 @@ class PageOpener:
                 manners=host.manners,
                 headers=_forwarded_headers(request.headers),
             )
+            return await self._receive(visit, verdict)
         finally:
             self._in_flight -= 1
-        return await self._receive(visit, verdict)
 
     async def _receive(self, visit: Visit, verdict: Verdict) -> TabReply | None:
         """Add an answer to those that wait to be settled; the reply for the tab."""
