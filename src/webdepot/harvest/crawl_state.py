@@ -94,7 +94,7 @@ class CrawlState:
     """One event loop. Everything is public: the collaborators read and change it."""
 
     def __init__(self, settings: CrawlSettings, parts: CrawlParts) -> None:
-        self.settings = settings
+        self.settings, self._links_later = settings, replace(settings.links, markup=False)
         frontier = self.frontier = parts.frontier
         self.keeper = parts.keeper
         self.log = parts.log
@@ -147,7 +147,7 @@ class CrawlState:
 
     def follow(self, settings: CrawlSettings) -> None:
         """Use these settings from now on."""
-        self.settings = settings
+        self.settings, self._links_later = settings, replace(settings.links, markup=False)
         self.turns.manners, self.turns.bytes_per_s = settings.manners, settings.bytes_per_s
         self.intake.follow(settings)
 
@@ -207,9 +207,8 @@ class CrawlState:
 
     def extract(self, visit: Visit, head: HttpHead) -> Extracted:
         """The links of an answer, and the software that it shows signs of."""
-        limits = self.settings.links
-        if not self.judge.software.wants_markup(visit.candidate):
-            limits = replace(limits, markup=False)
+        is_early = self.judge.software.wants_markup(visit.candidate)
+        limits = self.settings.links if is_early else self._links_later
         page = find_page(visit.candidate)
         return extract.extract(visit.candidate.url, head, visit.body, limits, page=page)
 

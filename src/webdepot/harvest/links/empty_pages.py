@@ -38,10 +38,10 @@ def is_empty_document(document: turbohtml.Document, html: str) -> bool:
     if document.select_one("script") is None:
         return False
     if document.select_one("noscript,template") is None:
-        letters = 0
+        shown = 0
         for paragraph in islice(document.select("p"), _PARAGRAPHS):
-            letters += sum(map(str.isalnum, paragraph.text))
-            if letters >= SOME_LETTERS:
+            shown += len("".join(paragraph.text.split()))
+            if shown >= 2 * SOME_LETTERS:  # with punctuation, which need not be counted exactly
                 return False
     return is_empty(html)
 

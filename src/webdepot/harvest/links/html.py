@@ -146,7 +146,7 @@ def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = 
     if "value" in attributes:
         for menu in document.select("select"):
             found.extend(_of_menu(menu))
-    modules = _named_modules(document) if "importmap" in text else {}
+    modules = _named_modules(document) if "type" in attributes else {}
     for selector in (
         _selectors(frozenset(attributes & _WATCHED)) if not attributes.isdisjoint(_WATCHED) else _MORE
     ):

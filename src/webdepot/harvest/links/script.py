@@ -32,7 +32,7 @@ _TOKEN = re.compile(
 )
 _LITERALS = [number for number in range(1, _TOKEN.groups + 1) if number not in _TOKEN.groupindex.values()]
 _STRING = re.compile(_LITERAL)
-_WORTH_READING = re.compile(r"\b(?:import|export|importScripts|Worker)\b")
+_WORTH_READING = ("import", "export", "Worker")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class ScriptLinks:
 def references(script: str, modules: Mapping[str, str] | None = None) -> ScriptLinks:
     """What a script loads. `modules` are the names in the page's import map, as for `import "vue"`."""
     links = ScriptLinks()
-    if not _WORTH_READING.search(script):
+    if not any(word in script for word in _WORTH_READING):
         return links
     for token in _TOKEN.finditer(script):
         if token.lastindex is None:

@@ -1,10 +1,14 @@
 """Questions about a hop path: the letters of `model.Hop` from the seed to an address, such as `LLE`."""
 
+from functools import lru_cache
+
 from webdepot.model import Candidate, Hop
 from webdepot.url import Url
 
 _NOT_LINKS = dict.fromkeys(map(ord, (Hop.EMBED, Hop.SPECULATIVE, Hop.REDIRECT, Hop.PREREQUISITE)))
 _PART_HOPS = "".join((Hop.EMBED, Hop.REDIRECT, Hop.SPECULATIVE))
+_for_each_path = lru_cache(maxsize=4096)
+"""Every address of a harvest has one of a few paths, and many questions are asked about it."""
 
 
 def is_seed_path(path: str) -> bool:
@@ -17,6 +21,7 @@ def count_links(path: str) -> int:
     return len(path.translate(_NOT_LINKS))
 
 
+@_for_each_path
 def is_guess(path: str) -> bool:
     """Whether no link, only a guess and its redirects, leads to the address: nobody says that it exists."""
     return path.rstrip(Hop.REDIRECT).endswith(Hop.SPECULATIVE)
@@ -28,6 +33,7 @@ def is_our_idea(candidate: Candidate) -> bool:
     return is_guess(candidate.path) or (is_sitemap and candidate.url.endswith("/sitemap.xml"))
 
 
+@_for_each_path
 def is_part(path: str) -> bool:
     """Whether the address was found as a part of a page, or guessed; everything else is a page or a file that
     people open.
@@ -35,6 +41,7 @@ def is_part(path: str) -> bool:
     return is_guess(path) or embed_depth(path) > 0
 
 
+@_for_each_path
 def embed_depth(path: str) -> int:
     """How deep the address is embedded in pages: the trailing embeds, with redirects and guesses between.
 

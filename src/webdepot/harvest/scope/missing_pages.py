@@ -104,9 +104,10 @@ class MissingPages:
         text of the page in the browser, if it was opened there.
         """
         candidate = visit.candidate
-        if is_seed_path(candidate.path) or not self._is_known(_place(candidate.url)):
+        place = _place(candidate.url)
+        if is_seed_path(candidate.path) or not self._is_known(place):
             return False
-        missing, is_guess = self._said.get(_place(candidate.url)), candidate.path.endswith(Hop.SPECULATIVE)
+        missing, is_guess = self._said.get(place), candidate.path.endswith(Hop.SPECULATIVE)
         page = _find_said(visit) if missing is not None or is_guess else None
         if page is None:
             return False

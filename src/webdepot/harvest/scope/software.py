@@ -77,6 +77,8 @@ class SoftwareCatalogue:
 
     def recognise(self, generator: str, text: str) -> frozenset[str]:
         """The ids of the software that a page shows signs of."""
+        if not generator and not text:
+            return frozenset()
         start = text[:_SIGNS_IN]
         return frozenset(each.id for each in self.software.values() if each.shows_in(generator, start))
 
