@@ -40,8 +40,8 @@ def is_empty_document(document: turbohtml.Document, html: str) -> bool:
     if document.select_one("noscript,template") is None:
         shown = 0
         for paragraph in islice(document.select("p"), _PARAGRAPHS):
-            shown += len("".join(paragraph.text.split()))
-            if shown >= 2 * SOME_LETTERS:  # with punctuation, which need not be counted exactly
+            shown += len(paragraph.text.strip())
+            if shown >= 2 * SOME_LETTERS:  # with spaces and punctuation
                 return False
     return is_empty(html)
 

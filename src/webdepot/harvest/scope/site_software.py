@@ -22,7 +22,7 @@ from webdepot.url import host_of
 
 RULE = "software"
 """Its name in the chain; its verdicts name the kind of address."""
-FIRST_PAGES = 50
+FIRST_PAGES = 10
 MOST_IN_MEMORY = 20_000
 
 
