@@ -83,13 +83,13 @@ def write_encodings(folder: Path) -> Site:
     types, pages = {}, []
     picture = "Größe.svg"
     (folder / picture).write_text(SQUARE.format("olive"))
-    for encoding, words in WORDS.items():
-        for way in ("bom",) if encoding == "utf-16" else ("meta", "header"):
-            name = f"{encoding}-{way}.html"
-            meta = f"<meta charset={encoding}>" if way == "meta" else ""
-            types[f"/{name}"] = f"text/html; charset={encoding}" if way == "header" else "text/html"
-            (folder / name).write_bytes(_page(name, words, meta).encode(encoding))
-            pages.append(f"/{name}")
+    for number, (encoding, words) in enumerate(WORDS.items()):
+        way = "bom" if encoding == "utf-16" else ("meta", "header")[number % 2]
+        name = f"{encoding}-{way}.html"
+        meta = f"<meta charset={encoding}>" if way == "meta" else ""
+        types[f"/{name}"] = f"text/html; charset={encoding}" if way == "header" else "text/html"
+        (folder / name).write_bytes(_page(name, words, meta).encode(encoding))
+        pages.append(f"/{name}")
     (folder / "utf-8-bom.html").write_bytes(_page("utf-8-bom.html", WORDS["utf-8"], "").encode("utf-8-sig"))
     named = f"<p><img src='{picture}' alt=''><p><a href='Schlüssel.html'>Zum Schlüssel</a>"
     (folder / "names-latin.html").write_bytes(

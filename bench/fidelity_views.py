@@ -18,7 +18,9 @@ from playwright.sync_api import BrowserContext, Error, Frame, Page, sync_playwri
 WIDTH, HEIGHT = 1280, 900
 COLOUR_TOLERANCE = 16
 GOOD = 0.98
-SETTLE_S = 8.0
+MOST_CLICKS = 6
+"""Links clicked on one page."""
+SETTLE_S = 4.0
 """How long a replayed page may take to look like the live one, after the network has become quiet."""
 TEXT = "() => (document.body || document.documentElement).innerText ?? document.documentElement.textContent"
 LINKS = """() => [...document.querySelectorAll('a[href]')].map(link => ({
@@ -88,6 +90,8 @@ class Viewer:
         self._context = context
         self._elsewhere = elsewhere
         self._replay = replay
+        self._height = HEIGHT
+        """Of the window: more than that of the archived page if there is a banner above it."""
         self.missing: set[str] = set()
         """Parts of pages that were answered with 404."""
         self.status = 0
@@ -129,6 +133,7 @@ class Viewer:
     def page(self, url: str) -> Iterator[Page]:
         """A window with the page, live or replayed; the document of the archived page has the same size."""
         page = self._context.new_page()
+        page.set_viewport_size({"width": WIDTH, "height": self._height})
         try:
             prefix = self._replay.prefix if self._replay else ""
             self.status = 0
@@ -137,9 +142,10 @@ class Viewer:
                 self.status = response.status if response else 0
             _wait_until_quiet(page)
             if self._replay and (box := self._frame_box(page)):
-                missing_height = HEIGHT - round(box["height"])
-                if missing_height:
-                    page.set_viewport_size({"width": WIDTH, "height": HEIGHT + missing_height})
+                lacking = HEIGHT - round(box["height"])
+                if lacking:
+                    self._height += lacking
+                    page.set_viewport_size({"width": WIDTH, "height": self._height})
                     _wait_until_quiet(page)
             yield page
         finally:
@@ -173,28 +179,31 @@ class Viewer:
         return links
 
     def click(
-        self, page: Page, frame: int, text: str, nth: int, wanted: list[str] | None = None
+        self, page: Page, link: tuple[int, str, int], before: list[str] | None, after: list[str] | None
     ) -> list[str]:
-        """The words of the window after a click on the link; of the new window if the link opened one."""
-        frames = _all_frames(self._content(page))
-        if frame >= len(frames):
-            return []
-        links = frames[frame].locator("a[href]").all()
+        """The words of the window after a click on the link, or of the new window if the link opened one. Waits
+        for the words `before` the click, and for those `after` it if they are known, as long as a page may take.
+        """
+        frame, text, nth = link
+        self.settled_words(page, before)
         try:
-            same = [link for link in links if link.inner_text(timeout=5000).strip() == text]
-            if nth >= len(same):
-                return []
-            same[nth].click(timeout=5000)
-        except Error:
+            links = _all_frames(self._content(page))[frame].locator("a[href]").all()
+            same = [one for one in links if one.inner_text(timeout=5000).strip() == text]
+            same[nth].click(timeout=10_000)
+        except (Error, IndexError):
             return []
-        page.wait_for_timeout(300)
+        page.wait_for_timeout(500)
         window = self._context.pages[-1]
         _wait_until_quiet(window)
-        words = self.words(window)
+        return self.settled_words(window, after)
+
+    def settled_words(self, page: Page, wanted: list[str] | None = None) -> list[str]:
+        """The words of a page when they are those wanted, or, if none are known, no longer change."""
         deadline = time.monotonic() + SETTLE_S
-        while wanted is not None and words != wanted and time.monotonic() < deadline:
-            window.wait_for_timeout(300)
-            words = self.words(window)
+        words, earlier = self.words(page), None
+        while words != (earlier if wanted is None else wanted) and time.monotonic() < deadline:
+            page.wait_for_timeout(400)
+            words, earlier = self.words(page), words
         return words
 
     def _content(self, page: Page) -> Frame:
@@ -218,16 +227,19 @@ def view_live(viewer: Viewer, base: str, paths: tuple[str, ...]) -> list[LivePag
     for path in paths:
         url = base + path
         with viewer.page(url) as page:
-            words, picture, found = viewer.words(page), viewer.picture(page), viewer.links(page, base)
+            words = viewer.settled_words(page)
+            picture, found = viewer.picture(page), viewer.links(page, base)
         if viewer.status != 200 or not words:
             raise LiveSiteFailed(f"{url} answers {viewer.status} and shows {len(words)} words")
         links = []
         for frame, text, nth, href in found:
+            if len(links) == MOST_CLICKS:
+                break
             if href[len(base) :] not in paths or href in clicked or href == url:
                 continue
             clicked.add(href)
             with viewer.page(url) as page:
-                result = viewer.click(page, frame, text, nth)
+                result = viewer.click(page, (frame, text, nth), words, None)
             if result and result != words:
                 links.append(Link(frame=frame, text=text, nth=nth, result=result))
         pages.append(LivePage(url=url, words=words, picture=picture, links=links))
@@ -245,9 +257,10 @@ def compare(viewer: Viewer, live: LivePage) -> PageScore:
                 break
             page.wait_for_timeout(500)
     score = PageScore(url=live.url, text=text, picture=picture)
+    before = live.words if text >= GOOD else None  # no second wait for words that do not come
     for link in live.links:
         with viewer.page(live.url) as page:
-            words = viewer.click(page, link.frame, link.text, link.nth, link.result)
+            words = viewer.click(page, (link.frame, link.text, link.nth), before, link.result)
         score.links_clicked += 1
         if _similarity(link.result, words) >= GOOD:
             score.links_working += 1
