@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 from bench import fidelity_archives as archives
 from bench import fidelity_sites as sites
 from bench import fidelity_software as software
-from bench.fidelity_views import GOOD, LivePage, PageScore, Viewer, compare, view_live
+from bench.fidelity_views import GOOD, LivePage, LiveSiteFailed, PageScore, Viewer, compare, view_live
 
 ROOT = Path(__file__).parent.parent
 PYWB = ROOT / ".pywb" / "bin"
@@ -91,9 +91,12 @@ def main() -> None:
             except software.NotInstalled as error:
                 skipped[name] = str(error)
                 continue
-            for row in _measured(site, Path(folder), options.pywb):
-                rows.append(row)
-                print(_line(row), flush=True)
+            try:
+                for row in _measured(site, Path(folder), options.pywb):
+                    rows.append(row)
+                    print(_line(row), flush=True)
+            except LiveSiteFailed as error:
+                sys.exit(f"The live site {site.name} does not work: {error}")
     _tell(rows, skipped)
     if options.json:
         facts = {"machine": platform.machine(), "python": platform.python_version(), "skipped": skipped}

@@ -112,9 +112,12 @@ def pywb_served(folder: Path, programs: Path) -> Iterator[Replay]:
 
 
 def _run(command: list[str], folder: Path, good: tuple[int, ...] = (0,)) -> None:
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=False, timeout=HARVEST_TIMEOUT_S
-    )
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=False, timeout=HARVEST_TIMEOUT_S
+        )
+    except subprocess.TimeoutExpired as error:
+        raise HarvestFailed(f"{Path(command[0]).name} took more than {HARVEST_TIMEOUT_S} s") from error
     if done.returncode not in good or "Traceback" in done.stderr:
         raise HarvestFailed(f"{Path(command[0]).name} exits {done.returncode}: {done.stderr.strip()[-400:]}")
 
