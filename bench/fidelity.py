@@ -171,7 +171,7 @@ def _viewed(
             site=site.name,
             side=side,
             pages=pages,
-            missing=sorted(viewer.missing - absent),
+            missing=sorted(viewer.missing - absent - {page.url for page in live}),  # pages have scores
             left=list(viewer.left),
         )
 
