@@ -23,6 +23,7 @@ QUESTIONS = (
     "discovery",
     "curation",
     "siege",
+    "fidelity",
 )
 HERE = Path(__file__).parent
 

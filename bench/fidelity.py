@@ -1,0 +1,225 @@
+"""Do archived pages look and work like the live ones?
+
+    python -m bench.fidelity [--quick] [--software FOLDER] [--json PATH] [SITE...]
+
+Sites made with real software, installed from npm, PyPI and Debian, and two of our own, are served on loopback
+and harvested: by Webdepot plain (`--browser never`) and in the browser (`--browser always`), and by
+`wget --mirror -p`, whose WARC is replayed by pywb. Every page of a site is opened live and replayed in Chromium:
+
+    text      similarity of the sequences of visible words
+    picture   share of agreeing pixels in the top 900 pixels, best of a shift by -1, 0 and +1
+    links     links of the site that show by click what they show live; each destination is clicked once
+    missing   parts of pages answered with 404 in replay, but not live
+    left      requests for anything but the replay server
+
+A page that is not in the archive is compared like any other: what the reader sees instead scores low.
+"""
+
+import argparse
+import json
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import mean
+from urllib.parse import urlsplit
+
+from bench import fidelity_archives as archives
+from bench import fidelity_sites as sites
+from bench import fidelity_software as software
+from bench.fidelity_views import GOOD, LivePage, LiveSiteFailed, PageScore, Viewer, compare, view_live
+
+ROOT = Path(__file__).parent.parent
+PYWB = ROOT / ".pywb" / "bin"
+PEER = "wget + pywb"
+SITES: dict[str, Callable[[Path], sites.Site]] = {
+    "frameset": sites.write_frames,
+    "encodings": sites.write_encodings,
+    "react": software.build_react,
+    "vitepress": software.build_vitepress,
+    "sphinx": software.build_sphinx,
+    "dokuwiki": software.build_dokuwiki,
+}
+OURS = ("frameset", "encodings")
+QUICK = (*OURS, "react")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One site in one archive."""
+
+    site: str
+    side: str
+    pages: list[PageScore]
+    missing: list[str]
+    left: list[str]
+    failure: str = ""
+
+    @property
+    def text(self) -> float:
+        return mean(page.text for page in self.pages) if self.pages else 0.0
+
+    @property
+    def picture(self) -> float:
+        return mean(page.picture for page in self.pages) if self.pages else 0.0
+
+    @property
+    def links(self) -> tuple[int, int]:
+        """Links that work, and links tried."""
+        return sum(page.links_working for page in self.pages), sum(page.links_clicked for page in self.pages)
+
+
+def main() -> None:
+    options = _arguments()
+    for needed in ("chromium", "wget"):
+        if not shutil.which(needed):
+            sys.exit(f"This benchmark needs {needed}: apt-get install {needed}")
+    if options.pywb is None:
+        print("pywb is not installed (make install-test): only Webdepot is measured.", file=sys.stderr)
+    options.software.mkdir(parents=True, exist_ok=True)
+    rows: list[Row] = []
+    skipped: dict[str, str] = {}
+    print(HEADING, flush=True)
+    for name in options.sites or (QUICK if options.quick else SITES):
+        with tempfile.TemporaryDirectory(prefix="webdepot-bench-") as folder:
+            try:
+                site = SITES[name](Path(folder, "site") if name in OURS else options.software)
+            except software.NotInstalled as error:
+                skipped[name] = str(error)
+                continue
+            try:
+                for row in _measured(site, Path(folder), options.pywb):
+                    rows.append(row)
+                    print(_line(row), flush=True)
+            except LiveSiteFailed as error:
+                sys.exit(f"The live site {site.name} does not work: {error}")
+    _tell(rows, skipped)
+    if options.json:
+        facts = {"machine": platform.machine(), "python": platform.python_version(), "skipped": skipped}
+        options.json.write_text(
+            json.dumps({**facts, "rows": [_as_json(row) for row in rows]}, indent=1) + "\n"
+        )
+    if any(row.failure or row.left for row in rows if row.side != PEER):
+        sys.exit("A harvest failed, or a replayed page made requests elsewhere.")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("sites", nargs="*", metavar="SITE", help=f"which: {', '.join(SITES)}; default: all")
+    parser.add_argument("--quick", action="store_true", help=f"only {', '.join(QUICK)}")
+    parser.add_argument(
+        "--software", type=Path, default=ROOT / "bench/results/software", help="folder for installed software"
+    )
+    parser.add_argument(
+        "--pywb",
+        type=Path,
+        default=PYWB if PYWB.exists() else None,
+        help="folder with pywb's programs `wayback` and `wb-manager`",
+    )
+    parser.add_argument("--json", type=Path, help="write the results to this file")
+    options = parser.parse_args()
+    if unknown := set(options.sites) - set(SITES):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}. Known: {', '.join(SITES)}")
+    options.software = options.software.resolve()
+    return options
+
+
+def _measured(site: sites.Site, folder: Path, pywb: Path | None) -> Iterator[Row]:
+    """Look at the site, harvest it in every way, then look at each archive."""
+    plain, browser, wget = folder / "plain", folder / "browser", folder / "wget"
+    harvests: dict[str, Callable[[str], None]] = {
+        "plain": lambda seed: archives.harvest_with_webdepot(plain, seed, "never"),
+        "browser": lambda seed: archives.harvest_with_webdepot(browser, seed, "always"),
+    }
+    replays: dict[str, Callable[[], AbstractContextManager[archives.Replay]]] = {
+        "plain": lambda: archives.webdepot_served(plain),
+        "browser": lambda: archives.webdepot_served(browser),
+    }
+    if pywb:
+        harvests[PEER] = lambda seed: archives.harvest_with_wget(wget, seed, pywb)
+        replays[PEER] = lambda: archives.pywb_served(wget, pywb)
+    failures: dict[str, str] = {}
+    with archives.serve(site) as base:
+        with Viewer.open((urlsplit(base).port or 80,)) as viewer:
+            live = view_live(viewer, base, site.pages)
+            absent = viewer.missing
+        for side, harvest in harvests.items():
+            try:
+                harvest(base + site.pages[0])
+            except archives.HarvestFailed as error:
+                failures[side] = str(error)
+    for side, replay in replays.items():
+        if side in failures:
+            yield Row(site=site.name, side=side, pages=[], missing=[], left=[], failure=failures[side])
+        else:
+            with replay() as served:
+                yield _viewed(site, side, live, served, absent)
+
+
+def _viewed(
+    site: sites.Site, side: str, live: list[LivePage], served: archives.Replay, absent: set[str]
+) -> Row:
+    with Viewer.open(served.ports, served) as viewer:
+        pages = [compare(viewer, page) for page in live]
+        return Row(
+            site=site.name,
+            side=side,
+            pages=pages,
+            missing=sorted(viewer.missing - absent - {page.url for page in live}),  # pages have scores
+            left=list(viewer.left),
+        )
+
+
+HEADING = f"{'site':10} {'archive':12} {'pages':>5} {'text':>7} {'picture':>8} {'links':>8} {'missing':>8} {'left':>5}"
+
+
+def _line(row: Row) -> str:
+    if row.failure:
+        return f"{row.site:10} {row.side:12} the harvest failed: {row.failure}"
+    links = "{}/{}".format(*row.links)
+    return f"{row.site:10} {row.side:12} {len(row.pages):>5} {row.text:>7.3f} {row.picture:>8.3f} {links:>8} {len(row.missing):>8} {len(row.left):>5}"
+
+
+def _tell(rows: list[Row], skipped: dict[str, str]) -> None:
+    for name, reason in skipped.items():
+        print(f"{name} was left out: {reason}")
+    for row in rows:
+        for page in row.pages:
+            if min(page.text, page.picture) < GOOD or page.failed_links:
+                path = page.url.removeprefix("http://").partition("/")[2]
+                links = f", links that fail: {', '.join(page.failed_links)}" if page.failed_links else ""
+                print(
+                    f"{row.site}, {row.side}: /{path} text {page.text:.3f}, picture {page.picture:.3f}{links}"
+                )
+        for what, addresses in (("missing", row.missing), ("left", row.left)):
+            for address in addresses[:5]:
+                print(f"{row.site}, {row.side}: {what}: {address}")
+    for side in dict.fromkeys(row.side for row in rows):
+        pages = [page for row in rows if row.side == side for page in row.pages]
+        if pages:
+            good = sum(min(page.text, page.picture) >= GOOD for page in pages)
+            print(
+                f"{side}: {good} of {len(pages)} pages at least {GOOD}; text {mean(page.text for page in pages):.3f}, "
+                f"picture {mean(page.picture for page in pages):.3f}"
+            )
+
+
+def _as_json(row: Row) -> dict[str, object]:
+    working, clicked = row.links
+    return {
+        **asdict(row),
+        "text": row.text,
+        "picture": row.picture,
+        "links_working": working,
+        "links_clicked": clicked,
+    }
+
+
+if __name__ == "__main__":
+    main()
