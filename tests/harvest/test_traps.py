@@ -13,7 +13,9 @@ from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.report.result import HostSettings
 from webdepot.harvest.scope import rules
 from webdepot.harvest.scope.conditions import ScopeFacts
-from webdepot.harvest.scope.limits import ScopeLimits
+from webdepot.harvest.scope.limits import ScopeLimits, endless_dates
+from webdepot.model import Answer, Candidate
+from webdepot.url import Url
 
 FACTS = ScopeFacts(now=datetime(2026, 11, 15, tzinfo=UTC))
 
@@ -26,6 +28,13 @@ def rule_lines(folder: Path) -> dict[str, list[str]]:
             assert line["reason"], line
             found.setdefault(str(line["rule"]), []).append(str(line["url"]))
     return found
+
+
+@pytest.mark.parametrize("path", ["iso-8859-1.html", "item-0042-7/", "a_9000_1.html"])
+def test_codes_are_not_dates(path: str) -> None:
+    rule = endless_dates(2026, 5)
+    assert rule(Candidate(url=Url(f"http://a.example/{path}"), path="L")).answer is Answer.PASS
+    assert rule(Candidate(url=Url("http://a.example/x-2044-1.html"), path="L")).answer is Answer.REJECT
 
 
 def test_a_calendar_ends(site: Site, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ _DATE = re.compile(
 )
 _FIRST_YEAR = 1000
 """Historians link to 1648; only a calendar that runs backwards links to the year 200."""
+_LAST_YEAR = 2999
 
 _DEEPEST_EMBEDDED = 100
 """A frame that contains itself with another address would have no end."""
@@ -123,7 +124,9 @@ def endless_dates(year: int, years_ahead: int) -> Rule:
         if match is None:
             return PASS
         dated = int(match[1] or match[2] or match[3])
-        if latest < dated <= 9999 or dated < _FIRST_YEAR:
+        if match[0][0] in "-_" and not _FIRST_YEAR <= dated <= _LAST_YEAR:
+            return PASS  # a code, not a date: `iso-8859-1`, `item-0042-7`
+        if latest < dated or dated < _FIRST_YEAR:
             return reject("calendar", f"it is about the year {dated}: probably an endless calendar")
         return PASS
 
