@@ -461,15 +461,15 @@ def test_modules_and_workers_are_taken_to_any_depth_without_guessing(site: Site,
     for number in range(8):
         script = f'import x from "./m{number + 1}.js"; import("/far/d{number}.js")'
         site.page(f"/js/m{number}.js", script, mime="text/javascript")
-    site.page("/js/old.js", "new Worker('work/w.js')", mime="text/javascript")
-    site.page("/work/w.js", "importScripts('lib.js')", mime="text/javascript")
-    for path in ("/js/m8.js", "/work/lib.js", *(f"/far/d{number}.js" for number in range(8))):
+    site.page("/js/old.js", "new Worker('worker/w.js')", mime="text/javascript")
+    site.page("/worker/w.js", "importScripts('lib.js')", mime="text/javascript")
+    for path in ("/js/m8.js", "/worker/lib.js", *(f"/far/d{number}.js" for number in range(8))):
         site.page(path, "1", mime="text/javascript")
     result = run(tmp_path, [f"{site.url}/"])
     assert result.counts["errors"] == 0
     assert {f"/js/m{number}.js" for number in range(9)} < set(site.paths())
     assert {f"/far/d{number}.js" for number in range(8)} < set(site.paths())
-    assert {"/work/w.js", "/work/lib.js"} < set(site.paths())
+    assert {"/worker/w.js", "/worker/lib.js"} < set(site.paths())
 
 
 def test_guesses_stay_in_the_scope_and_wrong_ones_count_nowhere(site: Site, tmp_path: Path) -> None:

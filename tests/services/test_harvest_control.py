@@ -27,7 +27,7 @@ from webdepot.model import Answer, HarvestState
 from webdepot.services.admin import setup
 from webdepot.services.depot import deposit
 from webdepot.services.harvest import control, harvests, profiles, runner
-from webdepot.services.harvest.options import HarvestOptions
+from webdepot.services.harvest.options import DOCUMENTS_FOR_A_PAGE, HarvestOptions
 from webdepot.services.index import indexer
 from webdepot.services.review import reviews
 
@@ -342,3 +342,21 @@ def test_what_is_not_content_is_counted_explained_and_can_be_included(home: Path
     assert "replytocom" in call("scope", "software", "wordpress")[1]
     assert call("scope", "software", "nonsense")[0] != 0
     assert {"kind": "replies", "text": "reply, share and vote links"} in answers("scope", "software")
+
+
+def _endless(path: str) -> str:
+    """A page with a frame, which contains two more, and so on."""
+    if path == "/":
+        return "<p>Words about the sea<iframe src=/f1></iframe>"
+    number = int(path.removeprefix("/f")) if path.startswith("/f") else 0
+    return f"<iframe src=/f{2 * number}></iframe><iframe src=/f{2 * number + 1}></iframe>" if number else ""
+
+
+def test_a_limit_of_pages_ends_a_site_with_endless_parts(home: Path) -> None:
+    with small_site(_endless) as site, Archive.open(home) as archive:
+        options = replace(
+            HarvestOptions.from_config(archive.config), delay_s=0.0, allow_private=True, limit_pages=1
+        )
+        harvest = runner.run(archive, runner.start_or_resume(archive, [f"{site}/"], options))
+    assert harvest.counts["pages"] == 1 and harvest.counts["fetched"] == DOCUMENTS_FOR_A_PAGE
+    assert harvest.reason.startswith("The limit of 100 documents was reached.")

@@ -101,7 +101,7 @@ def _crawl_in_parts(archive: Archive, harvest: Harvest, watch: Watch, count: int
             on_sealed=lambda sealed: harvests.register(archive, harvest, sealed),
             limits=SharedLimits(
                 pages=options.limit_pages,
-                documents=options.limit_documents,
+                documents=harvest_options.most_documents(options.limit_documents, options.limit_pages),
                 size_bytes=options.limit_bytes,
             ),
         )

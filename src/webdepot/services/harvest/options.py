@@ -41,6 +41,8 @@ from webdepot.url import Url, key
 
 _LIMITS = frozenset(item.name for item in fields(ScopeLimits))
 _NEED_LOOK_UP = frozenset({"ip_range", "organisation"})
+DOCUMENTS_FOR_A_PAGE = 100
+"""A limit of pages also limits the documents, so that a site with endless parts comes to an end."""
 CHANGEABLE = frozenset(
     {
         "limit_pages",
@@ -177,6 +179,11 @@ def with_profile(options: HarvestOptions, profile: HarvestProfile) -> HarvestOpt
     )
 
 
+def most_documents(limit_documents: int, limit_pages: int) -> int:
+    """The limit of documents: as it is set, or as the limit of pages implies; 0 for none."""
+    return limit_documents or limit_pages * DOCUMENTS_FOR_A_PAGE
+
+
 def from_kept(settings: Mapping[str, Any]) -> HarvestOptions:
     """The options stored with a harvest: JSON has lists instead of tuples. Unknown options are ignored."""
     known = {item.name for item in fields(HarvestOptions)}
@@ -256,7 +263,7 @@ def settings_of(
         least_free_bytes=config.least_free_bytes,
         workers=options.workers,
         limit_pages=options.limit_pages,
-        limit_documents=options.limit_documents,
+        limit_documents=most_documents(options.limit_documents, options.limit_pages),
         limit_bytes=options.limit_bytes,
         limit_time_s=options.limit_time_s,
         checkpoint_s=archive.config.container.checkpoint_s,
@@ -325,7 +332,10 @@ def _of_host(config: Config, options: HarvestOptions) -> Callable[[str], HostSet
             manners=_manners(config, values["delay_s"]) if "delay_s" in values else None,
             robots=RobotsPolicy(values["robots"]) if "robots" in values else None,
             limit_pages=values.get("limit_pages", options.limit_host_pages),
-            limit_documents=values.get("limit_documents", options.limit_host_documents),
+            limit_documents=most_documents(
+                values.get("limit_documents", options.limit_host_documents),
+                values.get("limit_pages", options.limit_host_pages),
+            ),
             limit_bytes=values.get("limit_bytes", options.limit_host_bytes),
             bytes_per_s=values.get("bytes_per_s", config.harvest.host_bytes_per_s),
             fetch=Fetching(values["fetch"]) if "fetch" in values else None,
