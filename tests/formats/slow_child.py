@@ -6,11 +6,11 @@ import sys
 import time
 from collections.abc import Iterator
 
-from webdepot.guard import process
-from webdepot.guard.process import Message
+from webdepot.guard import child
+from webdepot.guard.child import Message
 
 
-def _begin(_: list[str]) -> tuple[process.Work, Message]:
+def _begin(_: list[str]) -> tuple[child.Work, Message]:
     def work(questions: list[Message], descriptor: int, several: bool) -> Iterator[Message]:
         size = 3 if several else 1
         for start in range(0, len(questions), size):
@@ -24,4 +24,4 @@ def _begin(_: list[str]) -> tuple[process.Work, Message]:
 
 
 if __name__ == "__main__":
-    process.serve(sys.argv[1:], _begin)
+    child.serve(sys.argv[1:], _begin)

@@ -30,9 +30,10 @@ from webdepot.formats.identify import (
 )
 from webdepot.formats.texts import finding
 from webdepot.formats.validity import CheckResult, Property, Validity
-from webdepot.guard import process
+from webdepot.guard import child
 from webdepot.guard.batch import Batch, PayloadSlice
-from webdepot.guard.process import Guard, GuardFailure, GuardReason, Limits, Message, PendingQuestions
+from webdepot.guard.child import Message
+from webdepot.guard.process import Guard, GuardFailure, GuardReason, Limits, PendingQuestions
 from webdepot.guard.walls import View
 from webdepot.model import Basis, Finding, Format, FormatVerdict, Severity
 
@@ -236,7 +237,7 @@ def _format(facts: dict[str, Any]) -> Format:
 # --- in the children ---
 
 
-def _begin_identifying(arguments: list[str]) -> tuple[process.Work, Message]:
+def _begin_identifying(arguments: list[str]) -> tuple[child.Work, Message]:
     identifier = SiegfriedIdentifier(Path(arguments[2]) if len(arguments) > 2 else None)
 
     def work(questions: list[Message], descriptor: int, several: bool) -> Iterator[Message]:
@@ -252,14 +253,14 @@ def _begin_identifying(arguments: list[str]) -> tuple[process.Work, Message]:
     return work, {"engine": identifier.engine, "resolver": RESOLVER_VERSION}
 
 
-def _begin_checking(arguments: list[str]) -> tuple[process.Work, Message]:
+def _begin_checking(arguments: list[str]) -> tuple[child.Work, Message]:
     memory_bytes = int(arguments[0])
 
     def work(questions: list[Message], descriptor: int, _: bool) -> Iterator[Message]:
         formats = [_format(each["format"]) for each in questions]
         for format in formats:
             validate.find_check(format)  # imports its library before the limit, which is for the files only
-        process.limit_memory(memory_bytes)
+        child.limit_memory(memory_bytes)
         try:
             for each, format in zip(questions, formats, strict=True):
                 result = _check_piece(_piece(each, descriptor), format)
@@ -269,7 +270,7 @@ def _begin_checking(arguments: list[str]) -> tuple[process.Work, Message]:
                     "properties": dict(result.properties),
                 }
         finally:
-            process.limit_memory(None)
+            child.limit_memory(None)
 
     return work, {}
 
@@ -294,8 +295,8 @@ def _check_piece(piece: PayloadSlice, format: Format) -> CheckResult:
 
 
 def main(arguments: list[str]) -> None:
-    begin = {"identify": _begin_identifying, "check": _begin_checking}[arguments[process.FIRST_ARGUMENT]]
-    process.serve(arguments, begin)
+    begin = {"identify": _begin_identifying, "check": _begin_checking}[arguments[child.FIRST_ARGUMENT]]
+    child.serve(arguments, begin)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,10 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from webdepot.guard import process
+from webdepot.guard import child
 from webdepot.guard.batch import Batch, PayloadSlice
-from webdepot.guard.process import Guard, GuardFailure, Limits, Message
+from webdepot.guard.child import Message
+from webdepot.guard.process import Guard, GuardFailure, Limits
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -47,14 +48,14 @@ class Thumbnailer:
 # --- in the child ---
 
 
-def _begin(arguments: list[str]) -> tuple[process.Work, Message]:
+def _begin(arguments: list[str]) -> tuple[child.Work, Message]:
     from PIL import Image
 
     Image.preinit()
     memory_bytes = int(arguments[0])
 
     def work(questions: list[Message], descriptor: int, _: bool) -> Iterator[Message]:
-        process.limit_memory(memory_bytes)
+        child.limit_memory(memory_bytes)
         try:
             for each in questions:
                 offset, size_bytes = each["place"]
@@ -64,7 +65,7 @@ def _begin(arguments: list[str]) -> tuple[process.Work, Message]:
                     )
                 }
         finally:
-            process.limit_memory(None)
+            child.limit_memory(None)
 
     return work, {}
 
@@ -98,4 +99,4 @@ def _on_white(picture: "Image.Image") -> "Image.Image":
 
 
 if __name__ == "__main__":
-    process.serve(sys.argv[1:], _begin)
+    child.serve(sys.argv[1:], _begin)

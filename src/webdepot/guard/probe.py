@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from webdepot.guard import process
+from webdepot.guard import child
 from webdepot.guard.batch import Batch
-from webdepot.guard.process import Guard, GuardFailure, Message, Work
+from webdepot.guard.child import Message, Work
+from webdepot.guard.process import Guard, GuardFailure
 from webdepot.guard.walls import View
 
 _LIMITS = {
@@ -152,4 +153,4 @@ def _forks() -> bool:
 
 if __name__ == "__main__":
     _open_status()
-    process.serve(sys.argv[1:], _begin)
+    child.serve(sys.argv[1:], _begin)

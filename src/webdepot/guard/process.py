@@ -1,4 +1,4 @@
-"""Process hostile files in a guarded child process, with limits on time, memory and output, behind walls
+"""Process hostile files in a guarded process (`child`), with limits on time, memory and output, behind walls
 (`walls`).
 
 The child is started once and asked about many files at a time, since a message for each file would cost more
@@ -27,27 +27,23 @@ removes it.
 
 import fcntl
 import json
-import math
 import mmap
 import os
-import resource
 import select
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any
 
 from webdepot.guard import environment as environments
-from webdepot.guard import scratch, walls
+from webdepot.guard.child import LAST, MESSAGE_BYTES, PAGE_BYTES, Message
 from webdepot.guard.scratch import Scratch
 from webdepot.guard.walls import View
 
@@ -58,28 +54,10 @@ LONGEST_S = 6.0
 MEMORY_BYTES = 128 << 20
 _FIRST_LOOK_S = 0.1
 _LOOK_S = 0.05
-_MESSAGE_BYTES = 1 << 17
 OUTPUT_BYTES = 1 << 20
 """The longest list of answers."""
-FIRST_ARGUMENT = 5
-"""The place of a module's own arguments in the arguments of a child, after those of the guard."""
-_LAST, _MORE = b"\0", b"\1"
-_ANSWERS_BYTES = 1 << 15
-_ANSWERS_S = 0.1
-"""Answers are sent when they reach this size or age. Answers that a child has not sent when it dies are lost,
-and their files are examined again.
-"""
-_ARMED_S = 0.5
-"""How often a child resets its timer, to avoid a system call for each file."""
 _TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE_BYTES = resource.getpagesize()
 _START_S = 60.0
-
-Message = dict[str, Any]
-Work = Callable[[list[Message], int, bool], Iterator[Message]]
-"""From the questions, the descriptor, and whether several may be examined at a time, to an answer for each
-question, in order.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,12 +148,12 @@ class Guard:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         page = os.memfd_create("finished", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
-            os.ftruncate(page, _PAGE_BYTES)
+            os.ftruncate(page, PAGE_BYTES)
             # If the child could shorten it, our next look at it would end this process.
             fcntl.fcntl(page, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
-            self._page = mmap.mmap(page, _PAGE_BYTES)
+            self._page = mmap.mmap(page, PAGE_BYTES)
             for end in (ours, theirs):
-                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * _MESSAGE_BYTES)
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * MESSAGE_BYTES)
             self._scratch = Scratch()
             arguments = (
                 str(theirs.fileno()),
@@ -315,7 +293,7 @@ class Guard:
         answers = bytearray()
         while True:
             self._wait(connection, meanwhile)
-            message = connection.recv(_MESSAGE_BYTES)
+            message = connection.recv(MESSAGE_BYTES)
             if not message:
                 raise EOFError
             answers += message[1:]
@@ -325,7 +303,7 @@ class Guard:
                 raise _LimitExceeded(
                     finished, GuardFailure(reason=GuardReason.MEMORY, detail="too long an answer")
                 )
-            if message[:1] == _LAST:
+            if message[:1] == LAST:
                 return bytes(answers)
 
     def _connection(self) -> socket.socket:
@@ -335,7 +313,7 @@ class Guard:
             # The time to start the child must not count against the first file.
             self._socket.settimeout(_START_S)
             try:
-                greeting = self._socket.recv(_MESSAGE_BYTES)
+                greeting = self._socket.recv(MESSAGE_BYTES)
             except OSError:
                 greeting = b""
             if not greeting:
@@ -414,105 +392,6 @@ def _view_facts(view: View) -> Message:
     }
 
 
-# --- in the child ---
-
-
-def serve(arguments: list[str], begin: Callable[[list[str]], tuple[Work, Message]]) -> None:
-    """Run the child: raise the walls, send the greeting, then answer until the parent closes the connection.
-    `begin` loads the parsers, and returns the work and the greeting.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
-    _open_statm()
-    holding = walls.raise_walls(_view(json.loads(arguments[4])))
-    page = mmap.mmap(int(arguments[1]), _PAGE_BYTES)
-    longest_s = float(arguments[2])
-    try:
-        with socket.socket(fileno=int(arguments[0])) as connection:
-            work, greeting = begin([arguments[3], *arguments[FIRST_ARGUMENT:]])
-            connection.send(json.dumps(greeting | {"walls": holding}).encode())
-            while True:
-                data, descriptors, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES, 1)
-                if not data:
-                    return
-                message = json.loads(data)
-                try:
-                    _answer(
-                        connection,
-                        work(message["questions"], descriptors[0], message["several"]),
-                        page,
-                        longest_s + 1,
-                    )
-                finally:
-                    os.close(descriptors[0])
-    finally:
-        scratch.empty(os.environ.get("TMPDIR", ""))
-
-
-def _answer(connection: socket.socket, answers: Iterator[Message], page: mmap.mmap, longest_s: float) -> None:
-    """Send the answers, several in one message. The timer ends the child if the parent is gone."""
-    ready: list[bytes] = []
-    page[:4] = bytes(4)
-    size_bytes, sent_s, armed_s = 0, time.monotonic(), _arm(longest_s)
-    for finished, answer in enumerate(answers, 1):
-        packed = json.dumps(answer).encode()
-        if ready and (size_bytes + len(packed) > _ANSWERS_BYTES or time.monotonic() - sent_s > _ANSWERS_S):
-            _send_answers(connection, ready)
-            ready, size_bytes, sent_s = [], 0, time.monotonic()
-        ready.append(packed)
-        size_bytes += len(packed)
-        page[:4] = finished.to_bytes(4, "little")
-        if time.monotonic() > armed_s + _ARMED_S:
-            armed_s = _arm(longest_s)
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    _send_answers(connection, ready)
-
-
-def _send_answers(connection: socket.socket, answers: list[bytes]) -> None:
-    data = b"[" + b",".join(answers) + b"]"
-    size = _MESSAGE_BYTES - 1
-    for start in range(0, len(data), size):
-        is_last = start + size >= len(data)
-        connection.send((_LAST if is_last else _MORE) + data[start : start + size])
-
-
-def _arm(longest_s: float) -> float:
-    """Set the timers of elapsed time and of processor time."""
-    signal.setitimer(signal.ITIMER_REAL, longest_s + _ARMED_S)
-    used_s = time.process_time()
-    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(used_s + longest_s + _ARMED_S) + 1, hard))
-    return time.monotonic()
-
-
-def limit_memory(memory_bytes: int | None) -> None:
-    """In a child: allow this much address space beyond what is mapped now; None removes the limit."""
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    if memory_bytes is None:
-        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
-        return
-    mapped = int(os.pread(_open_statm(), 200, 0).split()[0]) * _PAGE_BYTES
-    wanted = mapped + memory_bytes
-    resource.setrlimit(
-        resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
-    )
-
-
-@cache
-def _open_statm() -> int:
-    """This process's memory. It is opened before the walls go up: afterwards /proc cannot be read."""
-    return os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
-
-
-def _view(facts: Message) -> View:
-    """The view of the parent's message, and the temporary folder."""
-    return View(
-        readable=[Path(name) for name in facts["readable"]],
-        writable=[*map(Path, facts["writable"]), Path(os.environ["TMPDIR"])],
-        threads=facts["threads"],
-        largest_file_bytes=facts["largest_file_bytes"],
-    )
-
-
 def _processor_s(pid: int) -> float:
     """Processor time of a process so far; 0 if it is gone."""
     try:
@@ -524,6 +403,6 @@ def _processor_s(pid: int) -> float:
 
 def _memory_bytes(pid: int) -> int:
     try:
-        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * _PAGE_BYTES
+        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * PAGE_BYTES
     except (OSError, IndexError):
         return 0

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from webdepot.depot.bundle import tarred, zipped
-from webdepot.guard import process
+from webdepot.guard import child
 from webdepot.guard.batch import Batch, PayloadSlice
-from webdepot.guard.process import Guard, GuardFailure, GuardReason, Limits, Message, Work
+from webdepot.guard.child import Message, Work
+from webdepot.guard.process import Guard, GuardFailure, GuardReason, Limits
 from webdepot.guard.walls import View
 
 HIGHEST_RATIO = 100
@@ -91,7 +92,7 @@ def _begin(arguments: list[str]) -> tuple[Work, Message]:
     memory_bytes = int(arguments[0])
 
     def work(questions: list[Message], descriptor: int, _: bool) -> Iterator[Message]:
-        process.limit_memory(memory_bytes)
+        child.limit_memory(memory_bytes)
         for each in questions:
             offset, size_bytes = each["place"]
             with PayloadSlice(descriptor=descriptor, offset=offset, size_bytes=size_bytes).opened() as stream:
@@ -152,4 +153,4 @@ def _of_tar(stream: BinaryIO, question: Message, members: dict[str, int], reason
 
 
 if __name__ == "__main__":
-    process.serve(sys.argv[1:], _begin)
+    child.serve(sys.argv[1:], _begin)

@@ -13,9 +13,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from webdepot.guard import process
+from webdepot.guard import child
 from webdepot.guard.batch import Batch, PayloadSlice
-from webdepot.guard.process import Guard, GuardFailure, Limits, Message, Work
+from webdepot.guard.child import Message, Work
+from webdepot.guard.process import Guard, GuardFailure, Limits
 from webdepot.harvest.links.reference import Reference
 from webdepot.model import Hop
 
@@ -67,14 +68,14 @@ def _begin(arguments: list[str]) -> tuple[Work, Message]:
     memory_bytes = int(arguments[0])
 
     def work(questions: list[Message], descriptor: int, _: bool) -> Iterator[Message]:
-        process.limit_memory(memory_bytes)
+        child.limit_memory(memory_bytes)
         try:
             for each in questions:
                 offset, size_bytes = each["place"]
                 piece = PayloadSlice(descriptor=descriptor, offset=offset, size_bytes=size_bytes)
                 yield _answer(piece, each["links"])
         finally:
-            process.limit_memory(None)
+            child.limit_memory(None)
 
     return work, {}
 
@@ -109,4 +110,4 @@ def _addresses(piece: PayloadSlice) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    process.serve(sys.argv[1:], _begin)
+    child.serve(sys.argv[1:], _begin)

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
 
-from webdepot.guard import process
+from webdepot.guard import child
 from webdepot.guard.batch import Batch, PayloadSlice
-from webdepot.guard.process import Guard, GuardFailure, GuardReason, Limits, Message, Work
+from webdepot.guard.child import Message, Work
+from webdepot.guard.process import Guard, GuardFailure, GuardReason, Limits
 from webdepot.index.content import office
 
 MEMORY_BYTES = 1 << 30
@@ -84,7 +85,7 @@ def _begin(arguments: list[str]) -> tuple[Work, Message]:
     memory_bytes = int(arguments[0])
 
     def work(questions: list[Message], descriptor: int, _: bool) -> Iterator[Message]:
-        process.limit_memory(memory_bytes)
+        child.limit_memory(memory_bytes)
         try:
             for each in questions:
                 offset, size_bytes = each["place"]
@@ -92,7 +93,7 @@ def _begin(arguments: list[str]) -> tuple[Work, Message]:
                 read = _words_of_office if each["kind"] == "office" else _words
                 yield read(piece.read(size_bytes), each["limit_chars"])
         finally:
-            process.limit_memory(None)
+            child.limit_memory(None)
 
     return work, {}
 
@@ -132,4 +133,4 @@ def _page_words(document: object, number: int, limit_chars: int) -> str:
 
 
 if __name__ == "__main__":
-    process.serve(sys.argv[1:], _begin)
+    child.serve(sys.argv[1:], _begin)
