@@ -9,6 +9,8 @@ secondaries, shared clouds) follow published figures where there are any; the ot
 world has a different town, different names and numbers.
 """
 
+# Longer than other modules because it is mostly the table of the generated organisations.
+
 import random
 from collections import Counter
 from dataclasses import dataclass, field

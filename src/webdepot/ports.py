@@ -11,6 +11,8 @@ This module is a little over 500 lines long so that the author of an implementat
 in one place.
 """
 
+# Longer than other modules because whoever writes an implementation finds all seven interfaces in one place.
+
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

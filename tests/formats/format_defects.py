@@ -3,6 +3,8 @@
 A little over 500 lines: one catalogue, read from top to bottom by the test that counts it.
 """
 
+# Longer than other modules because it is a table of samples, one family after the other.
+
 import gzip
 import io
 import struct

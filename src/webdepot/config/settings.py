@@ -5,6 +5,8 @@ writes and `docs/reference/configuration.md` are generated from the descriptions
 is a list.
 """
 
+# Longer than other modules because it is one table: the reference page is generated from it, in this order.
+
 import ipaddress
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -18,6 +18,8 @@ package.json, version 1: `format`, `format_version`, `id`, `urn`, `title`, `stor
 values, so that pages can show it in other languages; it may be missing.
 """
 
+# Longer than other modules because writing and reading package.json must agree, line by line.
+
 import hashlib
 import io
 import json
