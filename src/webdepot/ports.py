@@ -11,7 +11,7 @@ This module is a little over 500 lines long so that the author of an implementat
 in one place.
 """
 
-# Longer than other modules because whoever writes an implementation finds all seven interfaces in one place.
+# Longer than other modules so that all seven interfaces are in one place for those who implement them.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
