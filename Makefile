@@ -1,13 +1,13 @@
 # All tasks of the project. `make run` and `make test` install everything they need on a plain Debian 12 with Python 3.11.
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test check quick kills bench fuzz docs screenshots constraints sbom clean
+.PHONY: help install install-test run test test-postgresql check quick kills bench interop fuzz docs screenshots constraints sbom clean
 SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := demo-home
-# Each process starts with one half of the tests in order, and takes over some of the other half at the end, so that
-# fixtures shared by the tests of a file are created once, not in both.
-TWO := -n 2 --dist worksteal
+# Each process starts with a quarter of the tests in order, and takes over some of another one at the end, so that
+# fixtures shared by the tests of a file are created once, not in each. Four for two cores: tests often wait.
+PARALLEL := -n 4 --dist worksteal
 # If it were set, every command started by the tests would compile the whole program again.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -16,8 +16,10 @@ help:
 	@echo "make test         style, types, documentation and all tests"
 	@echo "make install      create .venv with everything; the program is .venv/bin/webdepot"
 	@echo "make check        ruff, mypy --strict, generated documentation up to date"
+	@echo "make test-postgresql  the tests of services and pages on PostgreSQL (some still need the database in the home)"
 	@echo "make kills        thirty kills and thirty power cuts of each command that writes (as root, about an hour)"
 	@echo "make bench        the benchmarks, compared with other programs in the same run"
+	@echo "make interop      run programs of others against ours and print a table (SLOW=1: also those compiled first)"
 	@echo "make fuzz         fuzz every parser for a minute each; FUZZ_SECONDS=600 FUZZ='warc css' for longer and fewer"
 	@echo "make docs         regenerate the reference pages"
 	@echo "make constraints  rewrite constraints/*.txt after a change of dependencies (UPGRADE=1: newest versions)"
@@ -33,7 +35,7 @@ $(VENV)/.installed: pyproject.toml $(wildcard constraints/*.txt) scripts/setup.s
 install-test: $(VENV)/.installed-test
 
 # Does not depend on `install`: one installation of everything takes half the time of two.
-$(VENV)/.installed-test: pyproject.toml $(wildcard constraints/*.txt) scripts/setup.sh scripts/vendor.py src/webdepot/browser_files.toml
+$(VENV)/.installed-test: pyproject.toml $(wildcard constraints/*.txt) scripts/setup.sh scripts/vendor.py src/webdepot/browser_files.toml tests/web/browser_files.toml
 	scripts/setup.sh test
 	@touch $(VENV)/.installed $@
 
@@ -47,16 +49,24 @@ check: install-test
 	$(BIN)/python scripts/reference.py --check
 
 test: check
-	$(BIN)/pytest $(TWO)
+	$(BIN)/pytest $(PARALLEL)
+
+# Tests whose archives have their databases on PostgreSQL, which the tests start.
+POSTGRESQL := tests/services tests/selection tests/access tests/depot tests/exchange tests/web
+test-postgresql: install-test
+	WEBDEPOT_TEST_DATABASE=postgresql $(BIN)/pytest $(PARALLEL) -m "not browser" $(POSTGRESQL)
 
 quick: install-test
-	$(BIN)/pytest $(TWO) -m "not browser and not slow"
+	$(BIN)/pytest $(PARALLEL) -m "not browser and not slow"
 
 kills: install-test
-	WEBDEPOT_KILLS=30 $(BIN)/pytest $(TWO) tests/security/test_kills.py
+	WEBDEPOT_KILLS=30 $(BIN)/pytest $(PARALLEL) tests/security/test_kills.py
 
 bench: install-test
 	$(BIN)/python -m bench
+
+interop: install-test
+	$(BIN)/python scripts/interop.py $(if $(SLOW),--slow)
 
 FUZZ_SECONDS := 60
 FUZZ :=

@@ -22,8 +22,13 @@ QUESTIONS = (
     "exchange",
     "discovery",
     "curation",
+    "many",
+    "soak",
+    "beside",
     "siege",
     "fidelity",
+    "words",
+    "whole",
 )
 HERE = Path(__file__).parent
 

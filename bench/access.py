@@ -250,7 +250,7 @@ def pywb_served(programs: Path, folder: Path) -> Iterator[tuple[str, int]]:
 def make_home(home: Path, warc: Path, hot: int) -> str:
     setup.found(home)
     with Archive.open(home) as archive:
-        taken = warc_files.take(archive, [warc], collection="bench", watch=unwatched)
+        taken = warc_files.take_files(archive, [warc], collection="bench", watch=unwatched)
         assert taken.harvest is not None
         path = next((home / "harvests" / taken.harvest.id).rglob("*.warc.gz"))
         archive.captures.add(

@@ -237,7 +237,7 @@ async def _opened(pages: int) -> dict[str, float]:
         idle: list[Any] = []
         for number in range(host, pages, TABS):
             options = browser_tab.PageOptions(url=_address(number))
-            snapshot = await browser_tab.open_page(Unstopped(devtools), options, never, idle, lambda tab: [])  # type: ignore[arg-type]
+            snapshot = await browser_tab.open_page(Unstopped(devtools), options, never, idle, lambda tab: [])
             seen += not snapshot.failure and "Line 59" in snapshot.text
 
     try:

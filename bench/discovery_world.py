@@ -164,7 +164,7 @@ class World:
                 return domain
 
     def _place(self, host: str, is_member: bool, case: int, address: str, **more: object) -> Place:
-        place = Place(host=host, is_member=is_member, case=case, address=address, **more)  # type: ignore[arg-type]
+        place = Place(host=host, is_member=is_member, case=case, address=address, **more)
         self.places[host] = place
         place.pages["/"] = ""
         return place
@@ -486,7 +486,7 @@ class World:
         html = place.pages.get(f"/{path}")
         if html is None:
             return PageFacts(url=url, status=404)
-        return pages.of_html(url, html, as_imprint=as_imprint)
+        return pages.parse_html(url, html, as_imprint=as_imprint)
 
     async def registration(self, domain: str) -> Registration:
         kept = self._kept.get(("domain", domain))

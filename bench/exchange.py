@@ -67,7 +67,7 @@ with Archive.open(Path(sys.argv[1]), agent="bench") as archive:
     packed = transfer.fetch(archive, partner, delivered, lambda progress: None, time.sleep)
     fetched = time.monotonic()
     with tempfile.TemporaryDirectory(dir=archive.home) as folder:
-        files = transfer.unpacked(packed, delivered, Path(folder) / "files")
+        files = transfer.unpack(packed, delivered, Path(folder) / "files")
         objects.load(archive, takeover._sender(partner, record), delivered, files, Path(folder))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(json.dumps({"idle_kb": idle, "peak_kb": peak, "fetch_s": fetched - started, "load_s": time.monotonic() - fetched}))
@@ -195,7 +195,7 @@ def _record(key: str, level: RecordLevel, parent: str, at: datetime, **more: obj
         collection="gardens",
         created_at=at,
         changed_at=at,
-        **more,  # type: ignore[arg-type]
+        **more,
     )
 
 
@@ -231,11 +231,11 @@ def transferring(folder: Path, size_bytes: int) -> dict[str, object]:
 
     a, b = folder / "a", folder / "b"
     for home in (a, b):
-        setup.found(home)
+        setup.found(home, settings="[harvest]\nallow_private = true\n")
     warc = folder / "large.warc"
     _write_warc(warc, size_bytes)
     with Archive.open(a, agent="bench") as archive:
-        taken = warc_files.take(archive, [warc], collection="c", watch=unwatched)
+        taken = warc_files.take_files(archive, [warc], collection="c", watch=unwatched)
         warc.unlink()
         assert taken.harvest is not None
         from webdepot.services.depot import deposit
@@ -251,7 +251,7 @@ def transferring(folder: Path, size_bytes: int) -> dict[str, object]:
         subprocess.run(["curl", "-s", "-o", "/dev/null", f"{url}/oai?verb=Identify"], check=True)
         idle = _memory(server.pid, "VmRSS")
         done = subprocess.run(
-            [sys.executable, "-c", TAKE, str(b), url], capture_output=True, text=True, check=True
+            [sys.executable, "-c", TAKE, str(b), url], stdout=subprocess.PIPE, text=True, check=True
         )
         peak = _memory(server.pid, "VmHWM")
     finally:

@@ -11,6 +11,9 @@ and harvested: by Webdepot plain (`--browser never`) and in the browser (`--brow
     links     links of the site that show by click what they show live; each destination is clicked once
     missing   parts of pages answered with 404 in replay, but not live
     left      requests for anything but the replay server
+    outside   addresses of other hosts that Webdepot's harvest asked for
+    asked     requests of Webdepot for each page with content that it has, without parts of pages; and how many
+              of the pages with content it has (wikis and blogs)
 
 A page that is not in the archive is compared like any other: what the reader sees instead scores low.
 """
@@ -22,13 +25,14 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import mean
 from urllib.parse import urlsplit
 
 from bench import fidelity_archives as archives
+from bench import fidelity_servers as servers
 from bench import fidelity_sites as sites
 from bench import fidelity_software as software
 from bench.fidelity_views import GOOD, LivePage, LiveSiteFailed, PageScore, Viewer, compare, view_live
@@ -42,7 +46,11 @@ SITES: dict[str, Callable[[Path], sites.Site]] = {
     "react": software.build_react,
     "vitepress": software.build_vitepress,
     "sphinx": software.build_sphinx,
+    "mkdocs": software.build_mkdocs,
+    "widgets": software.build_widgets,
     "dokuwiki": software.build_dokuwiki,
+    "mediawiki": servers.build_mediawiki,
+    "wordpress": servers.build_wordpress,
 }
 OURS = ("frameset", "encodings")
 QUICK = (*OURS, "react")
@@ -57,7 +65,12 @@ class Row:
     pages: list[PageScore]
     missing: list[str]
     left: list[str]
+    outside: list[str] = field(default_factory=list)
     failure: str = ""
+    asked: int = 0
+    """Requests for pages, not for their parts; of Webdepot only."""
+    content: tuple[int, int] = (0, 0)
+    """Pages with content that were kept, and that there are."""
 
     @property
     def text(self) -> float:
@@ -75,24 +88,27 @@ class Row:
 
 def main() -> None:
     options = _arguments()
+    options.software.mkdir(parents=True, exist_ok=True)
+    if options.install:
+        _install(options.sites or [name for name in SITES if name not in OURS], options.software)
+        return
     for needed in ("chromium", "wget"):
         if not shutil.which(needed):
             sys.exit(f"This benchmark needs {needed}: apt-get install {needed}")
     if options.pywb is None:
         print("pywb is not installed (make install-test): only Webdepot is measured.", file=sys.stderr)
-    options.software.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
     skipped: dict[str, str] = {}
     print(HEADING, flush=True)
     for name in options.sites or (QUICK if options.quick else SITES):
-        with tempfile.TemporaryDirectory(prefix="webdepot-bench-") as folder:
+        with _folder_for(name, options.keep) as folder:
             try:
-                site = SITES[name](Path(folder, "site") if name in OURS else options.software)
+                site = SITES[name](folder / "site" if name in OURS else options.software)
             except software.NotInstalled as error:
                 skipped[name] = str(error)
                 continue
             try:
-                for row in _measured(site, Path(folder), options.pywb):
+                for row in _measured(site, folder, options.pywb):
                     rows.append(row)
                     print(_line(row), flush=True)
             except LiveSiteFailed as error:
@@ -103,8 +119,16 @@ def main() -> None:
         options.json.write_text(
             json.dumps({**facts, "rows": [_as_json(row) for row in rows]}, indent=1) + "\n"
         )
-    if any(row.failure or row.left for row in rows if row.side != PEER):
-        sys.exit("A harvest failed, or a replayed page made requests elsewhere.")
+    if any(row.failure or row.left or row.outside for row in rows if row.side != PEER):
+        sys.exit("A harvest failed, or it or a replayed page made requests elsewhere.")
+
+
+def _install(names: list[str], folder: Path) -> None:
+    for name in names:
+        try:
+            SITES[name](folder)
+        except software.NotInstalled as error:
+            print(f"{name} was left out: {error}", file=sys.stderr)
 
 
 def _arguments() -> argparse.Namespace:
@@ -113,6 +137,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("sites", nargs="*", metavar="SITE", help=f"which: {', '.join(SITES)}; default: all")
     parser.add_argument("--quick", action="store_true", help=f"only {', '.join(QUICK)}")
+    parser.add_argument("--install", action="store_true", help="only install the software of the sites")
     parser.add_argument(
         "--software", type=Path, default=ROOT / "bench/results/software", help="folder for installed software"
     )
@@ -122,12 +147,27 @@ def _arguments() -> argparse.Namespace:
         default=PYWB if PYWB.exists() else None,
         help="folder with pywb's programs `wayback` and `wb-manager`",
     )
+    parser.add_argument(
+        "--keep", type=Path, help=f"keep the harvests here, and both pictures of each page below {GOOD}"
+    )
     parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
     if unknown := set(options.sites) - set(SITES):
         parser.error(f"unknown: {', '.join(sorted(unknown))}. Known: {', '.join(SITES)}")
     options.software = options.software.resolve()
     return options
+
+
+@contextmanager
+def _folder_for(site: str, keep: Path | None) -> Iterator[Path]:
+    """A folder for the harvests of a site, which is removed unless it is to be kept."""
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="webdepot-bench-") as folder:
+            yield Path(folder)
+    else:
+        shutil.rmtree(keep / site, ignore_errors=True)
+        (keep / site).mkdir(parents=True)
+        yield (keep / site).resolve()
 
 
 def _measured(site: sites.Site, folder: Path, pywb: Path | None) -> Iterator[Row]:
@@ -142,11 +182,15 @@ def _measured(site: sites.Site, folder: Path, pywb: Path | None) -> Iterator[Row
         "browser": lambda: archives.webdepot_served(browser),
     }
     if pywb:
-        harvests[PEER] = lambda seed: archives.harvest_with_wget(wget, seed, pywb)
+        harvests[PEER] = lambda seed: archives.harvest_with_wget(wget, seed, pywb, site.wget_rejects)
         replays[PEER] = lambda: archives.pywb_served(wget, pywb)
     failures: dict[str, str] = {}
+    outside: dict[str, list[str]] = {}
     with archives.serve(site) as base:
         with Viewer.open((urlsplit(base).port or 80,)) as viewer:
+            for path in site.pages:  # a wiki completes a page after it was seen for the first time
+                with viewer.page(base + path) as page:
+                    viewer.settled_words(page)
             live = view_live(viewer, base, site.pages)
             absent = viewer.missing
         for side, harvest in harvests.items():
@@ -154,19 +198,22 @@ def _measured(site: sites.Site, folder: Path, pywb: Path | None) -> Iterator[Row
                 harvest(base + site.pages[0])
             except archives.HarvestFailed as error:
                 failures[side] = str(error)
+            outside[side] = archives.asked_elsewhere(folder / side, base)
     for side, replay in replays.items():
         if side in failures:
             yield Row(site=site.name, side=side, pages=[], missing=[], left=[], failure=failures[side])
         else:
             with replay() as served:
-                yield _viewed(site, side, live, served, absent)
+                row = _viewed(site, side, live, served, absent, folder)
+                asked, kept = (0, 0) if side == PEER else archives.count_page_requests(folder / side, site)
+                yield replace(row, outside=outside[side], asked=asked, content=(kept, len(site.content)))
 
 
 def _viewed(
-    site: sites.Site, side: str, live: list[LivePage], served: archives.Replay, absent: set[str]
+    site: sites.Site, side: str, live: list[LivePage], served: archives.Replay, absent: set[str], folder: Path
 ) -> Row:
     with Viewer.open(served.ports, served) as viewer:
-        pages = [compare(viewer, page) for page in live]
+        pages = [compare(viewer, page, folder / f"{number}-{side}") for number, page in enumerate(live)]
         return Row(
             site=site.name,
             side=side,
@@ -176,14 +223,16 @@ def _viewed(
         )
 
 
-HEADING = f"{'site':10} {'archive':12} {'pages':>5} {'text':>7} {'picture':>8} {'links':>8} {'missing':>8} {'left':>5}"
+HEADING = f"{'site':10} {'archive':12} {'pages':>5} {'text':>7} {'picture':>8} {'links':>8} {'missing':>8} {'left':>5} {'outside':>8} {'asked':>14}"
 
 
 def _line(row: Row) -> str:
     if row.failure:
         return f"{row.site:10} {row.side:12} the harvest failed: {row.failure}"
     links = "{}/{}".format(*row.links)
-    return f"{row.site:10} {row.side:12} {len(row.pages):>5} {row.text:>7.3f} {row.picture:>8.3f} {links:>8} {len(row.missing):>8} {len(row.left):>5}"
+    kept, there = row.content
+    asked = f"{row.asked / kept:.2f} ({kept}/{there})" if row.asked and kept else ""
+    return f"{row.site:10} {row.side:12} {len(row.pages):>5} {row.text:>7.3f} {row.picture:>8.3f} {links:>8} {len(row.missing):>8} {len(row.left):>5} {len(row.outside):>8} {asked:>14}"
 
 
 def _tell(rows: list[Row], skipped: dict[str, str]) -> None:
@@ -197,7 +246,7 @@ def _tell(rows: list[Row], skipped: dict[str, str]) -> None:
                 print(
                     f"{row.site}, {row.side}: /{path} text {page.text:.3f}, picture {page.picture:.3f}{links}"
                 )
-        for what, addresses in (("missing", row.missing), ("left", row.left)):
+        for what, addresses in (("missing", row.missing), ("left", row.left), ("outside", row.outside)):
             for address in addresses[:5]:
                 print(f"{row.site}, {row.side}: {what}: {address}")
     for side in dict.fromkeys(row.side for row in rows):

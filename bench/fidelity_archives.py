@@ -12,14 +12,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from bench.fidelity_sites import Site, serve_files
 from bench.portal import SERVER
 
+from webdepot.harvest.scope.hop_path import is_part
 from webdepot.services.admin import setup
 
 HARVEST_TIMEOUT_S = 900
+REFUSED = -5000
+"""A status from here downwards is a refusal by rule (scope, limits, robots.txt): nothing was asked."""
 COMMAND = "from webdepot.cli.main import main; main()"
 
 
@@ -35,6 +38,8 @@ class Replay:
     frame: str
     ports: tuple[int, ...]
     """Ports that belong to the replay; requests to all others leave it."""
+    start: str = ""
+    """In the address of the frame until it opens the archived page."""
 
 
 @contextmanager
@@ -59,13 +64,49 @@ def serve(site: Site) -> Iterator[str]:
 
 
 def harvest_with_webdepot(home: Path, seed: str, browser: str) -> None:
-    sandbox = "browser_sandbox = false\n" if os.geteuid() == 0 else ""
-    setup.found(home, settings=f"[harvest]\nallow_private = true\ndelay_s = 0\n{sandbox}")
-    given = [sys.executable, "-c", COMMAND, "--home", str(home), "--quiet", "archive", seed]
-    _run([*given, "--browser", browser], home, good=(0, 1))  # 1: finished with findings
+    wait_for(begin_harvest(home, [seed], browser), good=(0, 1))  # 1: finished with findings
 
 
-def harvest_with_wget(folder: Path, seed: str, programs: Path) -> None:
+def begin_harvest(home: Path, seeds: list[str], browser: str) -> subprocess.Popen[str]:
+    """Begin to archive sites of this machine, in a process of its own."""
+    if not home.exists():
+        sandbox = "browser_sandbox = false\n" if os.geteuid() == 0 else ""
+        setup.found(home, settings=f"[harvest]\nallow_private = true\ndelay_s = 0\n{sandbox}")
+    given = [sys.executable, "-c", COMMAND, "--home", str(home), "--quiet", "archive", *seeds]
+    return _begin([*given, "--browser", browser], home)
+
+
+def asked_elsewhere(home: Path, seed: str) -> list[str]:
+    """Addresses of other hosts that Webdepot's harvests of one host asked for, by their crawl logs. What was only
+    found there, but refused, does not count.
+    """
+    own = urlsplit(seed).netloc
+    asked = []
+    for log in sorted(home.glob("depot/**/content/log/crawl.log")):
+        for line in log.read_text(encoding="utf-8").splitlines():
+            _, status, _, url, *_ = line.split()
+            if int(status) > REFUSED and url.startswith("http") and urlsplit(url).netloc != own:
+                asked.append(url)
+    return asked
+
+
+def count_page_requests(home: Path, site: Site) -> tuple[int, int]:
+    """How many pages Webdepot asked for (not their parts, robots.txt, sitemaps and guesses), and how many of
+    the site's pages with content it has.
+    """
+    asked, kept = 0, set()
+    for log in sorted(home.glob("depot/**/content/log/crawl.log")):
+        for line in log.read_text(encoding="utf-8").splitlines():
+            _, status, _, url, path, _, mime, *_ = line.split()
+            if url.startswith("http") and int(status) > REFUSED:
+                is_sitemap = path.endswith("M") and (mime.endswith("xml") or status != "200")
+                asked += not (is_part(path) or path.endswith("P") or is_sitemap)
+                if status == "200":
+                    kept.add(unquote(url.split("/", 3)[3]))
+    return asked, sum(path[1:] in kept for path in site.content)
+
+
+def harvest_with_wget(folder: Path, seed: str, programs: Path, rejects: str) -> None:
     """Mirror with wget's own WARC writer, and add it to a collection of pywb."""
     folder.mkdir()
     mirror = [
@@ -77,6 +118,7 @@ def harvest_with_wget(folder: Path, seed: str, programs: Path) -> None:
         str(folder / "mirror"),
         "--warc-file",
         str(folder / "wget"),
+        *(["--reject-regex", rejects] if rejects else ()),
     ]
     _run([*mirror, seed], folder, good=(0, 8))  # 8: a server answered with an error, such as 404
     for command in (["init", "all"], ["add", "all", str(folder / "wget.warc.gz")]):
@@ -91,7 +133,8 @@ def webdepot_served(home: Path) -> Iterator[Replay]:
     try:
         portal, replay = json.loads(process.stdout.readline())
         ports = tuple(urlsplit(url).port or 80 for url in (portal, replay))
-        yield Replay(prefix=f"{portal}/all/{time.strftime('%Y')}1231235959/", frame="#frame", ports=ports)
+        prefix = f"{portal}/all/{time.strftime('%Y')}1231235959/"
+        yield Replay(prefix=prefix, frame="#frame", ports=ports, start="/-/start/")
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=30)
@@ -112,14 +155,25 @@ def pywb_served(folder: Path, programs: Path) -> Iterator[Replay]:
 
 
 def _run(command: list[str], folder: Path, good: tuple[int, ...] = (0,)) -> None:
+    wait_for(_begin(command, folder), good)
+
+
+def _begin(command: list[str], folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(process: subprocess.Popen[str], good: tuple[int, ...] = (0,)) -> None:
+    """Wait until a program has ended; HarvestFailed if it did not end well."""
+    command = process.args
+    name = Path(str(command[0]) if isinstance(command, list) else str(command)).name
     try:
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, check=False, timeout=HARVEST_TIMEOUT_S
-        )
+        _, printed = process.communicate(timeout=HARVEST_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
-        raise HarvestFailed(f"{Path(command[0]).name} took more than {HARVEST_TIMEOUT_S} s") from error
-    if done.returncode not in good or "Traceback" in done.stderr:
-        raise HarvestFailed(f"{Path(command[0]).name} exits {done.returncode}: {done.stderr.strip()[-400:]}")
+        process.kill()
+        process.communicate()
+        raise HarvestFailed(f"{name} took more than {HARVEST_TIMEOUT_S} s") from error
+    if process.returncode not in good or "Traceback" in printed:
+        raise HarvestFailed(f"{name} exits {process.returncode}: {printed.strip()[-400:]}")
 
 
 def _free_port() -> int:

@@ -44,6 +44,10 @@ class Site:
     """Content types by path, where the usual one is not meant."""
     command: tuple[str, ...] = ()
     """A server program; `{address}` in it is replaced by host and port."""
+    wget_rejects: str = ""
+    """Addresses that wget must leave out to come to an end: it has no rules about software."""
+    content: tuple[str, ...] = ()
+    """The paths of all pages with content, where software adds others: histories, edits, feeds, lists."""
 
 
 def write_frames(folder: Path) -> Site:
@@ -131,7 +135,7 @@ class _Files(SimpleHTTPRequestHandler):
 
     def __init__(self, site: Site, *given: object) -> None:
         self.site = site
-        super().__init__(*given, directory=str(site.folder))  # type: ignore[arg-type]
+        super().__init__(*given, directory=str(site.folder))
 
     def send_head(self) -> BytesIO | BinaryIO | None:
         path = self.path.partition("?")[0]

@@ -1,11 +1,13 @@
-"""Sites made with published software, which is installed and built here: React and VitePress from npm, Sphinx
-from PyPI, DokuWiki from Debian. Installed software is kept in a folder, so that the next run is faster.
+"""Sites made with published software, which is installed and built here: React, VitePress and widgets from npm,
+Sphinx and MkDocs from PyPI, DokuWiki from Debian. Installed software is kept in a folder, so that the next run is
+faster.
 """
 
 import json
 import shutil
 import subprocess
 import sys
+import wave
 from pathlib import Path
 
 from bench.fidelity_sites import SQUARE, Site
@@ -13,8 +15,10 @@ from bench.fidelity_sites import SQUARE, Site
 NPM = {
     "react": ("vite@6.4.6", "react@19.3.1", "react-dom@19.3.1", "react-router@7.18.5"),
     "vitepress": ("vitepress@1.6.4",),
+    "widgets": ("leaflet@1.9.4", "video.js@8.23.3", "swagger-ui-dist@5.29.0", "pdfjs-dist@4.10.38"),
 }
 SPHINX = ("sphinx==8.1.3", "furo==2024.8.6")
+MKDOCS = ("mkdocs==1.6.1", "mkdocs-material==9.6.14")
 DEBIAN = (
     "dokuwiki",
     "libphp-simplepie",
@@ -128,10 +132,7 @@ def build_vitepress(kept: Path) -> Site:
 def build_sphinx(kept: Path) -> Site:
     """A documentation site made with Sphinx and a theme with scripts."""
     place = kept / "sphinx"
-    python = place / "env" / "bin" / "python"
-    if not python.exists():
-        _run([sys.executable, "-m", "venv", str(place / "env")], kept)
-        _run([str(python), "-m", "pip", "install", "-q", *SPHINX], kept)
+    python = _pip(place, SPHINX)
     names = [name.lower() for name in SHIPS]
     _write(
         place / "source",
@@ -151,8 +152,134 @@ def build_sphinx(kept: Path) -> Site:
     return Site(name="Sphinx", pages=pages, folder=place / "html")
 
 
+def build_mkdocs(kept: Path) -> Site:
+    """A documentation site made with MkDocs and its Material theme, whose pages change without being loaded."""
+    place = kept / "mkdocs"
+    python = _pip(place, MKDOCS)
+    theme = {"name": "material", "font": False, "features": ["navigation.instant", "content.code.copy"]}
+    names = [name.lower() for name in SHIPS]
+    _write(
+        place,
+        {
+            "mkdocs.yml": json.dumps(
+                {"site_name": "Ships", "site_url": "", "theme": theme, "markdown_extensions": ["admonition"]}
+            ),
+            "docs/index.md": "# Ships\n\n" + "".join(f"- [{name.title()}]({name}.md)\n" for name in names),
+            "docs/ship.svg": SQUARE.format("black"),
+            **{
+                f"docs/{name}.md": f"# {name.title()}\n\n![ship](ship.svg)\n\n| tons | port |\n|---|---|\n| {len(name)}00 | Emden |\n\n"
+                f'!!! note\n    Keep a look-out from the {name.title()}.\n\n```python\nload("{name}")\n```\n'
+                for name in names
+            },
+        },
+    )
+    _run([str(python), "-m", "mkdocs", "build", "-q", "-c"], place)
+    return Site(name="MkDocs", pages=("/", *(f"/{name}/" for name in names)), folder=place / "site")
+
+
+def build_widgets(kept: Path) -> Site:
+    """Pages that scripts fill: a map, a player, a description of an interface, and a PDF drawn on a canvas."""
+    place = _npm(kept, "widgets")
+    folder = place / "site"
+    modules = place / "node_modules"
+    shutil.rmtree(folder, ignore_errors=True)
+    for target, source in WIDGET_FILES.items():
+        path = modules / source
+        (folder / target).parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if path.is_dir() else shutil.copy)(path, folder / target)
+    tiles = {
+        f"tiles/2/{x}/{y}.svg": TILE.format(colour=(x + 4 * y) * 9, name=f"{x}, {y}")
+        for x in range(4)
+        for y in range(4)
+    }
+    _write(folder, {**WIDGET_PAGES, **tiles, "poster.svg": SQUARE.format("crimson")})
+    (folder / "harbour.pdf").write_bytes(_pdf("The harbour office in Emden"))
+    with wave.open(str(folder / "horn.wav"), "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(1)
+        sound.setframerate(8000)
+        sound.writeframes(bytes(range(256)) * 64)
+    pages = ("/", *(f"/{name}" for name in WIDGET_PAGES if name.endswith(".html") and name != "index.html"))
+    return Site(
+        name="widgets",
+        pages=pages,
+        folder=folder,
+        types={"/pdf.mjs": "text/javascript", "/pdf.worker.mjs": "text/javascript"},
+    )
+
+
+WIDGET_FILES = {
+    "leaflet.js": "leaflet/dist/leaflet.js",
+    "leaflet.css": "leaflet/dist/leaflet.css",
+    "images": "leaflet/dist/images",
+    "video.js": "video.js/dist/video.min.js",
+    "video.css": "video.js/dist/video-js.min.css",
+    "swagger.js": "swagger-ui-dist/swagger-ui-bundle.js",
+    "swagger.css": "swagger-ui-dist/swagger-ui.css",
+    "pdf.mjs": "pdfjs-dist/build/pdf.min.mjs",
+    "pdf.worker.mjs": "pdfjs-dist/build/pdf.worker.min.mjs",
+}
+TILE = (
+    "<svg xmlns='http://www.w3.org/2000/svg' width='256' height='256'><rect width='256' height='256' "
+    "fill='hsl({colour} 60% 80%)' stroke='grey'/><text x='90' y='130'>{name}</text></svg>"
+)
+OPENAPI = {
+    "openapi": "3.0.0",
+    "info": {"title": "Harbour", "version": "1"},
+    "paths": {
+        f"/ships/{name.lower()}": {
+            "get": {"summary": f"Where the {name} is", "responses": {"200": {"description": "ok"}}}
+        }
+        for name in SHIPS
+    },
+}
+WIDGET_PAGES = {
+    "index.html": "<!doctype html><meta charset=utf-8><title>Widgets</title><h1>Widgets</h1><ul><li><a href=/map.html>Map</a>"
+    "<li><a href=/player.html>Player</a><li><a href=/api.html>Interface</a><li><a href=/paper.html>Paper</a></ul>",
+    "map.html": "<!doctype html><meta charset=utf-8><title>Map</title><link rel=stylesheet href=leaflet.css><h1>Map</h1>"
+    "<div id=map style='width:600px;height:400px'></div><script src=leaflet.js></script><script>"
+    "const map = L.map('map', {zoomAnimation: false, fadeAnimation: false}).setView([0, 0], 2);"
+    "L.tileLayer('tiles/{z}/{x}/{y}.svg', {minZoom: 2, maxZoom: 2, noWrap: true}).addTo(map);"
+    "L.marker([20, 10]).addTo(map).bindPopup('The harbour').openPopup();</script>",
+    "player.html": "<!doctype html><meta charset=utf-8><title>Player</title><link rel=stylesheet href=video.css><h1>Player</h1>"
+    "<video-js id=player controls width=480 height=270 poster=poster.svg><source src=horn.wav type=audio/wav></video-js>"
+    "<script src=video.js></script><script>videojs('player')</script>",
+    "api.html": "<!doctype html><meta charset=utf-8><title>Interface</title><link rel=stylesheet href=swagger.css><div id=ui></div>"
+    "<script src=swagger.js></script><script>SwaggerUIBundle({url: 'openapi.json', dom_id: '#ui'})</script>",
+    "paper.html": "<!doctype html><meta charset=utf-8><title>Paper</title><h1>Paper</h1><canvas id=page></canvas><p id=words></p>"
+    "<script type=module>import * as pdf from './pdf.mjs'; pdf.GlobalWorkerOptions.workerSrc = 'pdf.worker.mjs';"
+    "const page = await (await pdf.getDocument('harbour.pdf').promise).getPage(1), viewport = page.getViewport({scale: 2});"
+    "const canvas = document.getElementById('page'); canvas.width = viewport.width; canvas.height = viewport.height;"
+    "await page.render({canvasContext: canvas.getContext('2d'), viewport}).promise;"
+    "document.getElementById('words').textContent = (await page.getTextContent()).items.map(one => one.str).join(' ');</script>",
+    "openapi.json": json.dumps(OPENAPI),
+}
+
+
+def _pdf(words: str) -> bytes:
+    """A page with one line of text."""
+    drawing = f"BT /F1 18 Tf 20 60 Td ({words}) Tj ET".encode()
+    parts = (
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 120]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
+        b"<</Length %d>>stream\n%s\nendstream" % (len(drawing), drawing),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    )
+    made, offsets = b"%PDF-1.4\n", []
+    for number, part in enumerate(parts, start=1):
+        offsets.append(len(made))
+        made += b"%d 0 obj%s endobj\n" % (number, part)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    end = b"trailer<</Root 1 0 R/Size 6>>\nstartxref\n%d\n%%%%EOF\n" % len(made)
+    return made + b"xref\n0 6\n0000000000 65535 f \n" + table + end
+
+
 def build_dokuwiki(kept: Path) -> Site:
-    """A wiki that php serves. Debian's packages are unpacked, not installed; paths in them are adapted."""
+    """A wiki that php serves. Debian's packages are unpacked, not installed; paths in them are adapted.
+
+    Without the trace of the pages that a visitor has seen before: it is another one for each visitor.
+    """
     for needed in ("php", "apt-get", "dpkg-deb"):
         if not shutil.which(needed):
             raise NotInstalled(f"{needed} is not installed")
@@ -174,7 +301,7 @@ def build_dokuwiki(kept: Path) -> Site:
         root,
         {
             "etc/dokuwiki/local.php": f"<?php\n$conf['savedir'] = '{data}';\n$conf['title'] = 'Ships';\n$conf['useacl'] = 0;\n"
-            "$conf['indexdelay'] = 0;\n$conf['license'] = '';\n$conf['updatecheck'] = 0;\n",
+            "$conf['indexdelay'] = 0;\n$conf['license'] = '';\n$conf['breadcrumbs'] = 0;\n$conf['updatecheck'] = 0;\n",
             "var/lib/dokuwiki/data/media/ship.svg": SQUARE.format("green"),
             "var/lib/dokuwiki/data/pages/start.txt": "====== Ships ======\n\n"
             + "".join(f"  * [[{name}]]\n" for name in names),
@@ -187,7 +314,7 @@ def build_dokuwiki(kept: Path) -> Site:
     )
     pages = ("/doku.php", *(f"/doku.php?id={name}" for name in names))
     command = ("php", "-q", "-S", "{address}", "-t", str(wiki))
-    return Site(name="DokuWiki", pages=pages, command=command)
+    return Site(name="DokuWiki", pages=pages, command=command, content=pages)
 
 
 def _move_to(root: Path) -> None:
@@ -215,6 +342,16 @@ def _npm(kept: Path, name: str) -> Path:
         (place / "package.json").write_text('{"private": true, "type": "module"}')
         _run(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", *NPM[name]], place)
     return place
+
+
+def _pip(place: Path, packages: tuple[str, ...]) -> Path:
+    """The Python of an environment with these packages."""
+    python = place / "env" / "bin" / "python"
+    if not python.exists():
+        place.mkdir(parents=True, exist_ok=True)
+        _run([sys.executable, "-m", "venv", str(place / "env")], place)
+        _run([str(python), "-m", "pip", "install", "-q", *packages], place)
+    return python
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:

@@ -7,13 +7,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from bench.fidelity_archives import Replay
 from PIL import Image
-from playwright.sync_api import BrowserContext, Error, Frame, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Frame, Page, sync_playwright
 
 WIDTH, HEIGHT = 1280, 900
 COLOUR_TOLERANCE = 16
@@ -22,6 +23,10 @@ MOST_CLICKS = 6
 """Links clicked on one page."""
 SETTLE_S = 4.0
 """How long a replayed page may take to look like the live one, after the network has become quiet."""
+START_S = 120.0
+SLOWER = 3
+LONGEST_S = 20.0
+"""On a busy machine it may take this many times as long as the live page took, but not longer than that."""
 TEXT = "() => (document.body || document.documentElement).innerText ?? document.documentElement.textContent"
 LINKS = """() => [...document.querySelectorAll('a[href]')].map(link => ({
     text: link.innerText.trim(), href: link.href, seen: link.checkVisibility({checkVisibilityCSS: true}) }))"""
@@ -52,6 +57,8 @@ class LivePage:
     words: list[str]
     picture: Image.Image
     links: list[Link]
+    patience_s: float
+    """How long to wait for the archived page to look like this."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,6 +90,21 @@ class _Refusal(socketserver.StreamRequestHandler):
             self.wfile.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
 
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """Chromium, whose pages reach nothing without a proxy of their own."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium",
+            args=["--no-sandbox", *QUIET],
+            proxy={"server": "http://127.0.0.1:9", "bypass": "<-loopback>"},
+        )
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
 class Viewer:
     """A browser that reaches only the given ports of loopback; everything else counts as a leak."""
 
@@ -100,22 +122,23 @@ class Viewer:
 
     @classmethod
     @contextmanager
-    def open(cls, ports: tuple[int, ...], replay: Replay | None = None) -> Iterator["Viewer"]:
-        with Elsewhere() as elsewhere, sync_playwright() as playwright:
+    def open(
+        cls, ports: tuple[int, ...], replay: Replay | None = None, browser: Browser | None = None
+    ) -> Iterator["Viewer"]:
+        """In a browser of its own, or as a person of its own in the one given."""
+        with Elsewhere() as elsewhere, nullcontext(browser) if browser else launched() as chromium:
             thread = threading.Thread(target=elsewhere.serve_forever, kwargs={"poll_interval": 0.05})
             thread.start()
             hosts = ("127.0.0.1", "localhost", "*.localhost")
             # Later rules win: first send loopback to the proxy, too, then except the given ports.
             rules = ["<-loopback>", *(f"{host}:{port}" for port in ports for host in hosts)]
             proxy = {"server": f"http://127.0.0.1:{elsewhere.server_address[1]}", "bypass": ",".join(rules)}
-            browser = playwright.chromium.launch(
-                executable_path="/usr/bin/chromium", args=["--no-sandbox", *QUIET], proxy=proxy
-            )
             try:
                 viewport = {"width": WIDTH, "height": HEIGHT}
-                yield cls(browser.new_context(viewport=viewport, reduced_motion="reduce"), elsewhere, replay)
+                context = chromium.new_context(viewport=viewport, reduced_motion="reduce", proxy=proxy)
+                yield cls(context, elsewhere, replay)
+                context.close()
             finally:
-                browser.close()
                 elsewhere.shutdown()
                 thread.join()
 
@@ -131,7 +154,10 @@ class Viewer:
 
     @contextmanager
     def page(self, url: str) -> Iterator[Page]:
-        """A window with the page, live or replayed; the document of the archived page has the same size."""
+        """A window with the page, live or replayed; the document of the archived page has the same size. No page
+        knows of an earlier one by cookies.
+        """
+        self._context.clear_cookies()
         page = self._context.new_page()
         page.set_viewport_size({"width": WIDTH, "height": self._height})
         try:
@@ -141,6 +167,7 @@ class Viewer:
                 response = page.goto(prefix + url, timeout=60_000)
                 self.status = response.status if response else 0
             _wait_until_quiet(page)
+            self._wait_for_start(page)
             if self._replay and (box := self._frame_box(page)):
                 lacking = HEIGHT - round(box["height"])
                 if lacking:
@@ -151,6 +178,17 @@ class Viewer:
         finally:
             for opened in self._context.pages:
                 opened.close()
+
+    def _wait_for_start(self, page: Page) -> None:
+        """Wait until the replay shows the page: its scripts have to be installed first, which a busy machine
+        may do slowly.
+        """
+        deadline = time.monotonic() + START_S
+        while self._replay and self._replay.start and self._replay.start in self._content(page).url:
+            if time.monotonic() > deadline:
+                return
+            page.wait_for_timeout(200)
+            _wait_until_quiet(page)
 
     def words(self, page: Page) -> list[str]:
         """The visible words of a page with all its frames."""
@@ -179,29 +217,39 @@ class Viewer:
         return links
 
     def click(
-        self, page: Page, link: tuple[int, str, int], before: list[str] | None, after: list[str] | None
+        self,
+        page: Page,
+        link: tuple[int, str, int],
+        before: list[str] | None,
+        after: list[str] | None,
+        patience_s: float = SETTLE_S,
     ) -> list[str]:
         """The words of the window after a click on the link, or of the new window if the link opened one. Waits
         for the words `before` the click, and for those `after` it if they are known, as long as a page may take.
         """
         frame, text, nth = link
-        self.settled_words(page, before)
+        self.settled_words(page, before, patience_s)
         try:
             links = _all_frames(self._content(page))[frame].locator("a[href]").all()
             same = [one for one in links if one.inner_text(timeout=5000).strip() == text]
-            same[nth].click(timeout=10_000)
+            same[nth].click(timeout=30_000)
         except (Error, IndexError):
             return []
         page.wait_for_timeout(500)
         window = self._context.pages[-1]
         _wait_until_quiet(window)
-        return self.settled_words(window, after)
+        self._wait_for_start(window)
+        return self.settled_words(window, after, patience_s)
 
-    def settled_words(self, page: Page, wanted: list[str] | None = None) -> list[str]:
-        """The words of a page when they are those wanted, or, if none are known, no longer change."""
-        deadline = time.monotonic() + SETTLE_S
+    def settled_words(
+        self, page: Page, wanted: list[str] | None = None, patience_s: float = SETTLE_S
+    ) -> list[str]:
+        """The words of a page when they are those wanted, or, if none are known, no longer change. Every page
+        here has words, so one without is not ready.
+        """
+        deadline = time.monotonic() + (LONGEST_S if wanted is None else patience_s)
         words, earlier = self.words(page), None
-        while words != (earlier if wanted is None else wanted) and time.monotonic() < deadline:
+        while (not words or words != (earlier if wanted is None else wanted)) and time.monotonic() < deadline:
             page.wait_for_timeout(400)
             words, earlier = self.words(page), words
         return words
@@ -220,52 +268,65 @@ class Viewer:
         return element.bounding_box() if element else None  # type: ignore[return-value]
 
 
-def view_live(viewer: Viewer, base: str, paths: tuple[str, ...]) -> list[LivePage]:
-    """Look at every page, and click each link of the site the first time its destination is seen."""
+def view_live(
+    viewer: Viewer, base: str, paths: tuple[str, ...], destinations: tuple[str, ...] = ()
+) -> list[LivePage]:
+    """Look at every page, and click each link to one of them or to one of the other `destinations` the first
+    time it is seen.
+    """
     pages: list[LivePage] = []
     clicked: set[str] = set()
     for path in paths:
         url = base + path
+        begun = time.monotonic()
         with viewer.page(url) as page:
             words = viewer.settled_words(page)
+            patience_s = max(SETTLE_S, min(SLOWER * (time.monotonic() - begun), LONGEST_S))
             picture, found = viewer.picture(page), viewer.links(page, base)
-        if viewer.status != 200 or not words:
-            raise LiveSiteFailed(f"{url} answers {viewer.status} and shows {len(words)} words")
-        links = []
-        for frame, text, nth, href in found:
-            if len(links) == MOST_CLICKS:
-                break
-            if href[len(base) :] not in paths or href in clicked or href == url:
-                continue
-            clicked.add(href)
-            with viewer.page(url) as page:
-                result = viewer.click(page, (frame, text, nth), words, None)
-            if result and result != words:
+            if viewer.status != 200 or not words:
+                raise LiveSiteFailed(f"{url} answers {viewer.status} and shows {len(words)} words")
+            links = []
+            for frame, text, nth, href in found:
+                if href[len(base) :] not in (*paths, *destinations) or href in clicked or href == url:
+                    continue
+                with viewer.page(url) if links else nullcontext(page) as opened:
+                    result = viewer.click(opened, (frame, text, nth), words, None)
+                clicked.add(href)
                 links.append(Link(frame=frame, text=text, nth=nth, result=result))
-        pages.append(LivePage(url=url, words=words, picture=picture, links=links))
+                if len(links) == MOST_CLICKS:
+                    break
+            links = [link for link in links if link.result and link.result != words]
+        pages.append(LivePage(url=url, words=words, picture=picture, links=links, patience_s=patience_s))
     return pages
 
 
-def compare(viewer: Viewer, live: LivePage) -> PageScore:
-    """Score one page of an archive against the live one."""
+def compare(viewer: Viewer, live: LivePage, pictures: Path) -> PageScore:
+    """Score one page of an archive against the live one. Of a bad one both pictures are written, named after
+    `pictures`.
+    """
     with viewer.page(live.url) as page:
-        deadline = time.monotonic() + SETTLE_S
+        deadline = time.monotonic() + live.patience_s
         while True:
             text = _similarity(live.words, viewer.words(page))
-            picture = _agreement(live.picture, viewer.picture(page))
+            shot = viewer.picture(page)
+            picture = _agreement(live.picture, shot)
             if min(text, picture) >= 0.999 or time.monotonic() > deadline:
                 break
             page.wait_for_timeout(500)
-    score = PageScore(url=live.url, text=text, picture=picture)
-    before = live.words if text >= GOOD else None  # no second wait for words that do not come
-    for link in live.links:
-        with viewer.page(live.url) as page:
-            words = viewer.click(page, (link.frame, link.text, link.nth), before, link.result)
-        score.links_clicked += 1
-        if _similarity(link.result, words) >= GOOD:
-            score.links_working += 1
-        else:
-            score.failed_links.append(link.text)
+        if min(text, picture) < GOOD:
+            live.picture.save(f"{pictures}-live.png")
+            shot.save(f"{pictures}-archived.png")
+        score = PageScore(url=live.url, text=text, picture=picture)
+        before = live.words if text >= GOOD else None  # no second wait for words that do not come
+        for link in live.links:
+            with viewer.page(live.url) if score.links_clicked else nullcontext(page) as opened:
+                place = (link.frame, link.text, link.nth)
+                words = viewer.click(opened, place, before, link.result, live.patience_s)
+            score.links_clicked += 1
+            if _similarity(link.result, words) >= GOOD:
+                score.links_working += 1
+            else:
+                score.failed_links.append(link.text)
     return score
 
 

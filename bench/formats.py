@@ -33,6 +33,7 @@ import time
 import uuid
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 from webdepot.formats import media, survey
 
@@ -153,6 +154,10 @@ def write_warc(path: Path, files: list[Path], *, distinct: bool = True) -> None:
                 f"Content-Type: application/http; msgtype=response\r\nContent-Length: {len(block)}\r\n\r\n"
             )
             out.write(gzip.compress(head.encode() + block + b"\r\n\r\n", 3))
+
+
+_scanner: Any = None
+"""Of this process; loaded once."""
 
 
 def _load_binding() -> None:

@@ -39,14 +39,13 @@ from itertools import islice
 from pathlib import Path
 
 import tantivy
+from bench.search_corpus import SEED, Corpus, State, pages
+from bench.search_html import html
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
-sys.path.insert(0, str(Path(__file__).parent))
-from search_corpus import SEED, Corpus, State, pages
-from search_html import html
 from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.index.content import text as content_text
 from webdepot.index.text.sqlite_index import SqliteTextIndex

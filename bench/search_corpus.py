@@ -12,7 +12,8 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from search_vocabulary import FUNCTION_WORDS, SYLLABLES
+from bench.search_vocabulary import FUNCTION_WORDS, SYLLABLES
+
 from webdepot.ports import PageText
 from webdepot.url import key
 

@@ -2,7 +2,7 @@
 style sheets, images and links.
 """
 
-from search_corpus import State
+from bench.search_corpus import State
 
 
 def html(state: State) -> bytes:

@@ -3,12 +3,13 @@
 from io import BytesIO
 from itertools import islice
 
+from webdepot.container.conversion.rewrite import member_of
 from webdepot.container.detect import Compression, detect
 from webdepot.container.reader import iter_records, read_record
 from webdepot.container.record import Record
-from webdepot.container.rewrite import member_of
 from webdepot.index import capture_from_record
 from webdepot.model import Finding, RecordKind
+from webdepot.quality import record_facts
 from webdepot.quality.check_database import CheckDatabase
 
 _LIMIT = 1 << 16
@@ -33,7 +34,8 @@ def read_all(data: bytes) -> None:
         _compare_heads(record)
         if capture_from_record.is_indexed(record, findings.append):
             capture_from_record.of_record(record)
-            quality.add_record(record)
+            if (facts := record_facts.of_record(record)) is not None:
+                quality.add(facts)
         assert len(record.content(_LIMIT).read()) <= _LIMIT
         seen.append((record.header, block))
         if record.location.length > 0 and not is_whole:

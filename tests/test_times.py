@@ -183,3 +183,32 @@ def test_a_period_includes_both_ends():
     assert period.start in period
     assert period.end in period
     assert period.end + timedelta(seconds=1) not in period
+
+
+@pytest.mark.parametrize(
+    "typed, digits",
+    [
+        ("2010", "2010"),
+        ("2010-01", "201001"),
+        ("2010-1", "201001"),
+        ("201001", "201001"),
+        ("2010-01-31", "20100131"),
+        ("20100131", "20100131"),
+        ("31.1.2010", "20100131"),
+        (" 31. 1. 2010 ", "20100131"),
+        ("1-1-2010", "20100101"),
+        ("31/01/2010", "20100131"),
+        ("1/2010", "201001"),
+    ],
+)
+def test_a_date_is_read_as_people_type_it(typed: str, digits: str):
+    assert times.read_date(typed) == digits
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["", "abc", "10", "2010-13", "31-2-2010", "2010-1-1-1", "0000", "1.1.10", "²010", "20100132", "1 2010"],
+)
+def test_what_is_not_a_date_is_refused(typed: str):
+    with pytest.raises(ValueError, match=r"not a date|must be|out of range"):
+        times.read_date(typed)

@@ -1,8 +1,9 @@
 """Every implementation of `TextIndex`, and pages for them."""
 
+from webdepot.index import page_files
 from webdepot.index.text.sqlite_index import SqliteTextIndex
 from webdepot.index.text.tantivy_index import TantivyTextIndex
-from webdepot.ports import PageText, TextQuery
+from webdepot.ports import PageFile, PageText, TextQuery
 from webdepot.url import key as key_of
 
 MAKERS = {
@@ -34,6 +35,15 @@ HISTORY = [
     page(timestamp="20140101000000", text="new words"),
     page(timestamp="20160101000000", text="old words"),
 ]
+
+
+def page_files_of(folder, containers):
+    """The pages of containers as a worker writes them."""
+    for name, pages in containers.items():
+        with page_files.written(folder / name) as write:
+            for one in pages:
+                write(one)
+    return [PageFile(container=name, path=folder / name) for name in containers]
 
 
 def urls(index, *words, **asked):

@@ -2,7 +2,7 @@
 
 HOME/
   webdepot.toml            the configuration
-  webdepot.db              the database: decisions, states, events
+  webdepot.db              the database: decisions, states, events (unless it is on a PostgreSQL server)
   harvests/ID/             working folder of a harvest: containers, log, queue; removed after the deposit
   depot/                   main place of the depot (OCFL); from it and the database all else can be rebuilt
   cache/containers/        containers fetched from a remote depot
@@ -14,8 +14,9 @@ HOME/
 """
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from copy import copy
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -53,6 +54,24 @@ class ScratchPurpose(StrEnum):
     REPORT = ".reporting-"
     EXPORT = ".exporting-"
     SCHEDULE = ".scheduling-"
+    TEST = ".testing-"
+    UPLOAD = ".uploading-"
+    PICTURE = ".picturing-"
+
+
+def open_database(config: Config) -> Database:
+    """The database of an archive: on the configured server, or the file in its home."""
+    if config.database.url:
+        return Database(config.database.url, password=config.database.password)
+    return Database.in_file(config.home / DATABASE_NAME)
+
+
+def is_founded(config: Config) -> bool:
+    """Whether the database of an archive exists and has tables."""
+    if not config.database.url:
+        return (config.home / DATABASE_NAME).exists()
+    with closing(open_database(config)) as database:
+        return database.revision() is not None
 
 
 class Archive:
@@ -64,15 +83,16 @@ class Archive:
         self.clock = clock
         self.agent = agent or f"webdepot {VERSION}"
         """Who acts, for provenance: a person's name, or this program."""
-        self.database = Database.in_file(self.home / DATABASE_NAME)
+        self.database = open_database(config)
         self._places: dict[tuple[str, str], ObjectStore] = {}
 
     @classmethod
     def open(cls, home: Path, *, clock: Clock = utc_now, agent: str = "") -> "Archive":
         """Open an existing archive, and bring its database schema up to date; NotFound if there is none."""
-        if not (home / DATABASE_NAME).exists():
+        config = configuration.read(home)
+        if not is_founded(config):
             raise NotFound(f"There is no archive at {home}. Create one with: webdepot --home {home} init")
-        archive = cls(configuration.read(home), clock=clock, agent=agent)
+        archive = cls(config, clock=clock, agent=agent)
         archive.database.upgrade()
         return archive
 
@@ -146,6 +166,18 @@ class Archive:
         from webdepot.index.captures import SqliteCaptureIndex
 
         return SqliteCaptureIndex(self.index_folder / "captures.db")
+
+    def with_captures(self, captures: CaptureIndex) -> "Archive":
+        """The same archive, in which addresses are looked up in another index. It is not closed by itself."""
+        view = copy(self)
+        vars(view)["captures"] = captures
+        view.capture_indexes = (captures, *self.capture_indexes)
+        return view
+
+    @cached_property
+    def capture_indexes(self) -> Sequence[CaptureIndex]:
+        """Where the originals of repeated payloads may be."""
+        return (self.captures,)
 
     @property
     def texts_folder(self) -> Path:

@@ -1,8 +1,8 @@
 """The third-party files for browsers (`web/vendor`): which they are, and whether they are what we pinned.
 
-`browser_files.toml` names the packages and the SHA-512 of every file. The files are fetched at installation
-by `scripts/vendor.py`, which reads the same table; `serve` checks them at every start, because every
-reader's browser runs them.
+`browser_files.toml` names the packages and the SHA-512 of every file. `scripts/vendor.py`, which reads the
+same table, fetches the files at installation from a checkout and when a wheel or sdist is built. `serve`
+checks them at every start, because every reader's browser runs them.
 """
 
 import base64

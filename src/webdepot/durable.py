@@ -91,16 +91,26 @@ def acquire(path: Path, *, busy: str | None = None) -> BinaryIO:
 
     With `busy`, Conflict with that message if another process has it; without, wait.
     """
-    file = path.open("ab")
+    while True:
+        file = path.open("ab")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX if busy is None else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_file_of(path, file):
+                return file
+            file.close()  # its holder removed it, and another process may have locked a new one
+        except BlockingIOError:
+            file.close()
+            raise Conflict(busy or "") from None
+        except BaseException:
+            file.close()
+            raise
+
+
+def _is_file_of(path: Path, file: BinaryIO) -> bool:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX if busy is None else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        raise Conflict(busy or "") from None
-    except BaseException:
-        file.close()
-        raise
-    return file
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager
@@ -167,10 +177,7 @@ def _locked_folder(parent: Path, prefix: str) -> tuple[Path, BinaryIO]:
     while True:
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         with suppress(FileNotFoundError):  # another process took it for abandoned before it was locked
-            lock = acquire(folder / _SCRATCH_LOCK)
-            if (folder / _SCRATCH_LOCK).exists():
-                return folder, lock
-            lock.close()
+            return folder, acquire(folder / _SCRATCH_LOCK)
 
 
 def _remove_abandoned(folder: Path) -> bool:

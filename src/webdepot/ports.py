@@ -1,30 +1,81 @@
-"""The ports: seven interfaces behind which implementations can be exchanged, with the values they use.
+"""The ports: eight interfaces behind which implementations can be exchanged, with the values they use.
 
 An implementation is named by its means (`LmdbFrontier`, `SqliteCaptureIndex`). `archive.py` chooses the
 implementation, except for frontier and fetcher, which a harvest opens itself. Every implementation passes the
 suite of its port in `tests/contracts/`; the fetcher is tested in `tests/harvest`.
 
-`TextIndex`, `ObjectStore` and `FormatIdentifier` have several implementations. `Frontier`, `Fetcher`,
-`CaptureIndex` and `Engine` have one each today; others (PostgreSQL, Dask) are planned.
+`DatabaseDialect`, `TextIndex`, `ObjectStore` and `FormatIdentifier` have several implementations. `Frontier`,
+`Fetcher`, `CaptureIndex` and `Engine` have one each today; others (PostgreSQL, Dask) are planned.
 
 This module is a little over 500 lines long so that the author of an implementation finds the whole contract
 in one place.
 """
 
-# Longer than other modules so that all seven interfaces are in one place for those who implement them.
+# Longer than other modules so that all interfaces are in one place for those who implement them.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import BinaryIO, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol, TypeVar
 
+from webdepot.errors import WebdepotError
 from webdepot.model import EVERYTHING, Candidate, Capture, Format, Visit
 from webdepot.times import Period
 
+if TYPE_CHECKING:
+    import sqlalchemy
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+# --- database ---
+
+
+class DatabaseDialect(Protocol):
+    """What `Database` needs of a kind of database beside SQL: one writer at a time, noticing commits, words
+    for errors. Any thread may call it.
+    """
+
+    @property
+    def engine(self) -> "sqlalchemy.Engine":
+        """Opens connections."""
+
+    @property
+    def reading_options(self) -> Mapping[str, Any]:
+        """Execution options of a connection that only reads and sees one moment."""
+
+    def begin_writing(self, connection: "sqlalchemy.Connection") -> None:
+        """Wait until no other transaction writes, in any process of any machine. Called first in each
+        writing transaction; an error that `explain` knows if another one takes too long.
+        """
+
+    def end_writing(self, connection: "sqlalchemy.Connection") -> None:
+        """Called last in each writing transaction, before it is committed."""
+
+    def written(self) -> None:
+        """Called after a transaction of this process was committed: `state` is another from now on."""
+
+    def state(self) -> object | None:
+        """A value that every commit of any process changes; None if that is not known."""
+
+    def limited(self, connection: "sqlalchemy.Connection") -> AbstractContextManager[None]:
+        """Ends queries when the budget of the request (`query_budget`) is spent."""
+
+    def one_upgrade(self) -> AbstractContextManager[None]:
+        """Only one process of all machines is in this block."""
+
+    def restart_ids(self, connection: "sqlalchemy.Connection") -> None:
+        """Give new rows ids above the existing ones."""
+
+    def explain(self, error: "sqlalchemy.exc.DBAPIError") -> WebdepotError | None:
+        """Our error if the disk, the server or the budget is the reason; None for a program error."""
+
+    def close(self) -> None:
+        """Close all connections."""
+
 
 # --- frontier ---
 
@@ -111,8 +162,12 @@ class Fetcher(Protocol):
     returned as a `Visit`.
     """
 
-    async def fetch(self, candidate: Candidate, headers: Sequence[tuple[str, str]] = ()) -> Visit:
-        """Fetch a candidate. `headers` come from a page's script and replace ours of the same name."""
+    async def fetch(
+        self, candidate: Candidate, headers: Sequence[tuple[str, str]] = (), body: bytes = b""
+    ) -> Visit:
+        """Fetch a candidate. `headers` come from a page's script and replace ours of the same name; a `body`
+        is sent by POST.
+        """
 
     def known_server(self, origin: str) -> str:
         """The address of the server of an origin, if it is known without a lookup; empty otherwise."""
@@ -190,6 +245,9 @@ class CaptureIndex(Protocol):
 
     def containers(self) -> Iterator[tuple[str, int]]:
         """Every indexed container and its number of captures."""
+
+    def having(self, containers: Iterable[str]) -> frozenset[str]:
+        """Those of these containers that are indexed. Costs no more in a large index."""
 
     def of_container(self, container: str) -> Iterator[tuple[str, Capture]]:
         """Every capture of a container: (collection, capture)."""
@@ -278,6 +336,9 @@ class CaptureIndex(Protocol):
 
     def total(self) -> int: ...
 
+    def years(self, collection: str = EVERYTHING) -> Mapping[int, int]:
+        """How many captures there are of each year that has any, in order; costs the same in any index."""
+
     def close(self) -> None: ...
 
 
@@ -316,6 +377,14 @@ class PageText:
     """Names and descriptions of the images on the page."""
     links: tuple[tuple[str, str], ...] = ()
     """Key of the target and text of the link."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageFile:
+    """The pages of one container in a file (`index/page_files.py`)."""
+
+    container: str
+    path: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -437,7 +506,9 @@ class Hits:
     months: Mapping[int, int] = field(default_factory=dict)
     """Matching captures by month, as the number YYYYMM."""
     facets: Mapping[Facet, Sequence[tuple[str, int]]] = field(default_factory=dict)
-    """Matching states by value, most frequent first, at most `MOST_VALUES`."""
+    """Matching pages by value, most frequent first, at most `MOST_VALUES`."""
+    facets_count_pages: bool = True
+    """False if the facets count states of pages, because there are too many to count by page."""
 
     @property
     def years(self) -> Mapping[int, int]:
@@ -495,6 +566,18 @@ class TextIndex(Protocol):
         already there changes nothing (0).
         """
 
+    def add_files(
+        self,
+        files: Sequence[PageFile],
+        engine: "Engine",
+        *,
+        formats: Callable[[Iterable[str]], Mapping[str, str]],
+    ) -> int:
+        """Add the pages of several containers, with the processes of `engine`; returns how many. Each
+        container is added whole or not at all, and one that is already there changes nothing. `formats` finds
+        PRONOM identifiers of payloads by digest.
+        """
+
     def remove(
         self, container: str, captures: Iterable[tuple[str, Capture]], *, payloads: Sequence[str] = ()
     ) -> int:
@@ -511,6 +594,9 @@ class TextIndex(Protocol):
 
     def containers(self) -> frozenset[str]: ...
 
+    def having(self, containers: Iterable[str]) -> frozenset[str]:
+        """Those of these containers that are indexed. Costs no more in a large index."""
+
     def find(self, query: TextQuery) -> Hits: ...
 
     def scan(self, query: TextQuery) -> Iterator[State]:
@@ -524,9 +610,10 @@ class TextIndex(Protocol):
         may know it.
         """
 
-    def anchor(self, anchors: Iterable[tuple[str, str, str]]) -> int:
-        """Set the text of links to pages: (key, text from other sites, text from the same site); returns how
-        many pages changed. Keys that are not in the index are ignored.
+    def anchor(self, anchors: Iterable[tuple[str, str, str]], engine: "Engine") -> int:
+        """Set the text of links to pages, with the processes of `engine`: (key, text from other sites, text
+        from the same site), each key once; returns how many pages changed. Keys that are not in the index are
+        ignored.
         """
 
     def total(self) -> int:
@@ -535,8 +622,10 @@ class TextIndex(Protocol):
     def dead(self) -> float:
         """Share of documents that were replaced but still take up space."""
 
-    def compact(self) -> None:
-        """Rewrite the index without replaced documents; it can be read meanwhile."""
+    def compact(self, engine: "Engine", *, most_dead: float = 0.0) -> None:
+        """Rewrite those parts of the index of which more than the share `most_dead` are replaced documents,
+        with the processes of `engine`; others may read and write meanwhile.
+        """
 
     def close(self) -> None: ...
 
@@ -582,6 +671,10 @@ class Engine(Protocol):
     """Runs one function over many items, on several cores or machines. The function must be importable, its
     arguments and results must be picklable.
     """
+
+    @property
+    def workers(self) -> int:
+        """How many items are worked on at the same time."""
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Done[Item, Result]]:
         """Outcomes in the order they are ready. The failure of an item is reported in its `Done`; the others

@@ -2,8 +2,8 @@
 
 The interface that answers a request sets the budget for the thread that does the work (`spend`). Everything
 in that thread counts. Whatever may take long looks at the budget from time to time (`check`), wherever in the
-program it is called from; queries of SQLite are interrupted (`limited`). Without a budget nothing is limited:
-commands take the time they need.
+program it is called from; queries of SQLite are interrupted (`limited`), those of PostgreSQL have the rest of
+the budget as their time limit. Without a budget nothing is limited: commands take the time they need.
 """
 
 import sqlite3
@@ -39,16 +39,17 @@ class QueryBudget:
 
     def is_spent(self) -> bool:
         """Asked by the thread that spends it."""
+        return self.left_s() <= 0
+
+    def left_s(self) -> float:
+        """Processor seconds that are left. Asked by the thread that spends it."""
         spent_s = 0.0 if self._since_s is None else time.thread_time() - self._since_s
-        return self._is_cancelled or spent_s >= self._left_s
+        return 0.0 if self._is_cancelled else max(0.0, self._left_s - spent_s)
 
     def check(self) -> None:
         """TooExpensive if nothing is left."""
         if self.is_spent():
-            raise TooExpensive(
-                "This query takes too long to answer. Ask for less: a narrower address, a shorter time, "
-                "fewer or rarer words, or fewer results at once."
-            )
+            raise too_expensive()
 
     def begin(self) -> None:
         """From now on this thread spends it."""
@@ -61,6 +62,13 @@ class QueryBudget:
             self._since_s = None
 
 
+def too_expensive() -> TooExpensive:
+    return TooExpensive(
+        "This query takes too long to answer. Ask for less: a narrower address, a shorter time, "
+        "fewer or rarer words, or fewer results at once."
+    )
+
+
 _current: ContextVar[QueryBudget | None] = ContextVar("query budget", default=None)
 
 
@@ -69,6 +77,12 @@ def check() -> None:
     budget = _current.get()
     if budget is not None:
         budget.check()
+
+
+def left_s() -> float | None:
+    """Processor seconds that are left for the request that is being answered; None if nothing limits it."""
+    budget = _current.get()
+    return None if budget is None else budget.left_s()
 
 
 @contextmanager

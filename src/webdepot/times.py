@@ -20,6 +20,11 @@ _ISO = re.compile(
     r"\d{4}(?:-\d\d(?:-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:[Zz]|[+-]\d\d:?[0-5]\d)?)?)?)?",
     re.ASCII,
 )
+_TYPED_DATES = (
+    re.compile(r"(?P<year>\d{4})(?:(?P<month>\d\d)(?P<day>\d\d)?)?", re.ASCII),
+    re.compile(r"(?P<year>\d{4})[-./](?P<month>\d{1,2})(?:[-./](?P<day>\d{1,2}))?", re.ASCII),
+    re.compile(r"(?:(?P<day>\d{1,2})[-./])?(?P<month>\d{1,2})[-./](?P<year>\d{4})", re.ASCII),
+)
 EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
@@ -95,6 +100,22 @@ def period_of(digits: str) -> Period:
         case _:
             end = start
     return Period(start, end)
+
+
+def read_date(text: str) -> str:
+    """The digits YYYY, YYYYMM or YYYYMMDD of a date as people type it: `2010`, `2010-01`, `2010-01-31`,
+    `31.1.2010`, `31-1-2010`, `1/2010`. The day is before the month. ValueError for anything else.
+    """
+    typed = text.strip()[:40]
+    for mark in "-./":
+        typed = mark.join(part.strip() for part in typed.split(mark))
+    for form in _TYPED_DATES:
+        if match := form.fullmatch(typed):
+            month, day = (f"{int(part):02d}" if part else "" for part in (match["month"], match["day"]))
+            digits = match["year"] + month + day
+            period_of(digits)  # a day that exists
+            return digits
+    raise ValueError(f"{text!r} is not a date: write 2010, 2010-01, 2010-01-31 or 31-1-2010")
 
 
 # The few records and log lines of a page have the same moment.

@@ -65,13 +65,13 @@ def test_memento_headers():
             timestamp="20120601120000",
             replay_url="http://r",
             collection="all",
-            steps={"first": "2009"},
+            steps={"first": ("2009", "http://a.example/?x=<y>")},
         )
     )
     assert made["Memento-Datetime"] == "Fri, 01 Jun 2012 12:00:00 GMT"
     assert '<http://a.example/?x=%3Cy%3E>; rel="original"' in made["Link"]
     assert (
-        '<http://r/all/2009id_/http://a.example/?x=%3Cy%3E>; rel="first"; datetime="Thu, 01 Jan 2009 00:00:00 GMT"'
+        '<http://r/all/2009id_/http://a.example/?x=%3Cy%3E>; rel="first memento"; datetime="Thu, 01 Jan 2009 00:00:00 GMT"'
         in made["Link"]
     )
 

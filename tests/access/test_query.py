@@ -57,8 +57,6 @@ def test_what_is_understood(text, expected):
         ("a OR", "OR needs a word", 2),
         ("a OR OR b", "OR needs a word", 2),
         ("a OR -b", "cannot be an alternative", 5),
-        ('x "open', "is not closed", 2),
-        ('x -"open', "is not closed", 3),
         ("x site: y", "A value must follow site:", 2),
         ("sites:x y", "Did you mean site:", 0),
         ("x befor:2010", "Did you mean before:", 2),
@@ -88,9 +86,19 @@ def test_a_query_needs_something_to_look_for(text):
 
 def test_a_place_far_to_the_right_is_shown_with_the_text_around_it():
     with pytest.raises(InputError) as caught:
-        query.parse("word " * 20 + '"open')
+        query.parse("word " * 20 + "before:never")
     shown, mark = str(caught.value).splitlines()[-2:]
-    assert shown[mark.index("^")] == '"'
+    assert shown[mark.index("^") :].startswith("before:")
+
+
+def test_a_phrase_that_is_not_closed_ends_with_the_query():
+    assert query.parse('x "open door').phrases == ("open door",)
+    assert query.parse('x -"open door').excluded == ("open door",)
+    assert query.parse('15" screen').words == ("15",)
+
+
+def test_dates_may_be_written_as_readers_do():
+    assert query.parse("x after:31.12.2009").period == query.parse("x after:2009-12-31").period
 
 
 def test_queries_are_bounded():

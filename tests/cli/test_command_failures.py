@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from ports import free_port
+from webdepot.cli import main
 
 PROGRAM = Path(sys.executable).with_name("webdepot")
 
@@ -334,3 +335,21 @@ def test_a_record_of_two_gigabytes_is_imported_with_little_memory(disk):
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["captures"] == 1
+
+
+def test_an_error_of_the_program_is_one_message_and_a_file_to_report(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing(only: str) -> None:
+        raise ZeroDivisionError("in a command")
+
+    monkeypatch.setattr("webdepot.cli.main.build_app", failing)
+    monkeypatch.setattr(os, "umask", lambda mask: 0)  # of this process: the other tests keep theirs
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 1
+    printed = capsys.readouterr().err
+    assert "ZeroDivisionError: in a command" in printed and "Traceback" not in printed
+    [report] = tmp_path.glob("webdepot-error-*.txt")
+    assert report.name in printed.replace("\n", "") and "Traceback" in report.read_text()

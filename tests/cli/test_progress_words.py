@@ -5,7 +5,7 @@ import pytest
 from webdepot.cli.main import with_browser_mode
 from webdepot.cli.output import duration_words, failure_words
 from webdepot.cli.progress import _pieces
-from webdepot.services.progress import Phase, Progress
+from webdepot.services.progress import Phase, Progress, WholeProgress
 
 
 def test_progress_has_units_and_says_what_goes_on() -> None:
@@ -25,6 +25,18 @@ def test_progress_has_units_and_says_what_goes_on() -> None:
     )
     assert "".join(_pieces(Progress(phase=Phase.INDEX, done=2, total=5), 7200)) == (
         "Indexing: 2 of 5 containers · 2:00:00"
+    )
+
+
+def test_the_progress_of_an_import_tells_bytes_rate_and_time_left() -> None:
+    whole = WholeProgress(
+        done_bytes=34_000_000_000, total_bytes=10**12, bytes_per_s=5_200_000, left_s=185_769
+    )
+    words = _pieces(Progress(phase=Phase.INDEX, done=3, total=10, whole=whole), 65)[1]
+    assert words == ("3 of 10 containers · 1:05 · in all 34.0 GB of 1.0 TB · 5.2 MB/s · about 51:36:09 left")
+    unknown = WholeProgress(done_bytes=0, total_bytes=10**9, bytes_per_s=0, left_s=None)
+    assert _pieces(Progress(phase=Phase.IMPORT, done=0, total=2, whole=unknown), 1)[1] == (
+        "0 of 2 files · 0:01 · in all 0 bytes of 1.0 GB"
     )
 
 

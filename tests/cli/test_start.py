@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -89,3 +90,21 @@ def test_help_knows_all_commands_and_a_typing_error_is_corrected():
     wrong = subprocess.run([PROGRAM, "sarch", "tulips"], capture_output=True, text=True, check=False)
     assert wrong.returncode == 2
     assert "search" in wrong.stderr
+
+
+def test_long_work_gives_way_to_readers_once():
+    script = """
+import os
+from pathlib import Path
+from webdepot.cli.call import Call
+call, before = Call(home=Path(), json=False, quiet=False), os.nice(0)
+call.give_way()
+call.give_way()
+print(before, os.nice(0))
+"""
+    given = {name: value for name, value in os.environ.items() if name != "WEBDEPOT_INDEX_NICENESS"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=given, capture_output=True, text=True, check=True
+    )
+    before, after = map(int, done.stdout.split())
+    assert after == max(before, 10)

@@ -43,7 +43,7 @@ with open(folder / name, "rb") as stream:
     assert size_of(read_record(stream, places[0]).payload()) == size
 """
 REWRITE = """
-from webdepot.container.rewrite import record_wise
+from webdepot.container.conversion.rewrite import record_wise
 with open(folder / name, "rb") as stream:
     assert record_wise(stream, folder / "rewritten.warc.gz").records == 1
 """

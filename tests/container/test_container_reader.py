@@ -295,7 +295,7 @@ def test_blocks_of_arc_2_are_those_that_warcio_reads():
         (gzip.compress(b"hello world\n", mtime=0), "not a WARC or ARC"),
         (b"\x1f\x8b\x08", "not a WARC or ARC"),
         (b"PK\x03\x04" + bytes(100), "WACZ"),
-        (b"\x28\xb5\x2f\xfd" + bytes(100), "zstd"),
+        (b"\x28\xb5\x2f\xfd" + bytes(100), "Zstandard"),
         (b"note: this is text that begins like an address\n" * 9, "not a WARC or ARC"),
         (bytes(200_000), "not a WARC or ARC"),
     ],

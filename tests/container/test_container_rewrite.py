@@ -16,9 +16,9 @@ from container_samples import (
     warc_sample,
 )
 
+from webdepot.container.conversion.rewrite import record_wise
 from webdepot.container.detect import Compression, detect
 from webdepot.container.reader import iter_records, read_record
-from webdepot.container.rewrite import record_wise
 from webdepot.errors import InputError
 from webdepot.model import Finding
 

@@ -3,6 +3,7 @@
 import pytest
 
 from text_indexes import MAKERS
+from webdepot.engine.process_pool import ProcessEngine
 
 
 @pytest.fixture(params=sorted(MAKERS))
@@ -10,3 +11,10 @@ def index(request, tmp_path):
     made = MAKERS[request.param](tmp_path / "text")
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module")
+def engine():
+    processes = ProcessEngine(workers=2)
+    yield processes
+    processes.close()

@@ -120,10 +120,12 @@ def test_a_capture_comes_back_as_it_went_in(index):
     assert sorted(index.scan("", "\U0010ffff"), key=lambda found: found.location.offset) == went_in
     assert index.total() == 5
     assert list(index.containers()) == [("a.warc.gz", 5)]
+    assert index.having(["a.warc.gz", "b.warc.gz", "a.warc.gz"]) == {"a.warc.gz"}
 
 
 def test_an_empty_index_answers(index):
     key = "org,example)/"
+    assert index.having(["a.warc.gz"]) == index.having([]) == frozenset()
     assert index.closest(key, "2020") is index.first(key) is index.last(key) is None
     assert index.before(key, "20200101000000") is index.after(key, "20200101000000") is None
     assert (
@@ -259,6 +261,22 @@ def test_newest_shows_each_html_page_once(index):
     )
     assert [found.url for found in index.newest(10)] == ["http://a.org/", "http://b.org/", "http://f.org/"]
     assert [found.timestamp for found in index.newest(2)] == ["20200105000000", "20200104000000"]
+
+
+def test_captures_are_counted_by_year_and_collection(index):
+    old, new = capture(timestamp="20031231235959"), capture(timestamp="20040101000000", offset=1)
+    index.add("a.warc.gz", [old, new], collection="one")
+    index.add(
+        "b.warc.gz", [capture("http://b.org/", "20040101000000", container="b.warc.gz")], collection="two"
+    )
+    assert dict(index.years()) == {2003: 1, 2004: 2}
+    assert dict(index.years("two")) == {2004: 1}
+    assert dict(index.years("three")) == {}
+    index.add("a.warc.gz", [new], collection="two")  # added again, in another collection
+    assert dict(index.years("one")) == {}
+    assert dict(index.years("two")) == dict(index.years()) == {2004: 2}
+    index.remove("b.warc.gz")
+    assert dict(index.years()) == {2004: 1}
 
 
 def test_many_captures_of_one_key_stream_in_order(index):

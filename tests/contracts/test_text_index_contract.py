@@ -210,11 +210,18 @@ def test_pages_of_results_never_repeat_a_page(index):
     assert index.find(TextQuery(words=("words",))).pages == 60
 
 
-def test_facets_count_states_and_nothing_closed(index):
+def test_facets_count_pages_and_nothing_closed(index):
     index.add(
         "a",
         [
             page("http://www.example.org/", language="nl", format="fmt/96"),
+            page(
+                "http://www.example.org/",
+                "20150101000000",
+                text="other words",
+                language="nl",
+                format="fmt/96",
+            ),
             page("http://www.example.org/x", language="nl", format="fmt/96"),
             page("http://shop.example.org/", language="de", collection="other"),
             page("http://secret.org/", language="fr"),
@@ -223,6 +230,7 @@ def test_facets_count_states_and_nothing_closed(index):
     found = index.find(
         TextQuery(words=("words",), facets=tuple(Facet), closed=(ClosedArea(prefix="org,secret)"),))
     )
+    assert found.facets_count_pages
     assert {facet: dict(values) for facet, values in found.facets.items()} == {
         Facet.SITE: {"www.example.org": 2, "shop.example.org": 1},
         Facet.DOMAIN: {"example.org": 3},
@@ -259,10 +267,10 @@ def test_words_in_one_part_of_a_page(index):
     assert urls(index, "harbour", keys=("org,a)/",)) == ["http://a.org/"]
 
 
-def test_link_texts_find_a_page_and_stay_with_it(index):
+def test_link_texts_find_a_page_and_stay_with_it(index, engine):
     index.add("a", [page("http://a.org/", text="nothing"), page("http://b.org/", text="nothing")])
-    assert index.anchor([("org,a)/", "the lighthouse", "start"), ("org,unknown)/", "x", "")]) == 1
-    assert index.anchor([("org,a)/", "the lighthouse", "start")]) == 0
+    assert index.anchor([("org,a)/", "the lighthouse", "start"), ("org,unknown)/", "x", "")], engine) == 1
+    assert index.anchor([("org,a)/", "the lighthouse", "start")], engine) == 0
     assert urls(index, "lighthouse") == urls(index, "start") == ["http://a.org/"]
     index.add("b", [page("http://a.org/", "20210101000000", text="other")])
     assert [
@@ -285,7 +293,7 @@ def test_link_texts_find_a_page_and_stay_with_it(index):
     assert {
         state.anchors + state.own_anchors for state in index.scan(TextQuery(words=("nothing",), **own))
     } == {""}
-    assert index.anchor([("org,a)/", "", "")]) == 1
+    assert index.anchor([("org,a)/", "", "")], engine) == 1
     assert urls(index, "lighthouse") == []
 
 

@@ -5,7 +5,7 @@ from itertools import groupby
 
 import pytest
 
-from text_indexes import HISTORY, page, urls
+from text_indexes import HISTORY, page, page_files_of, urls
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.ports import ClosedArea, TextQuery
 from webdepot.times import from_timestamp
@@ -22,6 +22,8 @@ def test_a_container_is_added_once(index):
     assert index.containers() == {"a"}
     assert index.add("empty", []) == 0
     assert index.containers() == {"a", "empty"}
+    assert index.having(["empty", "unknown", "a"]) == {"a", "empty"}
+    assert index.having(["unknown"]) == index.having([]) == frozenset()
 
 
 def test_a_failure_in_the_middle_leaves_the_index_as_it_was(index):
@@ -38,6 +40,35 @@ def test_a_failure_in_the_middle_leaves_the_index_as_it_was(index):
     assert index.containers() == {"a"}
     assert index.add("b", [page(timestamp="20110101000000", text="between")]) == 1
     assert urls(index, "between") == ["http://example.org/"]
+
+
+def test_several_containers_at_once_give_the_same_as_one_after_another(index, engine, tmp_path):
+    several = {
+        "first": [*HISTORY[:2], page("http://b.org/", text="the original", digest="D")],
+        "second": [
+            page(timestamp="20130101000000", text="between"),
+            page("http://c.org/", text="", digest="D", repeats=True),
+            page("http://d.org/", text="", digest="unknown", repeats=True),
+        ],
+        "third": [*HISTORY[2:], page("http://e.org/", timestamp="20130101000000", text="", gone=True)],
+    }
+    files = page_files_of(tmp_path, several)
+    formats = {"D": "fmt/471"}
+    assert index.add_files(files[:2], engine, formats=lambda digests: formats) == 6
+    assert index.add_files(files, engine, formats=lambda digests: formats) == 3
+    assert index.containers() == set(several)
+    states = {(state.key, state.valid_from): state for state in index.scan(TextQuery())}
+    assert [at for at in states if at[0] == "org,example)/"] == [
+        ("org,example)/", at)
+        for at in ("20100101000000", "20130101000000", "20140101000000", "20160101000000")
+    ]
+    assert states["org,example)/", "20100101000000"].timestamps == ("20100101000000", "20120101000000")
+    assert states["org,c)/", "20200101000000"].text == "the original"
+    assert [hit.url for hit in index.find(TextQuery(words=("original",), formats=("fmt/471",))).hits] == [
+        "http://b.org/",
+        "http://c.org/",
+    ]
+    assert ("org,d)/", "20200101000000") not in states
 
 
 def test_clear_forgets_everything(index):
@@ -87,7 +118,7 @@ def test_all_states_are_scanned_page_by_page(index):
     assert (last.timestamps, last.valid_to, last.text) == (("20160101000000",), "9" * 14, "old words")
 
 
-def test_compacting_changes_no_answer(index):
+def test_compacting_changes_no_answer(index, engine):
     for number, one in enumerate(HISTORY):
         index.add(str(number), [one, page("http://b.org/", one.timestamp, text=f"number {number}")])
     index.add(
@@ -97,7 +128,7 @@ def test_compacting_changes_no_answer(index):
             page("http://g.org/", text="", gone=True, digest=""),
         ],
     )
-    index.anchor([("org,example)/", "anchor", "")])
+    index.anchor([("org,example)/", "anchor", "")], engine)
 
     def answers():
         asked = (("old",), ("anchor",), ("number",))
@@ -108,7 +139,7 @@ def test_compacting_changes_no_answer(index):
         ]
 
     before = answers(), index.containers(), index.total()
-    index.compact()
+    index.compact(engine)
     assert index.dead() == 0
     assert (answers(), index.containers(), index.total()) == before
     index.add("original", [page("http://o.org/", text="waited for", digest="later")])

@@ -168,6 +168,41 @@ def test_works_with_all_words_are_found_from_the_rarest(database: Database, monk
         assert listed(words=["uurwerk", "11"]) == [] and listed(words=["nothing", "museum"]) == []
 
 
+def test_works_are_browsed_by_letter_and_by_subject(database: Database):
+    works = {
+        "zuider Zee": ("Zee", "vis"),
+        "Zoo": ("vis",),
+        "Asten": ("zee", "Zee"),
+        "1900": (),
+    }
+    with database.transaction() as connection:
+        for number, (title, keywords) in enumerate(works.items()):
+            record = CatalogueRecord(
+                key=f"w{number}",
+                level=RecordLevel.SITE,
+                urn=f"urn:nbn:de:w{number}",
+                title=title,
+                keywords=keywords,
+                created_at=NOW,
+                changed_at=NOW,
+            )
+            catalogue.put(connection, record)
+    with database.reading() as connection:
+
+        def listed(**asked) -> set[str]:
+            return {record.title for record in catalogue_search.find_works(connection, **asked)}
+
+        assert listed(initial="Z") == {"zuider Zee", "Zoo"} and listed(initial="A") == {"Asten"}
+        assert listed(initial="0") == {"1900"} and listed(initial="B") == set()
+        assert listed(subject="Zee") == {"zuider Zee", "Asten"}, "the whole subject, as it is written"
+        assert listed(subject="Zee", initial="A") == {"Asten"}
+        assert set(catalogue_words.subjects(connection, limit=9)) == {("Zee", 2), ("vis", 2), ("zee", 1)}
+        assert catalogue_words.subjects(connection, initial="V", limit=9) == [("vis", 2)]
+    with database.transaction() as connection:
+        catalogue_words.put_subjects(connection, "w1", ["ape"])
+        assert ("vis", 1) in catalogue_words.subjects(connection, limit=9)
+
+
 def test_reasons_are_kept_with_what_they_say(database: Database):
     day = NOW.date()
     inner = said("no_answer", "no answer to {letter} by {day}", letter="L-1", day=day)

@@ -19,6 +19,7 @@ from webdepot.model import ContainerState
 from webdepot.services import pipeline
 from webdepot.services.access import replay
 from webdepot.services.admin import doctor, setup
+from webdepot.services.intake.warc_files import FileState
 
 PAGES = {
     f"https://x.example/{number}": b"<!doctype html><title>X</title><p>windmill " + b"x" * 5000 * number
@@ -121,7 +122,7 @@ def test_a_file_is_read_where_it_is(opened: Archive, warc: Path, tmp_path: Path)
     assert report.taken.pages == len(PAGES)
     assert opened.find_local("old.warc.gz") == warc
     again = refer(opened, warc)
-    assert (again.taken, len(again.known)) == (None, 1)
+    assert (again.taken, again.files[FileState.KNOWN]) == (None, 1)
 
 
 def test_a_file_that_moved_is_given_again(opened: Archive, warc: Path, tmp_path: Path):
@@ -133,7 +134,7 @@ def test_a_file_that_moved_is_given_again(opened: Archive, warc: Path, tmp_path:
         opened.container_path("old.warc.gz")
     told = next(check for check in doctor.examine(opened.home) if check.name == "containers")
     assert (told.state, "--in-place" in told.remedy) == ("error", True)
-    assert refer(opened, elsewhere).known
+    assert refer(opened, elsewhere).files[FileState.KNOWN]
     check_pages(opened)
     assert [container.place for container in held(opened)] == [str(elsewhere)]
 
@@ -180,8 +181,8 @@ def test_a_server_without_parts_is_refused_in_words(opened: Archive, files: tupl
     server.gives_parts = False
     report = refer(opened, address)
     assert report.taken is None
-    assert "does not support range requests" in report.skipped[0]
-    assert "cannot be reached" in refer(opened, "http://127.0.0.1:9/x.warc.gz").skipped[0]
+    assert "does not support range requests" in report.skipped[0].reason
+    assert "cannot be reached" in refer(opened, "http://127.0.0.1:9/x.warc.gz").skipped[0].reason
 
 
 def test_parts_are_fetched_from_a_bucket(opened: Archive, warc: Path, seaweed, monkeypatch):
@@ -217,10 +218,10 @@ def test_what_cannot_be_read_in_place_says_why(opened: Archive, warc: Path, tmp_
         empty: "contains no container",
         broken: "is not a readable WACZ",
         packed(tmp_path / "tight.wacz", warc, zipfile.ZIP_DEFLATED): "is compressed or encrypted",
-        tmp_path / "nowhere.warc": "there is no such file",
+        tmp_path / "nowhere.warc": "the file does not exist",
     }
     for path, reason in words.items():
         report = refer(opened, path)
         assert report.taken is None
-        assert reason in report.skipped[0], path
+        assert reason in report.skipped[0].reason, path
     assert held(opened) == []

@@ -75,9 +75,9 @@ def test_a_wacz_has_containers_index_and_pages_by_their_digests(archive, keep_si
     with zipfile.ZipFile(tmp_path / "a.wacz") as made:
         described = json.loads(made.read("datapackage.json"))
         names = {each["path"] for each in described["resources"]}
-        assert names == {"archive/site-1.warc.gz", "indexes/index.cdxj", "pages/pages.jsonl"}
+        assert names == {"archive/site-1.warc.gz", "indexes/index.cdx", "pages/pages.jsonl"}
         assert made.getinfo("archive/site-1.warc.gz").compress_type == zipfile.ZIP_STORED
-        lines = made.read("indexes/index.cdxj").decode().splitlines()
+        lines = made.read("indexes/index.cdx").decode().splitlines()
         container = made.read("archive/site-1.warc.gz")
         for line in lines:
             facts = json.loads(line.split(" ", 2)[2])
@@ -323,3 +323,32 @@ def test_no_bytes_make_the_checks_fall_over(tmp_path_factory, data, at):
     assert isinstance(opened.reasons, tuple)
     if opened.kind is SubmissionKind.WACZ:
         list(zipped.check_wacz(opened.root))
+
+
+def test_everything_beside_the_containers_is_kept_in_the_package(archive, tmp_path):
+    folder = tmp_path / "with-more"
+    (folder / "notes" / "old").mkdir(parents=True)
+    write_warc(folder / "x.warc.gz", PAGES)
+    (folder / "mods.xml").write_bytes(b"<mods/>")
+    (folder / "notes" / "old" / "read me.txt").write_bytes(b"Found in the cellar.")
+    bagit.make_bag(str(folder), checksums=["sha256"])
+    done = submissions.receive(archive, folder, collection="x")
+    kept = logical(archive, done.package.id)
+    assert kept["metadata/submission/data/mods.xml"] == b"<mods/>"
+    assert kept["metadata/submission/data/notes/old/read me.txt"] == b"Found in the cellar."
+    assert "metadata/submission/manifest-sha256.txt" in kept
+    assert not any(name.endswith(".warc.gz") for name in kept if name.startswith("metadata/"))
+
+
+def test_refused_submissions_without_containers_have_their_own_places(archive, tmp_path):
+    places = set()
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "thesis.txt").write_text(name)
+        receipt = submissions.receive(archive, tmp_path / name, collection="x").receipt
+        assert receipt.state is SubmissionState.REFUSED
+        assert (archive.home / receipt.place / name / "thesis.txt").read_text() == name
+        places.add(receipt.place)
+    (tmp_path / "broken.zip").write_bytes(b"PK\x03\x04 nothing more")
+    places.add(submissions.receive(archive, tmp_path / "broken.zip", collection="x").receipt.place)
+    assert len(places) == 3 and all((archive.home / place).is_dir() for place in places)

@@ -6,6 +6,7 @@ import io
 import os
 import re
 import signal
+import tracemalloc
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -325,13 +326,41 @@ text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 @settings(max_examples=50, deadline=None)
 def test_any_captures_come_back_sorted(tmp_path_factory, captures):
     path = tmp_path_factory.mktemp("rows") / "x.gz"
-    assert rows.write_captures(path, captures, run_lines=7) == len(captures)
+    assert rows.write_captures(path, captures, run_bytes=1500) == len(captures)
     with path.open("rb") as stream:
         read = list(rows.read_captures(stream, where="x"))
     with path.open("rb") as stream:
         lines = list(rows._lines(stream, "x"))
     assert lines == sorted(lines)
     assert sorted(map(repr, read)) == sorted(map(repr, captures))
+
+
+def test_sorting_captures_takes_bounded_memory_and_few_files(tmp_path):
+    """Long addresses, 24 MB of lines in many runs: more than are merged at once."""
+    captures = (
+        capture(number, key=f"k{number * 7919 % 6000}", url=f"http://a.example/{number}?{'x' * 4000}")
+        for number in range(6000)
+    )
+    files = len(list(Path("/proc/self/fd").iterdir()))
+    most_files = 0
+
+    def watched():
+        nonlocal most_files
+        for each in captures:
+            most_files = max(most_files, len(list(Path("/proc/self/fd").iterdir())))
+            yield each
+
+    tracemalloc.start()
+    try:
+        assert rows.write_captures(tmp_path / "x.gz", watched(), run_bytes=100_000) == 6000
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    with (tmp_path / "x.gz").open("rb") as stream:
+        lines = list(rows._lines(stream, "x"))
+    assert len(lines) == 6000 and lines == sorted(lines)
+    assert most_files - files < 2 * rows.MOST_RUNS
+    assert peak < 8_000_000  # lines alone take 24 MB; each of up to 128 files has a buffer
 
 
 @given(st.binary(max_size=200))

@@ -12,6 +12,7 @@ from webdepot.depot.ocfl import objects
 from webdepot.errors import CorruptData, InputError, NotFound
 from webdepot.exchange import catalogue, transfer, urn
 from webdepot.exchange.catalogue import Access, CatalogueRecord, RecordLevel, Source
+from webdepot.model import Answer, Verdict
 from webdepot.selection import targets
 from webdepot.services import pipeline
 from webdepot.services.admin import rebuild
@@ -47,6 +48,62 @@ def test_a_deposit_makes_site_and_slice_with_their_urns(archive, kept):
         made = transfer.find(connection, slice_.key)
     assert [file.sha256 for file in made.files] == [each.sha256 for each in _containers(archive, kept)]
     assert [file.format for file in made.files] == ["WARC 1.1"]
+
+
+def test_another_harvest_changes_no_record_but_its_own(archive, kept, tmp_path, write_warc):
+    """Otherwise each harvest of a site costs more than the one before."""
+    before = records(archive)
+    with archive.database.transaction() as connection:
+        # Older than that of its site: a deposit that looks at this record updates it.
+        old = replace(before[kept.harvest.id], changed_at=datetime(2000, 1, 1, tzinfo=UTC))
+        connection.execute(catalogue.catalogue.delete().where(catalogue.catalogue.c.key == old.key))
+        catalogue.put(connection, old)
+    pipeline.import_files(
+        archive, [write_warc(tmp_path / "two.warc.gz", words="bells")], collection="museums"
+    )
+    after = records(archive)
+    assert after[old.key] == old
+    assert after[old.parent] == before[old.parent]
+    assert len(after) == len(before) + 1
+
+
+def test_records_below_a_changed_one_follow_with_their_sets(archive, kept, tmp_path, write_warc):
+    second = pipeline.import_files(
+        archive, [write_warc(tmp_path / "two.warc.gz", words="bells")], collection="museums"
+    ).taken
+    own, other = (records_service.find_of_harvest(archive, each.harvest.id) for each in (kept, second))
+    later = max(own.changed_at, other.changed_at) + timedelta(days=1)
+    with archive.database.transaction() as connection:
+        catalogue.put(connection, replace(other, title="Its own", sources={"title": Source.PERSON.value}))
+        site = catalogue.put(
+            connection, replace(catalogue.get(connection, own.parent), title="New name", changed_at=later)
+        )
+        assert catalogue.touch_below(connection, site.key, later) == 2
+        assert catalogue.touch_below(connection, site.key, later) == 0
+    after = records(archive)
+    assert after[own.key] == replace(own, title="New name", changed_at=later)
+    assert (after[other.key].title, after[other.key].changed_at) == ("Its own", later)
+    with archive.database.reading() as connection:
+        sets = connection.execute(catalogue.catalogue_sets.select()).mappings().all()
+    assert {row["changed_at"] for row in sets if row["key"] in (own.key, other.key)} == {later}
+    assert {row["spec"] for row in sets if row["key"] == own.key} == set(catalogue.sets_of(own))
+
+
+def test_a_verdict_that_repeats_the_last_is_kept_once(archive, kept, tmp_path, write_warc):
+    second = pipeline.import_files(
+        archive, [write_warc(tmp_path / "two.warc.gz", words="bells")], collection="museums"
+    ).taken
+    first, latest = (package.read(archive.store, each.package.id).decisions for each in (kept, second))
+    assert [each["answer"] for each in first] == ["accept"]
+    assert latest == first
+    refused = Verdict(answer=Answer.REJECT, rule="refusal", reason="The owner refused.")
+    with archive.database.transaction() as connection:
+        for verdict in (refused, refused):
+            targets.keep_verdict(
+                connection, kept.harvest.target, "may harvest", verdict, agent="test", now=archive.clock()
+            )
+        stored = list(targets.iter_verdicts(connection, kept.harvest.target))
+    assert [each["answer"] for each in stored] == ["accept", "reject"]
 
 
 def _containers(archive, kept):

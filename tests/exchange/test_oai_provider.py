@@ -316,6 +316,8 @@ def test_the_formats_agree(stocked):
     urn = mab["552", "b"]
     assert urn == mets.findtext(f".//{{{lmer.OBJECT}}}persistentIdentifier")
     assert ("identifier", urn) in dc
+    coded = metadata("marc21").find(f"{{{MARC}}}controlfield[@tag='008']").text
+    assert (len(coded), coded[15:18], coded[23], coded[35:38], coded[38:]) == (40, "xx ", "o", "|||", "|c")
     assert mab["331", " "] == marc["245", "a"] == "Über die Unruh"
     assert ("title", "Über die Unruh") in dc
     assert mab["100", " "] == marc["100", "a"] == "Huygens, Christiaan"

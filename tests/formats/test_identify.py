@@ -1,14 +1,12 @@
 """Identification: good files of many kinds, lying servers, cut-off files, hostile bytes."""
 
-from pathlib import Path
-
 import pytest
 from format_samples import HTML, good_files, image
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webdepot.formats import media, sniff
-from webdepot.formats.identify import SiegfriedIdentifier, extension_of
+from webdepot.formats.identify import SiegfriedIdentifier, ending_of
 from webdepot.model import Basis, FormatVerdict
 
 GOOD = good_files()
@@ -133,26 +131,32 @@ def test_the_engine_names_its_signatures(identifier):
 def test_closing_removes_the_folder():
     with SiegfriedIdentifier() as opened:
         opened.identify(b"x", name="x", mime="")
-        folder = Path(opened._slots[0]._links[""]).parent
+        folder = opened._slots[0]._folder
         assert folder.is_dir()
     assert not folder.exists()
 
 
 @pytest.mark.parametrize(
-    ("name", "extension"),
+    ("name", "ending"),
     [
-        ("https://a.example/x/y.PDF?z=1.png#k", "pdf"),
+        ("https://a.example/x/y.PDF?z=1.png#k", ".pdf"),
+        ("https://a.example/x.y/z.PDF", ".pdf"),
         ("https://a.example/", ""),
         ("https://a.example", ""),
-        ("y.tar.gz", "gz"),
+        ("y.tar.gz", ".tar.gz"),
         ("https://a.example/v1.2/x", ""),
-        ("https://[bad/x.png", "png"),
-        ("x.with space", ""),
-        (".htaccess", "htaccess"),
+        ("https://a.example/v1.2.js", ".js"),
+        ("https://[bad/x.png", ".png"),
+        ("x.with space", ".with space"),
+        ("x.and a sentence that is not an extension", ""),
+        ("folder.d/.DS_Store", ".ds_store"),
+        ('x.a"b', ""),
+        ("x.\ud800", ""),
+        (".htaccess", ".htaccess"),
     ],
 )
-def test_extensions(name, extension):
-    assert extension_of(name) == extension
+def test_endings(name, ending):
+    assert ending_of(name) == ending
 
 
 @given(st.binary(max_size=400), st.text(max_size=30), st.text(max_size=30))

@@ -50,6 +50,8 @@ def test_each_payload_once(surveyed):
         record("dns:www.example.org", b"20240517 www.example.org 127.0.0.1", content_type="text/dns"),
         record(f"{A}note", b"outlink: x", kind="metadata", content_type="application/warc-fields"),
         record(f"{A}r.txt", b"a resource", kind="resource", content_type="text/plain"),
+        record(f"urn:view:{A}", image("PNG"), kind="resource", content_type="image/png"),
+        record(f"urn:text:{A}", b"as the browser showed it", kind="resource", content_type="text/plain"),
         record(
             f"{A}q",
             b"GET / HTTP/1.1\r\n\r\n",

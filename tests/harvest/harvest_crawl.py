@@ -22,6 +22,7 @@ from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.politeness.servers import SharedServers
 from webdepot.harvest.report import log
+from webdepot.harvest.report.last_pictures import LastPictures
 from webdepot.harvest.report.log import CrawlLog
 from webdepot.harvest.report.result import CrawlProgress, CrawlResult, CrawlSettings
 from webdepot.model import Visit
@@ -47,10 +48,8 @@ class FileKeeper:
         visit.body.seek(0)
         body = visit.body.read()
         digest = "sha1:" + base64.b32encode(hashlib.sha1(body).digest()).decode()
-        self._file.write(
-            json.dumps({"url": visit.candidate.url, "status": visit.status, "digest": digest}).encode()
-            + b"\n"
-        )
+        line = {"url": visit.candidate.url, "status": visit.status, "digest": digest, "head": len(visit.head)}
+        self._file.write(json.dumps(line).encode() + b"\n")
         return Kept(digest=digest, duplicate=False)
 
     def write(
@@ -86,6 +85,7 @@ def run(
     browser: Callable[[], Browser] | None = None,
     keeper_of: Callable[[Path, Mapping[str, int]], FileKeeper] = FileKeeper,
     on_progress: Callable[[CrawlProgress, asyncio.Event], None] = lambda progress, stop: None,
+    program_errors: int = 0,
     **settings: object,
 ) -> CrawlResult:
     """Open everything in a folder, as a service would, crawl, and close it again."""
@@ -116,10 +116,13 @@ def run(
                 clock=utc_now,
                 shared=shared,
                 browser=opened,
+                pictures=LastPictures(folder),
             )
-            return await crawl.run(
+            result = await crawl.run(
                 given, parts, progress=lambda progress: on_progress(progress, stop), stop=stop
             )
+            assert result.counts.get("program_errors", 0) == program_errors, lines(folder)
+            return result
         finally:
             if opened is not None:
                 await opened.close()

@@ -26,6 +26,7 @@ from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.devtools import DevTools
 from webdepot.harvest.fetch.fetch_mode import Fetching, Screenshots
 from webdepot.harvest.links.bodies import LinkLimits
+from webdepot.harvest.report import last_pictures
 from webdepot.harvest.report.result import CrawlResult, HostSettings
 from webdepot.harvest.scope.membership import ScopeKind
 
@@ -134,6 +135,7 @@ def _fill(site: Site) -> None:
     site.page("app.example/of-app", "{}", mime="application/json")
     site.page("plain.example/", "<p>Plain</p><script>fetch('/of-pl' + 'ain')</script>")
     site.page("full.example/", f"<p>{'Many words. ' * 60}</p><script>fetch('/of-fu' + 'll')</script>")
+    site.page("auto.example/", f"<p>{'Many words. ' * 60}</p>")
 
     site.fallback = lambda asked: (
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}" if asked.path == "/tick" else None
@@ -170,6 +172,7 @@ def harvested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harvested]:
         "plain.example": Fetching.PLAIN,
         "app.example": Fetching.WHEN_EMPTY,
         "full.example": Fetching.WHEN_EMPTY,
+        "auto.example": Fetching.AUTO,
     }
     with running_site() as site:
         _fill(site)
@@ -371,9 +374,13 @@ def test_scripts_send_their_own_headers_and_our_name(harvested: Harvested):
 
 def test_pictures_and_texts_of_seeds(harvested: Harvested):
     pictures = {name for name in harvested.attached if name.startswith("urn:view:")}
-    assert pictures == {f"urn:view:{HOST}/", "urn:view:http://app.example/"}
+    # Start pages that need no browser are opened for their picture, unless only empty pages are to be opened.
+    assert pictures == {f"urn:view:{HOST}/", "urn:view:http://app.example/", "urn:view:http://auto.example/"}
     assert harvested.result.end == "finished" and "unopened" not in harvested.result.counts
     assert all(harvested.attached[name].startswith(b"\x89PNG") for name in pictures)
+    last = {f"urn:view:{each.url}": each.number for each in last_pictures.read(harvested.folder)}
+    assert last.keys() == pictures, "people who watch see them"
+    assert all(last_pictures.find(harvested.folder, last[name]) == harvested.attached[name] for name in last)
     assert harvested.attached["urn:text:http://app.example/"].decode().strip() == "Full of words"
 
 

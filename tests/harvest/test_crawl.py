@@ -3,6 +3,7 @@
 import asyncio
 import io
 import os
+import pkgutil
 import signal
 import time
 from collections import Counter
@@ -112,30 +113,33 @@ def pdf_with_link(address: str) -> bytes:
 def test_other_hosts_are_asked_while_the_links_of_a_pdf_are_read(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process that reads them stands still until the last page of the other host is asked for."""
+    """The process that reads them stands still until five more pages of the other host are asked for."""
     monkeypatch.setattr(pdf, "LIMITS", Limits(time_s=300.0, longest_s=300.0))
     monkeypatch.setattr(pdf, "_idle", [])
     assert pdf.references(pdf_with_link("http://a.example/"), most=1)
     (reader,) = pdf._idle
     os.kill(reader.pid, signal.SIGSTOP)
-    sent, last = asyncio.Event(), 5
+    asked_since: list[int] = []
+    is_sent = False
 
     async def send_pdf(writer: asyncio.StreamWriter, asked: Asked) -> None:
+        nonlocal is_sent
         writer.write(whole(pdf_with_link("http://a.example/linked"), mime="application/pdf"))
         await writer.drain()
-        sent.set()
+        is_sent = True
 
     async def send_page(writer: asyncio.StreamWriter, asked: Asked) -> None:
         number = int(asked.target[1:])
-        await sent.wait()
-        if number == last:
+        if is_sent:
+            asked_since.append(number)
+        if len(asked_since) == 5:
             os.kill(reader.pid, signal.SIGCONT)
-        writer.write(whole(f"<a href=/{number + 1}>" if number < last else "the end"))
+        writer.write(whole(f"<a href=/{number + 1}>" if len(asked_since) < 5 else "the end"))
         await writer.drain()
 
     site.answers["a.example/x.pdf"] = send_pdf
     site.page("a.example/linked", "found in the PDF")
-    for number in range(1, last + 1):
+    for number in range(1, 200):
         site.answers[f"b.example/{number}"] = send_page
     places = dict.fromkeys(("a.example", "b.example"), f"127.0.0.1:{site.port}")
     try:
@@ -147,7 +151,7 @@ def test_other_hosts_are_asked_while_the_links_of_a_pdf_are_read(
         )
     finally:
         reader.close()
-    assert site.paths("b.example")[-1] == f"/{last}"
+    assert len(asked_since) == 5
     assert site.paths("a.example")[-1] == "/linked"
 
 
@@ -326,8 +330,15 @@ def test_too_many_requests_is_heeded_for_the_whole_host(site: Site, tmp_path: Pa
     site.answers["/busy"] = busy
     site.page("/", "<img src=/busy><a href=/other>")
     site.page("/other", "x")
-    result = run(tmp_path, of(site, "/"))
+    waits: dict[str, int] = {}
+    result = run(
+        tmp_path,
+        of(site, "/"),
+        progress_s=0.05,
+        on_progress=lambda progress, stop: waits.update({wait.host: wait.status for wait in progress.waits}),
+    )
     times = {index: asked.began_s for index, asked in enumerate(site.log)}
+    assert list(waits.values()) == [429], "people who watch see what it waits for"
     assert site.paths() == ["/robots.txt", "/", "/busy", "/busy", "/other"]
     assert times[3] - site.log[2].ended_s >= 1.0
     assert (result.counts["errors"], kept(tmp_path).count(f"{site.url}/busy")) == (0, 1)
@@ -451,3 +462,50 @@ def test_a_site_of_every_nastiness_does_not_end_the_crawl(site: Site, tmp_path: 
     assert by_url["/huge"]["note"] == "lenTrunc,linksCutAtByte:50000"
     assert by_url["http://127.0.0.2:1/private"]["status"] == -5001
     assert {"/found-in-part", "/caf%C3%A9", "/ok"} <= set(site.paths())
+
+
+# --- errors of this program ---
+
+
+@pytest.mark.parametrize(
+    ("step", "is_kept"),
+    [
+        ("webdepot.harvest.politeness.server_turns.ServerTurns.ask", False),
+        ("webdepot.harvest.crawl_state.CrawlState.extract", True),
+        ("webdepot.harvest.intake.LinkIntake.take_in", True),
+        ("webdepot.harvest.judge.CrawlJudge.learn", True),
+    ],
+)
+def test_an_error_of_the_program_on_one_page_does_not_end_the_crawl(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, is_kept: bool
+) -> None:
+    paths = fill(site, 20)
+    owner, _, name = step.rpartition(".")
+    usual = getattr(pkgutil.resolve_name(owner), name)
+
+    def failing(self, subject, *given, **named):
+        candidate = getattr(subject, "candidate", subject)
+        if candidate.url.endswith("/7"):
+            raise ZeroDivisionError("on this page")
+        return usual(self, subject, *given, **named)
+
+    monkeypatch.setattr(step, failing)
+    result = run(tmp_path, [f"{site.url}/0"], program_errors=1)
+    assert result.end is End.FINISHED and result.counts["program_errors"] == 1
+    assert result.counts["errors"] == (not is_kept)
+    assert set(of(site, *paths)) - set(kept(tmp_path)) == set(of(site, *(() if is_kept else ["/7"])))
+    [line] = [line for line in lines(tmp_path) if str(line["url"]).endswith("/7")]
+    assert "ZeroDivisionError: on this page (test_crawl.py" in f"{line['reason']}{line['note']}"
+
+
+def test_an_error_of_the_archive_ends_the_crawl(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(site, 5)
+
+    def failing(*given: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("webdepot.harvest.intake.LinkIntake.take_in", failing)
+    with pytest.raises(OSError, match="Input/output error"):
+        run(tmp_path, [f"{site.url}/0"])

@@ -73,7 +73,10 @@ def test_a_limit_of_pages_that_is_not_reached_ends_as_usual(site: Site, tmp_path
 
 def test_what_the_owner_excludes_and_scripts_show_is_said_first(site: Site, tmp_path: Path) -> None:
     site.page("/robots.txt", "User-agent: *\nDisallow: /private", mime="text/plain")
-    site.page("/", '<meta name=robots content=nofollow><p>Hello<a href="/1"><a href="/2"><img src="/x.png">')
+    site.page(
+        "/",
+        '<meta name=robots content="noindex, nofollow"><p>Hello<a href="/1"><a href="/2"><img src="/x.png">',
+    )
     site.page("/x.png", "picture", mime="image/png")
     site.page("/app", "<div id=root></div><script src=/app.js></script>")
     site.page("/app.js", "1", mime="text/javascript")
@@ -81,8 +84,10 @@ def test_what_the_owner_excludes_and_scripts_show_is_said_first(site: Site, tmp_
     assert result.reason.startswith("2 addresses of the site were left out because its pages say nofollow.")
     assert "One address was left out because robots.txt forbids it." in result.reason
     assert "One page is empty without its scripts." in result.reason
+    assert "One page says noindex, which is meant for search engines; it was harvested." in result.reason
     assert result.reason.endswith("All other addresses in scope were fetched.")
-    assert [result.counts[name] for name in ("nofollow", "robots_refused", "empty_pages")] == [2, 1, 1]
+    names = ("nofollow", "robots_refused", "empty_pages", "noindex_pages")
+    assert [result.counts[name] for name in names] == [2, 1, 1, 1]
     verdict_ = verdict.of({}, result.counts)
     assert not verdict_ and "empty without" in str(verdict_.reason)
 
@@ -305,8 +310,12 @@ def test_progress_tells_what_goes_on(site: Site, tmp_path: Path) -> None:
     assert reports[-1].fetched == 47
     assert reports[-1].waiting == 0
     assert reports[-1].host == f"127.0.0.1:{site.port}"
+    heads = {
+        visit["url"]: visit["head"]
+        for visit in map(json.loads, (tmp_path / KEPT_NAME).read_text().splitlines())
+    }
     assert reports[-1].size_bytes == sum(
-        int(str(line["size"])) for line in page_lines(tmp_path) if line["path"] != "P"
+        int(str(line["size"])) + heads[line["url"]] for line in page_lines(tmp_path) if line["path"] != "P"
     )
     assert [progress.fetched for progress in reports] == sorted(progress.fetched for progress in reports)
     assert max(progress.rate for progress in reports) > 0

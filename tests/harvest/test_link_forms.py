@@ -33,6 +33,7 @@ HTML = {
     "link apple-touch-icon": ("<link rel=apple-touch-icon href=/x.png>", "x.png", E),
     "link preload": ("<link rel=preload as=font href=/x.woff2>", "x.woff2", E),
     "link modulepreload": ("<link rel=modulepreload href=/x.mjs>", "x.mjs", E),
+    "VitePress page": ("<link rel=modulepreload href=/x.md.Ab-1.lean.js>", "x.md.Ab-1.js", E),
     "link manifest": ("<link rel=manifest href=/x.webmanifest>", "x.webmanifest", E),
     "link imagesrcset": ("<link rel=preload as=image imagesrcset='/x.png 1x, /y.png 2x'>", "y.png", E),
     "img src": ("<img src=/x.png>", "x.png", E),

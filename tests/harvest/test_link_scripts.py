@@ -3,7 +3,7 @@
 import json
 from io import BytesIO
 
-from harvest_links import PAGE, E, L, found, head, of
+from harvest_links import PAGE, E, L, X, found, head, of
 
 from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.links.extract import extract
@@ -43,6 +43,15 @@ def test_a_worker_is_relative_to_the_page_that_runs_the_script() -> None:
     assert dict(links) == {of("dir/w.js"): E, of("dir/s.js"): E}
     assert extract(script, head("text/javascript"), BytesIO(body), limits).links == []
     assert found("<script>new Worker('w.js')</script>") == {of("dir/w.js"): E}
+
+
+def test_a_file_that_a_script_may_load_is_relative_to_the_page() -> None:
+    body = b"fetch('search/index.json'); load('./widget'); load('/data/a.json')"
+    script, limits = Url(of("js/app.js")), LinkLimits(guess=True)
+    links = extract(script, head("text/javascript"), BytesIO(body), limits, page=PAGE).links
+    assert dict(links) == dict.fromkeys(map(of, ("dir/search/index.json", "js/widget", "data/a.json")), X)
+    alone = extract(script, head("text/javascript"), BytesIO(body), limits).links
+    assert dict(alone) == dict.fromkeys(map(of, ("js/search/index.json", "js/widget", "data/a.json")), X)
 
 
 def test_import_maps_name_parts() -> None:
@@ -91,6 +100,18 @@ def test_templates_of_xslt_are_not_addresses() -> None:
         '<x:stylesheet xmlns:x="http://www.w3.org/1999/XSL/Transform"><a href="{s:loc}"/><img src="/x.png"/>'
     )
     assert found(f"{sheet}</x:stylesheet>", head("text/xml")) == {of("x.png"): E}
+    page = """<?xml version="1.0"?><!-- <html> --><xsl:stylesheet xmlns:xsl="http://www.w3.org/1999/XSL/Transform"
+        xmlns:sitemap="http://www.sitemaps.org/schemas/sitemap/0.9"><xsl:template match="/"><html lang="en"><body>
+        <a href="{sitemap:loc}"><xsl:value-of select="sitemap:loc"/></a><img src="/x.png"/></body></html>"""
+    assert found(f"{page}</xsl:template></xsl:stylesheet>", head("application/xml")) == {of("x.png"): E}
+
+
+def test_numbers_in_feeds_are_not_addresses() -> None:
+    feed = """<rss xmlns:slash="http://purl.org/rss/1.0/modules/slash/"><channel><item><link>/x</link>
+        <comments>/x#comments</comments><slash:comments>4</slash:comments><guid>http://a.example/?p=4</guid>"""
+    assert found(f"{feed}</item></channel></rss>", head("application/rss+xml")) == dict.fromkeys(
+        (of("x"), of("?p=4")), L
+    )
 
 
 def test_parts_of_declarative_shadow_roots() -> None:

@@ -74,6 +74,19 @@ def test_guesses_at_such_a_host_are_wrong_guesses_and_end(site: Site, tmp_path: 
     assert [line["rule"] for line in lines(tmp_path)].count("guesses") == 40
 
 
+def test_guesses_that_redirect_to_nothing_are_wrong_guesses_and_end(site: Site, tmp_path: Path) -> None:
+    """As at a wiki, which writes the first letter of a title as a capital."""
+    guesses = "".join(f"load('./widget-{number}.js');" for number in range(60))
+    site.page("/", f"<script>{guesses}</script>")
+    site.fallback = lambda asked: (
+        whole("", status="301 Moved", location=asked.path.replace("widget", "Widget"))
+        if "widget" in asked.path
+        else None
+    )
+    run(tmp_path, [f"{site.url}/"], links=LinkLimits(guess=True))
+    assert [line["rule"] for line in lines(tmp_path)].count("guesses") >= 30
+
+
 def test_files_and_pages_are_asked_about_separately(site: Site, tmp_path: Path) -> None:
     """Many servers answer 404 for files that do not exist, and a page for everything else."""
     site.page("/robots.txt", status="404 Not Found")

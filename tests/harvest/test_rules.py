@@ -18,7 +18,7 @@ from webdepot.harvest.scope.identity import identity, identity_without
 from webdepot.harvest.scope.limits import ScopeLimits
 from webdepot.harvest.scope.membership import ScopeKind
 from webdepot.harvest.scope.rules import RuleSpec
-from webdepot.harvest.scope.traps import TrapWatch, shape_of
+from webdepot.harvest.scope.traps import FIRST_PAGES, SAME_ANSWERS, SAME_WITH_TOKEN, TrapWatch, shape_of
 from webdepot.model import Answer, Candidate, Verdict
 from webdepot.url import Url
 
@@ -289,10 +289,13 @@ def test_a_verdict_is_remembered_once_until_rules_change_and_never_where_rules_c
     counting.remember(page, told)
     assert counting.before_asking(page).rule == "host"
     turning = candidate("http://a.example/s/ab12cd34ef56gh78/x", "L")
-    for _ in range(40):
-        made.learn(turning, 200, lambda: b"the same")
+    for _ in range(FIRST_PAGES + SAME_WITH_TOKEN + 1):
+        made.learn(turning, 200, lambda: {1})
     made.remember(turning, told)
     assert made.before_asking(turning).rule == "same answers"
+    part = candidate(turning.url, "LE")
+    made.remember(part, told)
+    assert made.before_asking(part).rule == "told"
 
 
 def test_guesses_end_where_most_of_them_are_wrong() -> None:
@@ -327,28 +330,41 @@ def test_robots_directives_of_pages() -> None:
     assert "nofollow" in tag_directives(["unavailable_after: 25 Jun 2030 15:00:00 PST, nofollow"], "webdepot")
 
 
-def test_one_page_under_ever_new_addresses_is_a_trap() -> None:
-    traps = TrapWatch(same_answers=5)
-    for number in range(5):
-        assert traps.find_rejection(f"http://a.example/s/{number:04x}9f8e7d6c5b4a/page") is None
-        token = f"{number:04x}9f8e7d6c5b4a"
-        traps.note(
-            f"http://a.example/s/{token}/page", lambda token=token: f"<a href=/s/{token}/next>".encode()
-        )
+def test_addresses_that_say_nothing_new_are_a_trap_until_one_does() -> None:
+    traps = TrapWatch()
+    for number in range(FIRST_PAGES + 1 + SAME_WITH_TOKEN):
+        url = f"http://a.example/s/{number:04x}9f8e7d6c5b4a/page"
+        assert traps.find_rejection(url) is None
+        traps.note(url, lambda: {1, 2})
     verdict = traps.find_rejection("http://a.example/s/ffff9f8e7d6c5b4a/page")
     assert isinstance(verdict, Verdict)
-    assert verdict.rule == "same answers"
+    assert (verdict.rule, verdict.reason[:17]) == ("same answers", "the last 40 pages")
     assert traps.find_rejection("http://a.example/other") is None
-    traps.note("http://a.example/s/aaaa9f8e7d6c5b4a/page", lambda: b"something else")
+    sample = (f"http://a.example/s/{number:04x}9f8e7d6c5b4a/page" for number in range(5000))
+    taken = [url for url in sample if traps.find_rejection(url) is None]
+    assert 0 < len(taken) < 60
+    traps.note(taken[0], lambda: {2, 3})
     assert traps.find_rejection("http://a.example/s/bbbb9f8e7d6c5b4a/page") is None
 
 
-def test_numbered_pages_are_not_a_trap_even_if_they_are_alike() -> None:
-    traps = TrapWatch(same_answers=5)
-    for number in range(100):
-        traps.note(f"http://a.example/item?id={number}", lambda: b"the same picture")
-    assert traps.find_rejection("http://a.example/item?id=101") is None
-    assert shape_of("http://a.example/2024/item-7?id=12") == "http://a.example/#/item-#?id=#"
+def test_a_parameter_that_adds_nothing_is_a_trap_in_every_combination() -> None:
+    traps = TrapWatch()
+    for number in range(FIRST_PAGES + 2 * SAME_ANSWERS + 1):
+        sort = f"&sort={number}" if number % 2 else ""
+        traps.note(f"http://a.example/list?id={number}{sort}", lambda number=number: {number // 2})
+    verdict = traps.find_rejection("http://a.example/list?colour=red&sort=7")
+    assert verdict is not None and verdict.reason == "the last 100 pages with sort said nothing new"
+    assert traps.find_rejection("http://a.example/list?colour=red&id=7") is None
+    assert traps.find_rejection("http://a.example/other?sort=7") is None
+
+
+def test_what_cannot_be_compared_or_has_a_plain_address_is_not_a_trap() -> None:
+    traps = TrapWatch()
+    for number in range(FIRST_PAGES + 2 * SAME_ANSWERS):
+        traps.note(f"http://a.example/item?id={number}", lambda: None)  # a file
+        traps.note(f"http://a.example/item-{number}", lambda: {1})
+    assert not traps.trapped
+    assert shape_of("http://a.example/2024/item-7?id=12&x1=") == ("http://a.example/#/item-#", {"id", "x#"})
 
 
 @pytest.mark.parametrize(

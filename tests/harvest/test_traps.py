@@ -1,8 +1,10 @@
 """Crawls of endless sites, checked by the log of the server; and policies that the crawl log must show."""
 
+from calendar import month_name
 from collections.abc import Collection
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
+from urllib.parse import parse_qsl, quote, urlencode
 
 import pytest
 from harvest_crawl import kept, lines, run
@@ -43,7 +45,8 @@ def test_a_calendar_ends(site: Site, tmp_path: Path) -> None:
             return None
         year, month = map(int, asked.path.split("/")[2:4])
         later = (year + month // 12, month % 12 + 1)
-        return whole(f"<a href=/cal/{later[0]}/{later[1]:02d}/>next</a> {year} {month}")
+        walks = "walk " * (12 * year + month)  # each month has news
+        return whole(f"<a href=/cal/{later[0]}/{later[1]:02d}/>next</a> {year} {month} {walks}")
 
     site.fallback = calendar
     site.page("/", "<a href=/cal/2026/10/>calendar</a>")
@@ -52,6 +55,98 @@ def test_a_calendar_ends(site: Site, tmp_path: Path) -> None:
     assert months[-1] == "/cal/2031/12/"
     assert len(months) == 63
     assert rule_lines(tmp_path)["calendar"] == [f"{site.url}/cal/2032/01/"]
+
+
+def _month_page(asked: Asked) -> bytes | None:
+    """A calendar plugin: months forwards and backwards without end, some days with a page; few have events."""
+    values = dict(parse_qsl(asked.target.partition("?")[2]))
+    frame = f"<h1>Town hall</h1><a href='/login?return={quote(asked.target, safe='')}'>Sign in</a>"
+    if asked.path == "/day":
+        day = date.fromisoformat(values["date"])
+        event = EVENTS.get(day, "No events on this day")
+        return whole(f"{frame}<h2>{day:%A}, {day.day} {day:%B} {day.year}</h2><p>{event}</p>")
+    if asked.path != "/month":
+        return None
+    year, month = int(values["year"]), int(values["month"])
+    links = ((year - (month == 1), (month - 2) % 12 + 1), (year + month // 12, month % 12 + 1))
+    around = "".join(f"<a href='/month?year={y}&month={m}'>{month_name[m]}</a>" for y, m in links)
+    days = "".join(
+        f"<td><a href='/day?date={year}-{month:02}-{day:02}'>{day}</a>"
+        f"<br>{EVENTS.get(date(year, month, day), '')}"
+        for day in (2, 12, 22)
+    )
+    return whole(f"{frame}{around}<h2>{month_name[month]} {year}</h2><table><tr>{days}</table>")
+
+
+EVENTS = {date(2026, month, 12): f"Council meeting {'about water ' * month}" for month in range(1, 13)}
+
+
+def test_months_without_events_end(site: Site, tmp_path: Path) -> None:
+    """The years do not end it: it may go back to the year 1000, and months have pages for their days."""
+    site.fallback = _month_page
+    site.page("/", "<a href='/month?year=2026&month=11'>calendar</a>")
+    run(tmp_path, [f"{site.url}/"], facts=FACTS, scope_limits=ScopeLimits(hops=10_000))
+    months = [path for path in site.paths() if path.startswith("/month")]
+    days = [path for path in site.paths() if path.startswith("/day")]
+    assert {f"/day?date={day}" for day in EVENTS} <= set(days)
+    assert len(months) < 500 and len(days) < 2_500
+    assert len(rule_lines(tmp_path)["same answers"]) > 100
+
+
+def test_sort_orders_and_filters_end(site: Site, tmp_path: Path) -> None:
+    """All items are found; combinations of filters, orders and views that show only known items are not."""
+    facets = {"colour": ["red", "blue", "green", "grey"], "size": ["s", "m", "l"], "maker": list("abcd")}
+    orders = {"sort": ["price", "name", "newest"], "view": ["list", "grid"], "show": ["10", "20", "50"]}
+    choices = facets | orders
+    items = [
+        (f"Lamp {word} {number}", {name: values[number % len(values)] for name, values in facets.items()})
+        for number, word in enumerate(f"{a}{b}" for a in ["north", "south", "east", "west"] for b in range(6))
+    ]
+
+    def shop(asked: Asked) -> bytes | None:
+        if asked.path.startswith("/lamp/"):
+            return whole(f"<h1>{asked.path}</h1>")
+        if asked.path != "/shop":
+            return None
+        chosen = dict(parse_qsl(asked.target.partition("?")[2]))
+        shown = [
+            (name, has) for name, has in items if all(chosen.get(key, has[key]) == has[key] for key in has)
+        ]
+        shown.sort(reverse=chosen.get("sort") == "name")
+        links = "".join(
+            f"<a href='/shop?{urlencode(sorted((chosen | {name: value}).items()))}'>{value}</a>"
+            for name, values in choices.items()
+            for value in values
+        )
+        lamps = "".join(f"<li><a href=/lamp/{name.split()[1]}>{name}</a>" for name, _ in shown)
+        return whole(f"<h1>Lamps</h1>{links}<p>{len(shown)} lamps</p><ul>{lamps}</ul>")
+
+    site.fallback = shop
+    site.page("/", "<a href=/shop>shop</a>")
+    run(tmp_path, [f"{site.url}/"])
+    lists = [path for path in site.paths() if path.startswith("/shop")]
+    assert len({path for path in site.paths() if path.startswith("/lamp/")}) == len(items)
+    assert len(lists) < 1_000  # of 5 * 4 * 5 * 4 * 3 * 4 = 4,800
+
+
+def test_pages_that_only_look_alike_are_no_trap(site: Site, tmp_path: Path) -> None:
+    """A gallery whose pages differ by their picture, and tables of numbers."""
+
+    def page(asked: Asked) -> bytes | None:
+        number = asked.target.partition("=")[2]
+        if asked.path == "/photo":
+            return whole(f"<h1>Photo {number} of 150</h1><img src=/photos/{number}.jpg><p>Back to all photos")
+        if asked.path == "/station":
+            cells = "".join(f"<td>{(int(number) * hour) % 37}.{hour % 10}" for hour in range(24))
+            return whole(f"<h1>Temperatures</h1><table><tr>{cells}</table>")
+        return whole("x", mime="image/jpeg") if asked.path.startswith("/photos/") else None
+
+    site.fallback = page
+    numbers = range(1, 151)
+    site.page("/", "".join(f"<a href=/photo?n={n}>{n}</a><a href=/station?day={n}>{n}</a>" for n in numbers))
+    run(tmp_path, [f"{site.url}/"])
+    wanted = {f"/photo?n={n}" for n in numbers} | {f"/station?day={n}" for n in numbers}
+    assert wanted <= set(site.paths())
 
 
 def test_relative_links_gone_wrong_end(site: Site, tmp_path: Path) -> None:

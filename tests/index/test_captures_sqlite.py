@@ -4,10 +4,12 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
 from webdepot.errors import Conflict, CorruptData
+from webdepot.index import sqlite_file
 from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.index.sqlite_file import discard
 from webdepot.model import Capture, Location, RecordKind
@@ -61,6 +63,7 @@ def test_one_capture_of_twenty_thousand_costs_what_one_of_ten_costs(tmp_path, co
         lambda: list(index.scan("org,", "org-", collection=collection, limit=1)),
         lambda: index.find_digest("sha1:" + "A" * 32, url="http://example.org/"),
         lambda: index.find_digest("sha1:" + "A" * 32, url="http://other.org/"),
+        lambda: index.years(collection),
     ]
     costs = [steps_of(index, question) for question in questions]
     newest = steps_of(index, lambda: index.newest(3))
@@ -122,4 +125,84 @@ def test_a_closed_index_opens_again_on_use(tmp_path):
     index.add("a.warc.gz", [capture(1)], collection="c")
     index.close()
     assert index.total() == 1
+    index.close()
+
+
+def test_a_writer_waits_for_another_however_long_it_takes(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite_file, "PATIENCE_S", 0)  # SQLite gives up at once
+    path = tmp_path / "captures.db"
+    one, other = SqliteCaptureIndex(path), SqliteCaptureIndex(path)
+    added = []
+    writer = threading.Thread(
+        target=lambda: added.append(
+            other.add("b.warc.gz", [capture(2, container="b.warc.gz")], collection="c")
+        )
+    )
+
+    def slowly():
+        yield capture(1)
+        writer.start()
+        writer.join(0.5)  # it fails at once if it does not wait
+
+    one.add("a.warc.gz", slowly(), collection="c")
+    writer.join()
+    assert added == [1]
+    assert list(one.containers()) == [("a.warc.gz", 1), ("b.warc.gz", 1)]
+
+
+def test_an_index_is_opened_and_read_while_another_process_writes(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite_file, "PATIENCE_S", 0)
+    path = tmp_path / "captures.db"
+    index = SqliteCaptureIndex(path)
+    index.add("a.warc.gz", [capture(1)], collection="c")
+    seen = []
+
+    def slowly():
+        yield capture(2, container="b.warc.gz")
+        reader = SqliteCaptureIndex(path)
+        seen.append(reader.total())
+        reader.close()
+
+    index.add("b.warc.gz", slowly(), collection="c")
+    assert seen == [1]
+
+
+def test_a_file_that_a_rebuild_replaced_is_left(tmp_path):
+    path = tmp_path / "captures.db"
+    reader = SqliteCaptureIndex(path)
+    reader.add("a.warc.gz", [capture(1)], collection="c")
+    discard(path)
+    assert list(reader.containers()) == [("a.warc.gz", 1)]  # until there is another
+    rebuilt = SqliteCaptureIndex(path)
+    assert list(reader.containers()) == []
+    reader.add("b.warc.gz", [capture(2, container="b.warc.gz")], collection="c")
+    assert list(rebuilt.containers()) == list(reader.containers()) == [("b.warc.gz", 1)]
+
+
+def test_a_writer_makes_the_tables_of_a_new_file(tmp_path):
+    path = tmp_path / "captures.db"
+    index = SqliteCaptureIndex(path)
+    for number in range(2):
+        discard(path)
+        if number:
+            path.touch()  # another process has opened it, and has not made its tables yet
+        else:
+            index.close()  # nothing is left that could read the old one
+        assert index.add("a.warc.gz", [capture(1)], collection="c") == 1
+        assert list(index.containers()) == [("a.warc.gz", 1)]
+    index.close()
+
+
+def test_a_file_without_counts_by_year_gets_them_with_its_next_container(tmp_path):
+    path = tmp_path / "captures.db"
+    index = SqliteCaptureIndex(path)
+    index.add("a.warc.gz", [capture(1), capture(2)], collection="one")
+    index.close()
+    with sqlite3.connect(path) as connection:  # as an earlier version made it
+        connection.execute("DROP TABLE years")
+    index = SqliteCaptureIndex(path)
+    assert dict(index.years()) == dict(index.years("one")) == {2000: 2}
+    index.add("b.warc.gz", [capture(3, container="b.warc.gz")], collection="two")
+    assert dict(index.years()) == {2000: 3}
+    assert dict(index.years("two")) == {2000: 1}
     index.close()

@@ -10,9 +10,20 @@ from pathlib import Path
 import pytest
 
 import text_indexes
-from webdepot.errors import Conflict
-from webdepot.index.text import tantivy_add, tantivy_find, tantivy_query
+from text_indexes import page_files_of
+from webdepot.engine.process_pool import ProcessEngine
+from webdepot.errors import Conflict, WebdepotError
+from webdepot.index.text import (
+    tantivy_add,
+    tantivy_commit,
+    tantivy_draft,
+    tantivy_find,
+    tantivy_index,
+    tantivy_merge,
+    tantivy_query,
+)
 from webdepot.index.text.tantivy_index import TantivyTextIndex
+from webdepot.model import Capture, Location, RecordKind
 from webdepot.ports import ClosedArea, TextQuery
 from webdepot.times import from_timestamp
 from webdepot.url import key as key_of
@@ -85,15 +96,16 @@ def test_a_killed_writer_leaves_a_usable_index_that_catches_up(tmp_path):
         from pathlib import Path
         sys.path.insert(0, sys.argv[2])
         from text_indexes import page
-        from webdepot.index.text import tantivy_add, tantivy_index
+        from webdepot.index.text import tantivy_draft, tantivy_index
         index = tantivy_index.TantivyTextIndex(Path(sys.argv[1]), memory_bytes=16 << 20)
         index.add("whole", [page(f"http://a.org/{at}") for at in range(100)])
-        real = tantivy_add.Adding.page
-        def killed(self, key, pages):
-            real(self, key, pages)
-            if self.added > 500:
+        real, added = tantivy_draft.Draft.add, []
+        def killed(self, fields):
+            real(self, fields)
+            added.append(1)
+            if len(added) > 500:
                 os.kill(os.getpid(), 9)
-        tantivy_add.Adding.page = killed
+        tantivy_draft.Draft.add = killed
         index.add("torn", [page(f"http://a.org/{at}", "20210101000000", "other " * 2000) for at in range(1000)])
     """
     folder = tmp_path / "text"
@@ -102,7 +114,7 @@ def test_a_killed_writer_leaves_a_usable_index_that_catches_up(tmp_path):
         check=False,
     )
     assert ended.returncode == -9
-    assert list(folder.glob("sorting-*"))
+    assert list(folder.glob("draft-*"))
     index = TantivyTextIndex(folder, memory_bytes=16 << 20)
     assert index.containers() == {"whole"}
     assert index.find(TextQuery(words=("words",))).pages == 100
@@ -112,17 +124,7 @@ def test_a_killed_writer_leaves_a_usable_index_that_catches_up(tmp_path):
     )
     assert index.find(TextQuery(words=("other",))).pages == 1000
     assert index.find(TextQuery(words=("words",), as_of=from_timestamp("2022"))).pages == 0
-    assert not list(folder.glob("sorting-*"))
-
-
-def test_pages_that_do_not_fit_into_memory_are_sorted_on_disk(tmp_path):
-    unsorted = [
-        page(f"http://{number % 7}.org/{number}", f"2020{number % 12 + 1:02d}01000000", "x" * 1000)
-        for number in range(200)
-    ]
-    ordered = list(tantivy_add.in_order(iter(unsorted), tmp_path, 50_000))
-    assert len(list(tmp_path.iterdir())) > 3
-    assert ordered == sorted(unsorted, key=lambda one: (one.key, one.timestamp))
+    assert not list(folder.glob("draft-*"))
 
 
 def test_a_new_capture_touches_only_the_state_it_follows(index, monkeypatch):
@@ -131,9 +133,9 @@ def test_a_new_capture_touches_only_the_state_it_follows(index, monkeypatch):
         [page(timestamp=f"{year}0101000000", text=f"words of {year}") for year in range(1996, 2020)],
     )
     written = []
-    real = tantivy_add.Adding.document
+    real = tantivy_draft.Draft.add
     monkeypatch.setattr(
-        tantivy_add.Adding, "document", lambda self, fields: (written.append(fields), real(self, fields))
+        tantivy_draft.Draft, "add", lambda self, fields: (written.append(fields), real(self, fields))
     )
     index.add("new", [page(timestamp="20200101000000", text="words of 2020")])
     assert [fields.get("valid_from") for fields in written] == [20190101000000, 20200101000000, None]
@@ -177,3 +179,164 @@ def test_areas_with_few_and_with_many_addresses_close_the_same(index, monkeypatc
 
 def all_urls(names):
     return [f"http://example.org/{name}" for name in [*names, "x/1", "x/2"]]
+
+
+# --- several workers ---
+
+
+def states_in(index):
+    return sorted(index.scan(TextQuery()), key=lambda state: (state.key, state.valid_from))
+
+
+def many(count, timestamp="20200101000000", text="words of"):
+    return [page(f"http://{at % 7}.org/{at}", timestamp, f"{text} {at}") for at in range(count)]
+
+
+@pytest.fixture(scope="module")
+def engine():
+    processes = ProcessEngine(workers=2)
+    yield processes
+    processes.close()
+
+
+@pytest.fixture
+def in_parts(monkeypatch):
+    """Even a few pages are divided among processes, and into more parts than there are processes."""
+    monkeypatch.setattr(tantivy_index, "_SMALL_BYTES", 0)
+    monkeypatch.setattr(tantivy_index, "_SMALL_ANCHORS_BYTES", 0)
+    monkeypatch.setattr(tantivy_index, "_PART_BYTES", 2000)
+    monkeypatch.setattr(tantivy_merge, "_FAN_IN", 1000)  # no compaction in a thread
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_parts_give_the_same_index_as_one_process(index, engine, tmp_path):
+    revisits = [
+        page(f"http://copy.org/{at}", text="", repeats=True, digest=f"digest of words of {at}")
+        for at in range(0, 90, 3)
+    ]
+    several = {
+        "first": [*revisits[:20], *many(60)],
+        "second": [*many(90, "20210101000000"), *many(30, "20190101000000", "older words of")],
+        "third": [*revisits[20:], *many(45, "20220101000000", "newer words of")],
+    }
+    anchors = [(one.key, f"link {at}", "") for at, one in enumerate(many(50))]
+    files = page_files_of(tmp_path, several)
+    assert index.add_files(files[:2], engine, formats=lambda digests: {}) == 200
+    assert len(tantivy_commit.read(tmp_path / "text").segments) > 3
+    assert index.add_files(files[2:], engine, formats=lambda digests: {}) == 55
+    alone = TantivyTextIndex(tmp_path / "alone", memory_bytes=16 << 20)
+    for name, pages in several.items():
+        alone.add(name, pages)
+    assert states_in(index) == states_in(alone) != []
+    repeated = TantivyTextIndex(tmp_path / "repeated", memory_bytes=16 << 20)
+    repeated.add_files(files[:2], engine, formats=lambda digests: {})
+    repeated.add_files(files[2:], engine, formats=lambda digests: {})
+    for word in ("words", "older", "newer"):
+        assert text_indexes.urls(repeated, word) == text_indexes.urls(index, word)
+    assert index.anchor(anchors, engine) == 50
+    assert index.find(TextQuery(words=("link",), limit=1)).pages == 50
+    assert index.find(TextQuery(words=("words",), limit=200)).pages == 90 + 30
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_a_part_that_fails_leaves_the_index_as_it_was(index, engine, tmp_path):
+    index.add("a", many(10))
+    before = states_in(index)
+    (file,) = page_files_of(tmp_path, {"b": many(20, "20210101000000", "other words of")})
+    whole = file.path.read_bytes()
+    file.path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(WebdepotError, match="Words could not be indexed"):
+        index.add_files([file], engine, formats=lambda digests: {})
+    assert (states_in(index), index.containers()) == (before, {"a"})
+    file.path.write_bytes(whole)
+    assert index.add_files([file], engine, formats=lambda digests: {}) == 20
+    assert index.total() == 30
+
+
+def test_revisits_that_a_crash_left_unresolved_are_resolved_by_the_next_writer(index, monkeypatch):
+    index.add("a", [page("http://w.org/", text="", digest="later", repeats=True)])
+    with monkeypatch.context() as patched:
+        patched.setattr(tantivy_add.Adding, "resolve", lambda self, digests: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            index.add("b", [page("http://o.org/", text="waited for", digest="later")])
+    assert text_indexes.urls(index, "waited") == ["http://o.org/"]
+    index.add("c", [])
+    assert set(text_indexes.urls(index, "waited")) == {"http://o.org/", "http://w.org/"}
+    index.add("d", [])
+    assert index.total() == 2
+
+
+def test_a_crash_just_before_the_commit_changes_nothing(index, tmp_path, monkeypatch):
+    index.add("a", many(10))
+    before = states_in(index)
+    real = tantivy_commit.write
+
+    def crash(folder, commit):
+        if folder == tmp_path / "text":
+            raise KeyboardInterrupt
+        real(folder, commit)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tantivy_commit, "write", crash)
+        with pytest.raises(KeyboardInterrupt):
+            index.add("b", many(10, "20210101000000", "other words of"))
+    assert len(list((tmp_path / "text").glob("*.store"))) == 2
+    assert len(list((tmp_path / "text").glob("*.del"))) == 1
+    assert (states_in(index), index.containers()) == (before, {"a"})
+    index.add("b", many(10, "20210101000000", "other words of"))
+    assert index.total() == 20
+    known = {segment.name for segment in tantivy_commit.read(tmp_path / "text").segments}
+    assert {path.name.partition(".")[0] for path in (tmp_path / "text").glob("*.store")} == known
+
+
+# --- compaction ---
+
+
+def test_small_segments_are_merged(index, engine, tmp_path):
+    for number in range(20):
+        index.add(str(number), [page(f"http://a.org/{number}"), page(timestamp=f"{2000 + number}0101000000")])
+    before = states_in(index), index.containers()
+    index.compact(engine, most_dead=1.0)
+    assert len(tantivy_commit.read(tmp_path / "text").segments) < 3
+    assert (states_in(index), index.containers()) == before
+    names = {path.name.partition(".")[0] for path in (tmp_path / "text").glob("*.store")}
+    assert len(names) < 3  # and the files of the others are gone
+
+
+@pytest.mark.parametrize("segments", [20, 3], ids=["merged", "rewritten"])
+def test_what_is_replaced_during_a_compaction_stays_replaced(index, tmp_path, segments):
+    folder = tmp_path / "text"
+    for number in range(segments):
+        index.add(str(number), [page(f"http://a.org/{number}", text=f"first {number}"), *many(5)])
+    index.add("waits", [page("http://w.org/", text="", digest="later", repeats=True)])
+    (tmp_path / "merging").mkdir()
+    job = tantivy_merge.start(folder, tmp_path / "merging", tantivy_commit.read(folder).segments)
+    merged = tantivy_merge.run(job)
+    index.add("new", [page("http://a.org/1", "20210101000000", text="second")])
+    index.add("original", [page("http://o.org/", text="waited for", digest="later")])
+    index.remove("0", [("c", capture_of("http://a.org/0", "first 0"))])
+    before = states_in(index), index.containers()
+    assert tantivy_merge.finish(folder, job, merged)
+    assert (states_in(index), index.containers()) == before
+    assert set(text_indexes.urls(index, "waited")) == {"http://o.org/", "http://w.org/"}
+    index.add("again", [page("http://o.org/2", text="waited for", digest="later")])
+    assert index.find(TextQuery(words=("waited",))).pages == 3
+    (tmp_path / "late").mkdir()
+    job = tantivy_merge.start(folder, tmp_path / "late", tantivy_commit.read(folder).segments)
+    merged = tantivy_merge.run(job)
+    index.clear()
+    assert not tantivy_merge.finish(folder, job, merged)
+    assert states_in(index) == []
+
+
+def capture_of(url, text):
+    return Capture(
+        key=key_of(url),
+        url=url,
+        timestamp="20200101000000",
+        digest=f"digest of {text}",
+        kind=RecordKind.RESPONSE,
+        status=200,
+        mime="text/html",
+        location=Location(container="0", offset=0, length=1),
+    )

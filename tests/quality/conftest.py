@@ -5,6 +5,7 @@ import json
 import uuid
 
 import pytest
+from container_facts import facts_of
 
 from webdepot.quality.checks import HarvestTraces
 
@@ -61,11 +62,10 @@ class Site:
         container, log = self.folder / "x.warc.gz", self.folder / "crawl.jsonl"
         container.write_bytes(b"".join(self.records))
         log.write_text("".join(json.dumps(line) + "\n" for line in self.lines))
-        containers = [("x.warc.gz", container)] if self.records else []
         return HarvestTraces(
             harvest="h1",
             seeds=seeds,
-            containers=containers,
+            records=facts_of(container) if self.records else (),
             log=log if with_log else None,
             waiting=self.waiting,
         )

@@ -6,6 +6,7 @@ import gzip
 import uuid
 
 import pytest
+from container_facts import facts_of
 
 from webdepot.digest import sha1
 from webdepot.model import Capture, Location, RecordKind
@@ -97,7 +98,11 @@ def traces(tmp_path, *records, **more):
     path = tmp_path / "x.warc.gz"
     path.write_bytes(b"".join(records))
     return HarvestTraces(
-        harvest="h2", seeds=("http://a.example/",), containers=[("x.warc.gz", path)], log=None, **more
+        harvest="h2",
+        seeds=("http://a.example/",),
+        records=facts_of(path),
+        log=None,
+        **more,
     )
 
 

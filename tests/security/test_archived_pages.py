@@ -424,7 +424,7 @@ def test_a_page_of_the_live_web_cannot_frame_an_archived_one(context: BrowserCon
                 " frame.onload = done; frame.src = src; document.body.replaceChildren(frame); })",
                 served.pages(EVIL) + path,
             )
-            assert page.frames[1].url == "chrome-error://chromewebdata/"
+            wait_until(page, lambda: page.frames[1].url == "chrome-error://chromewebdata/")
 
 
 def test_a_link_to_another_site_opens_its_own_origin(context: BrowserContext, served: Served) -> None:

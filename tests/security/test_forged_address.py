@@ -260,7 +260,11 @@ def test_the_program_says_so_and_does_not_start(own_home: Path) -> None:
     settings = blocks_of_page()[0].replace('trusted_proxies = ["127.0.0.1"]', "")
     (own_home / "webdepot.toml").write_text(f"{settings}\n{NETWORKS}")
     ended = subprocess.run(
-        [PROGRAM, "--home", own_home, "serve"], capture_output=True, text=True, timeout=60, env=os.environ
+        [PROGRAM, "--home", own_home, "serve", "--port", "0", "--replay-port", "0"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ,
     )
     assert ended.returncode == 2 and "trusted_proxies" in ended.stderr, ended.stderr
 

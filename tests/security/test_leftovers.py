@@ -16,7 +16,9 @@ from webdepot.model import HarvestState
 from webdepot.services import pipeline
 from webdepot.services.admin import doctor
 from webdepot.services.harvest import harvests
-from webdepot.services.intake import submissions, warc_files
+from webdepot.services.intake import in_place as in_place_service
+from webdepot.services.intake import sources, submissions, warc_files
+from webdepot.services.intake.warc_files import FileState
 from webdepot.services.progress import unwatched
 
 HOLD = """
@@ -130,10 +132,17 @@ def test_doctor_removes_them_and_working_folders_of_kept_harvests(archive, tmp_p
 def test_files_are_known_only_when_everything_is_done(archive, tmp_path, done, in_place):
     paths = writers.warcs(tmp_path / "warcs", 3)[:2]
     if in_place:
-        addresses = [str(path) for path in paths]
-        taken = pipeline.in_place_service.refer(archive, addresses, collection="mills", watch=unwatched)
+        taken = warc_files.take(
+            archive,
+            sources.iter_sources([str(path) for path in paths]),
+            in_place_service.refer,
+            collection="mills",
+            settings=in_place_service.SETTINGS,
+            note=lambda _: None,
+            watch=unwatched,
+        )
     else:
-        taken = warc_files.take(archive, paths, collection="mills", watch=unwatched)
+        taken = warc_files.take_files(archive, paths, collection="mills", watch=unwatched)
     assert taken.harvest is not None
     if done == "copied":
         with archive.database.transaction() as connection:  # as if its process had been killed here
@@ -141,12 +150,13 @@ def test_files_are_known_only_when_everything_is_done(archive, tmp_path, done, i
     if done == "deposited" and not in_place:
         pipeline.ingest.take_in(archive, taken.harvest, deposit=True, index=False)
     report = pipeline.import_files(archive, paths, collection="mills", in_place=in_place)
-    assert report.known == []
+    assert (report.files.total(), len(report.skipped)) == (2, 0)
+    assert report.taken is not None or report.resumed == 1
     assert archive.captures.total() == 2 * writers.PAGES
     state = HarvestState.FINISHED if in_place else HarvestState.KEPT
     assert harvests.get(archive, taken.harvest.id).state is state
     again = pipeline.import_files(archive, paths, collection="mills", in_place=in_place)
-    assert (len(again.known), again.taken, again.resumed) == (2, None, [])
+    assert (again.files, again.taken, again.resumed) == ({FileState.KNOWN: 2}, None, 0)
 
 
 def test_two_submissions_that_were_interrupted_do_not_get_mixed(archive, tmp_path):
@@ -158,7 +168,7 @@ def test_two_submissions_that_were_interrupted_do_not_get_mixed(archive, tmp_pat
         opened = submissions.submission.open_up(folder, tmp_path / "none")
         identifiers.append(submissions.submission.id_of(opened))
     settings = {"submission": identifiers[0]}
-    warc_files.take(
+    warc_files.take_files(
         archive, [first / "site-a-0.warc.gz"], collection="mills", settings=settings, watch=unwatched
     )
     with archive.database.transaction() as connection:

@@ -93,7 +93,7 @@ def test_open_files_do_not_grow_while_the_archive_is_written(tmp_path: Path) -> 
     def harvest(number: int) -> None:
         warc = Warc(tmp_path / f"{number}.warc.gz")
         warc.response(URL, f"2020010100{number:04d}", f"<title>Page {number}</title>words".encode())
-        taken = warc_files.take(archive, [warc.write()], collection="some", watch=unwatched)
+        taken = warc_files.take_files(archive, [warc.write()], collection="some", watch=unwatched)
         assert taken.harvest is not None
         indexer.index_harvest(archive, taken.harvest.id)
 

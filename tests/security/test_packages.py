@@ -28,8 +28,8 @@ from webdepot.services.admin import rebuild, setup
 from webdepot.services.catalogue import records
 from webdepot.services.depot import deposit, export, replication
 from webdepot.services.depot.export import PackageForm
+from webdepot.services.harvest import harvests
 from webdepot.services.intake import submissions
-from webdepot.services.quality import harvest_check
 from webdepot.text import file_names
 from webdepot.url import key
 
@@ -263,7 +263,7 @@ def test_decisions_of_another_archive_open_and_change_nothing(archive, honest, t
         with archive.database.reading() as connection:
             theirs = runs.get(connection, done.package.harvest)
             assert (runs.is_received(theirs), runs.is_received(runs.get(connection, own.id))) == (True, False)
-            assert harvest_check.patches_of(archive, own) == []
+            assert harvests.patches_of(archive, own) == []
             verdicts = list(targets.iter_verdicts(connection, theirs.target))
             assert [each["agent"] for each in verdicts] == ["Eva (another archive)"]
             assert targets.dossier_of(connection, theirs.target).state is TargetState.IMPORTED

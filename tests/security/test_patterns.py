@@ -28,7 +28,6 @@ BUDGET_S = 10
 ALL_METHODS = ("search", "match", "findall")
 
 BOUNDED: dict[str, tuple[int, str]] = {
-    "webdepot.depot.bundle.submission:DESCRIPTIONS": (255, "names of files"),
     "webdepot.exchange.metadata.mab:_RUN": (100, "LONGEST_RUN"),
     "webdepot.harvest.links.data:_FILE": (2083, "could_be_address, _QUOTED"),
     "webdepot.quality.pages:_MISSING": (2000, "LONGEST_TEXT"),

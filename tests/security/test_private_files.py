@@ -49,10 +49,16 @@ def webdepot(*arguments: str, umask: int = 0o022, **variables: str) -> subproces
 
 def open_to_others(home: Path) -> list[str]:
     return [
-        str(path.relative_to(home.parent))
-        for path in [home, *home.rglob("*")]
-        if not path.is_symlink() and path.lstat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+        str(path.relative_to(home.parent)) for path in [home, *home.rglob("*")] if is_open_to_others(path)
     ]
+
+
+def is_open_to_others(path: Path) -> bool:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:  # a worker that just ended had the database open
+        return False
+    return not stat.S_ISLNK(mode) and bool(mode & (stat.S_IRWXG | stat.S_IRWXO))
 
 
 # --- modes ---

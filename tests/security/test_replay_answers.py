@@ -24,7 +24,7 @@ ACTING = {
     "Activate-Storage-Access": "load",
     "IdP-SignIn-Status": "signin",
     "Connection-Allowlist": "*",
-    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Allow-Origin": "https://evil.example",
     "Service-Worker-Allowed": "/",
     "Some-Header-Of-2040": "do it",
 }

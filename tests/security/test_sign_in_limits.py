@@ -12,7 +12,7 @@ from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
 from webdepot.web.client_address import wider_network_of
-from webdepot.web.sign_in import MOST_FAILURES, MOST_FAILURES_OF_NETWORK, SignInBrake
+from webdepot.web.session.sign_in import MOST_FAILURES, MOST_FAILURES_OF_NETWORK, SignInBrake
 
 
 @pytest.fixture

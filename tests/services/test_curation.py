@@ -387,6 +387,22 @@ def test_a_server_that_is_away_leaves_letters_waiting_and_none_goes_out_twice(
     assert len(letter_box.letters) == 1
 
 
+def test_a_letter_that_another_process_is_sending_is_left_to_it_until_its_claim_ends(
+    office: Archive, clock: Clock, letter_box: LetterBox
+):
+    letters_service.ask(office, [selected(office).id])
+    with office.database.transaction() as connection:
+        [letter] = letters.waiting(connection, limit=10)
+        assert letters.claim(connection, letter, now=office.clock())
+        assert not letters.claim(connection, letter, now=office.clock())
+    assert delivery.deliver(office) == delivery.DeliveryResult(sent=0, returned=0, failed=0)
+    assert letter_box.letters == []
+    clock.pass_days(1)  # it was killed
+    assert delivery.deliver(office).sent == 1
+    with office.database.transaction() as connection:
+        assert not letters.claim(connection, letter, now=office.clock())  # it is sent
+
+
 def test_a_whole_list_is_asked_and_those_that_cannot_be_are_named(office: Archive, letter_box: LetterBox):
     ready = [
         selected(office, f"https://site{number}.example/", f"owner@site{number}.example").id

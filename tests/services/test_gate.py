@@ -65,12 +65,11 @@ def test_a_rule_made_by_another_process_holds_with_the_next_request(home: Path) 
     with Archive.open(home) as archive, Archive.open(home, agent="test") as other:
         assert not gate.has_rules(archive)
         assert gate.is_open(archive, page, ANYONE)
-        newest = [capture.url for capture in archive_status.home(archive, reader=ANYONE).newest]
-        assert page.url in newest
+        assert page.url in [site.url for site in archive_status.home(archive, reader=ANYONE).sites]
         (rule,) = rules.add(other, page.url, answer=RuleAnswer.HIDE)
         assert not gate.is_open(archive, page, ANYONE)
         assert gate.of_key(archive, page.key, ANYONE).spans == ()
-        assert page.url not in [one.url for one in archive_status.home(archive, reader=ANYONE).newest]
+        assert page.url not in [site.url for site in archive_status.home(archive, reader=ANYONE).sites]
         assert page.key in {one.key for one in gate.iter_closed(archive, ANYONE)}
         rules.remove(other, rule.id)
         assert gate.is_open(archive, page, ANYONE)

@@ -264,6 +264,7 @@ def test_a_resumed_harvest_stays_out_of_the_depot_with_no_deposit(home: Path) ->
         with Archive.open(home) as archive:
             options = replace(HarvestOptions.from_config(archive.config), allow_private=True, delay_s=0.0)
             harvest = runner.start_or_resume(archive, [f"{site}/"], options)
+            harvests.mark_direct(archive, harvest)  # as `webdepot archive` does before it begins
         done = CliRunner().invoke(
             build_app(), ["--home", str(home), "harvest", "resume", harvest.id, "--no-deposit", "--quiet"]
         )

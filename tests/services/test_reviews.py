@@ -9,16 +9,22 @@ from planned_site import Clock, Site, daily
 from small_sites import cleared
 from webdepot.archive import Archive
 from webdepot.config.settings import ReviewConfig
+from webdepot.depot import package as depot_package
 from webdepot.errors import Conflict, InputError, NotPermitted
 from webdepot.exchange import transfer
 from webdepot.harvest import runs
+from webdepot.harvest.control import OrderVerb
 from webdepot.harvest.runs import HARVEST, HarvestFilter
 from webdepot.model import HarvestState, TargetId
 from webdepot.provenance import iter_of
+from webdepot.selection import targets
+from webdepot.selection.scheduled_harvests import TurnState
+from webdepot.services import pipeline
 from webdepot.services.admin import doctor
-from webdepot.services.harvest import harvests
+from webdepot.services.harvest import control, harvests, profiles, runner
 from webdepot.services.index import indexer
-from webdepot.services.review import patches, reviews
+from webdepot.services.quality import harvest_check
+from webdepot.services.review import patches, ratings, review_view, reviews
 from webdepot.services.schedule import plans, scheduler
 from webdepot.url import key
 
@@ -40,6 +46,58 @@ def assert_hidden(archive: Archive) -> None:
     checks = {each.name: each.state for each in doctor.examine(archive.home, repair=True)}
     assert (checks["index of addresses"], checks["index of words"]) == ("ok", "ok")
     assert (archive.captures.total(), archive.texts.total()) == (0, 0)
+
+
+def begun(archive: Archive, site: Site) -> str:
+    """A planned harvest whose process was killed."""
+    target = cleared(archive, f"http://localhost:{site.port}/")
+    with archive.database.transaction() as connection:
+        seeds = targets.get(connection, target).seeds
+        options = profiles.options_of(archive, "quick")
+        return runner.begin(connection, archive, target, seeds, options).id
+
+
+@pytest.mark.parametrize("way", ["command", "archive", "portal"])
+def test_a_resumed_harvest_waits_for_its_review(planned: Archive, site: Site, way: str):
+    harvest = begun(planned, site)
+    if way == "command":
+        report = pipeline.resume(planned, harvest)
+        assert (report.package, report.captures) == (None, 0)
+    elif way == "archive":  # the same addresses; its person did not know that a harvest was planned
+        options = profiles.options_of(planned, "quick")
+        report = pipeline.archive_site(planned, [f"http://localhost:{site.port}/"], options)
+        assert (report.harvest.id, report.package, report.captures) == (harvest, None, 0)
+    else:
+        plans.continue_harvest(planned, harvest, by="Ada")
+        with pytest.raises(Conflict, match="already waiting"):
+            plans.continue_harvest(planned, harvest, by="Bo")
+        (turn,) = scheduler.run_due(planned)
+        assert turn.harvest == harvest
+    assert harvests.get(planned, harvest).state is HarvestState.FINISHED
+    assert_hidden(planned)
+    with pytest.raises(Conflict, match="it is finished"):
+        plans.continue_harvest(planned, harvest)
+    assert pipeline.resume(planned, harvest).package is None
+    with pytest.raises(Conflict, match="waits for its review"):
+        pipeline.keep(planned, harvest)
+    assert_hidden(planned)
+    reviews.accept(planned, harvest, by="Bo", words="whole")
+    assert planned.captures.total() > 0
+
+
+def test_a_harvest_that_was_paused_and_stopped_runs_when_it_is_resumed(planned: Archive, site: Site):
+    harvest = harvests.get(planned, begun(planned, site))
+    folder = harvests.folder_of(planned, harvest)
+    with harvests.locked(folder):
+        for verb in (OrderVerb.PAUSE, OrderVerb.STOP):
+            control.give(planned, harvest.id, verb, by="Ada")
+    assert runner.run(planned, harvest).state is HarvestState.STOPPED
+    plans.continue_harvest(planned, harvest.id, by="Ada")
+    assert not control.watch(planned, harvest.id).standing.paused
+    (turn,) = scheduler.run_due(planned)
+    assert turn.state is TurnState.DONE
+    assert harvests.get(planned, harvest.id).state is HarvestState.FINISHED
+    assert_hidden(planned)
 
 
 def test_review_patch_accept(planned: Archive, site: Site, clock: Clock):
@@ -70,6 +128,42 @@ def test_review_patch_accept(planned: Archive, site: Site, clock: Clock):
     ]
     with pytest.raises(Conflict, match="not possible"):
         reviews.reject(planned, harvest, words="too late")
+
+
+def test_pages_are_rated_and_the_ratings_stay_with_the_harvest(planned: Archive, site: Site, clock: Clock):
+    _, harvest = harvested(planned, site, clock)
+    seed = f"http://localhost:{site.port}/"
+    ratings.rate(planned, harvest, url=seed, rating="broken", words="no picture", by="Bo")
+    ratings.rate(
+        planned, harvest, url=f"{seed}#top", rating="needs work", words="a picture is missing", by="Bo"
+    )
+    ratings.rate(planned, harvest, url=f"{seed}two", rating="good", by="Ada")
+    for url, rating in ((seed, "splendid"), ("javascript:alert(1)", "good"), ("", "good")):
+        with pytest.raises(InputError):
+            ratings.rate(planned, harvest, url=url, rating=rating)
+    view = review_view.view(planned, harvest)
+    assert dict(view.tally) == {"needs work": 1, "good": 1}, "the last rating of a page counts"
+    assert [each.url for each in view.pages] == [seed, f"{seed}two"]
+    package = reviews.accept(planned, harvest, by="Bo", words="whole")
+    assert [each.words for each in ratings.of_harvest(planned, harvest)] == ["", "a picture is missing"]
+    facts = depot_package.read(planned.store, package.id)
+    with depot_package.open_file(planned.store, facts, depot_package.EVENTS) as stream:
+        assert stream.read().count(b'"rated"') == 3, "they are in the package"
+
+
+def test_findings_of_one_kind_are_one_line(planned: Archive, site: Site, clock: Clock):
+    pictures = "".join(f"<img src=/{number}.png>" for number in range(60))
+    site.pages["/"] = f"<title>One</title>{pictures}"
+    _, harvest = harvested(planned, site, clock)
+    ((group, (line,)),) = review_view.view(planned, harvest).groups
+    assert (group, line.code, line.count) == ("missing", "quality.part-error", 60)
+    assert len(line.findings) == review_view.SHOWN_OF_A_KIND
+    ((_, (line,)),) = review_view.view(planned, harvest, code=line.code, limit=50, offset=50).groups
+    assert len(line.findings) == 10
+    harvest_check.ignore(planned, harvests.get(planned, harvest), line.code, "", reason="", by="Bo")
+    harvest_check.check(planned, harvests.get(planned, harvest))
+    ((_, (line,)),) = review_view.view(planned, harvest).groups
+    assert (line.count, line.ignored) == (0, 60)
 
 
 def test_reject_needs_a_reason_and_can_be_taken_back(planned: Archive, site: Site, clock: Clock):

@@ -19,7 +19,9 @@ from webdepot.selection.criteria import Judgement
 from webdepot.selection.permission import Ground
 from webdepot.selection.plans import PlanFilter
 from webdepot.selection.scheduled_harvests import TurnState
+from webdepot.selection.tables import turns
 from webdepot.services.admin import audit_trail
+from webdepot.services.depot import deposit
 from webdepot.services.harvest import profiles
 from webdepot.services.permission import consent
 from webdepot.services.schedule import plans, scheduler
@@ -51,6 +53,21 @@ def test_a_date_comes_true_once_and_the_harvest_waits_for_a_reviewer(
         datetime(2026, 3, 4, 14, tzinfo=UTC),
     ]
     assert [each.plan.target for each in plans.list_plans(planned, PlanFilter()).rows] == [target]
+
+
+def test_a_turn_that_was_killed_between_deposit_and_indexing_is_finished(
+    planned: Archive, site: Site, clock: Clock
+):
+    target = cleared(planned, f"http://localhost:{site.port}/")
+    plans.set_plan(planned, target, daily(), profile="quick", by="Ada")
+    clock.now = START + timedelta(hours=2)
+    (turn,) = scheduler.run_due(planned)
+    deposit.keep(planned, harvests_of(planned, target)[0])
+    assert planned.captures.total() == 0
+    with planned.database.transaction() as connection:  # as if its process had been killed here
+        connection.execute(turns.update().where(turns.c.id == turn.id).values(state=TurnState.RUNNING.value))
+    scheduler.run_turn(planned, turn.id)
+    assert planned.captures.total() > 0
 
 
 def test_a_target_without_a_ground_is_refused_with_what_is_missing(

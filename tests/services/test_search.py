@@ -14,12 +14,17 @@ from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container import locations
 from webdepot.digest import sha1
 from webdepot.errors import Conflict, CorruptData, InputError
+from webdepot.harvest import runs
+from webdepot.model import HarvestState
 from webdepot.ports import SearchSort
 from webdepot.services.access import lookup, search
 from webdepot.services.admin import setup
+from webdepot.services.depot import deposit
 from webdepot.services.index import indexer
 from webdepot.services.intake import warc_files
 from webdepot.services.progress import unwatched
+from webdepot.services.quality import harvest_check
+from webdepot.url import key
 
 STAFF = Reader.staff("test")
 
@@ -78,7 +83,7 @@ SECOND = (
 def taken(archive, path, collection):
     """A container in the archive and its indexes; what else an import does is not needed here."""
     return indexer.index_harvest(
-        archive, warc_files.take(archive, [path], collection=collection, watch=unwatched).harvest.id
+        archive, warc_files.take_files(archive, [path], collection=collection, watch=unwatched).harvest.id
     )
 
 
@@ -102,6 +107,26 @@ def filled(filled_home, tmp_path):
 
 def found(archive, text, **asked):
     return search.search(archive, text, **{"reader": ANYONE, **asked})
+
+
+def test_pages_with_some_of_the_words_are_offered_if_none_has_all(filled):
+    assert not found(filled, "lighthouse sold harbour").hits
+    relaxed = found(filled, "lighthouse sold harbour", relax=True)
+    assert relaxed.is_relaxed and relaxed.hits[0].url == "http://example.org/news", "it has two of them"
+    assert {hit.url for hit in relaxed.hits} >= {"http://example.org/news"} and relaxed.pages == 2
+    assert not found(filled, "lighthouse sold", relax=True).is_relaxed
+    assert not found(filled, "zeppelin", relax=True).hits
+
+
+@pytest.mark.parametrize("sort", SearchSort)
+def test_the_first_match_is_the_first_version_with_the_words(filled, sort):
+    page = found(filled, "harbour", sort=sort)
+    assert page.first_matches == {key("http://example.org/"): "20120101000000"}
+    assert page.versions[key("http://example.org/")].first == "20100101000000"
+    assert found(filled, "lighthouse", sort=sort).first_matches == {
+        key("http://example.org/"): "20100101000000",
+        key("http://example.org/news"): "20110601000000",
+    }
 
 
 def test_a_page_is_found_once_with_all_its_versions(filled):
@@ -131,8 +156,8 @@ def test_time_collection_and_order(filled):
 
 
 def test_a_wrong_query_is_the_readers_error(filled):
-    with pytest.raises(InputError, match="is not closed"):
-        found(filled, '"open')
+    with pytest.raises(InputError, match="is not a date"):
+        found(filled, "lighthouse before:never")
 
 
 def closing(archive, prefix, **said):
@@ -219,6 +244,35 @@ def test_a_container_that_is_gone_is_reported_and_does_not_stop_the_others(fille
     assert done.captures in (2, 4)
 
 
+class DepositingEngine:
+    """Runs jobs as the archive does, after another process has deposited its harvests."""
+
+    def __init__(self, archive):
+        self.home, self.engine = archive.home, archive.engine
+
+    def map(self, function, items):
+        jobs = list(items)
+        with Archive.open(self.home) as other:
+            with other.database.reading() as connection:
+                finished = runs.in_states(connection, [HarvestState.FINISHED])
+            for harvest in finished:
+                harvest_check.check(other, harvest)
+                deposit.keep(other, harvest)
+        return self.engine.map(function, jobs)
+
+
+@pytest.mark.parametrize("work", [indexer.rebuild, indexer.update])
+def test_containers_that_are_deposited_while_they_are_indexed_are_found(filled, work, monkeypatch):
+    expected = answer(filled)
+    forgotten = [name for name, _ in filled.captures.containers()]
+    indexer.forget(filled, forgotten)
+    monkeypatch.setattr(Archive, "engine", DepositingEngine(filled))
+    done = work(filled)
+    assert not done.failed
+    assert done.captures == 6
+    assert answer(filled) == expected
+
+
 def test_folders_of_a_killed_run_are_removed(filled):
     left = filled.home / f"{ScratchPurpose.EXTRACT.value}abc"
     left.mkdir()
@@ -237,7 +291,7 @@ def test_a_container_that_one_index_has_lost_is_indexed_again(filled):
 
 def test_damage_in_a_container_is_reported(archive, tmp_path):
     path = container(tmp_path / "bad.warc.gz", *FIRST)
-    harvest = warc_files.take(archive, [path], collection="one", watch=unwatched).harvest
+    harvest = warc_files.take_files(archive, [path], collection="one", watch=unwatched).harvest
     with archive.database.reading() as connection:
         (kept,) = locations.of_harvest(connection, harvest.id)
     inside = archive.container_path(kept.name)

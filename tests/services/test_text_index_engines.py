@@ -35,6 +35,9 @@ def test_an_archive_may_keep_its_words_in_sqlite_and_needs_no_other_engine(home,
         assert isinstance(archive.texts, SqliteTextIndex)
         found = search.search(archive, "lighthouse", reader=ANYONE)
         assert found.pages
+        assert [hit.url for hit in search.search(archive, "lighth*", reader=ANYONE).hits] == [
+            hit.url for hit in found.hits
+        ]
         assert indexer.status(archive).states == archive.texts.total()
     command = [sys.executable, "-c", textwrap.dedent(WITHOUT_TANTIVY), str(home)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -28,11 +28,19 @@ class Site:
             wbufsize = 1 << 16  # one write for head and body: two would wait for each other (Nagle)
 
             def do_GET(self) -> None:
+                self._answer(self.path)
+
+            def do_POST(self) -> None:
+                """Pages of POST requests are named with their body."""
+                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                self._answer(f"POST {self.path} {body}")
+
+            def _answer(self, name: str) -> None:
                 with site.asked:
-                    site.requests[self.path] += 1
+                    site.requests[name] += 1
                     site.asked.notify_all()
                 status, headers, body = site.pages.get(
-                    self.path, (404, {"Content-Type": "text/html"}, b"<h1>Not here</h1>")
+                    name, (404, {"Content-Type": "text/html"}, b"<h1>Not here</h1>")
                 )
                 self.send_response(status)
                 for name, value in headers.items():

@@ -158,7 +158,7 @@ def make_home(home: Path, *warcs: Path, collection: str = "museums", settings: s
     setup.found(home, clock=lambda: NOW, settings=settings)
     with Archive.open(home, clock=lambda: NOW) as archive:
         for warc in warcs:
-            taken = warc_files.take(archive, [warc], collection=collection, watch=unwatched)
+            taken = warc_files.take_files(archive, [warc], collection=collection, watch=unwatched)
             assert taken.harvest is not None
             indexer.index_harvest(archive, taken.harvest.id)
     return home

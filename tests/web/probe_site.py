@@ -41,7 +41,7 @@ GROUPS = {
     "scripts": 36,
     "network": 23,
     "workers": 15,
-    "frames": 20,
+    "frames": 22,
     "encodings": 12,
 }
 """Pages of probes and how many each has: a script that broke off would tell less."""
@@ -184,6 +184,8 @@ SPECIAL: dict[str, Answer] = {
     ),
     "/jsonp.js?callback=called": (200, {}, b'called({"answer": "jsonp"});'),
     "/moved": (302, {"Location": "/data/arrived.json"}, b""),
+    "/to-framed": (302, {"Location": "/framed.html?redirected"}, b""),
+    "/to-far": (302, {"Location": f"http://{OTHER}/framed.html?far"}, b""),
     "/data/gone.json": (404, {}, _json("gone")),
     "/data/broken.json": (503, {}, _json("broken")),
     "/data/gzip.json": (200, {"Content-Encoding": "gzip"}, gzip.compress(_json("gzip"), mtime=0)),
@@ -392,7 +394,7 @@ def harvested(home: Path, *, udp_port: int) -> Path:
             harvest = runner.run(archive, runner.start_or_resume(archive, seeds, options))
             shown.show(archive, harvest)
             indexer.index_harvest(archive, harvest.id)
-            taken = warc_files.take(
+            taken = warc_files.take_files(
                 archive, [posted(home.parent / "posted.warc.gz")], collection="default", watch=unwatched
             )
             assert taken.harvest is not None

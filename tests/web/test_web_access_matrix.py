@@ -34,6 +34,7 @@ from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.services.depot import deposit
+from webdepot.services.harvest import harvests
 from webdepot.services.index import indexer
 from webdepot.services.intake import warc_files
 from webdepot.services.progress import unwatched
@@ -51,10 +52,16 @@ WORK = "http://b.org/x/work.html"
 NOT_ASKED = {
     "/opensearch.xml": "describes the search box",
     "/api/openapi.json": "describes the interfaces",
+    "/evidence/key.pem": "a public key",
+    "/-/go": "leads to an archived address",
     "/about": "tells figures, no addresses",
+    "/robots.txt": "tells crawlers what to leave alone",
+    "/favicon.ico": "leads to the icon",
     "/help": "tells how to search",
     "/searches/{token}.atom": "the feed of /search.atom, as the public sees it",
     "/catalogue": "describes works by what people wrote; what it leads to is asked",
+    "/catalogue/subjects": "lists what people wrote",
+    "/collections": "lists what people wrote; its pictures are asked",
     "/title/{key}/{form}": "the description of a work in other notations",
     "/urn/{urn:path}": "leads to the title",
     "/compare/picture": "a screenshot, past `find_closest` as the comparison; tested in test_web_compare.py",
@@ -91,13 +98,18 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     Image.new("RGB", (40, 30), "navy").save(drawn, "PNG")
     for picture in PICTURES:
         warc.response(picture, STAMPS[1], drawn.getvalue(), mime="image/png")
+    for url in URLS:
+        fields = {"WARC-Type": "resource", "Content-Type": "image/png"}
+        warc.raw(f"urn:view:{url}", STAMPS[0], drawn.getvalue(), fields)
     work = Warc(folder / "work.warc.gz")
     for stamp in STAMPS[1:5]:
         work.response(WORK, stamp, b"<title>Dial</title>" + stamp.encode())
     home = make_home(folder / "home", warc.write(), settings=SETTINGS)
     with Archive.open(home, clock=lambda: _noon(DAYS[0])) as archive:
         accounts.add(archive.database, "curator", PASSWORD, [Role.CURATOR], _noon(DAYS[0]))
-        harvest = warc_files.take(archive, [work.write()], collection="works", watch=unwatched).harvest
+        (pages,) = harvests.latest(archive, 2)
+        harvest_check.note_screenshots(archive, pages)
+        harvest = warc_files.take_files(archive, [work.write()], collection="works", watch=unwatched).harvest
         assert harvest is not None
         harvest_check.check(archive, harvest)
         deposit.keep(archive, harvest)
@@ -190,6 +202,8 @@ class Asker:
 
 asked: set[tuple[str, str]] = set()
 """Faces and routes that were asked in this process."""
+shots: Counter[tuple[bool, int]] = Counter()
+"""Whether a version of the page is shown, and the status of its picture."""
 TABLES = {"portal": PORTAL_ROUTES, "frame": FRAME_ROUTES, "replay": REPLAY_ROUTES}
 ROUTES = {
     face: [(compile_path(page.path)[0], page.path) for page in pages if "GET" in page.methods]
@@ -228,6 +242,7 @@ def test_every_surface_agrees_with_the_reference_over_http(served: Served):
                     )
                 compared += len(answers)
     assert compared == RULE_SETS * len(DAYS) * len(AccessPoint) * len(URLS) * len(STAMPS)
+    assert shots[True, 200] > shots[True, 404], "a page that is shown has no picture only beside a closed one"
     for face, pages in TABLES.items():
         open_to_all = {page.path for page in pages if "GET" in page.methods and not page.roles}
         left = open_to_all - {route for where, route in asked if where == face} - NOT_ASKED.keys()
@@ -238,6 +253,9 @@ def test_every_surface_agrees_with_the_reference_over_http(served: Served):
             "/sign-in",
             "/-/pass/{token}/{address:path}",
             "/cdx/search/cdx",
+            "/web/timemap/cdx",
+            "/outbackcdx/{collection}",
+            "/wayback/available",
             "/-/banner/{address:path}",
         }, face
 
@@ -290,10 +308,16 @@ def _compare(asker: Asker, answers: dict[tuple[str, str], RuleAnswer], case: str
     below = {url for url, _ in shown if "a.org" in url}
     assert set(re.findall(r'href="/all/\*/(http://[^"]+)"', text)) == below, case
     _compare_search(asker, shown, case)
-    newest = asker.get("portal", "/").text
-    for url in URLS:
-        listed = re.findall(rf'href="/all/(\d{{14}})/{re.escape(url)}"', newest)
-        assert listed == ([STAMPS[-1]] if (url, STAMPS[-1]) in shown else []), (url, case)
+    for path in ("/", "/collections/museums"):
+        page = asker.get("portal", path).text
+        listed = {
+            (url, stamp)
+            for stamp, url in re.findall(r'href="/(?:all|museums)/(\d{14})/(http://[^"]+)"', page)
+            if url in URLS
+        }
+        assert listed <= shown, (path, case)
+        newest = {urlsplit(url).netloc for url, stamp in shown if stamp == STAMPS[-1]}
+        assert path != "/" or {urlsplit(url).netloc for url, _ in listed} >= newest, case
 
 
 def _compare_lists(asker: Asker, url: str, mine: list[str], status: int, case: str) -> None:
@@ -319,8 +343,13 @@ def _compare_lists(asker: Asker, url: str, mine: list[str], status: int, case: s
         timemap = asker.get("replay", f"/all/timemap/{form}/{url}")
         assert timemap.status == status, (url, case)
         assert re.findall(r"/(\d{14})id_/", timemap.text) == mine, (form, url, case)
-    rows = json.loads(asker.get("replay", f"/cdx/search/cdx?url={url}&output=json").text)
-    assert [row[1] for row in rows[1:]] == mine, (url, case)
+    for path in ("/cdx/search/cdx", "/web/timemap/cdx"):
+        rows = json.loads(asker.get("replay", f"{path}?url={url}&output=json").text)
+        assert [row[1] for row in rows[1:]] == mine, (url, case)
+    lines = asker.get("replay", f"/outbackcdx/all?url={url}").text.splitlines()
+    assert [line.split(" ")[1] for line in lines] == mine, (url, case)
+    closest = json.loads(asker.get("replay", f"/wayback/available?url={url}").text)["archived_snapshots"]
+    assert [one["timestamp"] for one in closest.values()] == mine[-1:], (url, case)
 
 
 def _compare_pages(asker: Asker, url: str, mine: list[str], refused: int, case: str) -> None:
@@ -356,7 +385,8 @@ def _compare_other_forms(asker: Asker, url: str, mine: list[str], refused: int, 
     for_worker, still = (asker.get("replay", f"/all/{stamp}{form}/{url}") for form in ("sw_", "ns_"))
     cited = asker.get("portal", f"/cite?url={url}&at={stamp}&form=ris")
     compared = asker.get("frame", f"/compare?url={url}&at={STAMPS[0]}&with={STAMPS[-1]}")
-    answers = [for_worker, still, cited, compared]
+    proved = asker.get("portal", f"/evidence?url={url}&at={stamp}&form=json")
+    answers = [for_worker, still, cited, compared, proved]
     if asker.point is not AccessPoint.STAFF:  # nobody signs in at a terminal
         answers.append(asker.through_the_proxy(url, "Tue, 31 Dec 2019 23:59:59 GMT"))
     assert {answer.status for answer in answers} == ({200} if mine else {refused}), (
@@ -375,10 +405,13 @@ def _compare_other_forms(asker: Asker, url: str, mine: list[str], refused: int, 
         assert {mine[0], mine[-1]} <= said, (url, case)
         days = {f"{one[:4]}/{one[4:6]}/{one[6:8]}" for one in mine}
         assert set(re.findall(r"DA  - (\S+)", cited.text)) <= days, (url, case)
+        assert json.loads(proved.text)["report"]["timestamp"] in mine, (url, case)
 
 
 def _compare_search(asker: Asker, shown: set[tuple[str, str]], case: str) -> None:
     urls = {url for url, _ in shown}
+    examples = asker.get("portal", "/developers").text
+    assert not {url for url in URLS if f"all/timemap/link/{url}&#39;" in examples} - urls, case
     found = json.loads(asker.get("portal", "/api/search?q=clock&limit=50").text)
     assert {hit["url"] for hit in found["hits"]} == urls, case
     page = asker.get("portal", "/search?q=clock").text
@@ -418,6 +451,11 @@ def _compare_pictures(
     assert {one["url"] for one in found} == wanted, case
     page = asker.get("portal", "/search/images?q=clock").text
     assert {picture for picture in PICTURES if picture in page} == wanted, case
+    for url in URLS:
+        mine = [stamp for stamp in STAMPS if answers[url, stamp] is RuleAnswer.SHOW]
+        shot = asker.get("portal", f"/picture?url={url}&at={STAMPS[2]}&size=hit").status
+        assert shot in ((200, 404) if mine else (404, 451)), (url, case)
+        shots[bool(mine), shot] += 1
     for picture in PICTURES[:2]:
         small = asker.get("replay", f"/-/thumbnail/all/{STAMPS[1]}/{picture}")
         assert (small.status == 200) == pictures[picture, STAMPS[1]] and small.status in (200, 404, 451), (

@@ -26,6 +26,7 @@ from webdepot.selection import plan_dates
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.domains import organisations
 from webdepot.selection.domains.profile import OrganisationProfile
+from webdepot.services.access import collections
 from webdepot.services.admin import audit_trail, setup
 from webdepot.services.harvest import harvests as harvests_service
 from webdepot.services.harvest import profiles, runner
@@ -41,6 +42,8 @@ NOTHING_CHANGES = {
     "/-/seat/{address:path}": "a reader reads on: who reads what is nobody's business",
     "/-/left/{address:path}": "a reader left a page: who reads what is nobody's business",
     "/targets/import": "a list is looked at; nothing is taken in before its preview is confirmed",
+    "/targets/bulk": "shows what an action on several sites would do",
+    "/review/{harvest}/pictures": "pictures of what is archived, for the reviewer; nothing is changed",
     "/profiles": "leads to the page where a profile is written; saving it is the change",
 }
 """Changing requests without an event, each with its reason."""
@@ -62,6 +65,8 @@ class Office:
     harvests: list[str]
     open_harvest: str
     target: TargetId
+    free_target: TargetId
+    """One that nothing else harvests."""
     cookie: str = ""
     seen: int = 0
 
@@ -108,11 +113,12 @@ def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox, site: str) 
         'sender = "archive@library.example"\n'
     )
     discovery = '[discovery]\nresolver = "127.0.0.1:9"\ntimeout_s = 0.2\n'
-    setup.found(home, settings=f"{mail}{discovery}[harvest]\nallow_private = true\n")
+    places = f'[depot]\nportal_places = ["{home.parent}"]\n'
+    setup.found(home, settings=f"{mail}{discovery}{places}[harvest]\nallow_private = true\n")
     with Archive.open(home) as archive:
         accounts.add(archive.database, ADA, PASSWORD, list(Role), datetime.now(UTC))
         profiles.save(archive, "quick", "delay_s = 0\nworkers = 1\n")
-        numbers = [cleared(archive, f"{site}/{name}") for name in ("one", "two")]
+        *numbers, free = [cleared(archive, f"{site}/{name}") for name in ("one", "two", "free")]
         for number in numbers:
             plans.set_plan(
                 archive, number, plan_dates.read_dates("yearly", first_on="2030-01-01"), profile="quick"
@@ -130,7 +136,7 @@ def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox, site: str) 
                 now=archive.clock(),
             )
     with serving(home) as served:
-        made = Office(served, [harvest for harvest in harvests if harvest], begun.id, numbers[0])
+        made = Office(served, [harvest for harvest in harvests if harvest], begun.id, numbers[0], free)
         made.cookie = sign_in(served, ADA)
         yield made
 
@@ -189,6 +195,7 @@ def test_every_changing_route_leaves_who_before_and_after(office: Office, box: L
     walk_quality_and_review(walk)
     walk_cases(walk)
     walk_settings(walk)
+    walk_staff_pages(walk)
     walk_people(walk)
     changing = {page.path for page in PORTAL_ROUTES if "POST" in page.methods}
     assert walk.walked | set(NOTHING_CHANGES) == changing, (
@@ -252,6 +259,34 @@ def walk_a_list_of_letters(walk: Walk, box: LetterBox) -> None:
     walk.post("/letters/send")
 
 
+def walk_staff_pages(walk: Walk) -> None:
+    with walk.office.served.archive() as archive:
+        one, _ = targets.enter(archive, targets.draft(["https://bulk.example/"]))
+        collection = sorted(collections.names(archive, hidden=True))[0]
+        with archive.database.transaction() as connection:
+            root = organisations.get(connection, "museum.example")
+            organisations.decide(
+                connection, root.id, "a.museum.example", accepted=True, by=ADA, now=archive.clock()
+            )
+    walk.office.new_events()
+    walk.post("/targets/bulk/run", target=str(one.id), act="reject", reason="no", count="1")
+    walk.post(f"/collections/{collection}/edit", title="Everything", text="All sites", public="1")
+    walk.post("/rules", pattern="closed.example", answer="hide", reason="court")
+    walk.post("/organisations/museum.example/sites", host="a.museum.example")
+    walk.post("/depot/audit")
+    walk.post("/depot/places", name="vault", address=str(walk.office.served.home.parent / "vault"))
+    body = (
+        b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.warc"\r\n\r\n'
+        b"not a record\r\n--x--\r\n"
+    )
+    sent = walk.office.post("/import", body, "multipart/form-data; boundary=x")
+    assert sent.status == 303, sent.text
+    walk.look("/import")
+    with walk.office.served.archive() as archive:
+        page = targets.get(archive, walk.office.free_target).target.seeds[0]
+    walk.post("/schedule/page", url=page)
+
+
 def walk_plans_and_orders(walk: Walk) -> None:
     plan = f"/schedule/targets/{walk.office.target}"
     first = (datetime.now(UTC) + timedelta(days=3)).date().isoformat()
@@ -265,6 +300,11 @@ def walk_plans_and_orders(walk: Walk) -> None:
     walk.post("/schedule/queue", order="retry", turn=str(turn))
     walk.post("/schedule/queue", order="skip", turn=str(turn))
     walk.post(plan, order="remove")
+    walk.post(f"/targets/{walk.office.target}/harvest")
+    with Archive.open(walk.office.served.home) as archive:
+        turn = plans.of_target(archive, walk.office.target).turns[0].id
+    walk.post("/schedule/queue", order="skip", turn=str(turn))
+    walk.post("/scope/test", addresses="https://path.example/", pages="1")
     orders = f"/harvests/{walk.office.open_harvest}/orders"
     with Archive.open(walk.office.served.home) as archive:
         folder = harvests_service.folder_of(archive, harvests_service.get(archive, walk.office.open_harvest))
@@ -281,11 +321,12 @@ def walk_plans_and_orders(walk: Walk) -> None:
 
 def walk_quality_and_review(walk: Walk) -> None:
     first, second = walk.office.harvests
-    walk.post(f"/quality/{first}/ignore", code="quality.link-broken", reason="known")
-    walk.post(f"/quality/{first}/check")
+    walk.post(f"/review/{first}/ignore", code="quality.link-broken", reason="known")
+    walk.post(f"/review/{first}/check")
     walk.post(f"/review/{first}/note", words="looks good")
     walk.post(f"/review/{first}/patch")
-    walk.post(f"/quality/{second}/patch")
+    walk.post(f"/review/{second}/patch")
+    walk.post(f"/review/{first}/rate", url="https://path.example/", rating="good", words="complete")
     walk.post(f"/review/{first}/decide", order="reject", words="too little")
     walk.post(f"/review/{first}/decide", order="reopen", words="on second thoughts")
     walk.post(f"/review/{first}/decide", order="accept", words="good")

@@ -43,7 +43,7 @@ def tower(tmp_path_factory: pytest.TempPathFactory):
                 "harvest": harvest.id,
             }
             catalogue.put(connection, CatalogueRecord(**facts, created_at=NOW, changed_at=NOW))
-        taken = warc_files.take(archive, [lost.write()], collection="museums", watch=unwatched)
+        taken = warc_files.take_files(archive, [lost.write()], collection="museums", watch=unwatched)
         assert taken.harvest is not None
         indexer.index_harvest(archive, taken.harvest.id)
         for path in home.rglob("*lost*.warc.gz"):

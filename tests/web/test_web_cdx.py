@@ -1,6 +1,7 @@
 """The CDX server, TimeMaps and the TimeGate over HTTP, in both dialects, paged and resumed."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -112,7 +113,7 @@ def test_pages_and_resume_keys_give_everything_once(served: Served):
         key = lines[lines.index("") + 1]
     assert got == whole
     assert ask(f"{base}&showNumPages=true").text == "1\n"
-    assert ask(f"{base}&page=0").text.splitlines() == whole and ask(f"{base}&page=1").text == ""
+    assert ask(f"{base}&page=0").text.splitlines() == whole and ask(f"{base}&page=1").status == 400
 
 
 @pytest.mark.parametrize(
@@ -216,7 +217,7 @@ def test_the_time_gate_leads_to_the_nearest(served: Served):
     assert (
         answer.status == 302 and answer.headers["Location"] == f"{served.replay}/all/{EDITIONS[2]}id_/{SITE}/"
     )
-    assert answer.headers["Vary"] == "accept-datetime" and 'rel="original"' in answer.headers["Link"]
+    assert answer.headers["Vary"] == "accept-datetime, origin" and 'rel="original"' in answer.headers["Link"]
     assert (
         ask(f"{served.replay}/all/timegate/{SITE}/").headers["Location"].split("/")[4] == f"{EDITIONS[3]}id_"
     )
@@ -230,3 +231,83 @@ def test_machines_get_one_line_when_there_is_nothing(served: Served):
         assert ask(
             f"{served.replay}/all/{path}/{SITE}/never", headers={"Accept": "text/html"}
         ).text.startswith("<!doctype html>")
+
+
+def test_a_page_past_the_last_one_is_refused_so_that_clients_stop(served: Served):
+    for path in ("all/cdx?", "cdx/search/cdx?output=json&"):
+        assert ask(f"{served.replay}/{path}url=example.org/*&page=0").status == 200
+        answer = ask(f"{served.replay}/{path}url=example.org/*&page=1")
+        assert answer.status == 400 and "past the last" in json.loads(answer.text)["message"]
+
+
+def test_an_order_that_cannot_be_resumed_has_no_resume_key(served: Served):
+    query = f"url=example.org&closest={EDITIONS[1]}&sort=closest&limit=1&showResumeKey=true"
+    assert ask(f"{served.replay}/cdx/search/cdx?{query}").text.count("\n") == 1
+
+
+def test_captures_collapse_across_answers(served: Served):
+    query = "url=example.org/*&collapse=urlkey&fl=urlkey&limit=2&showResumeKey=true"
+    keys, key = [], ""
+    for _ in range(20):
+        lines = ask(f"{served.replay}/cdx/search/cdx?{query}&resumeKey={key}").text.split("\n")
+        keys += lines[: lines.index("")]
+        if lines[-2] == "" or len(lines) < 4:
+            break
+        key = lines[-2]
+    assert (
+        len(keys)
+        == len(set(keys))
+        == len(set(ask(f"{served.replay}/cdx/search/cdx?url=example.org/*&fl=urlkey").text.split()))
+    )
+
+
+def test_the_timegate_names_the_closest_version_and_its_neighbours(served: Served):
+    answer = ask(
+        f"{served.replay}/all/timegate/{SITE}/",
+        headers={"Accept-Datetime": "Fri, 01 Jun 2012 12:00:00 GMT"},
+    )
+    assert answer.status == 302
+    relations = dict(re.findall(r'/all/(\d{14})id_/[^>]*>; rel="([^"]*)"', answer.headers["Link"]))
+    assert relations == {
+        EDITIONS[0]: "first prev memento",
+        EDITIONS[1]: "memento",
+        EDITIONS[2]: "next memento",
+        EDITIONS[3]: "last memento",
+    }
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    raw = ask(answer.headers["Location"])
+    assert 'rel="memento"' in raw.headers["Link"]
+    assert raw.headers["Access-Control-Allow-Origin"] == "*"
+
+
+def test_a_method_that_is_not_allowed_is_answered_with_those_that_are(served: Served):
+    for url in (f"{served.portal}/search", f"{served.replay}/robots.txt"):
+        answer = ask(url, method="DELETE")
+        assert (answer.status, "GET" in answer.headers.get("Allow", "")) == (405, True), url
+
+
+def test_outbackcdx_answers_crawlers_that_deduplicate(served: Served):
+    base = f"{served.replay}/outbackcdx/all"
+    answer = ask(f"{base}?sort=reverse&rows=1&matchType=exact&url=http://www.example.org/")
+    (line,) = answer.text.splitlines()
+    columns = line.split(" ")
+    assert len(columns) == 11 and columns[:2] == ["org,example)/", EDITIONS[3]]
+    assert len(columns[5]) == 32 and columns[7] == "-" and columns[10].endswith(".warc.gz")
+    missing = ask(f"{base}?url=http://nobody.example/")
+    assert (missing.status, missing.text) == (200, "")
+    refused = ask(base, "POST", body=line.encode())
+    assert refused.status == 403 and "webdepot import" in refused.text
+
+
+def test_availability_and_the_timemap_of_the_internet_archive(served: Served):
+    answer = json.loads(ask(f"{served.portal}/wayback/available?url=example.org&timestamp=2012").text)
+    closest = answer["archived_snapshots"]["closest"]
+    assert (closest["timestamp"], closest["status"]) == (EDITIONS[1], "200")
+    assert json.loads(ask(f"{served.portal}/wayback/available?url=nobody.example").text) == {
+        "url": "nobody.example",
+        "archived_snapshots": {},
+    }
+    assert ask(f"{served.portal}/wayback/available?url=example.org&timestamp=abc").status == 400
+    assert ask(f"{served.portal}/wayback/available").status == 400
+    line = ask(f"{served.replay}/web/timemap/cdx?url=http://www.example.org/&limit=-1").text
+    assert line.split(" ")[1] == EDITIONS[3]

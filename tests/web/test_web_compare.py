@@ -7,10 +7,9 @@ from museum import EDITIONS, NOW, PICTURE, SITE, Served, Warc, ask, make_home, s
 
 from webdepot.access.policy import RuleAnswer
 from webdepot.archive import Archive
-from webdepot.container import locations
-from webdepot.quality import screenshots
 from webdepot.services.access import rules
 from webdepot.services.harvest import harvests
+from webdepot.services.quality import harvest_check
 
 SHOTS = "http://shots.example"
 FIRST, SECOND = "20150101000000", "20160101000000"
@@ -36,12 +35,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     home = make_home(folder / "home", *warcs, alone.write())
     with Archive.open(home, clock=lambda: NOW) as archive:
         for harvest in harvests.latest(archive, 5):
-            with archive.database.transaction() as connection:
-                (container,) = locations.of_harvest(connection, harvest.id)
-                with archive.open_container(container.name) as stream:
-                    screenshots.replace(
-                        connection, harvest.id, list(screenshots.iter_in(stream, container.name))
-                    )
+            harvest_check.note_screenshots(archive, harvest)
         rules.add(
             archive, f"{SHOTS}/closed", answer=RuleAnswer.REFUSE, captured_to="2015", public_text="Closed."
         )

@@ -102,6 +102,29 @@ def test_anybody_suggests_a_site_and_floods_are_stopped(office: Served, cookies)
     assert post(office, "/suggest", address="x" * 100_000).status == 413
 
 
+def test_a_wrong_form_comes_back_with_the_reason_and_what_was_typed(office: Served, cookies):
+    curator = cookies["curator"]
+    where = post(office, "/targets", curator, addresses="https://forms.example/").headers["Location"]
+    typed = "all about <b>forms</b>"
+    escaped = "all about &lt;b&gt;forms&lt;/b&gt;"
+    for path, fields in (
+        ("contacts", {"name": typed, "mail": "nobody"}),
+        ("contacts", {"organisation": "", "mail": "", "note": typed}),
+        ("change", {"name": typed, "collection": "not a name!"}),
+        (
+            "answers",
+            {"answer-national": "1", "reason-national": "", "answer-cultural": "9", "reason-cultural": typed},
+        ),
+        ("reply", {"answer": "nothing", "words": typed}),
+        ("decide", {"act": "reject", "reason": "", "look_again_on": "2031-02-03"}),
+    ):
+        answer = post(office, f"{where}/{path}", curator, **fields)
+        assert answer.status == 400, path
+        assert answer.text.count('class="wrong" role="alert"') == 1, path
+        assert (escaped if typed in fields.values() else "2031-02-03") in answer.text, path
+        assert typed not in answer.text and 'class="path"' in answer.text, "it is the page of the site"
+
+
 def test_the_path_of_a_site_in_the_portal(office: Served, cookies, box: LetterBox):
     curator = cookies["curator"]
     where = post(office, "/targets", curator, addresses=SITE, name="Museum").headers["Location"]
@@ -371,8 +394,12 @@ def pages_of(archive: Archive, box: LetterBox) -> list[str]:
             "/targets",
             "/targets/new",
             f"/targets/{number}",
+            f"/targets/{number}?tab=owner",
+            f"/targets/{number}?tab=harvests",
+            f"/targets/{number}?tab=history",
             f"/targets/{number}/letter",
         ),
+        *("/rules?url=example.org", "/import", "/schedule/page"),
         *(
             f"/targets/{number}/title",
             f"/targets/import/{listed}",

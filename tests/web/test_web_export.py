@@ -41,7 +41,7 @@ def test_an_exported_wacz_is_replayed_with_picture_and_style(served: Served, bro
     )
     with zipfile.ZipFile(wacz) as made:
         pages = [json.loads(line) for line in made.read("pages/pages.jsonl").splitlines()]
-        lines = made.read("indexes/index.cdxj").decode().splitlines()
+        lines = made.read("indexes/index.cdx").decode().splitlines()
     assert [page["url"] for page in pages[1:]] == [f"{SITE}/", f"{SITE}/"]
     assert {line.split(" ")[0] for line in lines} == {
         f"org,example){path}" for path in ("/", "/app.js", "/picture.png", "/style.css")

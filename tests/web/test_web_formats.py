@@ -48,11 +48,13 @@ def test_pages(surveyed, language):
     for path in PAGES:
         answer = ask(served.portal + path, headers=cookie)
         assert answer.status == 200, path
-    quality = ask(f"{served.portal}/quality/{harvest}", headers=cookie)
+    moved = ask(f"{served.portal}/quality/{harvest}", headers=cookie)
+    assert moved.status == 301 and moved.headers["Location"] == f"/review/{harvest}"
+    quality = ask(f"{served.portal}/review/{harvest}", headers=cookie)
     assert quality.status == 200
     assert "http://live.example.net/leak.png" in quality.text  # a part that was never tried
     assert "image/png" in quality.text
-    assert ask(f"{served.portal}/quality/nothing", headers=cookie).status == 404
+    assert ask(f"{served.portal}/review/nothing", headers=cookie).status == 404
 
 
 def test_tables_as_files(surveyed):
@@ -103,7 +105,7 @@ def test_ignoring_and_checking_again(surveyed):
         "Origin": served.portal,
     }
     form = b"code=quality.part-never-tried&subject=http://live.example.net/leak.png&reason="
-    assert ask(f"{served.portal}/quality/{harvest}/ignore", "POST", headers=cookie, body=form).status == 303
-    assert ask(f"{served.portal}/quality/{harvest}/check", "POST", headers=cookie, body=b"").status == 303
-    page = ask(f"{served.portal}/quality/{harvest}", headers={"Cookie": cookie["Cookie"]}).text
+    assert ask(f"{served.portal}/review/{harvest}/ignore", "POST", headers=cookie, body=form).status == 303
+    assert ask(f"{served.portal}/review/{harvest}/check", "POST", headers=cookie, body=b"").status == 303
+    page = ask(f"{served.portal}/review/{harvest}", headers={"Cookie": cookie["Cookie"]}).text
     assert "Ignored" in page

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
+from joserfc import jwt
+from joserfc.jwk import RSAKey
 from museum import NOW, PASSWORD, Answer, Served, ask, serving
 
 from webdepot.accounts import accounts
@@ -171,7 +174,7 @@ def test_an_answer_counts_once_and_in_the_browser_that_asked(portal: Served):
 
 
 def test_it_leads_to_no_other_site_afterwards(portal: Served):
-    assert sign_in_there(portal, "anna-1", "//evil.example/").headers["Location"] == "/"
+    assert sign_in_there(portal, "anna-1", "//evil.example/").headers["Location"] == "/dashboard"
 
 
 def test_the_request_carries_a_challenge_and_a_nonce(portal: Served):
@@ -228,3 +231,79 @@ def test_another_issuer_or_plain_http_elsewhere_is_a_wrong_setting():
             "http://127.0.0.1:9/"
         )
     server.server_close()
+
+
+class _Keycloak(HTTPServer):
+    """A provider that has roles in the access token only, as Keycloak by default."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _KeycloakPage)
+        self.issuer = f"http://127.0.0.1:{self.server_port}"
+        self.key = RSAKey.generate_key(2048, {"kid": "a"})
+        self.nonce = ""
+        self.access_more: dict[str, object] = {}
+
+    def token(self, **claims: object) -> str:
+        now = int(time.time())
+        common = {"iss": self.issuer, "sub": "anna-1", "exp": now + 60, "iat": now}
+        return jwt.encode({"alg": "RS256", "kid": "a"}, {**common, **claims}, self.key)
+
+
+class _KeycloakPage(BaseHTTPRequestHandler):
+    server: _Keycloak
+
+    def do_GET(self) -> None:
+        issuer = self.server.issuer
+        if self.path.endswith("openid-configuration"):
+            names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+            self._send({"issuer": issuer, **{name: f"{issuer}/{name}" for name in names}})
+        else:
+            self._send({"keys": [self.server.key.as_dict(private=False)]})
+
+    def do_POST(self) -> None:
+        access = {"azp": "portal", "realm_access": {"roles": ["web-curators"]}, **self.server.access_more}
+        self._send(
+            {
+                "id_token": self.server.token(aud="portal", nonce=self.server.nonce),
+                "access_token": self.server.token(aud="account", **access),
+            }
+        )
+
+    def _send(self, document: dict[str, object]) -> None:
+        body = json.dumps(document).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *words: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("more", "roles"),
+    [
+        ({}, {Role.CURATOR}),
+        ({"azp": "another-client"}, {Role.READER}),
+        ({"sub": "somebody-else"}, {Role.READER}),
+        ({"iss": "https://evil.example"}, {Role.READER}),
+    ],
+)
+def test_roles_may_be_in_the_access_token_only(more: dict[str, object], roles: set[Role]):
+    keycloak = _Keycloak()
+    keycloak.access_more = more
+    threading.Thread(target=keycloak.serve_forever, daemon=True).start()
+    try:
+        config = OidcConfig(
+            issuer=keycloak.issuer,
+            client_id="portal",
+            roles_claim="realm_access.roles",
+            roles={"web-curators": "curator"},
+        )
+        provider = IdentityProvider(config)
+        begun = provider.begin("http://127.0.0.1:9/")
+        keycloak.nonce = begun.nonce
+        assert provider.redeem("code", begun, "http://127.0.0.1:9/").roles == roles
+    finally:
+        keycloak.shutdown()
+        keycloak.server_close()

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from museum import EDITIONS, PASSWORD, SITE, Answer, Served, ask, sign_in
+from protego import Protego
 
 from webdepot.accounts.accounts import STAFF, Role
 from webdepot.web.app import PORTAL_ROUTES
@@ -28,6 +29,19 @@ def test_home_shows_the_name_the_box_the_newest_and_the_collections(served: Serv
     assert 'action="/search"' in text and 'name="q"' in text
     assert f'href="/all/{EDITIONS[3]}/{SITE}/"' in text
     assert "museums" in text and "Demonstration" not in text
+
+
+def test_other_crawlers_fetch_neither_archived_pages_nor_endless_lists(served: Served):
+    robots = Protego.parse(ask(f"{served.portal}/robots.txt").text)
+    for path in ("/", "/about", "/catalogue", "/-/static/site.css"):
+        assert robots.can_fetch(served.portal + path, "SomeBot"), path
+    for path in (f"/all/{EDITIONS[0]}/{SITE}/", f"/all/*/{SITE}/", "/search?q=x", "/-/banner/all/2012/"):
+        assert not robots.can_fetch(served.portal + path, "SomeBot"), path
+    for origin in (served.frame, served.replay):
+        assert not Protego.parse(ask(f"{origin}/robots.txt").text).can_fetch(f"{origin}/", "SomeBot")
+    assert ask(f"{served.portal}/favicon.ico").headers["Location"] == "/-/static/icon.svg"
+    about = ask(f"{served.portal}/about").text
+    assert 'href="/complain"' in about
 
 
 def test_search_marks_words_and_leads_to_versions(served: Served):
@@ -99,7 +113,7 @@ def test_the_frame_has_banner_time_bar_and_a_sandboxed_page(served: Served):
     answer = ask(f"{served.frame}/all/{EDITIONS[1]}/{SITE}/")
     policy, text = answer.headers["Content-Security-Policy"], answer.text
     assert policy.endswith(f"frame-src {served.pages(SITE)}"), "no page of another site"
-    assert "Museum of clocks 2012" in text and "1 June 2012, 12:00" in text and "one of 4 versions" in text
+    assert "Museum of clocks 2012" in text and "1 June 2012, 12:00" in text and "version 2 of 4" in text
     for step in (EDITIONS[0], EDITIONS[2], EDITIONS[3]):
         assert f'href="/all/{step}/{SITE}/"' in text
     assert f'src="{served.pages(SITE)}/-/start/all/{EDITIONS[1]}mp_/{SITE}/"' in text
@@ -316,8 +330,8 @@ def test_a_star_lists_addresses_with_their_versions(served: Served):
 
 def test_the_list_of_versions_is_narrowed(served: Served):
     everything = ask(f"{served.portal}/versions?url={SITE}/picture.png&year=2012&status=2").text
-    assert everything.count("unchanged</span>") == 2 and "<td>first</td>" not in everything, "since 2009"
-    assert "<td>first</td>" in ask(f"{served.portal}/versions?url={SITE}/picture.png&year=2009&status=2").text
+    assert everything.count("unchanged</span>") == 2 and "<td>first ·" not in everything, "since 2009"
+    assert "<td>first ·" in ask(f"{served.portal}/versions?url={SITE}/picture.png&year=2009&status=2").text
     changed = ask(f"{served.portal}/versions?url={SITE}/picture.png&year=2012&changed=1").text
     assert changed.count("unchanged</span>") == 0 and "1 June 2012, 12:00" in changed
     assert (

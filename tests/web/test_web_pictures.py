@@ -15,7 +15,8 @@ from playwright.sync_api import sync_playwright
 from webdepot.access.policy import AccessPoint, Reader, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.formats.thumbnail import Thumbnailer
-from webdepot.services.access import images, rules, thumbnail_cache
+from webdepot.services.access import images, rules
+from webdepot.services.access.browse import thumbnail_cache
 
 STAMP = "20150607080910"
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"

@@ -362,7 +362,7 @@ def test_the_worker_has_a_policy_for_pages_that_lets_nothing_out(served: Served)
     policy = headers["Content-Security-Policy"]
     assert "ws:" not in policy and "wss:" not in policy and "https:" not in policy and "*" not in policy
     assert "form-action 'self'" in policy and f"frame-ancestors 'self' {served.frame}" in policy
-    assert headers["Connection-Allowlist"] == "(response-origin)"
+    assert headers["Connection-Allowlist"] == "(response-origin);redirects=allow"
 
 
 def test_a_page_starts_on_the_host_of_its_site_only(served: Served):

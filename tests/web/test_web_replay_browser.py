@@ -74,6 +74,20 @@ def test_the_banner_follows_links_inside_the_page_and_the_way_back(page: Page, s
     expect(page.locator(".page-title")).to_have_text("Museum of clocks 2012")
 
 
+def test_the_way_back_leads_to_the_search_from_every_page_opened_since(page: Page, served: Served):
+    page.goto(f"{served.portal}/search?q=museum&sort=oldest")
+    page.locator(".hits h2 a").first.click()
+    inside = page.frame_locator("#frame")
+    expect(inside.locator("#news")).to_be_visible(timeout=20_000)
+    assert "#" not in page.url
+    inside.locator("#news").click()
+    expect(page.locator(".page-address")).to_have_text(f"{SITE}/news.html", timeout=20_000)
+    page.get_by_role("link", name="Back to search").click()
+    expect(page).to_have_url(f"{served.portal}/search?q=museum&sort=oldest")
+    page.goto(f"{served.frame}/all/{EDITIONS[1]}/{SITE}/#search=javascript%3Aalert(1)")
+    assert page.locator("a[data-back]").get_attribute("href") == f"{served.portal}/search"
+
+
 def test_stepping_in_time_by_links_and_by_keyboard(page: Page, served: Served):
     inside = open_edition(page, served, 1)
     page.get_by_role("link", name="Latest").click()
@@ -88,6 +102,23 @@ def test_stepping_in_time_by_links_and_by_keyboard(page: Page, served: Served):
     expect(handle).to_be_focused()
     page.keyboard.press("End")
     expect(inside.locator("h1")).to_have_text("Museum of clocks, edition 4")
+
+
+def test_a_page_prints_itself_with_one_line_about_its_source(page: Page, served: Served):
+    inside = open_edition(page, served, 1)
+    source = f"{SITE}/, archived on 1 June 2012, 12:00 UTC by Archive of Clocks: {served.portal}/all/"
+    inside.locator("body").evaluate("() => { window.print = () => document.body.dataset.printed = 'yes' }")
+    page.get_by_role("button", name="Print").click()
+    expect(inside.locator("body[data-printed]")).to_have_count(1)
+    line = inside.locator("#webdepot-source")
+    expect(line).to_contain_text(source)
+    expect(line).to_be_hidden()
+    # The browser's own command prints the frame: the line, no bars, and the page in its full height.
+    page.emulate_media(media="print")
+    expect(line).to_be_visible()
+    expect(page.locator(".banner .source")).to_contain_text(source)
+    expect(page.locator(".banner .time")).to_be_hidden()
+    assert page.locator("#frame").evaluate("frame => frame.style.getPropertyValue('--page-height')")
 
 
 def test_a_link_to_what_is_not_kept_says_so_in_page_and_banner(page: Page, served: Served):
@@ -132,7 +163,7 @@ def test_without_scripts_pages_work_and_replay_says_why_it_does_not(browser: Bro
         expect(page.locator(".no-script")).to_be_visible()
         page.get_by_role("link", name="All versions").click()
         page.get_by_role("link", name="2012, 2 captures").click()
-        page.get_by_role("link", name="1 June 2012, 18:00").click()
+        page.get_by_role("link", name="1 June 2012, 18:00", exact=True).click()
         expect(page.locator(".no-script a")).to_have_attribute(
             "href", f"{served.replay}/all/{EDITIONS[2]}id_/{SITE}/"
         )
@@ -348,6 +379,7 @@ def test_no_serious_barriers(browser: Browser, served: Served, scheme):
         f"/all/2012/{SITE}/nowhere",
     ]
     paths += ["/versions?url=*.example.org", f"/museums/2012*/{SITE}/", f"/compare?url={SITE}/"]
+    paths += [f"/evidence?url={SITE}/", "/developers", "/-/go?url=example.org&date=never"]
     with new_page(browser, color_scheme=scheme, bypass_csp=True) as page:
         for address in [
             *(served.portal + path for path in paths),
@@ -374,6 +406,8 @@ def test_every_page_fits_a_phone(browser: Browser, served: Served):
             f"/museums/*/{SITE}/",
             "/versions?url=*.example.org",
             f"/compare?url={SITE}/",
+            f"/evidence?url={SITE}/",
+            "/developers",
         )
         for path in (*paths, "/about", "/help", "/sign-in", "/nothing"):
             page.goto(served.portal + path)

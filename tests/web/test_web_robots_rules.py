@@ -60,7 +60,7 @@ def test_the_newest_robots_txt_is_heeded(home: Path, tmp_path: Path):
         .write()
     )
     with Archive.open(home) as archive:
-        taken = warc_files.take(archive, [newer], collection="museums", watch=unwatched)
+        taken = warc_files.take_files(archive, [newer], collection="museums", watch=unwatched)
         assert taken.harvest is not None
         indexer.index_harvest(archive, taken.harvest.id)
         heeded = robots_rules.heed(archive, SITE, text="By robots.txt.")

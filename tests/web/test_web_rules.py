@@ -51,7 +51,7 @@ def test_a_closed_version_is_passed_over_for_the_nearest_open_one(ruled: Served)
     answer = ask(f"{ruled.frame}/all/{EDITIONS[1]}/{SITE}/")
     assert answer.headers["Location"] == f"/all/{EDITIONS[0]}/{SITE}/"
     text = ask(f"{ruled.frame}/all/{EDITIONS[0]}/{SITE}/").text
-    assert "one of 2 versions" in text and EDITIONS[1] not in text and EDITIONS[2] not in text
+    assert "version 1 of 2" in text and EDITIONS[1] not in text and EDITIONS[2] not in text
     raw = ask(f"{ruled.replay}/all/{EDITIONS[1]}id_/{SITE}/")
     assert raw.headers["Content-Location"] == f"/all/{EDITIONS[0]}id_/{SITE}/"
 

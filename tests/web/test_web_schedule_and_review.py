@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urljoin
 
 import pytest
 from museum import PASSWORD, Answer, Served, Warc, ask, serving, sign_in
@@ -123,6 +123,16 @@ def post(office: Office, path: str, cookie: str, **fields: str) -> Answer:
     return ask(office.served.portal + path, "POST", headers=headers, body=urlencode(fields).encode())
 
 
+def last_answer(url: str) -> Answer:
+    """The answer after all redirects."""
+    for _ in range(6):
+        answer = ask(url)
+        if answer.status not in (301, 302, 303, 307):
+            break
+        url = urljoin(url, answer.headers["Location"])
+    return answer
+
+
 def pages_of(office: Office) -> list[str]:
     harvest = office.harvests[1]
     day = (datetime.now(UTC) + timedelta(days=3)).date()
@@ -186,6 +196,13 @@ def test_review_says_what_is_missing_and_decisions_need_their_reasons(office: Of
     text = get(office, path, reviewer).text
     assert "Missing parts" in text and "/missing.png" in text and "There is no earlier harvest" in text
     assert HOSTILE not in text
+    seed = f"{office.site}/one"
+    assert post(office, f"{path}/rate", reviewer, url=seed, rating="broken", words=HOSTILE).status == 303
+    wrong = post(office, f"{path}/rate", reviewer, url="nowhere at all", rating="good")
+    assert wrong.status == 400 and 'value="nowhere at all"' in wrong.text
+    for shown in (path, f"/harvests/{office.harvests[0]}"):
+        text = get(office, shown, reviewer).text
+        assert "rating-broken" in text and "&lt;img src=x" in text and HOSTILE not in text
     assert post(office, f"{path}/decide", cookies["curator"], order="accept").status == 403
     assert post(office, f"{path}/decide", reviewer, order="reject", words="").status == 400
     assert post(office, f"{path}/note", cookies["curator"], words=HOSTILE).status == 303
@@ -198,6 +215,48 @@ def test_review_says_what_is_missing_and_decisions_need_their_reasons(office: Of
     )
     page = get(office, path, reviewer).text
     assert "rejected – parts are missing" in page and HOSTILE not in page
+
+
+def test_staff_see_a_harvest_before_they_accept_it_and_nobody_else_does(
+    office: Office, cookies, browser: Browser
+):
+    harvest, seed = office.harvests[0], f"{office.site}/one"
+    shelf = f"review-{harvest}"
+    page = signed_in(browser, office, cookies["reviewer"])
+    page.goto(f"{office.served.portal}/review/{harvest}")
+    page.get_by_role("link", name=seed, exact=True).first.click()
+    inside = page.frame_locator("#frame")
+    expect(inside.get_by_role("link", name="two")).to_be_visible(timeout=30_000)
+    assert page.url.startswith(f"{office.served.frame}/{shelf}/")
+    expect(inside.locator("img")).to_have_attribute("data-webdepot-missing", "")
+    expect(page.get_by_text("readers do not see this page")).to_be_visible()
+    inside.get_by_role("link", name="two").click()
+    expect(page.locator(".page-address")).to_have_text(f"{office.site}/2", timeout=30_000)
+    expect(inside.get_by_role("link", name="two")).to_be_visible(timeout=30_000)
+    (token,) = [
+        one["value"] for one in page.context.cookies(office.served.frame) if one["name"].startswith("pass-")
+    ]
+    page.get_by_role("link", name="Back to the review").click()
+    expect(page).to_have_url(f"{office.served.portal}/review/{harvest}")
+    page.context.close()
+    raw = f"{office.served.replay}/{shelf}~{token}/20260101000000id_/{office.site}"
+    assert ask(f"{raw}/2").status == 200
+    assert ask(f"{raw}/one").status == 404, "a pass is for one page"
+    assert ask(f"{raw}/one".replace(f"{shelf}~", "all~")).status == 404
+    for origin in (office.served.portal, office.served.frame, office.served.replay):
+        for step in (
+            "20260101000000",
+            "20260101000000id_",
+            "20260101000000sw_",
+            "*",
+            "timemap/link",
+            "timegate",
+        ):
+            asked = f"{origin}/{shelf}/{step}/{seed}"
+            assert last_answer(asked).status == 404, asked
+    for path in (f"/{shelf}/cdx?url={seed}", f"/search?q=two&collection={shelf}", f"/versions?url={seed}"):
+        assert seed + "<" not in ask(office.served.portal + path).text
+    assert get(office, f"/{shelf}/*/{seed}", cookies["reviewer"]).status == 404, "only single pages are shown"
 
 
 def test_screenshots_are_shown_side_by_side(office: Office, cookies, tmp_path: Path):
@@ -216,7 +275,7 @@ def test_screenshots_are_shown_side_by_side(office: Office, cookies, tmp_path: P
             b"<script>",
             {"WARC-Type": "resource", "Content-Type": "text/html"},
         )
-        taken = warc_files.take(archive, [warc.write()], collection="shots", watch=unwatched)
+        taken = warc_files.take_files(archive, [warc.write()], collection="shots", watch=unwatched)
         assert taken.harvest is not None
         reviews.examine(archive, taken.harvest)
     text = get(office, f"/review/{taken.harvest.id}", cookies["reviewer"]).text
@@ -233,7 +292,7 @@ def test_screenshots_are_shown_side_by_side(office: Office, cookies, tmp_path: P
 
 def test_the_dashboard_counts_and_its_csv_agrees(office: Office, cookies):
     text = get(office, "/dashboard", cookies["curator"]).text
-    assert "To review" in text and "<svg" in text and "Sites by state" in text
+    assert re.search("harvests? to review", text) and "<svg" in text and "Sites by state" in text
     table = get(office, "/dashboard.csv", cookies["curator"]).text.splitlines()
     assert table[0] == "section,name,value" and "targets,cleared,2" in table
     months = get(office, "/dashboard/months.csv", cookies["curator"]).text.splitlines()
@@ -301,13 +360,14 @@ def test_by_keyboard_and_without_scripts_a_harvest_is_accepted_and_public(
 
 def steer(page: Page) -> None:
     """Every command to a running harvest on its live page, one after another, each visible on the page."""
+    page.get_by_text("Reason, end for good").click()
     page.get_by_label("Reason").first.fill("the owner telephones")
     page.get_by_role("button", name="Pause harvest").click()
     expect(page.get_by_role("button", name="Resume harvest")).to_be_visible(timeout=20_000)
     expect(page.locator(".state.stopped")).to_be_visible(timeout=20_000)
     page.get_by_role("button", name="Resume harvest").click()
     expect(page.get_by_role("button", name="Pause harvest")).to_be_visible(timeout=20_000)
-    page.get_by_text("Change limits").click()
+    page.locator("summary", has_text="Change limits").click()
     page.locator("#limit_pages").fill("5000")
     page.get_by_role("button", name="Save limits", exact=True).click()
     expect(page.get_by_text("limit_pages = 5000")).to_be_visible()

@@ -37,14 +37,14 @@ def test_results_can_be_narrowed_explained_and_taken_along(served: Served):
 
 def test_the_web_as_it_stood_and_years_with_their_counts(served: Served):
     text = ask(f"{served.portal}/search?q=edition&as_of=2012-06-01").text
-    assert f'<h2><a href="/all/{EDITIONS[2]}/{SITE}/">' in text  # the last of that day
+    assert f'<h2><a href="/all/{EDITIONS[2]}/{SITE}/#search=' in text  # the last of that day
     assert "as_of=2012-06-01" in text.partition("search/why")[2][:200] and 'value="2012-06-01"' in text
     assert ask(f"{served.portal}/search?q=edition&as_of=2008").text.count("<article>") == 0
     assert (
         "as_of"
         not in ask(f"{served.portal}/search?q=edition&as_of=yesterday").text.partition("search/why")[2][:200]
     )
-    years = ask(f"{served.portal}/search?q=edition").text.partition("<h2>Year</h2>")[2]
+    years = ask(f"{served.portal}/search?q=edition").text.partition("<h2>Year (captures)</h2>")[2]
     assert (
         "from=2012&amp;to=2012" in years.partition("2009")[0]
         and '>2012</a> <span class="quiet">2</span>' in years
@@ -59,10 +59,9 @@ def test_why(served: Served):
 
 def test_trend_as_picture_table_and_csv(served: Served):
     text = ask(f"{served.portal}/search/trend?w=clock&w=news").text
-    assert text.count('class="line line-1"') == text.count('class="line line-2"') == 3, (
-        "2009, 2012 and 2019, with gaps between"
-    )
-    assert "<table" in text and text.count("nothing harvested") == 8
+    assert text.count('class="dot dot-1"') == text.count('class="dot dot-2"') == 3, "2009, 2012 and 2019"
+    assert "<polyline" not in text, "there are gaps between"
+    assert "2010–2011" in text and text.count("no captures") == 2
     rows = list(csv.DictReader(io.StringIO(ask(f"{served.portal}/search/trend?w=clock&format=csv").text)))
     assert rows[0]["year"] == "2009" and int(rows[0]["clock"]) >= 1
     assert ask(f"{served.portal}/search/trend?" + "&".join(["w=x"] * 7)).status == 400
@@ -88,7 +87,7 @@ def test_the_interface_for_machines_is_what_it_says_it_is(served: Served):
     assert answer.keys() == schema["properties"].keys()
     assert answer["hits"][0].keys() == schema["properties"]["hits"]["items"]["properties"].keys()
     assert json.loads(ask(f"{served.portal}/api/suggest?q=clo").text)[1][0] == "clock"
-    assert ask(f"{served.portal}/api/search?q=%22open").status == 400
+    assert ask(f"{served.portal}/api/search?q=befor:2010").status == 400
     for path in (path for path in described["paths"] if path.startswith(("/api/", "/search"))):
         assert ask(f"{served.portal}{path}?q=clock&w=clock&form=csv").status == 200
     links = ElementTree.fromstring(ask(f"{served.portal}/opensearch.xml").body)
@@ -169,13 +168,32 @@ def test_no_serious_findings_about_accessibility(served: Served, browser: Browse
 
 def test_a_year_without_a_harvest_is_a_gap_in_the_trend():
     volume = {2001: 2, 2002: 2, 2005: 4, 2007: 1}
-    drawn = charts.of_trend({"clock": {2001: 1, 2002: 2, 2005: 2}, "never": {}}, volume, relative=True)
-    [(_, clock), (_, never)] = drawn.lines
-    assert drawn.years == list(range(2001, 2008)) and len(clock) == len(never) == 3
-    assert clock[0].split()[1] == "166.7,20.0" and clock[1] == "662.7,155.0 670.7,155.0", (
-        "two years together, one alone as a stroke"
-    )
-    assert never[0].split()[0] == "0.0,290.0", "a year with a harvest and without the word is a zero"
+    clock = {2001: 1, 2002: 2, 2005: 2}
+    drawn = charts.of_trend({"clock": clock, "never": {}}, volume, relative=True, spoken=load("en"))
+    [(_, [line], dots), (_, [zeros], _)] = drawn.lines
+    assert drawn.years == list(range(2001, 2008))
+    assert line.split()[1] == "166.7,20.0", "two years together are a line"
+    assert [(round(dot.x), round(dot.y), dot.words) for dot in dots][2:] == [
+        (667, 155, "2005: 50.0\u00a0%"),
+        (1000, 290, "2007: 0.0\u00a0%"),
+    ], "a year alone is a dot"
+    assert zeros.split()[0] == "0.0,290.0", "a year with a harvest and without the word is a zero"
+    assert [label for label, _ in drawn.rows] == ["2001", "2002", "2003–2004", "2005", "2006", "2007"]
+
+
+@pytest.mark.parametrize(
+    "highest, ticks",
+    [
+        (1, ["0", "1"]),
+        (4, ["0", "1", "2", "3", "4"]),
+        (7, ["0", "2", "4", "6", "8"]),
+        (12000, ["0", "5,000", "10,000", "15,000"]),
+    ],
+)
+def test_the_trend_has_an_axis_of_round_values(highest: int, ticks: list[str]):
+    drawn = charts.of_trend({"a": {2001: highest}}, {2001: highest}, relative=False, spoken=load("en"))
+    assert [value for _, value in drawn.ticks] == ticks
+    assert drawn.ticks[0][0] == 290 and drawn.ticks[-1][0] == 20
 
 
 @pytest.mark.parametrize("code", CODES)

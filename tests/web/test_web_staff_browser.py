@@ -40,7 +40,7 @@ def kept(tmp_path_factory, museum) -> Iterator[tuple[Served, list[str]]]:
         audit.audit(archive, packages=[package])
         _read_and_close(archive)
     pages = [
-        f"/quality/{taken.harvest.id}",
+        f"/review/{taken.harvest.id}",
         "/formats",
         "/formats?collection=museums",
         "/formats/watch",
@@ -107,12 +107,12 @@ def test_every_page_fits_and_keeps_nobody_out(page: Page, kept):
 def test_a_finding_is_ignored_and_stays_so(page: Page, kept):
     served, paths = kept
     page.goto(served.portal + paths[0] + "?lang=nl")
-    expect(page.locator("tbody").first).to_contain_text("Onderdeel van")
+    expect(page.locator(".finding").first).to_contain_text("Onderdeel van")
     expect(page.get_by_text("Genegeerd", exact=True)).to_have_count(0)
-    page.locator("td button.link").first.click()
-    page.wait_for_url("**started=ignored**")
+    page.locator(".finding li button.link").first.click()
+    page.wait_for_url("**begun=ignored**")
     page.locator("form[action$='/check'] button").click()
-    page.wait_for_url(lambda url: "started" not in url)
+    page.wait_for_url(lambda url: "begun" not in url)
     page.goto(served.portal + paths[0] + "?lang=nl")
     expect(page.get_by_text("Genegeerd", exact=True)).to_have_count(1)
 

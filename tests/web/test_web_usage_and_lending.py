@@ -6,6 +6,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -37,6 +38,17 @@ def home(tmp_path: Path, museum: Path) -> Path:
         rules.add(archive, f"{SITE}/data.json", answer=RuleAnswer.REFUSE, public_text="Closed.")
         rules.add(archive, f"{SITE}/news.html", answer=RuleAnswer.LEND, access_point=AccessPoint.READING_ROOM)
     return made
+
+
+def test_a_count_is_written_without_a_further_request(archive: Archive):
+    counter = statistics.Counter(archive, write_after_s=0.05)
+    for _ in range(2):  # also after the first writing
+        before = statistics.report(archive).total(Metric.SEARCHES)
+        counter.note(Metric.SEARCHES, collection="all", point=AccessPoint.PUBLIC)
+        until = time.monotonic() + 30
+        while statistics.report(archive).total(Metric.SEARCHES) == before and time.monotonic() < until:
+            time.sleep(0.05)
+        assert statistics.report(archive).total(Metric.SEARCHES) == before + 1
 
 
 def test_what_is_read_is_counted_and_nobody_is_known(home: Path):

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,21 @@ def test_a_registry_that_fails_is_explained(vendor, tmp_path: Path):
         vendor.run(["false"], tmp_path, "npm")
     with pytest.raises(vendor.CannotFetch, match="npm could not be run"):
         vendor.run([str(tmp_path / "nothing")], tmp_path, "npm")
+
+
+def test_a_wheel_built_from_an_sdist_contains_the_browser_files(vendor, tmp_path: Path):
+    """Without npm and without a network: the sdist contains them."""
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path / "dist"), "-t"]
+    subprocess.run([*command, "sdist"], cwd=vendor.ROOT, check=True, capture_output=True, timeout=120)
+    (packed,) = (tmp_path / "dist").iterdir()
+    with tarfile.open(packed) as archive:
+        archive.extractall(tmp_path / "source")
+    (source,) = (tmp_path / "source").iterdir()
+    alone = {"PATH": str(Path(sys.executable).parent), "HOME": str(tmp_path)}
+    subprocess.run([*command, "wheel"], cwd=source, check=True, capture_output=True, timeout=120, env=alone)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as made:
+        names = set(made.namelist())
+    assert {
+        f"webdepot/web/vendor/{file[1]}" for package in vendor.PACKAGES for file in package.files
+    } <= names

@@ -9,7 +9,9 @@ The two dialects (`Dialect`) differ in the form of the answer and in filters wit
 * pywb (https://pywb.readthedocs.io/en/latest/manual/cdxserver_api.html): `filter=[!][=|~]field:text`; without
   an operator the field must contain the text;
 * Internet Archive (https://github.com/internetarchive/wayback/tree/master/wayback-cdx-server):
-  `filter=[!]field:expression`; the expression must match the whole field.
+  `filter=[!]field:expression`; the expression must match the whole field;
+* OutbackCDX (https://github.com/nla/outbackcdx): lines of CDX with eleven columns, which crawlers ask before
+  they store something again; filters as of the Internet Archive.
 
 Regular expressions are run by RE2 in linear time, so a hostile expression cannot block the server.
 """
@@ -46,6 +48,7 @@ _FILTER = re.compile(r"(!?)([=~]?)([A-Za-z_-]{1,30}):(.*)\Z", re.DOTALL)
 class Dialect(StrEnum):
     PYWB = "pywb"
     INTERNET_ARCHIVE = "internet archive"
+    OUTBACKCDX = "outbackcdx"
 
 
 class CdxSort(StrEnum):
@@ -75,6 +78,7 @@ FIELDS: dict[str, Callable[[Capture], str]] = {
     "length": lambda capture: str(capture.location.length),
     "offset": lambda capture: str(capture.location.offset),
     "filename": lambda capture: capture.location.container,
+    "robotflags": lambda capture: "-",
 }
 """The fields of a capture in pywb's names."""
 _FOREIGN = {"original": "url", "mimetype": "mime", "statuscode": "status"}
@@ -89,6 +93,19 @@ _USUAL = {
         "statuscode",
         "digest",
         "length",
+    ),
+    Dialect.OUTBACKCDX: (
+        "urlkey",
+        "timestamp",
+        "original",
+        "mimetype",
+        "statuscode",
+        "digest",
+        "redirect",
+        "robotflags",
+        "length",
+        "offset",
+        "filename",
     ),
 }
 
@@ -151,7 +168,8 @@ def parse(parameters: Iterable[tuple[str, str]], dialect: Dialect) -> CdxQuery:
             filters.append(value)
         elif name == "collapse":
             collapse.append(value)
-        arguments.setdefault(name, value)
+        # OutbackCDX calls it `limit`, but jwarc asks for `rows`.
+        arguments.setdefault("limit" if name == "rows" and dialect is Dialect.OUTBACKCDX else name, value)
     if not arguments.get("url", "").strip():
         raise InputError("The parameter url is missing. Example: cdx?url=example.org&limit=10")
     if len(filters) > MOST_FILTERS:
@@ -198,23 +216,28 @@ def parse(parameters: Iterable[tuple[str, str]], dialect: Dialect) -> CdxQuery:
     )
 
 
-def selected(captures: Iterator[Capture], query: CdxQuery) -> Iterator[Capture]:
-    """Captures that pass the filters; of neighbours that collapse, the first."""
-    known: tuple[str, ...] | None = None
+def selected(
+    captures: Iterator[Capture], query: CdxQuery, before: Capture | None = None
+) -> Iterator[Capture]:
+    """Captures that pass the filters; of neighbours that collapse, the first. `before` is the capture that
+    the last answer ended with: what collapses with it belongs to that answer.
+    """
+    known = _collapsed(before, query) if before and all(passes(before) for passes in query.filters) else None
     for capture in captures:
         if not all(passes(capture) for passes in query.filters):
             continue
         if query.collapse:
-            values = (
-                value[:width] if width else value
-                for name, width in query.collapse
-                for value in [FIELDS[name](capture)]
-            )
-            seen = tuple(values)
+            seen = _collapsed(capture, query)
             if seen == known:
                 continue
             known = seen
         yield capture
+
+
+def _collapsed(capture: Capture, query: CdxQuery) -> tuple[str, ...]:
+    """The values in which captures are equal that collapse."""
+    values = ((FIELDS[name](capture), width) for name, width in query.collapse)
+    return tuple(value[:width] if width else value for value, width in values)
 
 
 def examined(captures: Iterator[Capture], query: CdxQuery, cut: list[Position]) -> Iterator[Capture]:
@@ -234,9 +257,9 @@ def examined(captures: Iterator[Capture], query: CdxQuery, cut: list[Position]) 
 
 
 def values(capture: Capture, query: CdxQuery) -> list[str]:
-    """The wanted fields of a capture, in order. The Internet Archive writes digests without `sha1:`."""
+    """The wanted fields of a capture, in order. Only pywb writes digests with `sha1:`."""
     row = [FIELDS[_FOREIGN.get(name, name)](capture) for name in query.fields]
-    if query.dialect is Dialect.INTERNET_ARCHIVE:
+    if query.dialect is not Dialect.PYWB:
         row = [value.removeprefix("sha1:") for value in row]
     return row
 
@@ -317,7 +340,7 @@ def _filter(text: str, dialect: Dialect) -> Callable[[Capture], bool]:
     if not operator and dialect is Dialect.PYWB:
         return lambda capture: (wanted in field(capture)) != is_not
     expression = _expression(wanted)
-    matches = expression.fullmatch if dialect is Dialect.INTERNET_ARCHIVE else expression.match
+    matches = expression.match if dialect is Dialect.PYWB else expression.fullmatch
     return lambda capture: matches(field(capture)) != is_not
 
 

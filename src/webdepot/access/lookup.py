@@ -8,7 +8,7 @@ because they are hidden from version lists is bounded.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 
 from webdepot.model import EVERYTHING, Capture
 from webdepot.ports import ANY_TIME, CaptureIndex, Span, Tally
@@ -79,12 +79,20 @@ def find_closest(
     *,
     collection: str = EVERYTHING,
     spans: Sequence[Span] = ANY_TIME,
+    url: str = "",
 ) -> Capture | None:
-    """The closest version in the open spans."""
+    """The closest version in the open spans. If several of one second are, the one of exactly this `url`:
+    /Case.html and /case.html have the same key.
+    """
     near = islice(
         iter_by_distance(captures, key, timestamp, collection=collection, spans=spans), FARTHEST_STEPS
     )
-    return next((capture for capture in near if is_version(capture)), None)
+    versions = filter(is_version, near)
+    closest = next(versions, None)
+    if closest is None or not url or closest.url == url:
+        return closest
+    same = takewhile(lambda capture: capture.timestamp == closest.timestamp, versions)
+    return next((capture for capture in same if capture.url == url), closest)
 
 
 def neighbours(

@@ -2,6 +2,7 @@
 
     words               all are wanted, in any order                gemeente archief
     "a phrase"          these words in this order                   "raad van state"
+    word*               words that begin so                         sal*
     -word  -"a phrase"  must not occur                              -wikipedia
     a OR b              one of them is enough                       fiets OR rijwiel
     site:example.org    that host and all hosts below it            site:kb.nl
@@ -9,7 +10,8 @@
     lang:nl             language                                    lang:de
     author:name         sites with that author in the catalogue; also genre: keyword:    author:"Jan Jansen"
     title:word          in the title; also heading: address: text: image: anchor:        title:"annual report"
-    before:2005  after:2019-06                                      captured before, captured after
+    before:2005  after:2019-06                                      captured before, captured after; dates may
+                                                                    also be written 31-12-2005 or 31.12.2005
     as-of:2010-03-01                                                pages as they were on that day
 
 Several `site:`, `type:` or `lang:` mean any of them; `before:` and `after:` include the date they name. A
@@ -63,7 +65,6 @@ _FIELDS = ("site", "type", "lang", "before", "after", "as-of", *CATALOGUE_FIELDS
 _PUID = re.compile(r"(?:x-)?fmt/\d+\Z", re.ASCII)
 _NAMED = re.compile(r"([A-Za-z][A-Za-z-]{0,19}):")
 _QUOTES = str.maketrans("“”„‟«»＂", '"""""""')
-_DATE = re.compile(r"(\d{4})(?:-?(\d\d)(?:-?(\d\d))?)?\Z", re.ASCII)
 _HOST = re.compile(r"(?:[\w-]+\.)+[^\W\d_][\w-]+\.?(?::\d{1,5})?\Z")
 _PLAIN_PLACE = re.compile(r"(?:localhost|(?:\d{1,3}\.){3}\d{1,3}|\[[0-9a-f:.]+\])(?::\d{1,5})?\Z", re.ASCII)
 _FILE_NAMES = (
@@ -171,8 +172,8 @@ def _terms(text: str, original: str) -> Iterator[_Term]:
             _refuse_near_field(field, original, start)
         is_phrase = text.startswith('"', at)
         end = text.find('"', at + 1) if is_phrase else _word_end(text, at)
-        if end < 0:
-            raise _wrong(original, at, "This quotation mark is not closed.")
+        if end < 0:  # a phrase whose quotation mark is not closed ends with the query
+            end = len(text)
         value = text[at + is_phrase : end].strip()
         at = end + is_phrase
         if field in _FIELDS and not value:
@@ -288,10 +289,8 @@ def _period(fields: list[_Term], text: str) -> Period | None:
 def _dates(term: _Term, text: str) -> Period:
     """The year, month or day that a date names."""
     _refuse_minus(term, text)
-    match = _DATE.match(term.text)
     with contextlib.suppress(ValueError):
-        if match:
-            return times.period_of("".join(part for part in match.groups() if part))
+        return times.period_of(times.read_date(term.text))
     raise _wrong(
         text,
         term.at,

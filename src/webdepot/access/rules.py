@@ -5,11 +5,13 @@ one.
 from collections.abc import Sequence
 from datetime import date
 
-from sqlalchemy import Connection, RowMapping, delete, insert, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, delete, func, insert, or_, select
 
 from webdepot.access.policy import AccessPoint, Rule, RuleAnswer
 from webdepot.access.tables import access_rules
 from webdepot.errors import InputError, NotFound
+
+ROWS = 50
 
 
 def add(connection: Connection, rule: Rule) -> Rule:
@@ -65,6 +67,29 @@ def every(connection: Connection) -> list[Rule]:
     return [
         _rule(row) for row in connection.execute(select(access_rules).order_by(access_rules.c.id)).mappings()
     ]
+
+
+def listing(
+    connection: Connection,
+    *,
+    words: str = "",
+    answer: RuleAnswer | None = None,
+    embargoes: bool = False,
+    page: int,
+) -> tuple[list[Rule], int]:
+    """One page of rules, newest first, and how many there are; `words` are part of a key, reason or text."""
+    where: list[ColumnElement[bool]] = []
+    if words:
+        columns = (access_rules.c.prefix, access_rules.c.reason, access_rules.c.public_text)
+        where.append(or_(*(column.contains(words, autoescape=True) for column in columns)))
+    if answer:
+        where.append(access_rules.c.answer == answer.value)
+    if embargoes:
+        where.append(access_rules.c.embargo_days > 0)
+    total = connection.execute(select(func.count()).select_from(access_rules).where(*where)).scalar_one()
+    chosen = select(access_rules).where(*where).order_by(access_rules.c.id.desc())
+    rows = connection.execute(chosen.limit(ROWS).offset((max(page, 1) - 1) * ROWS))
+    return [_rule(row) for row in rows.mappings()], total
 
 
 class RulesByPrefix:

@@ -1,4 +1,4 @@
-"""Tables of access rules, saved searches, usage statistics, and lent pages."""
+"""Tables of access rules, saved searches, pages of collections, usage statistics, and lent pages."""
 
 from sqlalchemy import Boolean, Column, Integer, String, Table, Text
 
@@ -34,6 +34,17 @@ saved_searches = Table(
     Column("query", Text, nullable=False),
     Column("collection", String(60), nullable=False),
     Column("created_at", Moment, nullable=False),
+)
+
+collection_pages = Table(
+    "collection_pages",
+    metadata,
+    Column("name", String(60), primary_key=True),
+    Column("title", String(200), nullable=False),
+    Column("text", Text, nullable=False),
+    Column("is_public", Boolean, nullable=False),
+    Column("picture_url", Text, nullable=False),
+    Column("picture_timestamp", String(14), nullable=False),
 )
 
 usage = Table(

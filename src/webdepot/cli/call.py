@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from webdepot.cli.output import Output
+from webdepot.config import config
 from webdepot.version import VERSION
 
 if TYPE_CHECKING:
@@ -34,6 +35,13 @@ class Call:
 
     def output(self, json: bool = False, quiet: bool = False) -> Output:
         return Output(json=self.json or json, quiet=self.quiet or quiet)
+
+    def give_way(self) -> None:
+        """Lower the priority of this process, for work of hours: readers of a server on the same machine must
+        not wait for it.
+        """
+        niceness = config.read(self.home).index.niceness
+        os.nice(max(niceness - os.nice(0), 0))
 
     def archive(self) -> "Archive":
         from webdepot.archive import Archive  # loads SQLAlchemy, which `--help` and `config show` do without

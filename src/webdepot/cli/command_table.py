@@ -40,7 +40,7 @@ COMMANDS = (
         name="import",
         module="archive",
         function="import_",
-        help="Import existing WARC and ARC files. Your files are not changed; "
+        help="Import existing WARC, ARC and WACZ files, or folders of them. Your files are not changed; "
         "files that were imported before are recognised.",
         epilog="Example: webdepot import old/*.arc.gz more-warcs/",
     ),
@@ -91,7 +91,7 @@ COMMANDS = (
     ),
     Command(
         name="organisation",
-        module="organisation",
+        module="selection.organisation",
         help="Organisations: find the domains that belong to one, and correct the result.",
     ),
     Command(
@@ -106,12 +106,12 @@ COMMANDS = (
     ),
     Command(
         name="target",
-        module="target",
+        module="selection.target",
         help="Sites: nominate, assess, select; import and export as CSV.",
     ),
     Command(
         name="permission",
-        module="permission",
+        module="selection.permission",
         help="Permission of site owners: contacts, letters with a deadline, replies, legal grounds.",
     ),
     Command(
@@ -151,6 +151,11 @@ COMMANDS = (
         help="The capture index and the text index: build, rebuild, export, import.",
     ),
     Command(
+        name="pictures",
+        module="pictures",
+        help="Pictures of archived pages: make those that are missing.",
+    ),
+    Command(
         name="cdx",
         module="search",
         function="cdx",
@@ -185,6 +190,11 @@ COMMANDS = (
         name="depot",
         module="depot",
         help="Long-term preservation: audits, copies, recovery.",
+    ),
+    Command(
+        name="evidence",
+        module="evidence",
+        help="Evidence of captures: write it as a signed document, and verify such documents.",
     ),
     Command(
         name="account",

@@ -19,7 +19,7 @@ import typer
 
 from webdepot.cli.call import Call, Json, Quiet, default_home
 from webdepot.cli.command_table import COMMANDS, Command
-from webdepot.cli.output import Output, plain
+from webdepot.cli.output import INTERRUPTED, Output, plain
 from webdepot.errors import NoSpace, WebdepotError
 from webdepot.version import VERSION
 
@@ -119,21 +119,22 @@ def main() -> None:
     except WebdepotError as error:
         _fail(str(error), error.exit_status)
     except sqlite3.OperationalError as error:
-        from webdepot.database import explain  # loads SQLAlchemy, as whatever raised this error did before
+        from webdepot.dialects.sqlite import (
+            explain,
+        )  # loads SQLAlchemy, as whatever raised this error did before
 
         explained = explain(str(error), "an index in the home of the archive")
         if explained is None:
-            raise
+            _fail_unexpectedly(error)
         _fail(str(explained), explained.exit_status)
     except KeyboardInterrupt:
-        _fail(
-            "Interrupted. Everything reported as done is safe; run the same command again to continue.",
-            EXIT_INTERRUPTED,
-        )
+        _fail(INTERRUPTED, EXIT_INTERRUPTED)
     except OSError as error:
         if error.errno in _STORAGE_MESSAGES:
             _fail(_storage_message(error), NoSpace.exit_status)
         _fail(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "), 1)
+    except Exception as error:
+        _fail_unexpectedly(error)
 
 
 _STORAGE_MESSAGES = {
@@ -150,6 +151,20 @@ def _storage_message(error: OSError) -> str:
         f"{_STORAGE_MESSAGES[error.errno or 0]}: {error.filename or 'in the home of the archive'}. "
         "Everything reported as done is safe. "
         "Make the disk writable and free some space, or choose another home; then run the same command again."
+    )
+
+
+def _fail_unexpectedly(error: Exception) -> NoReturn:
+    """Fail with an error of the program; the traceback is written to a file, to be reported."""
+    import tempfile
+    import traceback
+
+    with tempfile.NamedTemporaryFile("w", prefix="webdepot-error-", suffix=".txt", delete=False) as file:
+        file.writelines(traceback.format_exception(error))
+    _fail(
+        f"Error of the program: {type(error).__name__}: {error}. Everything reported as done is safe. "
+        f"Please report it with this file: {file.name}",
+        1,
     )
 
 

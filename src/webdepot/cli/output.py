@@ -15,6 +15,8 @@ from webdepot.times import to_iso
 if TYPE_CHECKING:
     from rich.console import Console
 
+INTERRUPTED = "Interrupted. Everything reported as done is safe; run the same command again to continue."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:

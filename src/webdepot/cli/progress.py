@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 
 from webdepot.cli.output import Output, duration_words, plain, size_words
-from webdepot.services.progress import Phase, Progress, Watch, unwatched
+from webdepot.services.progress import Phase, Progress, Watch, WholeProgress, unwatched
 
 _PHASES = {
     Phase.HARVEST: "Harvesting",
@@ -24,7 +24,9 @@ _PHASES = {
     Phase.MIGRATE: "Converting",
     Phase.DISCOVER: "Looking for domains",
     Phase.EXPORT: "Exporting",
+    Phase.PICTURE: "Making pictures",
     Phase.FETCH: "Fetching",
+    Phase.WAIT: "Waiting",
 }
 _UNITS = {
     Phase.HARVEST: "documents",
@@ -38,7 +40,9 @@ _UNITS = {
     Phase.MIGRATE: "files",
     Phase.DISCOVER: "hosts",
     Phase.EXPORT: "addresses",
+    Phase.PICTURE: "pages",
     Phase.FETCH: "records",
+    Phase.WAIT: "",
 }
 _SHORTEST_PAUSE_S = 1.0
 
@@ -55,6 +59,17 @@ def shown(output: Output) -> Iterator[Watch]:
             yield line
     else:
         yield _Remarks(output)
+
+
+@contextmanager
+def paused(watch: Watch) -> Iterator[None]:
+    """Without a live line, so that results can be printed meanwhile."""
+    if not isinstance(watch, _LiveLine):
+        yield
+        return
+    watch.stop()
+    yield
+    watch.start()
 
 
 class _JsonLines:
@@ -101,10 +116,16 @@ class _LiveLine:
         self._began_s = 0.0
 
     def __enter__(self) -> "_LiveLine":
-        self._live.start()
+        self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        self._live.start()
+
+    def stop(self) -> None:
         self._live.stop()
 
     def __call__(self, progress: Progress) -> None:
@@ -136,8 +157,19 @@ def _pieces(progress: Progress, elapsed_s: float) -> tuple[str, str, str]:
     if progress.errors:
         parts.append(f"{progress.errors:,} failed")
     parts.append(duration_words(elapsed_s))
+    if progress.whole:
+        parts += _whole_parts(progress.whole)
     return (
         f"{_PHASES[progress.phase]}: ",
         " · ".join(parts),
         f"  {progress.note[:80]}" if progress.note else "",
     )
+
+
+def _whole_parts(whole: WholeProgress) -> list[str]:
+    parts = [f"in all {size_words(whole.done_bytes)} of {size_words(whole.total_bytes)}"]
+    if whole.bytes_per_s:
+        parts.append(f"{size_words(whole.bytes_per_s)}/s")
+    if whole.left_s is not None:
+        parts.append(f"about {duration_words(whole.left_s)} left")
+    return parts

@@ -1,7 +1,7 @@
 """The short report at the end of `archive`, `import` and `harvest resume`."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -12,17 +12,25 @@ if TYPE_CHECKING:
     from webdepot.services.intake.ingest import ArchiveReport
 
 EXIT_STOPPED = 130
+TO_VIEW = "To view it, run: [bold]webdepot serve[/bold]"
 
 
 def print_report(output: Output, report: "ArchiveReport") -> None:
     """Print the report; exits 130 if the harvest was stopped and can be resumed."""
-    harvest = report.harvest
-    counts, formats = harvest.counts, report.formats
-    fields = {
+    if output.json or not output.quiet:
+        output.result(report_fields(report), "\n".join([*report_lines(report), TO_VIEW]))
+    if report.harvest.state is HarvestState.STOPPED:
+        raise typer.Exit(EXIT_STOPPED)
+
+
+def report_fields(report: "ArchiveReport") -> dict[str, Any]:
+    """The report as JSON values."""
+    harvest, formats = report.harvest, report.formats
+    return {
         "harvest": harvest.id,
         "state": harvest.state.value,
         "reason": harvest.reason,
-        "counts": dict(counts),
+        "counts": dict(harvest.counts),
         "left_out": dict(report.left_out),
         "verdict": {
             "answer": report.verdict.answer.value,
@@ -41,6 +49,12 @@ def print_report(output: Output, report: "ArchiveReport") -> None:
         "captures": report.captures,
         "pages": report.pages,
     }
+
+
+def report_lines(report: "ArchiveReport") -> list[str]:
+    """The report as lines of text."""
+    harvest = report.harvest
+    counts, formats = harvest.counts, report.formats
     lines = [f"[bold]{plain(harvest.id)}[/bold]: {plain(harvest.reason)}"]
     lines.append(f"  Harvested   {_harvested(counts)}, {size_words(counts.get('bytes', 0))}")
     if failed := failure_words(counts.get("errors", 0), counts.get("failed_parts", 0)):
@@ -60,12 +74,7 @@ def print_report(output: Output, report: "ArchiveReport") -> None:
         f"  Depot       {plain(report.package.urn)}" if report.package else "  Depot       not deposited"
     )
     lines.append(f"  Index       {report.captures:,} captures, {report.pages:,} pages with text")
-    if not output.json:
-        lines.append("To view it, run: [bold]webdepot serve[/bold]")
-    if output.json or not output.quiet:
-        output.result(fields, "\n".join(lines))
-    if harvest.state is HarvestState.STOPPED:
-        raise typer.Exit(EXIT_STOPPED)
+    return lines
 
 
 def _harvested(counts: Mapping[str, int]) -> str:

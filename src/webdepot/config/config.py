@@ -152,13 +152,19 @@ def _converted(key: str, raw: Any, kind: Any, where: str) -> Any:
         items = raw.split(",") if isinstance(raw, str) else raw
         if isinstance(items, list) and all(isinstance(item, str) for item in items):
             return tuple(item.strip() for item in items)
-    elif (
-        get_args(kind) == (str, str)
-        and isinstance(raw, dict)
-        and all(isinstance(item, str) for item in raw.values())
-    ):
-        return dict(raw)
+    elif get_args(kind) == (str, str):
+        table = _table(raw) if isinstance(raw, str) else raw
+        if isinstance(table, dict) and all(isinstance(item, str) for item in table.values()):
+            return dict(table)
     raise ConfigError(f"{where} = {_shown(key, raw)!r} must be {_type_name(kind)}.")
+
+
+def _table(text: str) -> dict[str, str] | None:
+    """A table from the environment: name=value, name=value."""
+    pairs = [item.partition("=") for item in text.split(",") if item.strip()]
+    if not all(separator for _, separator, _ in pairs):
+        return None
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _type_name(kind: Any) -> str:

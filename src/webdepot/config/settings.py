@@ -8,6 +8,7 @@ is a list.
 # Longer than other modules because it is one table: the reference page is generated from it, in this order.
 
 import ipaddress
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,14 @@ def _at_least(lowest: float) -> _Check:
 
 def _port(value: int) -> str | None:
     return None if 0 <= value <= 65535 else "must be a port from 0 (any free port) to 65535"
+
+
+def _postgresql(value: str) -> str | None:
+    if value and not value.startswith("postgresql://"):
+        return "must begin with postgresql://"
+    if re.match(r"postgresql://[^/@]*:[^/@]*@", value):
+        return "must not contain the password; give it in [database] password or WEBDEPOT_DATABASE_PASSWORD"
+    return None
 
 
 def _share(value: float) -> str | None:
@@ -85,7 +94,10 @@ class ArchiveConfig:
     )
     purpose: str = _key(
         "This archive keeps web sites as part of the cultural and public record.",
-        "One sentence about the purpose of the archive; shown on the about page.",
+        "One sentence about the purpose of the archive; shown on the about page and in letters.",
+    )
+    purposes: Mapping[str, str] = _key(
+        {}, 'The purpose in other languages: {"nl" = "Wij bewaren …", "de" = "Wir bewahren …"}.'
     )
     languages: tuple[str, ...] = _key(
         ("en", "nl", "de"), "Languages of the archived sites; language detection considers only these."
@@ -142,13 +154,16 @@ class HarvestConfig:
     )
     screenshots: str = _key(
         "seeds",
-        "Which pages opened in the browser get a screenshot: none, seeds or pages (all).",
+        "Which pages opened in the browser get a screenshot: none, seeds or pages (all). With fetch auto, "
+        "start pages are opened for it even if they are not empty.",
         _one_of("none", "seeds", "pages"),
     )
     behaviours: tuple[str, ...] = _key(
-        ("scroll", "play"),
-        "Behaviours for pages opened in the browser: scroll, play (media), click.",
-        _each_of("scroll", "play", "click"),
+        ("consent", "scroll", "play", "click"),
+        "What is done in pages opened in the browser: consent (close consent banners, rejecting where "
+        "possible), scroll (to the end), play (media), click (load more, tabs, menus and in-page navigation; "
+        "nothing is submitted).",
+        _each_of("consent", "scroll", "play", "click"),
     )
     page_time_s: float = _key(
         60.0,
@@ -305,6 +320,20 @@ class QualityConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseConfig:
+    """Decisions of people, states and events."""
+
+    url: str = _key(
+        "",
+        "Address of a PostgreSQL database, for an archive on several machines: "
+        "postgresql://USER@HOST/NAME (needs webdepot[cluster]). Empty means the file webdepot.db in the "
+        "home.",
+        _postgresql,
+    )
+    password: str = _key("", "Password at the database server; better set as WEBDEPOT_DATABASE_PASSWORD.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DepotConfig:
     """Long-term preservation."""
 
@@ -312,6 +341,23 @@ class DepotConfig:
         "depot",
         "Main place of the depot: a folder, relative to the home, or "
         "s3://BUCKET/PREFIX?endpoint=URL&region=NAME.",
+    )
+    import_files: int = _key(
+        1000,
+        "Maximum number of containers that `webdepot import` puts into one harvest and package; more files "
+        "become several.",
+        _at_least(1),
+    )
+    import_bytes: int = _key(
+        10 << 30,
+        "An import begins the next harvest and package after this many bytes of containers. The disk must "
+        "have room for that much beside the depot.",
+        _at_least(1),
+    )
+    portal_places: tuple[str, ...] = _key(
+        (),
+        "Folders and buckets, such as /mnt/vault or s3://depot, below which administrators may add places of "
+        "the depot in the portal. Empty: places are added with `webdepot depot copy add` only.",
     )
     audit_days: int = _key(90, "Maximum number of days between two fixity checks of a copy.", _at_least(1))
     audit_bytes_per_s: int = _key(
@@ -403,6 +449,11 @@ class IndexConfig:
     """The indexes. All of them can be rebuilt from the depot."""
 
     workers: int = _key(0, "Processes that read containers; 0 means one per core.", _at_least(0))
+    niceness: int = _key(
+        10,
+        "How far imports and rebuilds give way to readers on the same machine: 0 not at all, 19 most.",
+        _at_least(0),
+    )
     limit_text_bytes: int = _key(
         8 << 20, "Maximum number of bytes of one document that are indexed as text.", _at_least(1024)
     )
@@ -465,6 +516,11 @@ class WebConfig:
     )
     partner_networks: tuple[str, ...] = _key(
         (), "Networks of partner institutions. Readers there have the access point partner.", _networks
+    )
+    upload_bytes: int = _key(
+        4_000_000_000,
+        "Largest upload of WARC and WACZ files in the portal, in bytes; 0 means that none can be uploaded.",
+        _at_least(0),
     )
 
     @property
@@ -682,6 +738,7 @@ class MailConfig:
 class Config:
     home: Path
     archive: ArchiveConfig = field(default_factory=ArchiveConfig)
+    database: DatabaseConfig = field(default_factory=DatabaseConfig)
     harvest: HarvestConfig = field(default_factory=HarvestConfig)
     container: ContainerConfig = field(default_factory=ContainerConfig)
     quality: QualityConfig = field(default_factory=QualityConfig)

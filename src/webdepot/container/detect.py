@@ -1,7 +1,7 @@
 """Detect the form of a container from its bytes: WARC or ARC, and how it is compressed. File names do not
 matter.
 
-1. The first bytes: gzip or not.
+1. The first bytes: gzip, Zstandard (`zstd_frames`) or not compressed.
 2. The first record (unpacked): `WARC/` or a line of an ARC.
 3. Gzip: if the first member ends with the first record, all records can be read by their location. Otherwise
    all records are in one member, or members do not follow the records.
@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import BinaryIO
 
 from webdepot.container import arc, warc
+from webdepot.container.conversion import zstd_frames
 from webdepot.container.grammar import LONGEST_HEADER_BYTES, ContainerFormat, Grammar
 from webdepot.container.members import MAGIC, MemberReader, SalvagedMembers
 from webdepot.container.single_stream import ByteWindow, file_pieces
@@ -26,7 +27,6 @@ SEARCH_BYTES = 64 << 20
 GRAMMARS = (warc.GRAMMAR, arc.GRAMMAR)
 _BEGIN_BYTES = 1 << 16
 _OTHERS = {
-    b"\x28\xb5\x2f\xfd": "It is compressed with zstd. Unpack it first: zstd -d FILE",
     b"BZh": "It is compressed with bzip2. Unpack it first: bunzip2 FILE",
     b"\xfd7zXZ": "It is compressed with xz. Unpack it first: unxz FILE",
     b"PK\x03\x04": "It is a ZIP file (WACZ?). Unpack it and import the WARC files in it.",
@@ -38,7 +38,7 @@ class Compression(StrEnum):
     RECORD = "record"
     """One gzip member for each record: records can be read by their location."""
     WHOLE = "whole"
-    """Gzip members that do not follow the records."""
+    """Gzip members that do not follow the records, or Zstandard."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,8 @@ def detect(stream: BinaryIO, name: str = "The file") -> ContainerForm:
         )
     if begin[:3] == MAGIC:
         form = _gzip_form(reader)
+    elif zstd_frames.begins(begin):
+        form = _zstd_form(stream, name)
     else:
         grammar = grammar_of(begin.lstrip(b"\r\n"))
         form = ContainerForm(kind=grammar.kind, compression=Compression.NONE) if grammar else None
@@ -64,7 +66,7 @@ def detect(stream: BinaryIO, name: str = "The file") -> ContainerForm:
     if form is None:
         hint = next(
             (advice for magic, advice in _OTHERS.items() if begin.startswith(magic)),
-            "Give a WARC or ARC file, compressed with gzip or not.",
+            "Give a WARC or ARC file, compressed with gzip or zstd or not.",
         )
         raise InputError(f"{name} is not a WARC or ARC file: it begins with {begin[:12]!r}. {hint}")
     return form
@@ -79,6 +81,18 @@ def grammar_of(begin: bytes) -> Grammar | None:
             if grammar.kind is ContainerFormat.WARC or (end > 0 and not grammar.parse(begin[:end]).problem):
                 return grammar
     return None
+
+
+def _zstd_form(stream: BinaryIO, name: str) -> ContainerForm | None:
+    begin = b""
+    try:
+        for piece in limited(zstd_frames.iter_unpacked(stream), _BEGIN_BYTES):
+            begin += piece
+    except CorruptData as error:
+        if not begin:
+            raise InputError(f"{name} cannot be unpacked. {error}. Get it again from its source.") from error
+    grammar = grammar_of(begin.lstrip(b"\r\n"))
+    return ContainerForm(kind=grammar.kind, compression=Compression.WHOLE) if grammar else None
 
 
 def _gzip_form(reader: MemberReader) -> ContainerForm | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
 
-from webdepot.container.tables import containers
+from webdepot.container.tables import containers, imported_files
 from webdepot.model import Container, ContainerState, HarvestId
 
 
@@ -64,6 +64,25 @@ def find_bytes(connection: Connection, sha256: str) -> Container | None:
     )
     row = connection.execute(chosen).mappings().one_or_none()
     return _container(row) if row else None
+
+
+def find_imported(connection: Connection, place: str, identity: str) -> Container | None:
+    """The container that a file became in an earlier import, if the file has not changed since."""
+    sha256 = connection.execute(
+        select(imported_files.c.sha256).where(
+            imported_files.c.place == place, imported_files.c.identity == identity
+        )
+    ).scalar_one_or_none()
+    return find_bytes(connection, sha256) if sha256 else None
+
+
+def note_imported(connection: Connection, place: str, identity: str, container: Container) -> None:
+    """Note which container a file became, so that a repeated import does not read it again.
+
+    `identity` changes whenever the file is changed or replaced.
+    """
+    connection.execute(delete(imported_files).where(imported_files.c.place == place))
+    connection.execute(insert(imported_files).values(place=place, identity=identity, sha256=container.sha256))
 
 
 def totals(connection: Connection) -> tuple[int, int]:

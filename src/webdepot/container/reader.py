@@ -1,5 +1,5 @@
-"""Reading containers: WARC 0.17 to 1.1 and ARC 1 and 2, compressed record by record, as one gzip member, or
-not at all.
+"""Reading containers: WARC 0.17 to 1.1 and ARC 1 and 2, compressed record by record, as one gzip member, with
+Zstandard, or not at all.
 
 1. `detect` finds the form from the bytes.
 2. `iter_records` returns every whole record, in order, with its exact location on disk. Damage becomes a
@@ -20,6 +20,7 @@ from collections.abc import Generator, Iterator
 from functools import partial
 from typing import BinaryIO
 
+from webdepot.container.conversion import zstd_frames
 from webdepot.container.damage import BAD_HEADER, TORN, OnFinding, Reporter
 from webdepot.container.detect import GRAMMARS, Compression, detect, grammar_of
 from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, after_line_ends
@@ -186,6 +187,10 @@ def _large_record(reader: MemberReader, header: RecordHeader, location: Location
 
 def _iter_whole(stream: BinaryIO, grammar: Grammar, name: str, reporter: Reporter) -> Iterator[Record]:
     reader = MemberReader(stream)
+    if zstd_frames.begins(reader.bytes_at(0, 8)):
+        window = ByteWindow(lambda _: zstd_frames.iter_unpacked(stream), can_seek=False)
+        yield from iter_flat(window, grammar, reporter, partial(_location, name), place=_same)
+        return
     at: int | None = 0
     while at is not None:
         members = SalvagedMembers(reader, at)

@@ -36,6 +36,17 @@ _USUAL_RESPONSE = re.compile(
     re.VERBOSE,
 )
 
+ABOUT_PAGES = (
+    "urn:view:",
+    "urn:thumbnail:",
+    "urn:fullPage:",
+    "urn:text:",
+    "urn:textFinal:",
+    "urn:screenshot:",
+    "screenshot:",
+)
+"""Prefixes, before the address of a page, of resources that show it as a browser saw it."""
+
 
 @dataclass(slots=True)
 class RecordHeader:
@@ -156,15 +167,17 @@ class Record:
         return self._end - self._body_start
 
     def block(self) -> BinaryIO:
-        """The block unchanged. Call either this or `payload`, once."""
+        """The block unchanged."""
         if self._data is not None:
             return BytesIO(self._data[self._start : self._end])
         assert self._open is not None  # noqa: S101 - a record has one of the two
         return self._open()
 
     def payload(self) -> BinaryIO:
-        """The HTTP body without its transfer coding, or the block of a record without a head. Call once."""
-        if self._body_start < 0:
+        """The HTTP body without its transfer coding, or the block of a record without a head. Each further
+        call unpacks a block again that is not held in memory.
+        """
+        if self._body_start < 0 or (self._data is None and self._stream is None):
             self._split()
         if self._data is None:
             body, self._stream = self._stream or BytesIO(), None
@@ -174,7 +187,7 @@ class Record:
         return body if head is None else transfer_decoded(body, head)
 
     def content(self, limit_bytes: int) -> BinaryIO:
-        """The payload without its content coding, at most `limit_bytes`. Call once, instead of `payload`."""
+        """The payload without its content coding, at most `limit_bytes`."""
         payload = self.payload()
         head = self.head or HttpHead(version="", status=0, reason="", headers=())
         return content_decoded(payload, head, limit_bytes=limit_bytes)

@@ -2,7 +2,8 @@
 
 Earlier harvests are looked up through the `CaptureIndex` port, the running one through two callables: its
 captures are not indexed yet. A revisit never refers to another revisit, and never replaces a body that is
-empty (nothing to save) or incomplete (not the same).
+empty (nothing to save) or incomplete (not the same). The response to a POST is found by its request, so it is
+neither replaced nor referred to.
 """
 
 from collections.abc import Callable
@@ -52,6 +53,7 @@ def _may_repeat(visit: Visit, digest: str) -> bool:
     return (
         bool(digest)
         and not visit.truncated
+        and not visit.request.startswith(b"POST ")
         and visit.failure is None
         and visit.body_bytes >= SMALLEST_BODY_BYTES
     )

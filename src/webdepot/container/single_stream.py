@@ -126,7 +126,12 @@ def _problem_of(window: "ByteWindow", grammar: Grammar, header: RecordHeader, he
     else:
         return "its length is wrong" if window.size_bytes is not None and end > window.size_bytes else None
     rest = after_line_ends(following)
-    is_right = rest is not None and (_is_cut_start(rest) or grammar.start.match(rest))
+    is_right = rest is not None and (
+        _is_cut_start(rest)
+        or grammar.start.match(rest)
+        # A WARC record with its two empty lines is complete, whatever follows.
+        or (len(grammar.terminator) > 1 and following.startswith(grammar.terminator))
+    )
     return None if is_right else "its length is wrong: no record begins after it"
 
 

@@ -1,4 +1,4 @@
-"""The table of containers."""
+"""The tables of containers, and of the files they were imported from."""
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Integer, String, Table
 
@@ -15,4 +15,12 @@ containers = Table(
     Column("original_sha256", String(64), nullable=False, index=True),
     Column("records", Integer, nullable=False),
     Column("place", String(1000), nullable=False),
+)
+
+imported_files = Table(
+    "imported_files",
+    metadata,
+    Column("place", String(1000), primary_key=True),
+    Column("identity", String(100), nullable=False),
+    Column("sha256", String(64), nullable=False),
 )

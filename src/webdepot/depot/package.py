@@ -120,6 +120,8 @@ class PackageContent:
     """Verdicts on the target (selection, permission) as JSON values."""
     tools: Mapping[str, str] = field(default_factory=dict)
     """Programs and signature sets with their versions."""
+    submitted: Mapping[str, Path] = field(default_factory=dict)
+    """Files that came with the containers of others, by path below `metadata/`."""
     surveys: tuple[Mapping[str, Any], ...] = ()
     """Facts about the survey of each container that are not in its rows, as JSON values."""
 
@@ -297,6 +299,7 @@ def _files(content: PackageContent, existing_events: bytes) -> dict[str, Source]
     files |= {CAPTURES: content.captures, FORMATS: content.formats, FINDINGS: content.findings}
     files |= {f"log/{path.name}": path for path in content.logs}
     files |= {f"metadata/{name}": data for name, data in content.descriptions.items()}
+    files |= {f"metadata/{name}": path for name, path in content.submitted.items()}
     files[EVENTS] = event_chain.extend(existing_events, (*content.events, kept))
     files[FACTS] = _json(_document(content))
     entries = _entries(files, content.containers)

@@ -16,24 +16,27 @@ import json
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from webdepot import cdxj
 from webdepot.errors import CorruptData
 from webdepot.model import Capture, Finding, Severity
 
-RUN_LINES = 200_000
+MOST_RUNS = 64
+RUN_BYTES = 8 << 20
+"""How many bytes of lines are sorted in memory at once."""
 LONGEST_LINE_BYTES = 4 << 20
+_FINDING = tuple(each.name for each in fields(Finding))
+_WRITE_BYTES = 256 << 10
+_OBJECT_BYTES = 41
+"""What a line takes in memory besides its bytes."""
 
 
-def write_captures(path: Path, captures: Iterable[Capture], *, run_lines: int = RUN_LINES) -> int:
+def write_captures(path: Path, captures: Iterable[Capture], *, run_bytes: int = RUN_BYTES) -> int:
     """Write captures, given in any order, as sorted CDXJ; return their number."""
-    with ExitStack() as files:
-        runs = [_write_run(files, run) for run in _batches(map(_line, captures), run_lines)]
-        return _write_lines(path, heapq.merge(*runs))
+    return _write_lines(path, _sorted(map(_line, captures), run_bytes))
 
 
 def read_captures(stream: BinaryIO, *, where: str) -> Iterator[Capture]:
@@ -61,7 +64,7 @@ def write_findings(path: Path, findings: Iterable[Finding]) -> int:
     return write_rows(
         path,
         (
-            {name: value for name, value in asdict(each).items() if name != "facts" or value}
+            {name: value for name in _FINDING if (value := getattr(each, name)) or name != "facts"}
             for each in findings
         ),
     )
@@ -113,21 +116,52 @@ def _write_lines(path: Path, lines: Iterable[bytes]) -> int:
         path.open("wb") as file,
         gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0) as packed,
     ):
-        for batch in _batches(lines, 1000):
+        for batch in _batches(lines, _WRITE_BYTES):
             packed.write(b"".join(line + b"\n" for line in batch))
             count += len(batch)
     return count
 
 
-def _write_run(files: ExitStack, lines: list[bytes]) -> Iterator[bytes]:
-    """The lines sorted, read from a temporary file."""
-    file = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
-    file.writelines(line + b"\n" for line in sorted(lines))
-    file.seek(0)
-    return (line[:-1] for line in file)
+def _sorted(lines: Iterable[bytes], run_bytes: int) -> Iterator[bytes]:
+    """The lines in order. `MOST_RUNS` runs are merged into one of the next level, so that the number of open
+    files does not grow with the number of lines either.
+    """
+    levels: list[list[Iterator[bytes]]] = [[]]
+    for run in _batches(lines, run_bytes):
+        run.sort()
+        levels[0].append(_spooled(run))
+        for number, level in enumerate(levels):
+            if len(level) < MOST_RUNS:
+                break
+            if number + 1 == len(levels):
+                levels.append([])
+            levels[number + 1].append(_spooled(heapq.merge(*level)))
+            level.clear()
+    return heapq.merge(*itertools.chain.from_iterable(levels))
 
 
-def _batches(lines: Iterable[bytes], size: int) -> Iterator[list[bytes]]:
-    iterator = iter(lines)
-    while batch := list(itertools.islice(iterator, size)):
+def _batches(lines: Iterable[bytes], size_bytes: int) -> Iterator[list[bytes]]:
+    """The lines in lists that take about this much memory."""
+    batch: list[bytes] = []
+    size = 0
+    for line in lines:
+        batch.append(line)
+        size += len(line) + _OBJECT_BYTES
+        if size >= size_bytes:
+            yield batch
+            batch, size = [], 0
+    if batch:
         yield batch
+
+
+def _spooled(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines, from a temporary file that is written now."""
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it has been read
+    file.writelines(line + b"\n" for line in lines)
+    file.seek(0)
+    return _read_once(file)
+
+
+def _read_once(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        yield from (line[:-1] for line in file)

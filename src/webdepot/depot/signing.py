@@ -2,13 +2,13 @@
 
     {"report": {…}, "signature": {"algorithm": "ed25519", "key": BASE64, "value": BASE64}}
 
-The signature covers the bytes of `report` as JSON with sorted names, without spaces, in UTF-8. The private
-key is in the home, readable by its owner only; it is created when it is first needed.
+The signature covers the bytes of `report` in canonical form (JCS, RFC 8785): names sorted, no spaces, UTF-8.
+Reports have no fractions and only ASCII names, so Python's JSON writes that form. The private key is in the
+home, readable by its owner only; it is created when it is first needed.
 """
 
 import base64
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,20 @@ from webdepot.errors import CorruptData, InputError
 LONGEST_BYTES = 256 << 20
 
 
+def key_path(home: Path) -> Path:
+    """The file of the private key of the archive in this home."""
+    return home / "keys" / "report.pem"
+
+
 def load_key(path: Path) -> Ed25519PrivateKey:
     """The private key of this archive, created now if there is none yet."""
     try:
-        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+        data = path.read_bytes()
     except FileNotFoundError:
-        return _make_key(path)
+        _make_key(path)
+        data = path.read_bytes()
+    try:
+        key = serialization.load_pem_private_key(data, password=None)
     except ValueError as error:
         raise CorruptData(
             f"The key {path} cannot be read: {error}. Restore it, or remove it to create a new one.",
@@ -43,6 +51,22 @@ def to_base64(key: Ed25519PublicKey) -> str:
     return base64.b64encode(key.public_bytes_raw()).decode("ascii")
 
 
+def to_pem(key: Ed25519PublicKey) -> bytes:
+    """The public key as a PEM file, which `openssl` reads."""
+    return key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+
+
+def from_pem(data: bytes) -> str:
+    """The public key of a PEM file in base64; InputError if it is not an Ed25519 key."""
+    try:
+        key = serialization.load_pem_public_key(data)
+    except ValueError as error:
+        raise InputError(f"This is not a public key: {error}.") from error
+    if not isinstance(key, Ed25519PublicKey):
+        raise InputError("This is not an Ed25519 public key.")
+    return to_base64(key)
+
+
 def sign(report: Mapping[str, Any], key: Ed25519PrivateKey) -> bytes:
     """The JSON document of a report with its signature."""
     value = base64.b64encode(key.sign(_bytes(report))).decode("ascii")
@@ -54,6 +78,11 @@ def sign(report: Mapping[str, Any], key: Ed25519PrivateKey) -> bytes:
 
 def check(data: bytes, *, key: str = "") -> str:
     """The public key that signed a report; CorruptData if the signature is wrong or is not by `key`."""
+    return check_document(data, key=key)[0]
+
+
+def check_document(data: bytes, *, key: str = "") -> tuple[str, dict[str, Any]]:
+    """The public key that signed a document, and its report; errors as `check`."""
     if len(data) > LONGEST_BYTES:
         raise InputError(f"The report is larger than {LONGEST_BYTES} bytes, so it is not a signed report.")
     try:
@@ -61,7 +90,7 @@ def check(data: bytes, *, key: str = "") -> str:
         signature = document["signature"]
         signer = Ed25519PublicKey.from_public_bytes(base64.b64decode(signature["key"], validate=True))
         value = base64.b64decode(signature["value"], validate=True)
-        report = document["report"]
+        report = dict(document["report"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"This is not a signed report: {error}.") from error
     try:
@@ -72,25 +101,18 @@ def check(data: bytes, *, key: str = "") -> str:
         ) from None
     if key and key != to_base64(signer):
         raise CorruptData(f"The report is signed with another key: {to_base64(signer)}.", where="report")
-    return to_base64(signer)
+    return to_base64(signer), report
 
 
-def _make_key(path: Path) -> Ed25519PrivateKey:
-    key = Ed25519PrivateKey.generate()
-    data = key.private_bytes(
+def _make_key(path: Path) -> None:
+    data = Ed25519PrivateKey.generate().private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Exclusive: if two processes create the key at the same time, one of them fails instead of replacing it.
-    with open(path, "xb", opener=_open_private) as file:
-        file.write(data)
-        durable.sync_file(file)
-    durable.sync_folder(path.parent)
-    return key
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+    # If two processes create it at the same time, the second finds the key of the first.
+    with durable.locked(path.with_name(path.name + ".lock")):
+        if not path.exists():
+            durable.write_whole(path, data, mode=0o600)
 
 
 def _bytes(report: object) -> bytes:

@@ -28,11 +28,16 @@ _ITEMS_PER_PROCESS = 2
 
 
 class ProcessEngine:
-    """The `Engine` of one machine, for one job at a time. `workers` 0 means one per core."""
+    """The `Engine` of one machine; threads may share it. `workers` 0 means one per core."""
 
     def __init__(self, workers: int = 0) -> None:
         self._workers = workers or os.cpu_count() or 1
         self._pool: ProcessPoolExecutor | None = None
+        self._lock = threading.RLock()
+
+    @property
+    def workers(self) -> int:
+        return self._workers
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Done[Item, Result]]:
         waiting = iter(items)
@@ -54,20 +59,22 @@ class ProcessEngine:
                 future.cancel()
 
     def close(self) -> None:
-        pool, self._pool = self._pool, None
+        with self._lock:
+            pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _submit(self, function: Callable[[Item], Result], item: Item) -> Future[Result]:
-        if self._pool is None:
-            self._pool = _pool(self._workers)
-        try:
-            return self._pool.submit(function, item)
-        except BrokenProcessPool:
-            # A process died while it was idle.
-            self.close()
-            self._pool = _pool(self._workers)
-            return self._pool.submit(function, item)
+        with self._lock:
+            if self._pool is None:
+                self._pool = _pool(self._workers)
+            try:
+                return self._pool.submit(function, item)
+            except BrokenProcessPool:
+                # A process died while it was idle.
+                self.close()
+                self._pool = _pool(self._workers)
+                return self._pool.submit(function, item)
 
     def _one_by_one(
         self, function: Callable[[Item], Result], broken: dict[Future[Result], Item]

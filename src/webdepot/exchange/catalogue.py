@@ -23,8 +23,9 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, case, delete, insert, literal, select, update
 
+from webdepot.database import Moment
 from webdepot.errors import CorruptData, NotFound
 from webdepot.exchange import catalogue_words
 from webdepot.exchange.tables import catalogue, catalogue_sets
@@ -158,16 +159,35 @@ def touch_below(connection: Connection, key: str, changed_at: datetime) -> int:
     """Update the datestamps of all records below a changed record; how many. Withdrawn records stay as they
     are.
 
-    A slice takes the title of its site, unless it was given its own title.
+    A slice takes the title of its site, unless it was given its own title. All children are updated at once:
+    a site may have ten thousand.
     """
-    count = 0
     above = get(connection, key)
-    for child in children(connection, key):
-        title = inherited_title(child, above)
-        if child.withdrawn_at is None and (child.changed_at < changed_at or child.title != title):
-            put(connection, replace(child, title=title, changed_at=max(changed_at, child.changed_at)))
-            count += 1
-        count += touch_below(connection, child.key, changed_at)
+    columns = catalogue.c
+    is_below = (columns.parent == key) & columns.withdrawn_at.is_(None)
+    has_old_title = (
+        (columns.level == RecordLevel.SLICE.value)
+        & columns.sources["title"].as_string().is_(None)
+        & (columns.title != above.title)
+    )
+    at = literal(changed_at, Moment)
+    newer = case((columns.changed_at < at, at), else_=columns.changed_at)
+    is_behind = is_below & ((columns.changed_at < at) | has_old_title)
+    title = case((has_old_title, above.title), else_=columns.title)
+    count = connection.execute(
+        update(catalogue).where(is_behind).values(changed_at=newer, title=title)
+    ).rowcount
+    connection.execute(
+        update(catalogue_sets)
+        .where(
+            catalogue_sets.c.key.in_(select(columns.key).where(is_below)), catalogue_sets.c.changed_at < at
+        )
+        .values(changed_at=at)
+    )
+    child = catalogue.alias()
+    parents = select(columns.parent).join(child, child.c.key == columns.parent).where(child.c.parent == key)
+    for parent in connection.execute(parents.distinct().order_by(columns.parent)).scalars().all():
+        count += touch_below(connection, parent, changed_at)
     return count
 
 
@@ -354,12 +374,14 @@ def stamp(now: datetime, *, size_bytes: int = 0) -> datetime:
     return ahead.replace(microsecond=0)
 
 
-def restore_derived(connection: Connection) -> None:
-    """Rebuild the sets and words of all records."""
-    connection.execute(delete(catalogue_sets))
-    for record in list(iter_all(connection)):
+def restore_derived(connection: Connection, *, after: str, limit: int) -> str | None:
+    """Rebuild the sets and words of the next records by key; the key of the last one, None at the end."""
+    chosen = select(catalogue).where(catalogue.c.key > after).order_by(catalogue.c.key).limit(limit)
+    records = [from_row(row) for row in connection.execute(chosen).mappings()]
+    for record in records:
         _put_sets(connection, record)
         _put_words(connection, record)
+    return records[-1].key if records else None
 
 
 def _put_words(connection: Connection, record: CatalogueRecord) -> None:

@@ -28,16 +28,24 @@ def find_works(
     creator: str = "",
     genre: str = "",
     keyword: str = "",
+    subject: str = "",
+    initial: str = "",
     collection: str = "",
     limit: int = 100,
     after: str = "",
 ) -> list[CatalogueRecord]:
     """Works that are not withdrawn, by title. A page continues after the key of the last record of the page
-    before. Words match by their beginnings.
+    before. Words match by their beginnings, `subject` is a whole keyword, `initial` the first letter of the
+    title (`catalogue_words.begins_with`).
     """
-    required = catalogue_words.required_words(words=words, creator=creator, genre=genre, keyword=keyword)
+    required = catalogue_words.required_words(
+        words=words, creator=creator, genre=genre, keyword=keyword, subject=subject
+    )
     start = find(connection, after) if after else None
-    where: list[ColumnElement[bool]] = [catalogue.c.withdrawn_at.is_(None)]
+    where: list[ColumnElement[bool]] = [
+        catalogue.c.withdrawn_at.is_(None),
+        *catalogue_words.begins_with(catalogue.c.title, initial),
+    ]
     if collection:
         where.append(catalogue.c.collection == collection)
     if start is not None:

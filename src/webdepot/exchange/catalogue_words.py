@@ -16,9 +16,11 @@ from sqlalchemy.sql.base import ReadOnlyColumnCollection
 from webdepot.exchange.tables import catalogue, catalogue_words
 from webdepot.text.search_words import LONGEST_WORD, split
 
-ANY, CREATOR, GENRE, KEYWORD = "any", "creator", "genre", "keyword"
+ANY, CREATOR, GENRE, KEYWORD, SUBJECT = "any", "creator", "genre", "keyword", "subject"
+"""Fields. A row of SUBJECT has a whole keyword as it was written, for lists of subjects."""
 MOST_WORDS = 400
 """Words of one record."""
+OTHER = "0"
 FEW = 2000
 """A word is rare if at most this many works have it."""
 Columns = ReadOnlyColumnCollection[str, Column[Any]]
@@ -43,13 +45,44 @@ class RequiredWord:
         return (columns.field == self.field, *words)
 
 
-def required_words(*, words: Iterable[str], creator: str, genre: str, keyword: str) -> list[RequiredWord]:
+def required_words(
+    *, words: Iterable[str], creator: str, genre: str, keyword: str, subject: str = ""
+) -> list[RequiredWord]:
     """The words of a query, without repetitions."""
     required = [RequiredWord(field=ANY, word=word) for text in words for word in split(text)]
     required += [RequiredWord(field=CREATOR, word=word) for word in split(creator)]
     required += [RequiredWord(field=KEYWORD, word=word) for word in split(keyword)]
     required += [RequiredWord(field=GENRE, word=_whole(genre), is_whole=True)] if genre else []
+    required += [RequiredWord(field=SUBJECT, word=_subject(subject), is_whole=True)] if subject else []
     return list(dict.fromkeys(required))
+
+
+def subjects(connection: Connection, *, initial: str = "", limit: int) -> list[tuple[str, int]]:
+    """Subjects that begin with a letter (see `begins_with`), with the number of works that have them."""
+    column = catalogue_words.c.word
+    chosen = (
+        select(column, func.count())
+        .where(catalogue_words.c.field == SUBJECT, *begins_with(column, initial))
+        .group_by(column)
+        .order_by(column)
+        .limit(limit)
+    )
+    return [(word, count) for word, count in connection.execute(chosen)]
+
+
+def begins_with(column: Column[Any], initial: str) -> list[ColumnElement[bool]]:
+    """SQL conditions: whether a text begins with a letter, small or large. `0` stands for everything that
+    does not begin with a letter from A to Z; without an initial there is no condition.
+    """
+    if not initial:
+        return []
+    if initial == OTHER:
+        return [~func.upper(func.substr(column, 1, 1)).between("A", "Z")]
+    large, small = initial.upper(), initial.lower()
+    return [
+        ((column >= large) & (column < large + _AFTER_ALL))
+        | ((column >= small) & (column < small + _AFTER_ALL))
+    ]
 
 
 def put(connection: Connection, key: str, values: Mapping[str, object]) -> None:
@@ -57,6 +90,16 @@ def put(connection: Connection, key: str, values: Mapping[str, object]) -> None:
     connection.execute(delete(catalogue_words).where(catalogue_words.c.key == key))
     rows = [{"key": key, "field": field, "word": word} for field, word in dict.fromkeys(_words_of(values))]
     if rows:
+        connection.execute(insert(catalogue_words), rows)
+
+
+def put_subjects(connection: Connection, key: str, keywords: Sequence[str]) -> None:
+    """Replace the subjects of a work, and nothing else."""
+    of_work = (catalogue_words.c.key == key, catalogue_words.c.field == SUBJECT)
+    connection.execute(delete(catalogue_words).where(*of_work))
+    found = {subject for keyword in keywords if (subject := _subject(keyword))}
+    if found:
+        rows = [{"key": key, "field": SUBJECT, "word": subject} for subject in sorted(found)]
         connection.execute(insert(catalogue_words), rows)
 
 
@@ -71,12 +114,21 @@ def _words_of(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     people = ("creators", "contributors", "responsibility", "publisher")
     yield from ((CREATOR, word) for word in words(*people))
     yield from ((KEYWORD, word) for word in words("keywords"))
+    yield from ((SUBJECT, _subject(str(word))) for word in _list(values.get("keywords")) if str(word).strip())
     if genre := str(values.get("genre") or ""):
         yield GENRE, _whole(genre)
     yield from (
         (ANY, word)
         for word in words("title", "subtitle", *people, "genre", "keywords", "urn", "addresses", "abstract")
     )
+
+
+def _list(value: object) -> list[object]:
+    return list(value) if isinstance(value, (list, tuple)) else []
+
+
+def _subject(keyword: str) -> str:
+    return " ".join(keyword.split())[:LONGEST_WORD]
 
 
 def _whole(genre: str) -> str:

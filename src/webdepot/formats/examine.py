@@ -5,8 +5,11 @@ Two children share the work, since they differ: the one with the signatures take
 memory, the one with the checks dies more often. If identification does not finish, the format is guessed from
 the first bytes.
 
-    identifying child    {"place", "extension", "mime"}  ->  {"format"}
-    checking child       {"place", "format"}             ->  {"validity", "findings", "properties"}
+    identifying child    {"place", "ending", "mime"}  ->  {"format"}
+    checking child       {"place", "format"}          ->  {"validity", "findings", "properties"}
+
+A file on disk that is too large to copy into memory gets an identifying child of its own, whose walls let it
+open this file.
 
 Many files are examined at a time (`examine_many`): a message to a child and back costs more than most files
 do.
@@ -21,11 +24,12 @@ from typing import Any
 
 from webdepot.formats import media, validate
 from webdepot.formats.identify import (
+    MOST_COPIED_BYTES,
     MOST_TOGETHER,
     RESOLVER_VERSION,
     Question,
     SiegfriedIdentifier,
-    extension_of,
+    ending_of,
     quick_look,
 )
 from webdepot.formats.texts import finding
@@ -38,7 +42,10 @@ from webdepot.guard.walls import View
 from webdepot.model import Basis, Finding, Format, FormatVerdict, Severity
 
 MOST_FINDINGS = 20
-_IDENTIFY = Limits(time_s=1.2, longest_s=3.0, memory_bytes=96 << 20)
+_IDENTIFY = Limits(time_s=1.2, longest_s=60.0, memory_bytes=96 << 20, slowest_bytes_per_s=4 << 20)
+"""Processor time decides: if elapsed time did, a busy machine would give other answers. Signatures with gaps
+are searched in the complete file, at 17 MB per second in the worst case measured.
+"""
 _GO = {"GOMAXPROCS": "1"}
 """For Siegfried, which is written in Go: passing parts of a file between threads costs a third of the
 processor time.
@@ -67,10 +74,11 @@ class Exhibit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingExamination:
-    """Files that the child with the signatures is identifying."""
+    """Files that a child with the signatures is identifying."""
 
     exhibits: Sequence[Exhibit]
     batch: Batch
+    guard: Guard
     pending: PendingQuestions
 
 
@@ -83,16 +91,8 @@ class FileExaminer:
         *,
         limits: Limits = Limits(),  # noqa: B008 - frozen value
     ) -> None:
-        arguments = (str(signatures.resolve()),) if signatures else ()
-        self._identifying = Guard(
-            __name__,
-            "identify",
-            *arguments,
-            limits=_IDENTIFY,
-            view=View(readable=[Path(each) for each in arguments], threads=True),  # Go needs threads
-            environment=_GO,
-            several=True,
-        )
+        self._signatures = (signatures.resolve(),) if signatures else ()
+        self._identifying = self._new_guard()
         self._checking = Guard(__name__, "check", limits=limits)
 
     @property
@@ -121,22 +121,34 @@ class FileExaminer:
         the next files may be sent before that, so that the child does not wait for them.
         """
         batch = Batch([each.payload for each in exhibits])
+        guard = self._identifying
+        if len(exhibits) == 1 and isinstance(path := exhibits[0].payload, Path) and _is_large(batch):
+            guard = self._new_guard(path.resolve())
         try:
             questions = [
-                {"place": place, "extension": extension_of(each.name), "mime": media.essence(each.mime)}
+                {"place": place, "ending": ending_of(each.name), "mime": media.essence(each.mime)}
                 for each, place in zip(exhibits, batch.places, strict=True)
             ]
             return PendingExamination(
-                exhibits=exhibits, batch=batch, pending=self._identifying.begin(questions, batch.descriptor)
+                exhibits=exhibits,
+                batch=batch,
+                guard=guard,
+                pending=guard.begin(questions, batch.descriptor),
             )
         except BaseException:
             batch.close()
+            if guard is not self._identifying:
+                guard.close()
             raise
 
     def end(self, begun: PendingExamination, *, checked: bool = True) -> list[Examined]:
         """The results for these files."""
         with begun.batch as batch:
-            answers = self._identifying.end(begun.pending)
+            try:
+                answers = begun.guard.end(begun.pending)
+            finally:
+                if begun.guard is not self._identifying:
+                    begun.guard.close()
             identified = [
                 _identity(each, answer) for each, answer in zip(begun.exhibits, answers, strict=True)
             ]
@@ -180,6 +192,17 @@ class FileExaminer:
     ) -> None:
         self.close()
 
+    def _new_guard(self, *readable: Path) -> Guard:
+        return Guard(
+            __name__,
+            "identify",
+            *map(str, self._signatures),
+            limits=_IDENTIFY,
+            view=View(readable=[*self._signatures, *readable], threads=True),  # Go needs threads
+            environment=_GO,
+            several=True,
+        )
+
     def _check_batch(self, formats: Sequence[Format], batch: Batch) -> list[CheckResult]:
         numbers = [number for number, format in enumerate(formats) if validate.has_check(format)]
         questions = [{"place": batch.places[number], "format": _facts(formats[number])} for number in numbers]
@@ -193,6 +216,10 @@ class FileExaminer:
         )
         done = dict(zip(numbers, answers, strict=True))
         return [_check(done[number]) if number in done else _NOT_CHECKED for number in range(len(formats))]
+
+
+def _is_large(batch: Batch) -> bool:
+    return batch.places[0][1] > MOST_COPIED_BYTES
 
 
 _NOT_CHECKED = CheckResult(validity=Validity.NOT_CHECKED)
@@ -244,7 +271,7 @@ def _begin_identifying(arguments: list[str]) -> tuple[child.Work, Message]:
         together = MOST_TOGETHER if several else 1
         for start in range(0, len(questions), together):
             batch = [
-                Question(piece=_piece(each, descriptor), extension=each["extension"], mime=each["mime"])
+                Question(piece=_piece(each, descriptor), ending=each["ending"], mime=each["mime"])
                 for each in questions[start : start + together]
             ]
             for format in identifier.identify_pieces(batch):

@@ -1,13 +1,13 @@
 """Identification by bytes: Siegfried with PRONOM's signatures through pygfried, then our own resolver for web
 text.
 
-https://www.itforarchivists.com/siegfried and https://www.nationalarchives.gov.uk/PRONOM. pygfried accepts
-only paths, so bytes are passed in files in memory (`memfd_create`) and symbolic links whose names keep the
-extension, which is evidence too. One call for several files is faster than a call for each. It holds the
-interpreter's lock: use processes, not threads, for more speed.
+https://www.itforarchivists.com/siegfried and https://www.nationalarchives.gov.uk/PRONOM. The engine always
+gets the complete file: signatures may ask for bytes anywhere in it. pygfried accepts only paths, so bytes are
+passed in files in memory (`memfd_create`) and symbolic links whose names end like the file's name, which is
+evidence too. One call for several files is faster than a call for each. It holds the interpreter's lock: use
+processes, not threads, for more speed.
 
-Of a large file it gets only an excerpt (`excerpt`): on 6,000 real files of 50 formats this changed no result
-and took half the time. It has no limits of time and memory: `examine` runs it in a guarded process.
+It has no limits of time and memory: `examine` runs it in a guarded process.
 """
 
 import os
@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from webdepot.formats import media, sniff
-from webdepot.formats.excerpt import excerpt_of
 from webdepot.formats.format_verdict import DYNAMIC, Evidence, SignatureMatch, resolve
 from webdepot.guard.batch import Batch, PayloadSlice
 from webdepot.model import Basis, Format
@@ -31,17 +30,23 @@ from webdepot.model import Basis, Format
 if TYPE_CHECKING:
     import pygfried
 
-RESOLVER_VERSION = 4
-"""Increased when our resolver or the excerpts give other results than before; part of the engine's name."""
+RESOLVER_VERSION = 5
+"""Increased when our resolver gives other results than before, or the engine gets other input; part of the
+engine's name.
+"""
 MOST_LINKS = 200
 MOST_TOGETHER = 24
-_COPY_BYTES = 1 << 20
 """Files in one call. They share one time limit, and if one of them exceeds it, all are examined again."""
-_PLAIN_NAME = re.compile(r"https?://[A-Za-z0-9.:-]+/[A-Za-z0-9/._~%+-]*\.([A-Za-z0-9]{1,10})", re.ASCII)
+MOST_COPIED_BYTES = 32 << 20
+"""The largest payload that is copied into memory. A larger one must be a file that this process may open."""
+_COPY_BYTES = 1 << 20
+_PLAIN_URL = re.compile(r"https?://[A-Za-z0-9.:-]+/([A-Za-z0-9/._~%+-]*)", re.ASCII)
 """Fast path for most URLs: without a query, so that the URL need not be parsed."""
+_ENDING = re.compile(r"(?:\.[A-Za-z]{1,8})?\.[A-Za-z0-9$_%+~ -]{1,20}\Z", re.ASCII)
+_LONGEST_ENDING = 30
 _EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,10})\Z", re.ASCII)
 _BASES = (
-    ("container match", Basis.CONTAINER),
+    ("container ", Basis.CONTAINER),
     ("byte match", Basis.SIGNATURE),
     ("riff match", Basis.SIGNATURE),
     ("xml match", Basis.SIGNATURE),
@@ -50,10 +55,10 @@ _BASES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A payload in a batch, with the extension of its name and the media type from the server."""
+    """A payload in a batch, with the ending of its name and the media type from the server."""
 
     piece: PayloadSlice
-    extension: str
+    ending: str
     mime: str
 
 
@@ -80,24 +85,26 @@ class SiegfriedIdentifier:
             offset, size_bytes = batch.places[0]
             piece = PayloadSlice(descriptor=batch.descriptor, offset=offset, size_bytes=size_bytes)
             return self.identify_pieces(
-                [Question(piece=piece, extension=extension_of(name), mime=media.essence(mime))]
+                [Question(piece=piece, ending=ending_of(name), mime=media.essence(mime))]
             )[0]
 
     def identify_pieces(self, questions: Sequence[Question]) -> list[Format]:
         """The formats of these payloads, at most `MOST_TOGETHER`."""
         evidence = [
-            _evidence(each.piece.size_bytes, _head(each.piece), extension=each.extension, mime=each.mime)
+            _evidence(each.piece.size_bytes, _head(each.piece), ending=each.ending, mime=each.mime)
             for each in questions
         ]
         shown = [number for number, each in enumerate(evidence) if each.size_bytes]
         paths = [
-            self._slot(place).show(questions[number].piece, evidence[number].head, evidence[number].extension)
+            self._slot(place).show(
+                questions[number].piece, _without_program(questions[number].ending, questions[number].mime)
+            )
             for place, number in enumerate(shown)
         ]
         files = self._scanner.identify_many(paths)["files"] if paths else []
         for number, file in zip(shown, files, strict=True):
             evidence[number] = replace(
-                evidence[number], matches=[match for match in map(_match, file["matches"]) if match]
+                evidence[number], matches=[match for match in map(match_of, file["matches"]) if match]
             )
         return [resolve(each) for each in evidence]
 
@@ -130,53 +137,55 @@ class SiegfriedIdentifier:
 
 
 class _Slot:
-    """A file in memory that holds one payload after another for the engine, and symbolic links with
-    extensions that point to it.
+    """A file in memory that holds one payload after another for the engine, and symbolic links that point to
+    it, or to a payload that needs no copy.
     """
 
     def __init__(self) -> None:
         self._memory = os.memfd_create("payload", os.MFD_CLOEXEC)
         self._folder: Path | None = None
-        self._links: dict[str, str] = {}
+        self._links: dict[tuple[int, str], str] = {}
 
-    def show(self, piece: PayloadSlice, head: bytes, extension: str) -> str:
-        """The path of the payload, or of its excerpt, until the next call."""
-        shown = excerpt_of(piece, head)
-        if shown is not None:
-            os.pwrite(self._memory, shown, 0)
-            os.ftruncate(self._memory, len(shown))
-        else:
-            self._copy(piece)
-        return self._link(extension)
-
-    def _copy(self, piece: PayloadSlice) -> None:
-        """Copy a large payload. The engine opens a path, and the walls hide the path of the payload."""
+    def show(self, piece: PayloadSlice, ending: str) -> str:
+        """A path of the payload with that ending, until the next call."""
+        if piece.is_all and _may_open(piece.descriptor):
+            return self._link(piece.descriptor, ending)
         for at in range(0, piece.size_bytes, _COPY_BYTES):
             os.pwrite(self._memory, piece.read(_COPY_BYTES, at), at)
         os.ftruncate(self._memory, piece.size_bytes)
+        return self._link(self._memory, ending)
 
     def close(self) -> None:
         self._forget()
         os.close(self._memory)
 
-    def _link(self, extension: str) -> str:
-        """A link with that extension to the descriptor. It is kept, since every payload uses the same
-        descriptor.
+    def _link(self, descriptor: int, ending: str) -> str:
+        """A link with that ending to a descriptor. It is kept, since most payloads use the same descriptor
+        and few endings.
         """
-        if extension not in self._links or self._folder is None:
+        if (descriptor, ending) not in self._links or self._folder is None:
             if self._folder is None or len(self._links) > MOST_LINKS:
                 self._forget()
                 self._folder = Path(tempfile.mkdtemp(prefix="webdepot-identify-"))
-            link = self._folder / (f"payload.{extension}" if extension else "payload")
-            link.symlink_to(f"/proc/self/fd/{self._memory}")
-            self._links[extension] = str(link)
-        return self._links[extension]
+            link = self._folder / f"{descriptor}{ending}"
+            link.symlink_to(f"/proc/self/fd/{descriptor}")
+            self._links[descriptor, ending] = str(link)
+        return self._links[descriptor, ending]
 
     def _forget(self) -> None:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._folder = None
         self._links.clear()
+
+
+def _may_open(descriptor: int) -> bool:
+    """Whether the engine can open this file by itself: the walls hide most files on disk."""
+    try:
+        os.close(os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
 
 
 def quick_look(payload: bytes | Path, *, name: str, mime: str) -> Format:
@@ -186,18 +195,19 @@ def quick_look(payload: bytes | Path, *, name: str, mime: str) -> Format:
     else:
         with payload.open("rb") as file:
             size_bytes, head = os.fstat(file.fileno()).st_size, file.read(sniff.HEAD_BYTES)
-    return resolve(_evidence(size_bytes, head, extension=extension_of(name), mime=media.essence(mime)))
+    return resolve(_evidence(size_bytes, head, ending=ending_of(name), mime=media.essence(mime)))
 
 
-def _evidence(size_bytes: int, head: bytes, *, extension: str, mime: str) -> Evidence:
+def _evidence(size_bytes: int, head: bytes, *, ending: str, mime: str) -> Evidence:
+    extension = _EXTENSION.search(_without_program(ending, mime))
     return Evidence(
-        matches=[],
-        head=head,
-        size_bytes=size_bytes,
-        # The name of a program on the server says nothing about the format of its output.
-        extension="" if extension in DYNAMIC and mime else extension,
-        mime=mime,
+        matches=[], head=head, size_bytes=size_bytes, extension=extension[1] if extension else "", mime=mime
     )
+
+
+def _without_program(ending: str, mime: str) -> str:
+    """The ending, unless it is that of a program on a server, which says nothing about its output."""
+    return "" if mime and ending.rpartition(".")[2] in DYNAMIC else ending
 
 
 def _head(piece: PayloadSlice) -> bytes:
@@ -209,19 +219,23 @@ def _head(piece: PayloadSlice) -> bytes:
     return piece.read(piece.size_bytes) if may_be_json else head
 
 
-def extension_of(name: str) -> str:
-    """The extension of a URL's path or a file name, in lower case without the dot; empty if there is none."""
-    if match := _PLAIN_NAME.fullmatch(name):
-        return match[1].lower()
-    try:
-        path = urlsplit(name).path if "://" in name else name
-    except ValueError:
-        path = name
-    match = _EXTENSION.search(path.rpartition("/")[2])
-    return match[1].lower() if match else ""
+def ending_of(name: str) -> str:
+    """The end of a URL's path or a file name from the dot, in lower case; empty if there is none. It can have
+    two extensions, or one with other characters, as some formats do: `.src.rpm`, `.ds_store`, `.qxp report`.
+    """
+    if match := _PLAIN_URL.fullmatch(name):
+        path = match[1]
+    else:
+        try:
+            path = urlsplit(name).path if "://" in name else name
+        except ValueError:
+            path = name
+    ending = _ENDING.search(path.rpartition("/")[2][-_LONGEST_ENDING:])
+    return ending[0].lower() if ending else ""
 
 
-def _match(match: "pygfried.Match") -> SignatureMatch | None:
+def match_of(match: "pygfried.Match") -> SignatureMatch | None:
+    """A match as the engine reports it; None if it says that nothing matched."""
     if match["id"] in ("", "UNKNOWN"):
         return None
     description = match["basis"].lower()

@@ -10,6 +10,8 @@ from webdepot.formats.survey_rows import Row, SurveyCounts
 from webdepot.formats.tables import format_counts, surveys
 from webdepot.model import FormatVerdict, HarvestId
 
+WantedHarvests = Sequence[HarvestId] | Select[Any] | None
+"""Ids of harvests, a query for them (they may be very many), or None for all harvests."""
 _SUMS = ("uris", "size_bytes", "not_valid", "warnings")
 
 
@@ -104,7 +106,7 @@ def of_harvest(connection: Connection, harvest: HarvestId) -> HarvestTable:
     return of_harvests(connection, [harvest])
 
 
-def of_harvests(connection: Connection, harvests: Sequence[HarvestId] | None = None) -> HarvestTable:
+def of_harvests(connection: Connection, harvests: WantedHarvests = None) -> HarvestTable:
     """Totals of the containers of these harvests, or of all harvests."""
     wanted = [surveys.c.harvest.in_(harvests)] if harvests is not None else []
     columns = (
@@ -138,7 +140,7 @@ def of_harvests(connection: Connection, harvests: Sequence[HarvestId] | None = N
     )
 
 
-def shares(connection: Connection, harvests: Sequence[HarvestId] | None = None) -> list[FormatShare]:
+def shares(connection: Connection, harvests: WantedHarvests = None) -> list[FormatShare]:
     """The formats of these harvests, or of all harvests, largest share of bytes first."""
     rows = connection.execute(_chosen(harvests)).all()
     uris = sum(int(row.uris) for row in rows)
@@ -160,7 +162,7 @@ def shares(connection: Connection, harvests: Sequence[HarvestId] | None = None) 
     ]
 
 
-def _chosen(harvests: Sequence[HarvestId] | None) -> Select[tuple[object, ...]]:
+def _chosen(harvests: WantedHarvests) -> Select[tuple[object, ...]]:
     counts = format_counts.c
     not_valid = func.coalesce(func.sum(counts.uris).filter(counts.validity == "not valid"), 0)
     chosen = select(

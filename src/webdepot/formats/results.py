@@ -6,15 +6,16 @@ nothing. Rows are never overwritten: another engine or signature release adds it
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, tuple_
+from sqlalchemy import Connection, bindparam, delete, insert, select, tuple_
 
 from webdepot.database import Database
 from webdepot.formats import survey
-from webdepot.formats.survey import SurveyResult
+from webdepot.formats.survey import FindKnownRow, SurveyResult
 from webdepot.formats.survey_rows import Row
 from webdepot.formats.tables import format_counts, identifications, surveys
 from webdepot.model import HarvestId
@@ -40,27 +41,41 @@ _FACTS = (
 )
 
 
+_KNOWN = select(*(identifications.c[name] for name in _FACTS)).where(
+    identifications.c.digest == bindparam("known_digest"),
+    identifications.c.engine == bindparam("known_engine"),
+)
+
+
 class KnownResults:
-    """A `survey.FindKnownRow` from the database: the row of an earlier survey with the same engine. It can be
-    pickled, and opens its own connection.
+    """`survey.KnownRows` from the database: the row of an earlier survey with the same engine. It can be
+    pickled; the look-ups of one `with` share a connection, since opening one takes longer than all else.
     """
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._database: Database | None = None
+        self._opened = ExitStack()
 
-    def __call__(self, digest: str, engine: str) -> Row | None:
-        if self._database is None:
-            self._database = Database(self.url)
-        chosen = select(*(identifications.c[name] for name in _FACTS)).where(
-            identifications.c.digest == digest, identifications.c.engine == engine
-        )
-        with self._database.reading() as connection:
-            row = connection.execute(chosen).mappings().one_or_none()
-        return dict(row) if row else None
+    def __enter__(self) -> FindKnownRow:
+        database = self._opened.enter_context(closing(Database(self.url)))
+        connection = self._opened.enter_context(database.reading())
+
+        def find(digest: str, engine: str) -> Row | None:
+            values = {"known_digest": digest, "known_engine": engine}
+            row = connection.execute(_KNOWN, values).mappings().one_or_none()
+            connection.rollback()  # the next one sees what others have added, and the log of SQLite can end
+            return dict(row) if row else None
+
+        return find
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"url": self.url, "_database": None}
+        return {"url": self.url}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__init__(state["url"])  # type: ignore[misc]
 
 
 def record(connection: Connection, harvest: HarvestId, result: SurveyResult, *, at: datetime) -> None:
@@ -114,6 +129,12 @@ def surveyed(connection: Connection, harvest: HarvestId, *, engine: str = "") ->
     """The containers of a harvest that were surveyed, optionally only by that engine."""
     wanted = [surveys.c.harvest == harvest, *([surveys.c.engine == engine] if engine else [])]
     return frozenset(connection.execute(select(surveys.c.container).where(*wanted)).scalars())
+
+
+def is_surveyed(connection: Connection, container: str) -> bool:
+    """Whether a container was surveyed, by any engine."""
+    chosen = select(surveys.c.container).where(surveys.c.container == container)
+    return connection.execute(chosen).first() is not None
 
 
 def names(connection: Connection, puids: Iterable[str]) -> dict[str, str]:

@@ -9,20 +9,21 @@ For each record with a payload (response, resource, conversion):
    (`survey_queue`), many at a time. Large payloads go through temporary files.
 
 `survey_rows` keeps the rows until the container is read. The functions are importable and their values
-pickle, so that an `Engine` can run one container per worker.
+pickle, so that an `Engine` can run one container per worker. `ContainerSurvey` is for a worker that reads the
+container for other purposes as well.
 """
 
 import gzip
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from webdepot import digest
 from webdepot.container.reader import iter_records
-from webdepot.container.record import Record
+from webdepot.container.record import ABOUT_PAGES, Record
 from webdepot.formats import media
 from webdepot.formats.payload import Payload, SurveyLimits
 from webdepot.formats.survey_queue import ExaminationQueue, PayloadTask
@@ -32,11 +33,15 @@ from webdepot.model import Finding, RecordKind
 
 FindKnownRow = Callable[[str, str], Row | None]
 """From payload digest and engine to the row of an earlier survey, or None."""
+KnownRows = AbstractContextManager[FindKnownRow]
+"""Opens what the look-ups of one survey need."""
 
 SMALL_BYTES = 4 << 20
 """A container up to this size has one examiner: starting another would take longer than examining the files.
 """
 _WITH_PAYLOAD = frozenset((RecordKind.RESPONSE, RecordKind.RESOURCE, RecordKind.CONVERSION))
+_NOT_OF_THE_SITE = ("dns:", *ABOUT_PAGES)
+"""Beginnings of the addresses of records that a harvester made, such as screenshots."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +52,7 @@ class SurveyTask:
     name: str
     rows: Path
     """The file to write the rows to, as gzip JSON lines."""
-    already: FindKnownRow | None = None
+    already: KnownRows | None = None
     limits: SurveyLimits = field(default_factory=SurveyLimits)
     temporary: Path | None = None
     """Folder for large payloads; the system's temporary folder by default."""
@@ -69,10 +74,16 @@ class SurveyResult:
 
 
 def run(task: SurveyTask) -> SurveyResult:
-    """Survey one container, as a function of one argument for an `Engine`. Its worker keeps an examiner for
-    the next container.
-    """
-    return of_container(
+    """Survey one container, as a function of one argument for an `Engine`."""
+    with of_task(task) as surveying, task.path.open("rb") as stream:
+        for record in iter_records(stream, task.name, on_finding=surveying.add_finding):
+            surveying.take(record)
+        return surveying.finish()
+
+
+def of_task(task: SurveyTask) -> "ContainerSurvey":
+    """The survey of a task. Its worker keeps an examiner for the next container."""
+    return ContainerSurvey(
         task.path,
         task.name,
         rows=task.rows,
@@ -90,49 +101,111 @@ def of_container(
     name: str,
     *,
     rows: Path,
-    already: FindKnownRow | None = None,
+    already: KnownRows | None = None,
     limits: SurveyLimits = SurveyLimits(),  # noqa: B008 - frozen value
     temporary: Path | None = None,
     signatures: Path | None = None,
     workers: int = 1,
     checked: bool = True,
-    keep_examiner: bool = False,
 ) -> SurveyResult:
     """Identify and (if `checked`) validate everything in a container; the file `rows` appears when complete.
     InputError if the file is not a container.
-
-    With `keep_examiner` one examiner is kept for the next call in this process.
     """
-    started = time.monotonic()
-    with ExitStack() as stack:
-        stream = stack.enter_context(path.open("rb"))
-        store = stack.enter_context(closing(RowStore()))
-        collector = FindingCollector()
-        queue = stack.enter_context(
-            ExaminationQueue(
-                store,
-                collector,
-                signatures=signatures,
-                limits=limits,
-                workers=workers if path.stat().st_size > SMALL_BYTES else 1,
-                checked=checked,
-                keep_examiner=keep_examiner,
-            )
-        )
-        queue.wait_until_ready()
-        ready = time.monotonic()
-        for record in iter_records(stream, name, on_finding=collector.add):
-            if record.kind in _WITH_PAYLOAD and not record.url.startswith("dns:"):
-                _take(Payload(record, limits, temporary), record, queue, already)
-        queue.finish()
-        store.write(rows)
-        ended = time.monotonic()
-        counts = store.counts(dict(collector.codes), ended - started, ended - ready)
-        return SurveyResult(
-            container=name,
-            engine=queue.engine,
+    with (
+        ContainerSurvey(
+            path,
+            name,
             rows=rows,
-            findings=tuple(collector.findings),
+            already=already,
+            limits=limits,
+            temporary=temporary,
+            signatures=signatures,
+            workers=workers,
+            checked=checked,
+        ) as surveying,
+        path.open("rb") as stream,
+    ):
+        for record in iter_records(stream, name, on_finding=surveying.add_finding):
+            surveying.take(record)
+        return surveying.finish()
+
+
+class ContainerSurvey:
+    """The survey of one container whose records somebody else reads: `take` each of them, in order, then
+    `finish`. Use it in a `with`; entering waits for the engine.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        name: str,
+        *,
+        rows: Path,
+        already: KnownRows | None = None,
+        limits: SurveyLimits = SurveyLimits(),  # noqa: B008 - frozen value
+        temporary: Path | None = None,
+        signatures: Path | None = None,
+        workers: int = 1,
+        checked: bool = True,
+        keep_examiner: bool = False,
+    ) -> None:
+        self._name = name
+        self._rows = rows
+        self._already = already
+        self._find_known: FindKnownRow | None = None
+        self._limits = limits
+        self._temporary = temporary
+        self._store = RowStore()
+        self._collector = FindingCollector()
+        self._queue = ExaminationQueue(
+            self._store,
+            self._collector,
+            signatures=signatures,
+            limits=limits,
+            workers=workers if path.stat().st_size > SMALL_BYTES else 1,
+            checked=checked,
+            keep_examiner=keep_examiner,
+        )
+        self._opened = ExitStack()
+        self._started = self._ready = time.monotonic()
+
+    def __enter__(self) -> "ContainerSurvey":
+        self._started = time.monotonic()
+        with ExitStack() as stack:
+            stack.enter_context(closing(self._store))
+            self._find_known = stack.enter_context(self._already) if self._already is not None else None
+            stack.enter_context(self._queue)
+            self._queue.wait_until_ready()
+            self._opened = stack.pop_all()
+        self._ready = time.monotonic()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def add_finding(self, finding: Finding) -> None:
+        """Add a finding about the damage of the container."""
+        self._collector.add(finding)
+
+    def take(self, record: Record) -> tuple[str, int] | None:
+        """Examine the payload of a record; its digest and size, or None if it has no payload."""
+        if record.kind not in _WITH_PAYLOAD or record.url.startswith(_NOT_OF_THE_SITE):
+            return None
+        payload = Payload(record, self._limits, self._temporary)
+        _take(payload, record, self._queue, self._find_known)
+        return payload.digest, payload.size_bytes
+
+    def finish(self) -> SurveyResult:
+        """Wait for all results and write the rows."""
+        self._queue.finish()
+        self._store.write(self._rows)
+        ended = time.monotonic()
+        counts = self._store.counts(dict(self._collector.codes), ended - self._started, ended - self._ready)
+        return SurveyResult(
+            container=self._name,
+            engine=self._queue.engine,
+            rows=self._rows,
+            findings=tuple(self._collector.findings),
             counts=counts,
         )
 
@@ -143,14 +216,14 @@ def read_rows(path: Path) -> Iterator[Row]:
         yield from map(json.loads, lines)
 
 
-def _take(payload: Payload, record: Record, queue: ExaminationQueue, already: FindKnownRow | None) -> None:
+def _take(payload: Payload, record: Record, queue: ExaminationQueue, find_known: FindKnownRow | None) -> None:
     with payload:
         if not payload.size_bytes:
             return
         _compare_digest(payload, record, queue.collector)
         if not queue.store.count(payload.digest):
             return
-        row = already(payload.digest, queue.engine) if already else None
+        row = find_known(payload.digest, queue.engine) if find_known is not None else None
         if row is not None:
             queue.put({"container": record.location.container, **row})
             return

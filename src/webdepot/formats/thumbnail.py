@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 SIZE_PIXELS = (240, 180)
+"""Into which an image fits."""
 MOST_PIXELS = 60_000_000
 LARGEST_INPUT_BYTES = 32 << 20
 MIME = "image/jpeg"
@@ -33,10 +34,13 @@ class Thumbnailer:
     def __init__(self) -> None:
         self._guard = Guard(__name__, limits=_LIMITS)
 
-    def make(self, picture: bytes) -> bytes | None:
-        """The thumbnail as a JPEG; None if it is not an image, or exceeds a limit."""
+    def make(self, picture: bytes, *, cut_to: tuple[int, int] | None = None) -> bytes | None:
+        """The thumbnail as a JPEG; None if it is not an image, or exceeds a limit. With `cut_to` it has just
+        that size and shows the top of the image.
+        """
         with Batch([picture]) as batch:
-            (answer,) = self._guard.ask_many([{"place": batch.places[0]}], batch.descriptor)
+            question = {"place": batch.places[0], "cut_to": cut_to}
+            (answer,) = self._guard.ask_many([question], batch.descriptor)
         if isinstance(answer, GuardFailure) or not answer["jpeg"]:
             return None
         return base64.b64decode(answer["jpeg"])
@@ -59,34 +63,45 @@ def _begin(arguments: list[str]) -> tuple[child.Work, Message]:
         try:
             for each in questions:
                 offset, size_bytes = each["place"]
-                yield {
-                    "jpeg": _thumbnail(
-                        PayloadSlice(descriptor=descriptor, offset=offset, size_bytes=size_bytes)
-                    )
-                }
+                piece = PayloadSlice(descriptor=descriptor, offset=offset, size_bytes=size_bytes)
+                yield {"jpeg": _thumbnail(piece, each["cut_to"])}
         finally:
             child.limit_memory(None)
 
     return work, {}
 
 
-def _thumbnail(piece: PayloadSlice) -> str:
+def _thumbnail(piece: PayloadSlice, cut_to: list[int] | None) -> str:
     from PIL import Image
 
     try:
         with piece.opened() as stream, Image.open(stream, formats=_FORMATS) as picture:
             if picture.width * picture.height > MOST_PIXELS:
                 return ""
-            picture.draft("RGB", (SIZE_PIXELS[0] * 2, SIZE_PIXELS[1] * 2))
-            picture.thumbnail(SIZE_PIXELS)
             jpeg = io.BytesIO()
-            _on_white(picture).save(jpeg, "JPEG", quality=82)
+            _on_white(_cut(picture, *cut_to) if cut_to else _fitted(picture)).save(jpeg, "JPEG", quality=82)
     except (MemoryError, RecursionError):
         return ""
     except Exception:
         # Any exception of the library on hostile bytes means that there is no usable image.
         return ""
     return base64.b64encode(jpeg.getvalue()).decode("ascii")
+
+
+def _fitted(picture: "Image.Image") -> "Image.Image":
+    picture.draft("RGB", (SIZE_PIXELS[0] * 2, SIZE_PIXELS[1] * 2))
+    picture.thumbnail(SIZE_PIXELS)
+    return picture
+
+
+def _cut(picture: "Image.Image", width: int, height: int) -> "Image.Image":
+    from PIL import Image
+
+    shown_height = round(picture.width * height / width)
+    top = picture.crop((0, 0, picture.width, min(picture.height, shown_height)))
+    ground = Image.new("RGB", (picture.width, shown_height), "white")
+    ground.paste(_on_white(top))
+    return ground.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=2.0)
 
 
 def _on_white(picture: "Image.Image") -> "Image.Image":

@@ -61,7 +61,7 @@ def serve(arguments: list[str], begin: Callable[[list[str]], tuple[Work, Message
                         connection,
                         work(message["questions"], descriptors[0], message["several"]),
                         page,
-                        longest_s + 1,
+                        longest_s + message["added_s"] + 1,
                     )
                 finally:
                     os.close(descriptors[0])

@@ -58,16 +58,24 @@ OUTPUT_BYTES = 1 << 20
 """The longest list of answers."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 _START_S = 60.0
+_SIZES = (b"RssAnon:", b"RssShmem:")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits for one file. Memory is counted beyond what the child had at its start."""
+    """Limits for one file. Memory is counted beyond what the child had at its start, without the files that
+    were sent: those on disk are the system's to drop, those in memory are the parent's.
+    """
 
     time_s: float = TIME_S
     longest_s: float = LONGEST_S
     memory_bytes: int = MEMORY_BYTES
     output_bytes: int = OUTPUT_BYTES
+    slowest_bytes_per_s: int = 0
+    """If not zero, time is added for each byte of the files that are sent together."""
+
+    def added_s(self, size_bytes: int) -> float:
+        return size_bytes / self.slowest_bytes_per_s if self.slowest_bytes_per_s else 0.0
 
 
 class GuardReason(StrEnum):
@@ -95,6 +103,8 @@ class PendingQuestions:
     descriptor: int
     several: bool
     """Several files may be examined at a time."""
+    size_bytes: int
+    """Of all files in the descriptor."""
     sent_to: int = -1
     """The number of the child: how many children there were before it."""
 
@@ -188,7 +198,7 @@ class Guard:
         """Kill the child if it uses too much memory while its answers are not being fetched; `end` then asks
         again. A child that takes too much time meanwhile is ended by its own timer.
         """
-        if self._is_ready and self._takes_too_much():
+        if self._is_ready and self._takes_too_much(sum(each.size_bytes for each in self._begun)):
             self.close()
 
     def begin(self, questions: Sequence[Message], descriptor: int) -> PendingQuestions:
@@ -196,7 +206,10 @@ class Guard:
         open.
         """
         pending = PendingQuestions(
-            questions=list(questions), descriptor=descriptor, several=self._several and len(questions) > 1
+            questions=list(questions),
+            descriptor=descriptor,
+            several=self._several and len(questions) > 1,
+            size_bytes=os.fstat(descriptor).st_size,
         )
         if not self._begun and self._child is not None and self._child.poll() is not None:
             self.close()  # it was killed while it had nothing to do
@@ -230,6 +243,7 @@ class Guard:
                 questions=[pending.questions[number] for number in left],
                 descriptor=pending.descriptor,
                 several=several,
+                size_bytes=pending.size_bytes,
             )
         return [answer for answer in answers if answer is not None]
 
@@ -262,7 +276,10 @@ class Guard:
 
     def _send(self, pending: PendingQuestions) -> None:
         connection = self._connection()
-        message = json.dumps({"questions": pending.questions, "several": pending.several}).encode()
+        added_s = self.limits.added_s(pending.size_bytes)
+        message = json.dumps(
+            {"questions": pending.questions, "several": pending.several, "added_s": added_s}
+        ).encode()
         with suppress(OSError):  # it is dead; `_fetch` notices
             socket.send_fds(connection, [message], [pending.descriptor])
         pending.sent_to = self._gone
@@ -277,7 +294,7 @@ class Guard:
         came: list[Message] = []
         try:
             while len(came) < len(pending.questions):
-                came += json.loads(self._receive(connection, meanwhile))
+                came += json.loads(self._receive(connection, meanwhile, pending.size_bytes))
         except _LimitExceeded as error:
             return came, (error.finished, error.failure)
         except (OSError, EOFError) as error:
@@ -288,11 +305,11 @@ class Guard:
             return came, (finished, GuardFailure(reason=GuardReason.DIED, detail="its answer cannot be read"))
         return came, None
 
-    def _receive(self, connection: socket.socket, meanwhile: Callable[[], None]) -> bytes:
+    def _receive(self, connection: socket.socket, meanwhile: Callable[[], None], size_bytes: int) -> bytes:
         """One list of answers; EOFError if the child is gone, `_LimitExceeded` if it is too long."""
         answers = bytearray()
         while True:
-            self._wait(connection, meanwhile)
+            self._wait(connection, meanwhile, size_bytes)
             message = connection.recv(MESSAGE_BYTES)
             if not message:
                 raise EOFError
@@ -325,8 +342,9 @@ class Guard:
             self._is_ready = True
         return self._socket
 
-    def _wait(self, connection: socket.socket, meanwhile: Callable[[], None]) -> None:
+    def _wait(self, connection: socket.socket, meanwhile: Callable[[], None], size_bytes: int) -> None:
         """Wait for answers; raise `_LimitExceeded` when a file reaches a limit."""
+        added_s = self.limits.added_s(size_bytes)
         if select.select([connection], [], [], min(_FIRST_LOOK_S, self.limits.longest_s))[0]:
             return
         finished = -1
@@ -336,21 +354,21 @@ class Guard:
             if (now := self._count_finished()) != finished:
                 finished, begun_s, spent_s = now, time.monotonic() - _LOOK_S, _processor_s(self.pid) - _LOOK_S
             if (
-                _processor_s(self.pid) - spent_s > self.limits.time_s
-                or time.monotonic() - begun_s > self.limits.longest_s
+                _processor_s(self.pid) - spent_s > self.limits.time_s + added_s
+                or time.monotonic() - begun_s > self.limits.longest_s + added_s
             ):
                 self.close()
-                raise _LimitExceeded(
-                    finished, GuardFailure(reason=GuardReason.TIME, detail=f"{self.limits.time_s:g}")
-                )
-            if self._takes_too_much():
+                limit_s = round(self.limits.time_s + added_s, 1)
+                raise _LimitExceeded(finished, GuardFailure(reason=GuardReason.TIME, detail=f"{limit_s:g}"))
+            if self._takes_too_much(size_bytes):
                 self.close()
                 raise _LimitExceeded(
                     finished, GuardFailure(reason=GuardReason.MEMORY, detail="too much memory")
                 )
 
-    def _takes_too_much(self) -> bool:
-        return _memory_bytes(self.pid) - self._base_bytes > self.limits.memory_bytes
+    def _takes_too_much(self, size_bytes: int) -> bool:
+        """`size_bytes` of the files that it may have mapped or copied."""
+        return _memory_bytes(self.pid, shared_bytes=size_bytes) - self._base_bytes > self.limits.memory_bytes
 
     def _count_finished(self) -> int:
         return int.from_bytes(self._page[:4], "little") if self._page is not None else 0
@@ -401,8 +419,14 @@ def _processor_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-def _memory_bytes(pid: int) -> int:
+def _memory_bytes(pid: int, *, shared_bytes: int = 0) -> int:
+    """Memory of a process without pages of files on disk, and without `shared_bytes` of files in memory; 0 if
+    it is gone.
+    """
     try:
-        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * PAGE_BYTES
-    except (OSError, IndexError):
+        lines = Path(f"/proc/{pid}/status").read_bytes().splitlines()
+    except OSError:
         return 0
+    sizes = {words[0]: int(words[1]) << 10 for line in lines if (words := line.split())[0] in _SIZES}
+    own, shared = (sizes.get(name, 0) for name in _SIZES)
+    return own + max(0, shared - shared_bytes)

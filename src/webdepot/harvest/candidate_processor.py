@@ -19,6 +19,7 @@ import time
 from dataclasses import replace
 
 from webdepot.container.http import parse_head
+from webdepot.harvest import program_errors
 from webdepot.harvest.answer import NO_HEAD, Arrived, is_temporary, mime_of
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.page_opener import PageOpener
@@ -30,6 +31,7 @@ from webdepot.harvest.prerequisites import Prerequisites
 from webdepot.harvest.report.log import MISSING, SOFTWARE, of_unkept, of_visit
 from webdepot.harvest.scope import host_rules
 from webdepot.harvest.scope.hop_path import is_guess, is_our_idea, is_part
+from webdepot.harvest.scope.traps import Sayings, sayings
 from webdepot.model import Candidate, Failure, Verdict, Visit
 from webdepot.url import host_of, origin_of
 
@@ -59,6 +61,15 @@ class CandidateProcessor:
 
     async def visit(self, candidate: Candidate) -> None:
         """Fetch a candidate that the frontier handed out, or send it back, or finish it."""
+        try:
+            await self._visit_in_turn(candidate)
+        except Exception as error:
+            reason = self._count_program_error(error)
+            self._state.refuse(candidate, Failure.PROTOCOL, reason, rule="program error")
+            self._finish(candidate, origin_of(candidate.url))
+
+    async def _visit_in_turn(self, candidate: Candidate) -> None:
+        """Visit it, unless the limit of pages leaves no room for another page."""
         state = self._state
         if is_part(candidate.path):
             await self._visit(candidate)
@@ -155,11 +166,30 @@ class CandidateProcessor:
         head = parse_head(visit.head) if visit.failure is None else NO_HEAD
         extracted = await self._state.find_links_early(visit, head)
         answer = Arrived(visit=visit, origin=origin, asked_by=asked_by, extracted=extracted, head=head)
-        opened = await self._opener.open(visit, answer.extracted) if self._opener is not None else None
+        if self._opener is None:
+            return answer
+        try:
+            opened = await self._opener.open(visit, answer.extracted)
+        except Exception as error:  # the page is kept as it was fetched
+            self._note_program_error(answer, error)
+            self._state.totals.unopened += 1
+            return answer
         if opened is not None:
             answer.extracted, answer.attached, answer.note = opened.extracted, opened.attached, opened.note
             answer.shown = opened.text
         return answer
+
+    def _note_program_error(self, answer: Arrived, error: Exception) -> None:
+        """Note an error on an answer that is kept all the same: its line in the log names it."""
+        reason = self._count_program_error(error).replace(",", ";")
+        answer.note = ",".join(filter(None, (answer.note, reason)))
+
+    def _count_program_error(self, error: Exception) -> str:
+        """The error in words; raises it if the crawl must end with it."""
+        if program_errors.is_of_archive(error):
+            raise error
+        self._state.totals.program_errors += 1
+        return program_errors.describe(error)
 
     def _finish(self, candidate: Candidate, origin: str) -> None:
         self._state.frontier.finish(candidate, host_free_at_s=self._state.turns.free_at_s(origin))
@@ -190,6 +220,7 @@ class CandidateProcessor:
             asked_s = pauses.retry_after(parse_head(visit.head).get("retry-after"), state.clock(), manners)
             delay_s = delay_s if asked_s is None else asked_s
         not_before_s = time.monotonic() + delay_s
+        state.note_wait(visit, delay_s)
         # A busy server rests with all its hosts. A failure concerns this host and port: others at the same
         # address may well answer.
         free_at_s = state.turns.hold(origin, not_before_s) if is_busy else state.turns.free_at_s(origin)
@@ -211,7 +242,9 @@ class CandidateProcessor:
             or now_s - self._dns_failing_since_s.setdefault(origin, now_s) >= manners.dns_patience_s
         ):
             return False
-        until_s = now_s + pauses.after_failure(manners.tries, manners)
+        wait_s = pauses.after_failure(manners.tries, manners)
+        state.note_wait(visit, wait_s)
+        until_s = now_s + wait_s
         state.frontier.retry(candidate, host_free_at_s=until_s, not_before_s=until_s, counted=False)
         return True
 
@@ -231,8 +264,7 @@ class CandidateProcessor:
                 answer.kept = state.keeper.keep(answer.visit)
             extracted = [self._links_of(answer) for answer in wanted]
             for answer, links in zip(wanted, extracted):
-                self._learn_software(answer, links)
-                state.intake.take_in(answer.visit.candidate, links)
+                self._take_in(answer, links)
             for answer, links in zip(wanted, extracted):
                 state.keeper.write(answer.visit, answer.kept, outlinks=links.links, attached=answer.attached)
             for answer, links in zip(wanted, extracted):
@@ -249,9 +281,20 @@ class CandidateProcessor:
 
     def _links_of(self, answer: Arrived) -> Extracted:
         visit = answer.visit
-        extracted = answer.extracted or self._state.extract(visit, answer.head)
-        is_missing = self._state.missing.is_missing_page(visit, answer.shown)
+        try:
+            extracted = answer.extracted or self._state.extract(visit, answer.head)
+            is_missing = self._state.missing.is_missing_page(visit, answer.shown)
+        except Exception as error:
+            self._note_program_error(answer, error)
+            return answer.extracted or Extracted(links=[])
         return _without_links(extracted) if is_missing else extracted
+
+    def _take_in(self, answer: Arrived, links: Extracted) -> None:
+        try:
+            self._learn_software(answer, links)
+            self._state.intake.take_in(answer.visit.candidate, links)
+        except Exception as error:
+            self._note_program_error(answer, error)
 
     def _learn_software(self, answer: Arrived, links: Extracted) -> None:
         """Learn which software the site runs, before the links of its page are judged; the log names it."""
@@ -298,9 +341,14 @@ class CandidateProcessor:
         """Count and log an answer that was kept, and free its host."""
         state, visit, candidate, kept = self._state, answer.visit, answer.visit.candidate, answer.kept
         self._count(answer, extracted)
-        state.judge.learn(
-            candidate, 404 if extracted.note.endswith(MISSING) else visit.status, lambda: _body_of(visit)
-        )
+        try:
+            state.judge.learn(
+                candidate,
+                404 if extracted.note.endswith(MISSING) else visit.status,
+                lambda: self._sayings(answer, extracted),
+            )
+        except Exception as error:
+            self._note_program_error(answer, error)
         directives = (f"says:{name}" for name in sorted(extracted.directives & _LOGGED_DIRECTIVES))
         state.log.write(
             of_visit(
@@ -312,9 +360,19 @@ class CandidateProcessor:
                 note=",".join(filter(None, (extracted.note, answer.note, *directives))),
             )
         )
-        state.totals.screenshots += sum(each.mime.startswith("image/") for each in answer.attached)
+        for each in answer.attached:
+            if each.mime.startswith("image/"):
+                state.totals.screenshots += 1
+                if state.pictures is not None:
+                    state.pictures.add(candidate.url, each.data)
         if not answer.is_part:
             self._finish(candidate, answer.origin)
+
+    def _sayings(self, answer: Arrived, extracted: Extracted) -> Sayings | None:
+        """What an answer says; None for a page that says nothing until scripts fill it."""
+        if extracted.is_empty and not answer.shown:
+            return None
+        return sayings(answer.visit, extracted.links, answer.shown, self._state.judge.traps.is_trapped)
 
     def _count(self, answer: Arrived, extracted: Extracted) -> None:
         state, visit, kept, path = self._state, answer.visit, answer.kept, answer.visit.candidate.path
@@ -325,12 +383,14 @@ class CandidateProcessor:
         state.totals.fetched += 1
         state.totals.pages += is_page
         state.totals.empty_pages += is_page and extracted.is_empty
+        state.totals.noindex_pages += is_page and "noindex" in extracted.directives
         state.totals.bytes += size_bytes
         state.totals.duplicates += kept.duplicate
         if is_error:
             state.totals.count_failure(visit.candidate)
         state.totals.good += is_good and visit.body_bytes > 0
         state.latest_host = host_of(visit.candidate.url)
+        state.end_wait(state.latest_host)
         counts = state.hosts.to_change(state.latest_host)
         counts.fetched += 1
         counts.pages += is_page
@@ -343,8 +403,3 @@ class CandidateProcessor:
 def _without_links(extracted: Extracted) -> Extracted:
     """The page that a host shows for everything that does not exist: its links are not followed."""
     return replace(extracted, links=[], note=",".join(filter(None, (extracted.note, MISSING))))
-
-
-def _body_of(visit: Visit) -> bytes:
-    visit.body.seek(0)
-    return visit.body.read(1 << 20)

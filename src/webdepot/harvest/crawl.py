@@ -326,6 +326,7 @@ class _Crawl:
                 refusals=state.judge.refusals,
                 hosts=hosts,
                 waiting_at={host: self._waiting_at(host) for host in most_of(hosts)},
+                waits=state.waits(),
             )
         )
 
@@ -342,10 +343,11 @@ class _Crawl:
         waiting = counts.waiting + counts.in_flight
         totals, shut_out = state.totals, tuple(state.seeds.shut_out)
         outside = state.judge.refusals[OUTSIDE]
-        browser_counts = {
+        counts_if_any = {
             "opened": totals.opened,
             "unopened": totals.unopened,
             "screenshots": totals.screenshots,
+            "program_errors": totals.program_errors,
         }
         return CrawlResult(
             end=end,
@@ -356,6 +358,7 @@ class _Crawl:
                 "fetched": totals.fetched,
                 "pages": totals.pages,
                 "empty_pages": totals.empty_pages,
+                "noindex_pages": totals.noindex_pages,
                 "bytes": totals.bytes,
                 "errors": totals.errors,
                 "failed_parts": totals.failed_parts,
@@ -366,7 +369,7 @@ class _Crawl:
                 "rejected": state.judge.refusals.total() - outside,
                 "waiting": waiting,
                 "seen": counts.seen,
-                **{name: count for name, count in browser_counts.items() if count},
+                **{name: count for name, count in counts_if_any.items() if count},
                 **{f"{LEFT_OUT}{kind}": count for kind, count in state.judge.left_out().items()},
             },
             seeds=state.seeds.outcomes,
@@ -382,6 +385,7 @@ def _left_out(state: CrawlState) -> LeftOut:
         nofollow=state.judge.refusals[NOFOLLOW],
         robots=state.totals.robots_refused,
         empty_pages=state.totals.empty_pages,
+        noindex_pages=state.totals.noindex_pages,
     )
 
 

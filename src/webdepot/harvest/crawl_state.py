@@ -8,9 +8,11 @@ each other.
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 from functools import partial
 
 from webdepot.container.http import HttpHead
@@ -26,8 +28,9 @@ from webdepot.harvest.politeness import robots
 from webdepot.harvest.politeness.robots_cache import RobotsCache
 from webdepot.harvest.politeness.server_turns import ServerTurns
 from webdepot.harvest.politeness.servers import SharedServers
+from webdepot.harvest.report.last_pictures import LastPictures
 from webdepot.harvest.report.log import CrawlLog, of_refusal
-from webdepot.harvest.report.result import CrawlSettings
+from webdepot.harvest.report.result import CrawlSettings, HostWait
 from webdepot.harvest.scope.hop_path import find_page, is_our_idea, is_part
 from webdepot.harvest.scope.missing_pages import MissingPages
 from webdepot.harvest.seed_book import SeedBook
@@ -36,6 +39,10 @@ from webdepot.ports import Fetcher, Frontier
 from webdepot.times import Clock
 from webdepot.url import Url, host_of
 
+MOST_WAITS = 1_000
+_LEAST_REST_S = 3.0
+"""Shorter pauses between two requests are not worth a word."""
+_LONGEST_WAIT_S = 86_400.0
 MOST_READERS = 2
 """Answers whose links are read by other processes at the same time: each may take a processor."""
 
@@ -55,6 +62,8 @@ class CrawlParts:
     """The other processes of this harvest."""
     browser: Browser | None = None
     """Opens the pages that must be opened in a browser."""
+    pictures: LastPictures | None = None
+    """Keeps the last screenshots for people who watch."""
 
 
 @dataclass(slots=True)
@@ -67,6 +76,8 @@ class Totals:
     """Of those, HTML pages that are not part of another page."""
     empty_pages: int = 0
     """Of those, the ones that scripts must fill before they can be read, and that no browser opened."""
+    noindex_pages: int = 0
+    """Of the pages, those that ask search engines not to list them."""
     good: int = 0
     """Pages with 2xx and a body."""
     bytes: int = 0
@@ -82,6 +93,8 @@ class Totals:
     unopened: int = 0
     """Pages of which the browser showed nothing, or not everything."""
     screenshots: int = 0
+    program_errors: int = 0
+    """Errors of this program on the content of pages (`program_errors`)."""
 
     def count_failure(self, candidate: Candidate) -> None:
         """Count an address that could not be fetched, unless asking for it was our own idea."""
@@ -137,6 +150,9 @@ class CrawlState:
         """Pages that are open in the browser."""
         self.latest_host = ""
         """The host of the newest answer."""
+        self.pictures = parts.pictures
+        self._waits: dict[str, HostWait] = {}
+        """Hosts that are left alone because of their last answer."""
         self.is_paused = False
         """No server may be asked now."""
         self.is_dirty = True
@@ -179,6 +195,36 @@ class CrawlState:
         self.hosts.to_change(host_of(candidate.url)).refused += 1
         self.log.write(of_refusal(candidate, failure, rule=rule, reason=reason, at=self.clock()))
 
+    def note_wait(self, visit: Visit, wait_s: float) -> None:
+        """Note that a host is tried again after this time, for people who watch."""
+        host = host_of(visit.candidate.url)
+        if len(self._waits) >= MOST_WAITS and host not in self._waits:
+            return
+        failure = visit.failure.value if visit.failure is not None else ""
+        next_at = self.clock() + timedelta(seconds=min(wait_s, _LONGEST_WAIT_S))
+        self._waits[host] = HostWait(host=host, status=visit.status, failure=failure, next_at=next_at)
+
+    def end_wait(self, host: str) -> None:
+        """Note that a host has answered."""
+        if self._waits:
+            self._waits.pop(host, None)
+
+    def waits(self, most: int = 5) -> list[HostWait]:
+        """Hosts that are tried again later, the next one first."""
+        now, now_s = self.clock(), time.monotonic()
+        self._waits = {host: wait for host, wait in self._waits.items() if wait.next_at > now}
+        resting = {
+            host_of(origin): until_s - now_s
+            for origin, until_s in self.turns.resting.items()
+            if until_s - now_s >= _LEAST_REST_S
+        }
+        rests = [
+            HostWait(host=host, status=0, failure="", next_at=now + timedelta(seconds=rest_s))
+            for host, rest_s in resting.items()
+            if host not in self._waits
+        ]
+        return sorted([*self._waits.values(), *rests], key=lambda wait: wait.next_at)[:most]
+
     @property
     def has_enough_pages(self) -> bool:
         """Whether the limit of pages is reached: then only parts are asked for."""
@@ -219,10 +265,10 @@ class CrawlState:
         """
         if visit.failure is not None:
             return None
-        read = partial(self.extract, visit, head)
         may_wait = extract.may_wait(visit.candidate.url, head)
         if self.settings.look_up is None and not may_wait:
             return None
+        read = partial(self.extract, visit, head)
         extracted = await self._in_thread(read) if may_wait else read()
         if self.settings.look_up is not None:
             await self.settings.look_up({host_of(url) for url, _ in extracted.links})

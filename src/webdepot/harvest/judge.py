@@ -19,12 +19,12 @@ from webdepot.harvest.politeness import robots
 from webdepot.harvest.politeness.robots import RobotsRules
 from webdepot.harvest.report.result import CrawlSettings
 from webdepot.harvest.scope import host_rules, rules, scope
-from webdepot.harvest.scope.hop_path import embed_depth
+from webdepot.harvest.scope.hop_path import embed_depth, is_guess
 from webdepot.harvest.scope.membership import OUTSIDE, belongs
 from webdepot.harvest.scope.scope import ScopeStep
 from webdepot.harvest.scope.site_software import RULE as SOFTWARE
 from webdepot.harvest.scope.site_software import SiteSoftware
-from webdepot.harvest.scope.traps import TrapWatch
+from webdepot.harvest.scope.traps import Sayings, TrapWatch
 from webdepot.model import Answer, Candidate, Hop, Verdict
 from webdepot.ports import Frontier
 from webdepot.url import Url, host_of
@@ -156,8 +156,8 @@ class CrawlJudge:
                     rule="guesses",
                     reason=f"{tried - right} of {tried} guesses at its host were wrong",
                 )
-        is_seed = not candidate.path.strip(Hop.REDIRECT)
-        return self.traps.find_rejection(candidate.url) if self.traps.trapped and not is_seed else None
+        is_exempt = not candidate.path.strip(Hop.REDIRECT) or embed_depth(candidate.path)
+        return self.traps.find_rejection(candidate.url) if self.traps.trapped and not is_exempt else None
 
     def of_robots(self, known: RobotsRules, candidate: Candidate) -> Verdict:
         """Whether robots.txt allows a URL, under the policy of the harvest or of the host."""
@@ -179,14 +179,18 @@ class CrawlJudge:
                     return verdict
         return _KEPT
 
-    def learn(self, candidate: Candidate, status: int, body: Callable[[], bytes]) -> None:
-        """Learn from an answer about guesses at its host and about traps."""
-        if candidate.path.endswith(Hop.SPECULATIVE):
+    def learn(self, candidate: Candidate, status: int, says: Callable[[], Sayings | None]) -> None:
+        """Learn from an answer about guesses at its host and about traps. `says` is what it says, if it can
+        be compared with others.
+        """
+        if is_guess(candidate.path):
             host = host_of(candidate.url)
             tried, right = self._guesses.get(host, (0, 0))
-            self._guesses[host] = (tried + 1, right + (status < 400))
-        if 200 <= status < 300:
-            self.traps.note(candidate.url, body)
+            # A guess that redirects is right only if there is something where it leads to.
+            is_first = candidate.path.endswith(Hop.SPECULATIVE)
+            self._guesses[host] = (tried + is_first, right + (200 <= status < 300))
+        if 200 <= status < 300 and not embed_depth(candidate.path):
+            self.traps.note(candidate.url, says)
 
     def learn_software(self, host: str, ids: frozenset[str]) -> list[str]:
         """Learn which software a host runs, from signs in one of its pages; the ids that are new."""

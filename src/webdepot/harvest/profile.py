@@ -152,8 +152,9 @@ KEYS: Mapping[str, Key] = {
     ),
     "behaviours": Key(
         kind=list,
-        doc="What is done in an opened page: scroll (to the end), play (media), click (everything that "
-        "listens for clicks; nothing is sent).",
+        doc="What is done in an opened page: consent (close consent banners, rejecting where possible), "
+        "scroll (to the end), play (media), click (load more, tabs, menus and in-page navigation; nothing is "
+        "submitted).",
         check=_each_of(*BEHAVIOURS),
     ),
     "page_time_s": Key(
@@ -234,6 +235,11 @@ _MOVED = {
 }
 """Former keys, and what to do about them."""
 _APART = frozenset({"description", "seeds", "rules", "hosts"})
+
+
+def check_key(key: str, value: Any) -> str:
+    """What is wrong with the value of a key; empty if nothing is."""
+    return KEYS[key].check(value)
 
 
 def from_tree(name: str, tree: Mapping[str, Any], *, origin: str) -> HarvestProfile:

@@ -196,6 +196,11 @@ def of_target(connection: Connection, target: TargetId, kind: HarvestKind) -> li
     ]
 
 
+def is_page(harvest: Harvest) -> bool:
+    """Whether it is one page with its parts, not the site."""
+    return bool(harvest.settings.get("only_page"))
+
+
 def is_received(harvest: Harvest) -> bool:
     """Whether another archive made this harvest, and it came here in a package."""
     return bool(harvest.settings.get(RECEIVED))
@@ -283,10 +288,18 @@ def list_page(connection: Connection, query: HarvestFilter) -> HarvestPage:
 
 
 def collections(connection: Connection) -> Sequence[str]:
-    """The names of all collections that have a harvest."""
-    return list(
-        connection.execute(select(harvests.c.collection).distinct().order_by(harvests.c.collection)).scalars()
-    )
+    """The names of all collections that have a harvest. Walks the index from one to the next, because there
+    are few collections but very many harvests.
+    """
+    names: list[str] = []
+    column = harvests.c.collection
+    while True:
+        after = [column > names[-1]] if names else []
+        chosen = select(column).where(*after).order_by(column).limit(1)
+        name: str | None = connection.execute(chosen).scalar()
+        if name is None:
+            return names
+        names.append(name)
 
 
 def _harvest(row: RowMapping) -> Harvest:

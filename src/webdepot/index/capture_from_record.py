@@ -20,23 +20,13 @@ from webdepot.container.damage import OnFinding
 from webdepot.container.fields import Fields
 from webdepot.container.http import parse_head
 from webdepot.container.reader import iter_records
-from webdepot.container.record import Record
+from webdepot.container.record import ABOUT_PAGES, Record
 from webdepot.index import post_requests
 from webdepot.model import Capture, Finding, RecordKind, Severity
 from webdepot.url import find_canonical
 from webdepot.url import key as key_of
 
 INDEXED = frozenset({RecordKind.RESPONSE, RecordKind.REVISIT, RecordKind.RESOURCE, RecordKind.CONVERSION})
-ABOUT_PAGES = (
-    "urn:view:",
-    "urn:thumbnail:",
-    "urn:fullPage:",
-    "urn:text:",
-    "urn:textFinal:",
-    "urn:screenshot:",
-    "screenshot:",
-)
-"""Prefixes, before the address of a page, of resources that show it as a browser saw it."""
 UNKNOWN_MIME = "unk"
 _LONGEST_MIME = 100
 _NO_VERSIONS = ("dns:", *ABOUT_PAGES)

@@ -5,6 +5,7 @@ any time.
     keys         id, key, url                        each key once; the URL as first seen
     containers   id, name, collection, captures
     mimes        id, name                            1 and 2 are HTML
+    years        collection, year, captures          see `capture_years.py`
     captures     (key, timestamp, container, offset) -> everything else; keys, containers and media types as
                                                      numbers
     by_collection  key, collection, timestamp        so that one collection costs no more than all
@@ -23,7 +24,7 @@ Any number of threads may read; one writes at a time. https://sqlite.org/without
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -31,6 +32,7 @@ from typing import Any
 
 from webdepot import digest as digests
 from webdepot import times
+from webdepot.index import capture_years
 from webdepot.index.capture_queries import (
     ALWAYS,
     COUNT_KEYS,
@@ -86,7 +88,7 @@ class SqliteCaptureIndex:
         self._file = SqliteFile(
             path,
             what="index of addresses",
-            tables=TABLES,
+            tables=TABLES + capture_years.TABLE,
             made_with={"schema": SCHEMA, "key version": KEY_VERSION},
         )
         self._rows = self._file.rows
@@ -112,6 +114,7 @@ class SqliteCaptureIndex:
                 "SELECT count(*) FROM captures WHERE container = ?", (number,)
             ).fetchone()[0]
             connection.execute("UPDATE containers SET captures = ? WHERE id = ?", (added, number))
+            capture_years.count(connection, container, 1)
         return added
 
     def remove(self, container: str) -> None:
@@ -129,6 +132,8 @@ class SqliteCaptureIndex:
 
     def _clear(self, connection: sqlite3.Connection, container: str, collection: str) -> int:
         """The number of a container, which has no captures afterwards and belongs to that collection."""
+        capture_years.prepare(connection)
+        capture_years.count(connection, container, -1)
         connection.execute("INSERT INTO collections (name) VALUES (?) ON CONFLICT DO NOTHING", (collection,))
         connection.execute(
             "INSERT INTO containers (name, collection, captures) "
@@ -422,6 +427,9 @@ class SqliteCaptureIndex:
     def containers(self) -> Iterator[tuple[str, int]]:
         return iter(self._rows("SELECT name, captures FROM containers ORDER BY name", {}))
 
+    def having(self, containers: Iterable[str]) -> frozenset[str]:
+        return self._file.names_in("containers", containers)
+
     def of_container(self, container: str) -> Iterator[tuple[str, Capture]]:
         known = self._rows(
             "SELECT containers.id, collections.name FROM containers "
@@ -440,6 +448,9 @@ class SqliteCaptureIndex:
 
     def total(self) -> int:
         return int(self._rows("SELECT coalesce(sum(captures), 0) FROM containers", {})[0][0])
+
+    def years(self, collection: str = EVERYTHING) -> Mapping[int, int]:
+        return capture_years.read(self._rows, collection)
 
     # --- private ---
 

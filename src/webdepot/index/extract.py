@@ -1,19 +1,20 @@
-"""Read one container for both indexes, in a worker process: its captures and its text into two files.
+"""Read one container for the indexes, in a worker process: its captures, pages and links into files.
 
 A worker loads the module of its function; this one loads neither the database nor any service, and is ready
 in a quarter of the time.
 """
 
-import gzip
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from webdepot import cdxj
+from webdepot.container.damage import OnFinding
+from webdepot.container.record import Record
+from webdepot.index import page_files
 from webdepot.index.content import text
 from webdepot.model import Capture, Finding
-from webdepot.ports import PageText
 
 MOST_FINDINGS = 200
 """Of one container; further ones are not reported."""
@@ -29,35 +30,67 @@ class Job:
     languages: tuple[str, ...]
     limit_bytes: int
     folder: Path
+    ready: "Extract | None" = None
+    """The files, if they were written before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extract:
-    """The result of a worker for one container: two files."""
+    """The result of a worker for one container: three files."""
 
     captures: Path
     pages: Path
+    """As in `page_files`."""
+    links: Path
     findings: tuple[Finding, ...]
 
 
-def run(job: Job) -> Extract:
-    """In a worker: read a container once and write the data of both indexes."""
+def run(
+    job: Job,
+    *,
+    on_record: Callable[[Record], None] | None = None,
+    on_damage: OnFinding | None = None,
+) -> Extract:
+    """In a worker: read a container once and write the data of the indexes; nothing if that was done before.
+
+    `on_record` and `on_damage` see each record and the damage of the container, for what else is derived.
+    """
+    if job.ready is not None:
+        return job.ready
     findings: list[Finding] = []
 
     def note(finding: Finding) -> None:
         if len(findings) < MOST_FINDINGS:
             findings.append(finding)
 
-    captures, pages = job.folder / f"{job.name}.cdxj", job.folder / f"{job.name}.pages"
+    def note_damage(finding: Finding) -> None:
+        note(finding)
+        if on_damage is not None:
+            on_damage(finding)
+
+    captures, pages, links = (job.folder / f"{job.name}.{kind}" for kind in ("cdxj", "pages", "links"))
     read = text.read_container(
-        job.path, job.name, job.collection, job.languages, job.limit_bytes, on_finding=note
+        job.path,
+        job.name,
+        job.collection,
+        job.languages,
+        job.limit_bytes,
+        on_finding=note,
+        on_damage=note_damage,
+        on_record=on_record,
     )
-    with captures.open("w", encoding="ascii") as lines, gzip.open(pages, "wb", compresslevel=1) as texts:
+    with (
+        captures.open("w", encoding="ascii") as lines,
+        page_files.written(pages) as add_page,
+        links.open("wb") as linking,
+    ):
         for capture, page in read:
             lines.write(cdxj.line(capture) + "\n")
             if page is not None:
-                pickle.dump(page, texts, protocol=pickle.HIGHEST_PROTOCOL)
-    return Extract(captures=captures, pages=pages, findings=tuple(findings))
+                add_page(page)
+                if page.links:
+                    pickle.dump((page.key, page.timestamp, page.links), linking, pickle.HIGHEST_PROTOCOL)
+    return Extract(captures=captures, pages=pages, links=links, findings=tuple(findings))
 
 
 def captures_in(path: Path) -> Iterator[Capture]:
@@ -65,8 +98,9 @@ def captures_in(path: Path) -> Iterator[Capture]:
         yield from cdxj.read(lines, name=path.name)
 
 
-def pages_in(path: Path) -> Iterator[PageText]:
-    with gzip.open(path, "rb") as stream:
+def links_in(path: Path) -> Iterator[tuple[str, str, tuple[tuple[str, str], ...]]]:
+    """Key and timestamp of each page with links, and its links."""
+    with path.open("rb") as stream:
         while True:
             try:
                 yield pickle.load(stream)  # noqa: S301 - our own file, written by our worker a moment ago

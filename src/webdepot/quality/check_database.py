@@ -5,7 +5,7 @@ grows and then on the disk. Addresses are matched exactly or by their key, becau
 different spellings of one page as one.
 
     visits    url, key, status, reason, rule, path, note   from crawl.jsonl; the last line of a URL counts
-    links     page, url, key, hop                          from metadata records, or extracted from pages
+    links     page, url, key, hop                          from `record_facts`
     answers   key, url, digest                             documents of this harvest
     before    key, url, digest                             documents of the harvest before it
     observed  url, code, place, detail                     responses that are truncated, false or do not match
@@ -14,36 +14,21 @@ different spellings of one page as one.
     revisits  url, digest                                  responses whose payload is in another record
 """
 
-import hashlib
-import io
 import json
-import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from webdepot import digest
-from webdepot.container.http import HttpHead, content_decoded
-from webdepot.container.record import Record
-from webdepot.http_headers import stated_number
-from webdepot.model import Capture, RecordKind
+from webdepot.model import Capture
 from webdepot.quality import pages
-from webdepot.url import find_canonical, key
+from webdepot.quality.record_facts import RecordFacts
+from webdepot.url import key
 
-Extract = Callable[[str, HttpHead, bytes], Iterable[tuple[str, str]]]
-"""From address, head and body of a page to its links: addresses with their hop letters."""
-
-MOST_LINKS_BYTES = 64 << 20
-MOST_READ_BYTES = 2 << 20
 _HIGHEST_STATUS = 99_999
-_CHUNK_BYTES = 1 << 18
-_OUTLINK = re.compile(r"outlink:\s*(\S+)(?:\s+([A-Z]))?", re.IGNORECASE)
-_HTML = ("text/html", "application/xhtml+xml")
-_WITH_LINKS = (*_HTML, "text/css")
 _SCHEMA = """
-PRAGMA journal_mode = OFF; PRAGMA cache_size = -32000; BEGIN;
+PRAGMA journal_mode = OFF; PRAGMA cache_size = -16000; BEGIN;
 CREATE TABLE visits (
     url TEXT PRIMARY KEY, key TEXT, status INTEGER, reason TEXT, rule TEXT, path TEXT, note TEXT
 ) WITHOUT ROWID;
@@ -80,13 +65,9 @@ class LinkTarget:
 
 
 class CheckDatabase:
-    """Fill it with `add_log`, `add_record` and `add_before`, then call `finish`, then query it; close it at
-    the end.
-    """
+    """Fill it with `add_log`, `add` and `add_before`, then call `finish`, then query it; then close it."""
 
-    def __init__(self, extract: Extract | None = None) -> None:
-        """`extract` finds the links of pages, for containers without metadata records."""
-        self._extract = extract
+    def __init__(self) -> None:
         self._database = sqlite3.connect("", isolation_level=None)
         self._database.executescript(_SCHEMA)
         self.damaged_lines = 0
@@ -97,13 +78,31 @@ class CheckDatabase:
                 "INSERT OR REPLACE INTO visits VALUES (?, ?, ?, ?, ?, ?, ?)", self._visits(lines)
             )
 
-    def add_record(self, record: Record) -> None:
-        """Add the outlinks of a metadata record, or the facts of a response."""
-        content_type = (record.fields.get("content-type") or "").lower()
-        if record.kind.value == "metadata" and content_type.startswith("application/warc-fields"):
-            self._add_links(record)
-        elif record.kind.value in ("response", "revisit"):
-            self._add_response(record)
+    def add(self, facts: RecordFacts) -> None:
+        """Add the outlinks of a metadata record, or the facts of a response. A later response of the same
+        address, for example of a patch, replaces the observations of the earlier one.
+        """
+        links = ((facts.url, *link) for link in facts.links)
+        self._database.executemany("INSERT INTO links VALUES (?, ?, ?, ?)", links)
+        if not facts.is_response:
+            return
+        url = facts.url
+        self._database.execute("DELETE FROM observed WHERE url = ?", (url,))
+        for each in facts.observed:
+            self._observe(url, each.code, each.place, each.detail)
+        if facts.status is None:
+            return
+        values = (url, facts.key, facts.status)
+        self._database.execute("INSERT OR IGNORE INTO visits VALUES (?, ?, ?, '', '', '', '')", values)
+        if facts.is_revisit and facts.digest:
+            self._database.execute("INSERT INTO revisits VALUES (?, ?)", (url, facts.digest))
+        if facts.false is not None:
+            look = (facts.digest, facts.false.code, facts.false.detail)
+            self._database.execute("INSERT OR REPLACE INTO looks VALUES (?, ?, ?)", look)
+        if 200 <= facts.status < 300:
+            self._database.execute(
+                "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (facts.key, url, facts.digest)
+            )
 
     def add_before(self, captures: Iterable[Capture]) -> None:
         """Add the captures of the harvest before, to find what is new, gone or changed."""
@@ -118,15 +117,19 @@ class CheckDatabase:
         """
         self._database.executescript(_INDEXES)
         known = "SELECT revisits.url, looks.code, looks.detail FROM revisits JOIN looks USING (digest)"
-        false = [(url, code, detail) for url, code, detail in self._database.execute(known)]
-        seen = {url for url, _, _ in false}
+        seen: set[str] = set()
+        for url, code, detail in self._database.execute(known):
+            self._observe_page(url, code, detail)
+            if false_before and url in false_before:
+                seen.add(url)
         if false_before:
-            for (url,) in self._database.execute("SELECT url FROM revisits").fetchall():
+            for (url,) in self._database.execute("SELECT url FROM revisits"):
                 if url in false_before and url not in seen:
-                    false.append((url, *false_before[url]))
-        for url, code, detail in false:
-            if code != "page-login" or not pages.is_sign_in(url):
-                self._observe(url, code, "", detail)
+                    self._observe_page(url, *false_before[url])
+
+    def _observe_page(self, url: str, code: str, detail: str) -> None:
+        if code != "page-login" or not pages.is_sign_in(url):
+            self._observe(url, code, "", detail)
 
     def count_documents(self) -> int:
         """The number of addresses that returned a document, without robots.txt."""
@@ -250,91 +253,6 @@ class CheckDatabase:
                 yield (url, key(url), status, *texts)
             except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
                 self.damaged_lines += 1
-
-    def _add_links(self, record: Record) -> None:
-        text = record.payload().read(MOST_LINKS_BYTES).decode("utf-8", "replace")
-        outlinks = (
-            (link.group(1), (link.group(2) or "L").upper())
-            for link in map(_OUTLINK.match, text.splitlines())
-            if link
-        )
-        # Heritrix writes addresses as the page has them; ours are canonical already.
-        links = ((record.url, url, key(url), hop) for raw, hop in outlinks if (url := find_canonical(raw)))
-        self._database.executemany("INSERT INTO links VALUES (?, ?, ?, ?)", links)
-
-    def _add_response(self, record: Record) -> None:
-        place = f"{record.location.container} byte {record.location.offset}"
-        # A later response, for example of a patch, replaces the earlier one.
-        self._database.execute("DELETE FROM observed WHERE url = ?", (record.url,))
-        if reason := record.fields.get("warc-truncated"):
-            self._observe(record.url, "body-truncated", place, reason)
-        head = record.head
-        if head is None or not record.url.startswith(("http:", "https:")):
-            return
-        values = (record.url, key(record.url), head.status)
-        self._database.execute("INSERT OR IGNORE INTO visits VALUES (?, ?, ?, '', '', '', '')", values)
-        location = head.get("location") if 300 <= head.status < 400 else None
-        if location and (target := find_canonical(location, record.url)):
-            self._database.execute(
-                "INSERT INTO links VALUES (?, ?, ?, 'R')", (record.url, target, key(target))
-            )
-        payload_digest = record.payload_digest
-        if record.kind is RecordKind.RESPONSE:
-            payload_digest = self._add_body(record, head, place)
-        elif payload_digest:
-            stated = digest.parse(payload_digest)
-            payload_digest = str(stated) if stated is not None else payload_digest
-            self._database.execute("INSERT INTO revisits VALUES (?, ?)", (record.url, payload_digest))
-        if 200 <= head.status < 300:
-            self._database.execute(
-                "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)",
-                (key(record.url), record.url, payload_digest),
-            )
-
-    def _add_body(self, record: Record, head: HttpHead, place: str) -> str:
-        """Read the body once: compare its digest and length with the stated ones, and examine it if it is a
-        page.
-
-        Returns the digest.
-        """
-        hasher, kept, size_bytes = hashlib.sha1(usedforsecurity=False), b"", 0
-        stream = record.payload()
-        while piece := stream.read(_CHUNK_BYTES):
-            hasher.update(piece)
-            size_bytes += len(piece)
-            kept += piece if len(kept) < MOST_READ_BYTES else b""
-        computed = digest.Digest("sha1", hasher.digest())
-        is_chunked = bool(head.get("transfer-encoding"))
-        stated = digest.parse(record.payload_digest) if record.payload_digest else None
-        # With a transfer encoding, some writers hash the encoded body and some the decoded one.
-        if stated is not None and stated.algorithm == "sha1" and stated != computed and not is_chunked:
-            self._observe(record.url, "digest-differs", place, f"expected {stated}, found {computed}")
-        stated_bytes = stated_number(head.get("content-length"))
-        is_marked = bool(record.fields.get("warc-truncated"))
-        if (
-            stated_bytes is not None
-            and size_bytes < stated_bytes
-            and not is_chunked
-            and not is_marked
-            and head.status != 304
-        ):
-            detail = f"{size_bytes} of {stated_bytes} bytes received"
-            self._observe(record.url, "body-truncated", place, detail)
-        mime = (head.get("content-type") or "").partition(";")[0].strip().lower()
-        if kept and mime in _WITH_LINKS:
-            content = content_decoded(io.BytesIO(kept), head, limit_bytes=MOST_READ_BYTES).read()
-            self._add_page(record.url, head, content if content else kept, mime, str(computed))
-        return str(computed)
-
-    def _add_page(self, url: str, head: HttpHead, content: bytes, mime: str, payload_digest: str) -> None:
-        if self._extract is not None:
-            links = ((url, link, key(link), hop) for link, hop in self._extract(url, head, content))
-            self._database.executemany("INSERT INTO links VALUES (?, ?, ?, ?)", links)
-        if mime in _HTML and head.status == 200 and (false := pages.find_false(url, content)):
-            self._observe(url, false.code, "", false.evidence)
-            self._database.execute(
-                "INSERT OR REPLACE INTO looks VALUES (?, ?, ?)", (payload_digest, false.code, false.evidence)
-            )
 
     def _observe(self, url: str, code: str, place: str, detail: str) -> None:
         self._database.execute("INSERT INTO observed VALUES (?, ?, ?, ?)", (url, code, place, detail))

@@ -19,15 +19,16 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from itertools import islice
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from webdepot.container.reader import iter_records
 from webdepot.model import Capture, Failure, Finding, Hop
 from webdepot.quality import compare
-from webdepot.quality.check_database import CheckDatabase, Extract, LinkTarget, Visited
+from webdepot.quality.check_database import CheckDatabase, LinkTarget, Visited
 from webdepot.quality.compare import HarvestMeasures
+from webdepot.quality.record_facts import RecordFacts
 from webdepot.quality.texts import finding, pages
 from webdepot.url import domain_of, host_of
 
@@ -41,7 +42,19 @@ MISSING = "soft404"
 LONG_SEGMENTS = 12
 LONG_CHARACTERS = 500
 _ROBOTS, _SCOPE, _LIMIT = Failure.ROBOTS.status, Failure.SCOPE.status, Failure.LIMIT.status
-_FAILURES = {failure.status: failure.value for failure in Failure}
+_FAILURES = {
+    Failure.DNS.status: "the name of its host is not known",
+    Failure.CONNECT.status: "its server could not be reached",
+    Failure.DISCONNECT.status: "its server closed the connection",
+    Failure.TIMEOUT.status: "its server did not answer in time",
+    Failure.PROTOCOL.status: "the response is not valid",
+    Failure.TLS.status: "no secure connection to its server",
+    Failure.PRIVATE_ADDRESS.status: "its host has a private address",
+    Failure.ROBOTS.status: "robots.txt forbids it",
+    Failure.SCOPE.status: "",
+    Failure.LIMIT.status: "",
+}
+"""In words; for a rule or a limit, its reason says all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +64,14 @@ class HarvestTraces:
     harvest: str
     """Name of the harvest, the subject of findings about the whole harvest."""
     seeds: tuple[str, ...]
-    containers: Sequence[tuple[str, Path]]
-    """Name and file of each."""
+    records: Iterable[RecordFacts | Finding]
+    """The facts of the records of its containers, and findings about their damage; read once."""
     log: Path | None
     """crawl.jsonl; None for imports, whose responses are read from the containers only."""
     patch_logs: Sequence[Path] = ()
-    """Logs of its patches, whose containers are among `containers`: a harvest is checked with its patches."""
+    """Logs of its patches, whose records are among `records`: a harvest is checked with its patches."""
     waiting: int = 0
     """Addresses left in the queue when it ended."""
-    extract: Extract | None = None
-    """Finds the links of pages, if the containers do not have them."""
     before: Iterable[Capture] = ()
     """The captures of the harvest before; empty if there is none."""
     before_name: str = ""
@@ -78,14 +89,16 @@ class HarvestTraces:
 
 def check(traces: HarvestTraces) -> Iterator[Finding]:
     """All findings about a harvest, including damage of its containers; streams."""
-    with closing(CheckDatabase(traces.extract)) as database:
-        damage: list[Finding] = []
+    with closing(CheckDatabase()) as database:
         if traces.log is not None and traces.log.exists():
             database.add_log(traces.log)
         for log in traces.patch_logs:
             database.add_log(log)
-        for name, path in traces.containers:
-            yield from _add_container(database, name, path, damage)
+        for each in traces.records:
+            if isinstance(each, Finding):
+                yield each
+            else:
+                database.add(each)
         database.add_before(traces.before)
         database.finish(traces.false_before)
         if database.damaged_lines:
@@ -105,18 +118,6 @@ def check(traces: HarvestTraces) -> Iterator[Finding]:
         if traces.measures is not None:
             yield from compare.against(traces.measures, traces.earlier, subject=traces.harvest)
         yield from _check_paths(database)
-
-
-def _add_container(
-    database: CheckDatabase, name: str, path: Path, damage: list[Finding]
-) -> Iterator[Finding]:
-    with path.open("rb") as stream:
-        for record in iter_records(stream, name, on_finding=damage.append):
-            database.add_record(record)
-            while damage:
-                yield damage.pop(0)
-    yield from damage
-    damage.clear()
 
 
 def _check_harvest(database: CheckDatabase, traces: HarvestTraces) -> Iterator[Finding]:
@@ -144,7 +145,7 @@ def _check_rejected(database: CheckDatabase, traces: HarvestTraces) -> Iterator[
             detail = f"{rule} ({traces.left_out[rule]}), {reason}"
             yield finding("left-out", subject=example, count=count, detail=detail)
         elif rule in traces.trap_rules:
-            yield finding("trap-stopped", subject=example, count=count, detail=f"{rule}, {reason}")
+            yield finding("trap-stopped", subject=example, count=count, detail=f"{reason} (rule: {rule})")
 
 
 def _check_parts(database: CheckDatabase, traces: HarvestTraces) -> Iterator[Finding]:
@@ -298,7 +299,11 @@ def _about(code: str, address: LinkTarget, end: Visited | None) -> Finding:
 
 
 def _outcome(end: Visited) -> str:
-    """The HTTP status, or the failure with its rule and reason."""
+    """The HTTP status or the failure, in words."""
     if end.status >= 100:
-        return str(end.status)
-    return ", ".join(filter(None, (_FAILURES.get(end.status, str(end.status)), end.rule, end.reason)))
+        phrase = HTTPStatus(end.status).phrase if end.status in set(HTTPStatus) else ""
+        return f"{end.status} {phrase}".rstrip()
+    if words := _FAILURES.get(end.status, f"status {end.status}"):
+        return f"{words} ({end.reason})" if end.reason else words
+    rule = f" (rule: {end.rule})" if end.rule else ""
+    return f"{end.reason or 'no reason is recorded'}{rule}"

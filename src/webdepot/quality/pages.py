@@ -71,7 +71,7 @@ def find_false(url: str, data: bytes) -> FalsePage | None:
     title = _text(document, "title")
     heading = _text(document, "h1") or _text(document, "h2")
     body = document.find("body")
-    words = _visible(body).split() if body is not None else []
+    words = _first_words(body) if body is not None else []
     is_short = len(words) <= FEW_WORDS
     text = " ".join(words[:FEW_WORDS])[:LONGEST_TEXT]
     address = unquote(urlsplit(url).path)
@@ -101,8 +101,13 @@ def _text(document: object, tag: str) -> str:
     return " ".join(element.text.split())[:300] if element is not None else ""
 
 
-def _visible(body: object) -> str:
+def _first_words(body: object) -> list[str]:
+    """The visible words; of a long page enough to know that it is long."""
     for each in list(body.find_all(["script", "style", "noscript", "template"])):  # type: ignore[attr-defined]
         each.decompose()
-    # Joined with spaces, so that words of neighbouring elements stay separate.
-    return " ".join(body.stripped_strings)  # type: ignore[attr-defined]
+    words: list[str] = []
+    for text in body.stripped_strings:  # type: ignore[attr-defined]
+        words += text.split()
+        if len(words) > FEW_WORDS:
+            break
+    return words

@@ -71,6 +71,13 @@ def counts(connection: Connection, harvest: HarvestId) -> dict[str, int]:
     return {code: int(count) for code, count in connection.execute(chosen)}
 
 
+def ignored_counts(connection: Connection, harvest: HarvestId) -> dict[str, int]:
+    """The number of findings by code that are ignored for the target."""
+    counted = (findings.c.harvest == harvest, findings.c.action == Action.IGNORED.value)
+    chosen = select(findings.c.code, func.count()).where(*counted).group_by(findings.c.code)
+    return {code: int(count) for code, count in connection.execute(chosen)}
+
+
 def missing(connection: Connection, harvest: HarvestId, codes: Iterable[str], limit: int) -> list[str]:
     """The addresses that findings of these codes are about, each once, sorted; without ignored ones."""
     chosen = (
@@ -94,15 +101,6 @@ def by_code(
     wanted = [findings.c.harvest == harvest, *([findings.c.code == code] if code else [])]
     chosen = select(findings).where(*wanted).order_by(_SEVERITY, findings.c.id).limit(limit).offset(offset)
     return [(row["id"], _finding(row)) for row in connection.execute(chosen).mappings()]
-
-
-def of_codes(
-    connection: Connection, harvest: HarvestId, codes: Iterable[str], *, limit: int, offset: int = 0
-) -> list[Finding]:
-    """Findings of some codes, the most severe first."""
-    wanted = (findings.c.harvest == harvest, findings.c.code.in_(sorted(codes)))
-    chosen = select(findings).where(*wanted).order_by(_SEVERITY, findings.c.id).limit(limit).offset(offset)
-    return [_finding(row) for row in connection.execute(chosen).mappings()]
 
 
 def ignored(connection: Connection, target: TargetId) -> frozenset[tuple[str, str]]:

@@ -3,19 +3,21 @@
 of it, so the index of captures does not have them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import BinaryIO
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select
 
-from webdepot.container.reader import iter_records
+from webdepot.container.record import Record
 from webdepot.errors import NotFound
 from webdepot.model import HarvestId, Location, RecordKind
 from webdepot.quality.tables import screenshots
 
-PREFIXES = ("urn:view:", "urn:screenshot:", "screenshot:")
+VIEW = "urn:view:"
+"""The prefix of those that we make."""
+PREFIXES = (VIEW, "urn:screenshot:", "screenshot:")
 MIMES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
+_LONGEST_URL_BYTES = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,19 +29,22 @@ class Screenshot:
     id: int = 0
 
 
-def iter_in(stream: BinaryIO, name: str) -> Iterator[Screenshot]:
-    """The screenshots in a container; damaged records are skipped, as the harvest check reports them."""
-    for record in iter_records(stream, name, on_finding=lambda _: None):
-        if record.kind is not RecordKind.RESOURCE or not record.url.startswith(PREFIXES):
-            continue
-        prefix = next(each for each in PREFIXES if record.url.startswith(each))
-        mime = (record.fields.get("Content-Type") or "").partition(";")[0].strip().lower()
-        if mime in MIMES:
-            yield Screenshot(url=record.url[len(prefix) :][:2000], mime=mime, location=record.location)
+def of_record(record: Record) -> Screenshot | None:
+    """The screenshot in a record; None if it is none."""
+    if record.kind is not RecordKind.RESOURCE or not record.url.startswith(PREFIXES):
+        return None
+    prefix = next(each for each in PREFIXES if record.url.startswith(each))
+    mime = (record.fields.get("Content-Type") or "").partition(";")[0].strip().lower()
+    if mime not in MIMES:
+        return None
+    return Screenshot(url=_cut(record.url[len(prefix) :]), mime=mime, location=record.location)
 
 
-def replace(connection: Connection, harvest: HarvestId, shots: Sequence[Screenshot]) -> None:
+def clear(connection: Connection, harvest: HarvestId) -> None:
     connection.execute(delete(screenshots).where(screenshots.c.harvest == harvest))
+
+
+def add(connection: Connection, harvest: HarvestId, shots: Iterable[Screenshot]) -> None:
     for shot in shots:
         at = shot.location
         values = {"container": at.container, "offset": at.offset, "length": at.length}
@@ -55,11 +60,17 @@ def of_harvest(connection: Connection, harvest: HarvestId, limit: int) -> list[S
     return [_screenshot(row) for row in connection.execute(chosen).mappings()]
 
 
+def containers(connection: Connection, harvest: HarvestId) -> frozenset[str]:
+    """The containers in which screenshots of a harvest are."""
+    chosen = select(screenshots.c.container).where(screenshots.c.harvest == harvest).distinct()
+    return frozenset(connection.execute(chosen).scalars())
+
+
 def find(connection: Connection, harvest: HarvestId, url: str) -> Screenshot | None:
     """The screenshot of a page in a harvest; None if there is none."""
     chosen = (
         select(screenshots)
-        .where(screenshots.c.harvest == harvest, screenshots.c.url == url[:2000])
+        .where(screenshots.c.harvest == harvest, screenshots.c.url == _cut(url))
         .order_by(screenshots.c.id)
         .limit(1)
     )
@@ -67,11 +78,21 @@ def find(connection: Connection, harvest: HarvestId, url: str) -> Screenshot | N
     return _screenshot(row) if row else None
 
 
+def exist(connection: Connection) -> bool:
+    """Whether there is any screenshot."""
+    return connection.execute(select(screenshots.c.id).limit(1)).first() is not None
+
+
 def get(connection: Connection, number: int) -> Screenshot:
     row = connection.execute(select(screenshots).where(screenshots.c.id == number)).mappings().one_or_none()
     if row is None:
         raise NotFound(f"There is no screenshot {number}.")
     return _screenshot(row)
+
+
+def _cut(url: str) -> str:
+    """An address as long as an index of the database can have it."""
+    return url.encode("utf-8", "replace")[:_LONGEST_URL_BYTES].decode("utf-8", "ignore")
 
 
 def _screenshot(row: RowMapping) -> Screenshot:

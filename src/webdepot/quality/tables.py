@@ -1,5 +1,5 @@
-"""The tables of the findings about a harvest, its verdict, reviewers' decisions, ignored findings and
-screenshots.
+"""The tables of the findings about a harvest, its verdict, reviewers' decisions and ratings of pages, ignored
+findings and screenshots.
 """
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, ForeignKey, Index, Integer, String, Table, Text
@@ -55,14 +55,27 @@ reviews = Table(
     Column("is_automatic", Boolean, nullable=False),
 )
 
+page_ratings = Table(
+    "page_ratings",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("harvest", String(100), ForeignKey("harvests.id"), nullable=False, index=True),
+    Column("url", Text, nullable=False),
+    Column("rating", String(10), nullable=False),
+    Column("words", Text, nullable=False),
+    Column("by", String(200), nullable=False),
+    Column("at", Moment, nullable=False),
+)
+
 screenshots = Table(
     "screenshots",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("harvest", String(100), ForeignKey("harvests.id"), nullable=False, index=True),
+    Column("harvest", String(100), ForeignKey("harvests.id"), nullable=False),
     Column("url", Text, nullable=False),
     Column("mime", String(100), nullable=False),
     Column("container", String(200), nullable=False),
     Column("offset", BigInteger, nullable=False),
     Column("length", BigInteger, nullable=False),
+    Index("ix_screenshots_harvest_url", "harvest", "url"),
 )

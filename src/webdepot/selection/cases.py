@@ -47,6 +47,8 @@ class Objection(StrEnum):
     PORTRAIT = "portrait"
     UNLAWFUL = "unlawful content"
     ERROR = "wrong or misleading"
+    BROKEN = "looks broken"
+    """The archived page does not look as it should: a fault of the archive, not of its content."""
     OTHER = "other"
 
 

@@ -10,9 +10,9 @@ import hashlib
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, Row, func, insert, or_, select, update
 
 from webdepot.errors import NotFound
 from webdepot.model import TargetId
@@ -25,6 +25,8 @@ ROWS = 50
 TOKEN_HIDDEN = "…"  # noqa: S105 - replaces the token in the stored text
 MOST_TRIES = 8
 """A letter that failed this often is not retried until a person acts."""
+CLAIM_LASTS = timedelta(minutes=15)
+"""Longer than a mail server may take to accept a letter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,10 +103,28 @@ def move(connection: Connection, letter: Letter, act: str, **values: object) -> 
     row = connection.execute(
         update(letters)
         .where(letters.c.id == letter.id)
-        .values(state=after.value, **kept)
+        .values(state=after.value, claimed_until=None, **kept)
         .returning(*letters.c)
     ).one()
     return _letter(row)
+
+
+def claim(connection: Connection, letter: Letter, *, now: datetime) -> bool:
+    """Reserve a waiting letter for the sender that asks; False if it is sent already or another one has it.
+    A claim ends after `CLAIM_LASTS`, in case its sender was killed.
+    """
+    claimed = connection.execute(
+        update(letters)
+        .where(
+            letters.c.id == letter.id,
+            letters.c.state == letter.state.value,
+            letters.c.tries == letter.tries,
+            or_(letters.c.claimed_until.is_(None), letters.c.claimed_until <= now),
+        )
+        .values(claimed_until=now + CLAIM_LASTS)
+        .returning(letters.c.id)
+    )
+    return claimed.first() is not None
 
 
 def clear_reminder(connection: Connection, letter: Letter) -> None:

@@ -121,6 +121,7 @@ letters = Table(
     Column("agent", String(200), nullable=False),
     Column("queued_at", Moment, nullable=False),
     Column("sent_at", Moment),
+    Column("claimed_until", Moment),
     Index("ix_letters_state_term", "state", "kind", "term_ends_on"),
     Index("ix_letters_queued", "queued_at", "id"),
 )

@@ -4,6 +4,7 @@ however its address is spelled.
 Different spellings have the same key: `url.key` (which ignores scheme, `www.`, case, port and order of
 arguments), without the name of a start page.
 """
+# A little longer than other modules: rows, filters and the list share the columns.
 
 import json
 import re
@@ -116,6 +117,7 @@ class TargetFilter:
     words: str = ""
     collection: str = ""
     origin: Origin | None = None
+    nominated_by: str = ""
     sort: TargetSort = TargetSort.NAME
     descending: bool = False
     page: int = 1
@@ -285,7 +287,7 @@ def find_named(connection: Connection, text: str) -> Target | None:
 
 def listing(connection: Connection, wanted: TargetFilter) -> TargetPage:
     """One page of the list; filtered, sorted and counted in the database."""
-    where = _where(wanted)
+    where = matching(wanted)
     total = connection.execute(select(func.count()).select_from(targets).where(*where)).scalar_one()
     if wanted.words and total <= FEW:
         where = [targets.c.id.in_(connection.execute(select(targets.c.id).where(*where)).scalars().all())]
@@ -311,7 +313,7 @@ def listing(connection: Connection, wanted: TargetFilter) -> TargetPage:
 def iter_filtered(connection: Connection, wanted: TargetFilter) -> Iterator[Dossier]:
     """All targets that a filter matches, in its order; streams."""
     rows = connection.execute(
-        _sorted(select(targets).where(*_where(wanted)), wanted).execution_options(yield_per=1000)
+        _sorted(select(targets).where(*matching(wanted)), wanted).execution_options(yield_per=1000)
     )
     return map(_dossier, rows.mappings())
 
@@ -325,7 +327,8 @@ def counts(connection: Connection) -> Mapping[TargetState, int]:
     return {state: numbers.get(state.value, 0) for state in TargetState}
 
 
-def _where(wanted: TargetFilter) -> list[ColumnElement[bool]]:
+def matching(wanted: TargetFilter) -> list[ColumnElement[bool]]:
+    """The conditions of a filter."""
     where: list[ColumnElement[bool]] = []
     where.append(
         targets.c.state == wanted.state.value
@@ -336,6 +339,8 @@ def _where(wanted: TargetFilter) -> list[ColumnElement[bool]]:
         where.append(targets.c.collection == wanted.collection)
     if wanted.origin:
         where.append(targets.c.origin == wanted.origin.value)
+    if wanted.nominated_by:
+        where.append(targets.c.nominated_by == wanted.nominated_by)
     return where + having(wanted.words)
 
 
@@ -447,18 +452,19 @@ def restore_words(connection: Connection) -> None:
 def keep_verdict(
     connection: Connection, target: TargetId, question: str, verdict: Verdict, *, agent: str, now: datetime
 ) -> None:
-    """Store a verdict with its author."""
-    connection.execute(
-        insert(verdicts).values(
-            target=target,
-            question=question,
-            answer=verdict.answer.value,
-            rule=verdict.rule,
-            reason=verdict.reason,
-            agent=agent,
-            at=now,
-        )
-    )
+    """Store a verdict with its author. One that repeats the last on its question is not stored again: every
+    package of the target has all its verdicts, and a site is harvested thousands of times on one ground.
+    """
+    values = {
+        "answer": verdict.answer.value,
+        "rule": verdict.rule,
+        "reason": verdict.reason,
+        "agent": agent,
+    }
+    chosen = select(verdicts).where(verdicts.c.target == target, verdicts.c.question == question)
+    last = connection.execute(chosen.order_by(verdicts.c.id.desc()).limit(1)).mappings().one_or_none()
+    if last is None or any(last[name] != value for name, value in values.items()):
+        connection.execute(insert(verdicts).values(target=target, question=question, at=now, **values))
 
 
 def iter_verdicts(connection: Connection, target: TargetId) -> Iterator[dict[str, object]]:

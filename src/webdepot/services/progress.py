@@ -19,7 +19,21 @@ class Phase(StrEnum):
     MIGRATE = "migrate"
     DISCOVER = "discover"
     EXPORT = "export"
+    PICTURE = "picture"
     FETCH = "fetch"
+    WAIT = "wait"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeProgress:
+    """How far work in several parts is as a whole, where `Progress` is about one step of one part."""
+
+    done_bytes: int
+    total_bytes: int
+    bytes_per_s: float
+    """On the average since the beginning, over all steps."""
+    left_s: float | None
+    """Estimated time left; None where nobody can know yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +53,7 @@ class Progress:
     """In a harvest: the HTML pages among what is done."""
     failed_parts: int = 0
     """In a harvest: the parts of pages among the errors."""
+    whole: WholeProgress | None = None
 
 
 Watch = Callable[[Progress], None]

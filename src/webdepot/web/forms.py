@@ -1,29 +1,40 @@
 """Forms and parameters of the portal: bounded in size, and limited in number where anybody may send them.
 
-`read_form` reads a form without files, `read_upload` one with a file. A `SubmissionLimit` counts what comes
-from one address, and from all together, within an hour, so that a public form cannot be used to flood the
-curators.
+`read_form` reads a form without files, `read_upload` one with a small file. `receive_files` reads one with
+large files (multipart/form-data, RFC 7578), which are written to a folder while they come in. A
+`SubmissionLimit` counts what comes from one address, and from all together, within an hour, so that a public
+form cannot be used to flood the curators.
 """
 
 import time
 from collections import OrderedDict, deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from threading import Lock
+from typing import BinaryIO
 from urllib.parse import parse_qsl
 
+from python_multipart.exceptions import MultipartParseError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from webdepot.errors import InputError
+from webdepot.reasons import said
 from webdepot.web.client_address import network_of
 
 WINDOW_S = 3600.0
 _MOST_REMEMBERED = 10_000
 _EVERYBODY = ""
+LONGEST_FIELD_BYTES = 4096
+MOST_FIELDS = 20
+MOST_FILES = 100
+_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,3 +151,145 @@ def get_day(text: str) -> date | None:
         return date.fromisoformat(text) if text else None
     except ValueError:
         raise InputError(f"{text[:30]!r} is not a day. Write it like 2026-01-31.") from None
+
+
+# --- large files ---
+
+
+class FileReceiver:
+    """Takes the parts of a form: fields into `fields`, files into the folder."""
+
+    def __init__(
+        self,
+        folder: Path,
+        boundary: bytes,
+        *,
+        checked_name: Callable[[str], str],
+        before_files: Callable[[dict[str, str]], None],
+    ) -> None:
+        self.fields: dict[str, str] = {}
+        self.files: list[Path] = []
+        self._folder = folder
+        self._checked_name = checked_name
+        self._before_files = before_files
+        self._header = self._value = b""
+        self._headers: dict[bytes, bytes] = {}
+        self._name = ""
+        self._text = b""
+        self._file: BinaryIO | None = None
+        callbacks = {
+            "on_part_begin": self._begin,
+            "on_header_field": self._add_header,
+            "on_header_value": self._add_value,
+            "on_header_end": self._end_header,
+            "on_headers_finished": self._start_part,
+            "on_part_data": self._add_data,
+            "on_part_end": self._end_part,
+        }
+        self._parser = MultipartParser(boundary, callbacks)  # type: ignore[arg-type]
+
+    def write(self, data: bytes) -> None:
+        try:
+            self._parser.write(data)
+        except MultipartParseError:
+            raise HTTPException(400) from None
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def _begin(self) -> None:
+        self._headers, self._text, self._name = {}, b"", ""
+        self._header = self._value = b""
+
+    def _add_header(self, data: bytes, start: int, end: int) -> None:
+        self._header += data[start:end]
+
+    def _add_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+        if len(self._value) > LONGEST_FIELD_BYTES:
+            raise HTTPException(400)
+
+    def _end_header(self) -> None:
+        self._headers[self._header.lower()] = self._value
+        self._header = self._value = b""
+
+    def _start_part(self) -> None:
+        _, options = parse_options_header(self._headers.get(b"content-disposition", b""))
+        self._name = options.get(b"name", b"").decode("utf-8", "replace")
+        file_name = options.get(b"filename", b"").decode("utf-8", "replace")
+        if not file_name:
+            return
+        if not self.files:
+            self._before_files(self.fields)
+        path = self._folder / self._checked_name(file_name)
+        if path in self.files or len(self.files) >= MOST_FILES:
+            text = "A form can have at most {most} files with different names."
+            raise InputError(said("too_many_files", text, most=MOST_FILES))
+        self.files.append(path)
+        self._file = path.open("xb")
+
+    def _add_data(self, data: bytes, start: int, end: int) -> None:
+        if self._file is not None:
+            self._file.write(data[start:end])
+            return
+        self._text += data[start:end]
+        if len(self._text) > LONGEST_FIELD_BYTES:
+            raise HTTPException(413)
+
+    def _end_part(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        elif len(self.fields) < MOST_FIELDS:
+            self.fields[self._name] = self._text.decode("utf-8", "replace").replace("\0", "")
+
+
+async def receive_files(
+    request: Request,
+    folder: Path,
+    *,
+    most_bytes: int,
+    checked_name: Callable[[str], str],
+    before_files: Callable[[dict[str, str]], None],
+) -> FileReceiver:
+    """The fields of a form and its files in `folder`; InputError says what is wrong with them.
+
+    Fields that come before the files are checked before a byte of a file is written. After an error the rest
+    is read and thrown away: browsers show an answer only when they have sent everything.
+    """
+    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    if kind != b"multipart/form-data" or not options.get(b"boundary"):
+        raise HTTPException(400)
+    receiver = FileReceiver(
+        folder, options[b"boundary"], checked_name=checked_name, before_files=before_files
+    )
+    wrong: InputError | None = None
+    size_bytes, waiting = 0, b""
+    try:
+        async for chunk in request.stream():
+            size_bytes += len(chunk)
+            if size_bytes > most_bytes:
+                raise too_large(most_bytes)
+            waiting = waiting + chunk if wrong is None else b""
+            if len(waiting) >= _CHUNK_BYTES:
+                wrong, waiting = await run_in_threadpool(_try_write, receiver, waiting), b""
+        wrong = wrong or await run_in_threadpool(_try_write, receiver, waiting)
+    finally:
+        receiver.close()
+    if wrong is not None:
+        raise wrong
+    return receiver
+
+
+def too_large(most_bytes: int) -> InputError:
+    text = "An upload can have at most {most} MB. Larger files are imported with: webdepot import"
+    return InputError(said("upload_too_large", text, most=most_bytes // 1_000_000))
+
+
+def _try_write(receiver: FileReceiver, data: bytes) -> InputError | None:
+    try:
+        receiver.write(data)
+    except InputError as error:
+        return error
+    return None

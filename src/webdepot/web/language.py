@@ -98,6 +98,11 @@ def load(code: str) -> Language:
     return Language(code, dict(_flat(tree)), tuple(months), tuple(days))
 
 
+def name_of(code: str, spoken: Language) -> str:
+    """The name of a language, given by its code of two letters; a code without a name as it is."""
+    return spoken.texts.get(f"language_names.{code.partition('-')[0]}", code)
+
+
 def choose(*, asked: str | None, cookie: str | None, accept: str | None) -> Language:
     """The language of an answer: `asked` is from the query, `accept` the header Accept-Language."""
     for code in (asked, cookie):

@@ -51,7 +51,9 @@ def explain(request: Request, error: WebdepotError) -> str:
     """The message of an error in the reader's language."""
     if isinstance(error, (BadAddress, InUse)):
         return language_of(request).say(error.key, **error.values)
-    return wording.of_reason(language_of(request), error.args[0]) if error.args else str(error)
+    spoken = language_of(request)
+    words = wording.of_reason(spoken, error.args[0]) if error.args else str(error)
+    return wording.of_said(spoken, "public", words) if isinstance(error, Closed) else words
 
 
 def on_webdepot_error(request: Request, error: Exception) -> Response:

@@ -20,7 +20,9 @@ LONGEST_HEADERS_BYTES = 65_536
 HEAD_S = 20.0
 """For the whole head of a request, from the start of the connection or the end of the last answer."""
 BODY_S = 120.0
-"""For the whole body of a request."""
+"""For the whole body of a request; for a large one, longer."""
+SLOWEST_BYTES_PER_S = 50_000
+"""How fast a large body has to come in: an upload may take hours, but not by sending one byte a minute."""
 STALL_S = 300.0
 """How long a client may take nothing of an answer: a paused film takes nothing."""
 MOST_CONNECTIONS = 2048
@@ -102,23 +104,32 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc, unused-ignore]
     """One connection. A subclass because uvicorn takes a class here and calls these methods."""
 
     _header_bytes = 0
+    _body_bytes = 0
     _waiting = Waiting.HEAD
     _waiting_since = 0.0
     _stalled_since: float | None = None
+    _is_made = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._waiting_since = self.loop.time()
         self.open_connections = cast(ServerConfig, self.config).open_connections
         self.open_connections.add(self)
+        self._is_made = True
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if not self._is_made:
+            return  # TLS in a tunnel that was never completed
         self.open_connections.remove(self)
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
-        self._header_bytes = 0
+        self._header_bytes = self._body_bytes = 0
         super().on_message_begin()
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        super().on_body(body)
 
     def on_headers_complete(self) -> None:
         self._wait_for(Waiting.BODY)
@@ -155,7 +166,7 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc, unused-ignore]
             return
         waited_s = now - self._waiting_since
         match self._waiting:
-            case Waiting.BODY if waited_s >= BODY_S:
+            case Waiting.BODY if waited_s >= BODY_S + self._body_bytes / SLOWEST_BYTES_PER_S:
                 self.transport.abort()
             case Waiting.HEAD if waited_s >= HEAD_S + STALL_S:
                 self.transport.abort()

@@ -41,6 +41,16 @@ class RouteRow:
 
 PORTAL_ROUTES = (
     RouteRow(path="/", endpoint="reader.home:home"),
+    RouteRow(path="/collections", endpoint="reader.collections:show_list", heavy=ALL),
+    RouteRow(path="/collections/{name}", endpoint="reader.collections:show", heavy=ALL),
+    RouteRow(path="/collections/{name}/edit", endpoint="reader.collections:show_form", roles=CURATORS),
+    RouteRow(
+        path="/collections/{name}/edit",
+        endpoint="reader.collections:save",
+        methods=("POST",),
+        roles=CURATORS,
+    ),
+    RouteRow(path="/picture", endpoint="reader.page_pictures:send", heavy=ALL),
     RouteRow(path="/search", endpoint="reader.search:search", heavy=ALL),
     RouteRow(path="/search/why", endpoint="reader.search:why", heavy=ALL),
     RouteRow(path="/search/trend", endpoint="reader.search:trend", heavy=ALL),
@@ -62,17 +72,23 @@ PORTAL_ROUTES = (
     RouteRow(path="/title/{key}", endpoint="api.oai:show_title"),
     RouteRow(path="/title/{key}/{form}", endpoint="reader.catalogue:export", heavy=ALL),
     RouteRow(path="/catalogue", endpoint="reader.catalogue:show_list", heavy=ALL),
+    RouteRow(path="/catalogue/subjects", endpoint="reader.catalogue:show_subjects", heavy=ALL),
     RouteRow(path="/transfer/{key}.zip", endpoint="api.oai:send_transfer"),
     RouteRow(path="/cite", endpoint="reader.citation:cite"),
+    RouteRow(path="/evidence", endpoint="reader.evidence:show", heavy=ALL),
+    RouteRow(path="/evidence/key.pem", endpoint="reader.evidence:send_key"),
     RouteRow(path="/compare", endpoint="reader.comparison:compare", heavy=ALL),
     RouteRow(path="/compare/picture", endpoint="reader.comparison:send_picture", heavy=ALL),
     RouteRow(path="/about", endpoint="reader.home:about"),
+    RouteRow(path="/robots.txt", endpoint="reader.home:robots"),
+    RouteRow(path="/favicon.ico", endpoint="reader.home:icon"),
     RouteRow(path="/help", endpoint="reader.home:help_page"),
-    RouteRow(path="/sign-in", endpoint="sign_in:sign_in_form"),
-    RouteRow(path="/sign-in", endpoint="sign_in:sign_in", methods=("POST",)),
-    RouteRow(path="/sign-out", endpoint="sign_in:sign_out", methods=("POST",)),
-    RouteRow(path="/sign-in/oidc", endpoint="sign_in_oidc:begin"),
-    RouteRow(path="/sign-in/oidc/back", endpoint="sign_in_oidc:back"),
+    RouteRow(path="/developers", endpoint="reader.developers:show"),
+    RouteRow(path="/sign-in", endpoint="session.sign_in:sign_in_form"),
+    RouteRow(path="/sign-in", endpoint="session.sign_in:sign_in", methods=("POST",)),
+    RouteRow(path="/sign-out", endpoint="session.sign_in:sign_out", methods=("POST",)),
+    RouteRow(path="/sign-in/oidc", endpoint="session.oidc:begin"),
+    RouteRow(path="/sign-in/oidc/back", endpoint="session.oidc:back"),
     RouteRow(path="/account", endpoint="staff.users:show_own", roles=SIGNED_IN),
     RouteRow(
         path="/account/password", endpoint="staff.users:change_password", methods=("POST",), roles=SIGNED_IN
@@ -95,6 +111,13 @@ PORTAL_ROUTES = (
     RouteRow(path="/depot", endpoint="staff.depot:show_overview", roles=STAFF),
     RouteRow(path="/depot/packages", endpoint="staff.depot:show_packages", roles=STAFF),
     RouteRow(path="/depot/packages/{identifier}", endpoint="staff.depot:show_package", roles=STAFF),
+    RouteRow(
+        path="/depot/packages/{identifier}/download.{form}",
+        endpoint="staff.depot:download",
+        roles=ADMINISTRATORS,
+    ),
+    RouteRow(path="/depot/audit", endpoint="staff.depot:start_audit", methods=("POST",), roles=CURATORS),
+    RouteRow(path="/depot/places", endpoint="staff.depot:add_place", methods=("POST",), roles=ADMINISTRATORS),
     RouteRow(path="/depot/report.json", endpoint="staff.depot:send_report", roles=STAFF),
     RouteRow(path="/partners", endpoint="staff.partners:show_list", roles=STAFF),
     RouteRow(path="/partners", endpoint="staff.partners:add", methods=("POST",), roles=ADMINISTRATORS),
@@ -116,6 +139,12 @@ PORTAL_ROUTES = (
         methods=("POST",),
         roles=CURATORS,
     ),
+    RouteRow(
+        path="/organisations/{root}/sites",
+        endpoint="staff.organisations:nominate",
+        methods=("POST",),
+        roles=CURATORS,
+    ),
     RouteRow(path="/harvests", endpoint="staff.harvests:show_list", roles=STAFF),
     RouteRow(path="/harvests/{harvest}", endpoint="staff.harvests:show", roles=STAFF),
     RouteRow(path="/harvests/{harvest}/live", endpoint="staff.harvests:show_live", roles=STAFF),
@@ -123,7 +152,12 @@ PORTAL_ROUTES = (
     RouteRow(
         path="/harvests/{harvest}/orders", endpoint="staff.harvests:order", methods=("POST",), roles=CURATORS
     ),
+    RouteRow(
+        path="/harvests/{harvest}/pictures/{picture}", endpoint="staff.harvests:send_picture", roles=STAFF
+    ),
     RouteRow(path="/harvests/{harvest}/reports/{kind}", endpoint="staff.harvests:show_report", roles=STAFF),
+    RouteRow(path="/import", endpoint="staff.imports:show", roles=CURATORS),
+    RouteRow(path="/import", endpoint="staff.imports:upload", methods=("POST",), roles=CURATORS),
     RouteRow(path="/schedule", endpoint="staff.schedule:show_calendar", roles=STAFF),
     RouteRow(path="/schedule/targets", endpoint="staff.schedule:show_list", roles=STAFF),
     RouteRow(path="/schedule/targets/{target}", endpoint="staff.schedule:show", roles=STAFF),
@@ -134,6 +168,10 @@ PORTAL_ROUTES = (
     RouteRow(
         path="/schedule/queue", endpoint="staff.schedule:change_turn", methods=("POST",), roles=CURATORS
     ),
+    RouteRow(path="/schedule/page", endpoint="staff.schedule:show_page_form", roles=CURATORS),
+    RouteRow(
+        path="/schedule/page", endpoint="staff.schedule:archive_page", methods=("POST",), roles=CURATORS
+    ),
     RouteRow(path="/review", endpoint="staff.review:show_list", roles=STAFF),
     RouteRow(path="/review/{harvest}", endpoint="staff.review:show", roles=STAFF),
     RouteRow(
@@ -141,6 +179,20 @@ PORTAL_ROUTES = (
     ),
     RouteRow(path="/review/{harvest}/note", endpoint="staff.review:annotate", methods=("POST",), roles=STAFF),
     RouteRow(path="/review/{harvest}/patch", endpoint="staff.review:patch", methods=("POST",), roles=STAFF),
+    RouteRow(path="/review/{harvest}/rate", endpoint="staff.review:rate", methods=("POST",), roles=STAFF),
+    RouteRow(
+        path="/review/{harvest}/check", endpoint="staff.review:check_again", methods=("POST",), roles=STAFF
+    ),
+    RouteRow(path="/review/{harvest}/ignore", endpoint="staff.review:ignore", methods=("POST",), roles=STAFF),
+    RouteRow(
+        path="/review/{harvest}/pictures",
+        endpoint="staff.review:take_pictures",
+        methods=("POST",),
+        roles=STAFF,
+    ),
+    RouteRow(
+        path="/review/{harvest}/replay/{name}", endpoint="staff.review:send_replay_picture", roles=STAFF
+    ),
     RouteRow(path="/review/pictures/{number}", endpoint="staff.review:send_picture", roles=STAFF),
     RouteRow(path="/dashboard", endpoint="staff.dashboard:show", roles=STAFF),
     RouteRow(path="/dashboard.csv", endpoint="staff.dashboard:as_csv", roles=STAFF),
@@ -150,14 +202,11 @@ PORTAL_ROUTES = (
     RouteRow(path="/profiles/{name}", endpoint="staff.profiles:show", roles=STAFF),
     RouteRow(path="/profiles/{name}", endpoint="staff.profiles:save", methods=("POST",), roles=CURATORS),
     RouteRow(path="/scope", endpoint="staff.profiles:explain", roles=STAFF),
-    RouteRow(path="/quality/{harvest}", endpoint="staff.quality:show", roles=STAFF),
-    RouteRow(path="/quality/{harvest}/patch", endpoint="staff.quality:patch", methods=("POST",), roles=STAFF),
-    RouteRow(
-        path="/quality/{harvest}/check", endpoint="staff.quality:check_again", methods=("POST",), roles=STAFF
-    ),
-    RouteRow(
-        path="/quality/{harvest}/ignore", endpoint="staff.quality:ignore", methods=("POST",), roles=STAFF
-    ),
+    RouteRow(path="/scope/test", endpoint="staff.crawl_tests:show_form", roles=STAFF),
+    RouteRow(path="/scope/test", endpoint="staff.crawl_tests:start", methods=("POST",), roles=CURATORS),
+    RouteRow(path="/scope/test/{test}", endpoint="staff.crawl_tests:show", roles=STAFF),
+    RouteRow(path="/scope/test/{test}/live", endpoint="staff.crawl_tests:show_live", roles=STAFF),
+    RouteRow(path="/quality/{harvest}", endpoint="staff.review:show_quality", roles=STAFF),
     RouteRow(path="/formats", endpoint="staff.formats:show", roles=STAFF),
     RouteRow(path="/formats.csv", endpoint="staff.formats:as_csv", roles=STAFF),
     RouteRow(path="/formats/watch", endpoint="staff.formats:show_watch_list", roles=STAFF),
@@ -175,6 +224,7 @@ PORTAL_ROUTES = (
     RouteRow(path="/targets", endpoint="staff.targets:show_list", roles=STAFF),
     RouteRow(path="/targets", endpoint="staff.targets:make", methods=("POST",), roles=PARTNERS),
     RouteRow(path="/targets.csv", endpoint="staff.targets:as_csv", roles=STAFF),
+    RouteRow(path="/nominations", endpoint="staff.targets:show_own", roles=frozenset({Role.PARTNER})),
     RouteRow(path="/targets/new", endpoint="staff.targets:show_new", roles=PARTNERS),
     RouteRow(path="/targets/import", endpoint="staff.targets:upload", methods=("POST",), roles=PARTNERS),
     RouteRow(path="/targets/import/{token}", endpoint="staff.targets:show_import", roles=PARTNERS),
@@ -183,6 +233,9 @@ PORTAL_ROUTES = (
     ),
     RouteRow(path="/targets/ask", endpoint="staff.letters:show_ask_list", roles=CURATORS),
     RouteRow(path="/targets/ask", endpoint="staff.letters:ask", methods=("POST",), roles=CURATORS),
+    RouteRow(path="/targets/bulk", endpoint="staff.bulk:prepare", methods=("POST",), roles=CURATORS),
+    RouteRow(path="/targets/bulk/run", endpoint="staff.bulk:run", methods=("POST",), roles=CURATORS),
+    RouteRow(path="/targets/bulk/{token}", endpoint="staff.bulk:show", roles=CURATORS),
     RouteRow(path="/targets/{target}", endpoint="staff.targets:show", roles=STAFF),
     RouteRow(
         path="/targets/{target}/answers", endpoint="staff.targets:answer", methods=("POST",), roles=STAFF
@@ -198,6 +251,9 @@ PORTAL_ROUTES = (
         endpoint="staff.targets:add_contact",
         methods=("POST",),
         roles=CURATORS,
+    ),
+    RouteRow(
+        path="/targets/{target}/harvest", endpoint="staff.targets:harvest", methods=("POST",), roles=CURATORS
     ),
     RouteRow(path="/targets/{target}/letter", endpoint="staff.targets:preview_letter", roles=STAFF),
     RouteRow(path="/targets/{target}/ask", endpoint="staff.targets:ask", methods=("POST",), roles=CURATORS),
@@ -225,15 +281,21 @@ PORTAL_ROUTES = (
     RouteRow(path="/letters/{letter}", endpoint="staff.letters:show", roles=STAFF),
     RouteRow(path="/criteria", endpoint="staff.criteria:show_list", roles=STAFF),
     RouteRow(path="/criteria", endpoint="staff.criteria:save", methods=("POST",), roles=ADMINISTRATORS),
+    RouteRow(path="/rules", endpoint="staff.rules:show", roles=STAFF),
+    RouteRow(path="/rules", endpoint="staff.rules:change", methods=("POST",), roles=REVIEWERS),
     RouteRow(path="/cases", endpoint="staff.cases:show_list", roles=STAFF),
     RouteRow(path="/cases", endpoint="staff.cases:record", methods=("POST",), roles=STAFF),
     RouteRow(path="/cases/{case}", endpoint="staff.cases:show", roles=STAFF),
     RouteRow(path="/cases/{case}", endpoint="staff.cases:act", methods=("POST",), roles=REVIEWERS),
     RouteRow(path="/-/language", endpoint="reader.home:set_language"),
+    RouteRow(path="/-/go", endpoint="reader.asked_dates:go"),
     RouteRow(path="/-/banner/{address:path}", endpoint="reader.versions:show_banner"),
     RouteRow(path="/-/seat/{address:path}", endpoint="reader.versions:renew_seat", methods=("POST",)),
     RouteRow(path="/-/left/{address:path}", endpoint="reader.versions:leave_seat", methods=("POST",)),
     RouteRow(path="/cdx/search/cdx", endpoint="api.cdx:of_everything"),
+    RouteRow(path="/web/timemap/cdx", endpoint="api.cdx:of_everything"),
+    RouteRow(path="/outbackcdx/{collection}", endpoint="api.cdx:of_outbackcdx"),
+    RouteRow(path="/wayback/available", endpoint="api.cdx:available"),
     RouteRow(path="/{collection}/cdx", endpoint="api.cdx:of_collection"),
     RouteRow(path="/{collection}/{address:path}", endpoint="reader.versions:show_archived", heavy=LISTS),
 )
@@ -243,8 +305,11 @@ FRAME_ROUTES = (
     RouteRow(path="/-/pass/{token}/{address:path}", endpoint="reader.versions:accept_pass"),
     RouteRow(path="/compare", endpoint="reader.comparison:compare", heavy=ALL),
     RouteRow(path="/compare/picture", endpoint="reader.comparison:send_picture", heavy=ALL),
+    RouteRow(path="/robots.txt", endpoint="reader.home:robots"),
+    RouteRow(path="/favicon.ico", endpoint="reader.home:icon"),
     RouteRow(path="/{page}", endpoint="reader.home:to_portal"),
     RouteRow(path="/-/language", endpoint="reader.home:set_language"),
+    RouteRow(path="/-/go", endpoint="reader.asked_dates:go"),
     RouteRow(path="/-/banner/{address:path}", endpoint="reader.versions:show_banner"),
     RouteRow(path="/-/seat/{address:path}", endpoint="reader.versions:renew_seat", methods=("POST",)),
     RouteRow(path="/-/left/{address:path}", endpoint="reader.versions:leave_seat", methods=("POST",)),
@@ -252,10 +317,14 @@ FRAME_ROUTES = (
 )
 
 REPLAY_ROUTES = (
+    RouteRow(path="/robots.txt", endpoint="reader.home:robots"),
     RouteRow(path="/-/start/{address:path}", endpoint="replay.raw:show_start"),
     RouteRow(path="/-/migrated/{address:path}", endpoint="replay.raw:send_migrated"),
     RouteRow(path="/-/thumbnail/{address:path}", endpoint="reader.images:send_thumbnail"),
     RouteRow(path="/cdx/search/cdx", endpoint="api.cdx:of_everything"),
+    RouteRow(path="/web/timemap/cdx", endpoint="api.cdx:of_everything"),
+    RouteRow(path="/outbackcdx/{collection}", endpoint="api.cdx:of_outbackcdx", methods=("GET", "POST")),
+    RouteRow(path="/wayback/available", endpoint="api.cdx:available"),
     RouteRow(path="/{collection}/cdx", endpoint="api.cdx:of_collection"),
     RouteRow(
         path="/{collection}/{address:path}",

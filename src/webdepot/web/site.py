@@ -31,6 +31,7 @@ from webdepot.web.heavy_turns import HeavyWork
 from webdepot.web.language import Language
 from webdepot.web.replay import address, staff_passes
 from webdepot.web.replay.address import ReplayAddress
+from webdepot.web.staff_menu import menu_of
 
 LANGUAGE_COOKIE = "language"
 SIGNED_IN = frozenset(Role)
@@ -43,27 +44,33 @@ BEARER = "bearer "
 Shared = TypeVar("Shared")
 _shared_lock = Lock()
 
-STAFF_LINKS = (
-    ("/dashboard", "dashboard.title"),
-    ("/targets", "targets.title"),
-    ("/letters", "letters.title"),
-    ("/cases", "cases.title"),
-    ("/criteria", "criteria.title"),
-    ("/schedule", "schedule.title"),
-    ("/harvests", "harvests.title"),
-    ("/review", "review.title"),
-    ("/profiles", "profiles.title"),
-    ("/organisations", "organisations.title"),
-    ("/formats", "formats.title"),
-    ("/depot", "depot.nav"),
-    ("/statistics", "statistics.nav"),
-    ("/partners", "partners.title"),
-    ("/status", "common.status"),
-    ("/audit", "audit.title"),
-    ("/users", "users.title"),
+STAFF_MENU = (
+    (
+        "select",
+        (
+            ("/targets", "targets.title"),
+            ("/letters", "letters.title"),
+            ("/criteria", "criteria.title"),
+            ("/cases", "cases.title"),
+            ("/rules", "rules.title"),
+            ("/organisations", "organisations.title"),
+        ),
+    ),
+    (
+        "harvest",
+        (
+            ("/schedule", "schedule.title"),
+            ("/harvests", "harvests.title"),
+            ("/review", "review.title"),
+            ("/profiles", "profiles.title"),
+            ("/import", "imports.title"),
+        ),
+    ),
+    ("keep", (("/depot", "depot.nav"), ("/formats", "formats.title"), ("/partners", "partners.title"))),
+    ("insight", (("/statistics", "statistics.nav"), ("/audit", "audit.title"))),
+    ("admin", (("/status", "common.status"), ("/users", "users.title"))),
 )
-"""The second navigation bar of the portal, for staff: path, and key of its text."""
-_ADMINISTRATORS_LINKS = frozenset({"/users"})
+"""The second navigation bar of the portal, for staff: groups of links, each a path and a key of its text."""
 
 
 class WebOrigin(StrEnum):
@@ -244,21 +251,28 @@ def reader_of(request: Request, asked: ReplayAddress | None = None) -> Reader:
     return Reader(name=person.name, roles=person.roles, access_point=point, seat=seat)
 
 
-def machine_reader(request: Request) -> tuple[Reader, dict[str, str]]:
-    """Who asks for a list of captures, and the headers that say who may read it.
+def machine_reader(request: Request, asked: ReplayAddress | None = None) -> tuple[Reader, dict[str, str]]:
+    """Who asks for a list of captures or a raw capture, and the headers that say who may read it.
 
     Pages of other sites may read what the public may see, and get no more than that even in a reading room:
     otherwise every site that is open there could read lists of closed captures.
     """
-    reader = reader_of(request)
+    reader = reader_of(request, asked)
     if "origin" in request.headers:
         site = site_of(request)
-        if request.headers["origin"] not in (site.portal_url, site.frame_url, site.replay_url):
-            reader = ANYONE
+        own_urls = (site.portal_url, site.frame_url, site.replay_url, _origin_asked(request))
+        if request.headers["origin"] not in own_urls:
+            # A capture that is lent stays with its seat, and then no other site may read it.
+            reader = Reader(seat=reader.seat) if asked is not None and reader.seat else ANYONE
     headers = {"Cache-Control": "no-cache", "Vary": "Origin"}
     if reader is ANYONE:
         headers["Access-Control-Allow-Origin"] = "*"
     return reader, headers
+
+
+def _origin_asked(request: Request) -> str:
+    """The origin that the request was sent to: archived sites have names of their own."""
+    return site_of(request).hosts.find_asked(request.headers.get("host", "")) or ""
 
 
 def pass_cookie(request: Request) -> str:
@@ -315,18 +329,17 @@ def render(
             archive=site.archive.config.archive,
             person=person,
             is_staff=person is not None and bool(person.roles & STAFF),
-            staff_links=[
-                link
-                for link in STAFF_LINKS
-                if link[0] not in _ADMINISTRATORS_LINKS or (person and person.roles & ADMINISTRATORS)
-            ],
+            staff_menu=menu_of(STAFF_MENU, site.archive, person),
             here=here(request),
+            section="/" + request.url.path.split("/")[1],
             path_of=address.path_of,
             words_of=partial(wording.of_finding, spoken),
             reason_of=partial(wording.of_reason, spoken),
             rule_of=partial(wording.of_rule, spoken),
             action_of=partial(wording.of_action, spoken),
             kind_of=partial(wording.of_kind, spoken),
+            said_of=partial(wording.of_said, spoken),
+            field_of=partial(wording.of_field, spoken),
             version=VERSION,
             **values,
         )
@@ -371,6 +384,7 @@ def templates() -> jinja2.Environment:
     environment.filters["host"] = host_of
     environment.filters["path"] = lambda url: url.partition("://")[2].removeprefix(host_of(url)) or "/"
     environment.filters["snippet"] = snippet
+    environment.filters["language_name"] = language.name_of
     return environment
 
 

@@ -19,6 +19,7 @@ from webdepot.access.usage import Metric
 from webdepot.errors import InputError
 from webdepot.model import EVERYTHING
 from webdepot.services.access.statistics import Counter
+from webdepot.services.review import preview
 from webdepot.url import host_of
 from webdepot.web.replay import address
 from webdepot.web.site import reader_of, site_of
@@ -31,7 +32,7 @@ _COUNTRY = re.compile(r"[A-Za-z]{2}\Z")
 
 
 class UsageCounting:
-    """Counts each answer that is a use; docs/explanation/statistics.md says what is counted and kept."""
+    """Counts each answer that is a use; docs/how-to/usage-statistics.md says what is counted and kept."""
 
     def __init__(self, app: ASGIApp, counter: Counter) -> None:
         self.app = app
@@ -94,7 +95,7 @@ def uses_of(request: Request, status: int) -> list[tuple[Metric, str, str]]:
         asked = address.find_address(raw.removeprefix(_BANNER), query)
     except InputError:
         return []
-    if asked is None or asked.modifier not in ("", "*"):
+    if asked is None or asked.modifier not in ("", "*") or preview.find_harvest(asked.collection):
         return []
     if status in (LEGAL, LOCKED):
         return [(Metric.REFUSED if status == LEGAL else Metric.IN_USE, asked.collection, asked.url)]

@@ -11,16 +11,20 @@ import re
 from collections.abc import Mapping
 from datetime import date
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from webdepot.model import Finding
 from webdepot.reasons import TOGETHER, Choice, Reason
 from webdepot.selection.permission import Ground
 from webdepot.text.patterns import LinearPattern
-from webdepot.web.language import Language, load
+from webdepot.web.language import DEFAULT, Language, load
 
 _GAP = re.compile(r"\\{(\w+)\\}")
+_NUMBERS = frozenset(
+    {"count", "all", "most", "parts", "depth", "year", "wrong", "tried", "factor", "first", "last"}
+)
+"""Gaps that hold numbers, so that what a person typed is not taken for a sentence of the program."""
 
 _QUALITY = (
     "nothing",
@@ -121,6 +125,27 @@ def of_rule(language: Language, rule: str) -> str:
     return language.texts.get(known, rule)
 
 
+def of_said(language: Language, area: str, words: str) -> str:
+    """A sentence of the program about an area (`said` in the tables of texts) that is kept or computed in
+    English: evidence, reasons of the scope, notes of the registry, messages of events. Other words, such as
+    those of people, stay as they are.
+    """
+    if language.code == DEFAULT or not words:
+        return words
+    sentence = _find_sentence(area, words)
+    if sentence is None:
+        return words
+    key, values = sentence
+    return language.texts[key].format(**{name: _number(language, text) for name, text in values.items()})
+
+
+def of_field(language: Language, name: str) -> str:
+    """The name of a value in the detail of an event."""
+    code = name.removeprefix("quality.")
+    known = language.texts.get(f"fields.{name.replace(' ', '_')}")
+    return known or language.texts.get(f"quality.codes.{code}", name)
+
+
 def of_action(language: Language, action: str) -> str:
     """The action of an event."""
     return language.texts.get(f"actions.{re.sub('[^a-z]+', '_', action)}", action)
@@ -178,7 +203,41 @@ def _said_by_facts(language: Language, key: str, facts: Mapping[str, Any]) -> st
     return _filled(language, key, {name: _value(language, facts[name]) for name in gaps})
 
 
+@lru_cache(maxsize=4096)
+def _find_sentence(area: str, words: str) -> tuple[str, dict[str, str]] | None:
+    """The key of the sentence that the words are, and what fills its gaps."""
+    for key, pattern in _sentences_about(area):
+        values = pattern.find_groups(words)
+        if values is not None:
+            return key, values
+    return None
+
+
+@cache
+def _sentences_about(area: str) -> tuple[tuple[str, LinearPattern], ...]:
+    """Keys and patterns of an area, the most specific first."""
+    texts = {key: text for key, text in load(DEFAULT).texts.items() if key.startswith(f"said.{area}.")}
+    ordered = sorted(texts.items(), key=lambda item: -len(re.sub(r"{\w+}", "", item[1])))
+    return tuple((key, LinearPattern(_GAP.sub(_group_of, re.escape(text)))) for key, text in ordered)
+
+
+def _group_of(gap: re.Match[str]) -> str:
+    return rf"(?P<{gap[1]}>{r'[0-9.,]+' if gap[1] in _NUMBERS else '.+'})"
+
+
+def _number(language: Language, text: str) -> str:
+    """A number in a sentence as the language writes it; anything else unchanged."""
+    if re.fullmatch(r"\d+|\d{1,3}(?:,\d{3})+", text):
+        return language.number(int(text.replace(",", "")))
+    if re.fullmatch(r"\d+\.\d", text):
+        return language.decimal(float(text))
+    return text
+
+
 def _filled(language: Language, key: str, facts: dict[str, str]) -> str:
+    for name in ("detail", "now", "usual"):
+        if name in facts:
+            facts[name] = _number(language, of_said(language, "scope", facts[name]))
     if "pages" in facts:
         count = re.match(r"(\d+) ", facts["pages"])
         facts["pages"] = language.count("quality.pages", int(count[1]) if count else 1)

@@ -45,10 +45,11 @@ RAW_POLICY = (
     "form-action 'none'"
 )
 """Of a raw capture opened directly: it is shown, but cannot run anything."""
-CONNECTIONS = ("Connection-Allowlist", "(response-origin)")
+CONNECTIONS = ("Connection-Allowlist", "(response-origin);redirects=allow")
 """Sent with every part of a page rewritten in the browser: the browser connects only to us, even for peer
 connections, preconnections and name lookups, which a Content-Security-Policy does not cover
-(https://wicg.github.io/connection-allowlists/).
+(https://wicg.github.io/connection-allowlists/). Redirects come from us, too, and lead into the
+archive; without `redirects=allow` the browser follows none in a frame.
 """
 WORKER_POLICY = "default-src 'self'; connect-src 'self' data: blob:"
 """Of the replay worker: even if an archived script controls it, it can connect only to us."""
@@ -98,17 +99,24 @@ def cleaned(archived: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def memento(
-    *, url: str, timestamp: str, replay_url: str, collection: str, steps: Mapping[str, str]
+    *, url: str, timestamp: str, replay_url: str, collection: str, steps: Mapping[str, tuple[str, str]]
 ) -> list[tuple[str, str]]:
-    """`Memento-Datetime` and `Link`; `steps` are relations such as `first` with their timestamps."""
+    """`Memento-Datetime` and `Link`; `steps` are relations such as `first` with timestamps and addresses. The
+    memento itself is among the links, and each memento is there once with all its relations.
+    """
     base, target = f"{replay_url}/{collection}", _target(url)
     links = [
         f'<{target}>; rel="original"',
         f'<{base}/{target}>; rel="timegate"',
         f'<{base}/timemap/link/{target}>; rel="timemap"; type="application/link-format"',
     ]
+    relations: dict[tuple[str, str], str] = {}
     for relation, step in steps.items():
-        links.append(f'<{base}/{step}id_/{target}>; rel="{relation}"; datetime="{http_date(step)}"')
+        relations[step] = f"{relations.get(step, '')}{relation} "
+    relations.setdefault((timestamp, url), "")
+    for (stamp, address), names in sorted(relations.items()):
+        where = f"{base}/{stamp}id_/{_target(address)}"
+        links.append(f'<{where}>; rel="{names}memento"; datetime="{http_date(stamp)}"')
     return [("Memento-Datetime", http_date(timestamp)), ("Link", ", ".join(links))]
 
 

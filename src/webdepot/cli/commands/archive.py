@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from webdepot.archive import Archive
 from webdepot.cli.call import Call, Json, NoDeposit, Quiet, agent, call_of
+from webdepot.cli.import_report import ImportPrinter
 from webdepot.cli.output import Output, plain
 from webdepot.cli.progress import shown
 from webdepot.cli.report import print_report
@@ -229,7 +231,10 @@ def import_(
     context: typer.Context,
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH...", help="WARC or ARC files, compressed or not, or folders of them."),
+        typer.Argument(
+            metavar="PATH...",
+            help="WARC, ARC or WACZ files, compressed or not, or folders with such files at any depth.",
+        ),
     ],
     in_place: Annotated[
         bool,
@@ -240,6 +245,13 @@ def import_(
     ] = False,
     no_deposit: NoDeposit = False,
     collection: Collection = "imported",
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write what became of each file to FILE while the import runs, one JSON object per line.",
+        ),
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -247,24 +259,22 @@ def import_(
     call = call_of(context)
     output = call.output(json, quiet)
     _create_if_missing(call, output)
-    with call.archive() as opened, shown(output) as watch:
-        report = pipeline.import_files(
-            opened, paths, collection=collection, deposit=not no_deposit, in_place=in_place, watch=watch
-        )
-    for skipped in report.skipped:
-        output.warn(plain(skipped))
-    for done in (*report.resumed, *([report.taken] if report.taken else ())):
-        print_report(output, done)
-    if report.taken or report.resumed:
-        pass
-    elif not report.known:
-        raise typer.Exit(1)
-    else:
-        output.result(
-            {"state": "known", "files": len(report.known)},
-            f"Nothing new: all {len(report.known)} files are already in the archive.",
-        )
-    if report.skipped:
+    call.give_way()
+    with ImportPrinter(output, report) as printer, call.archive() as opened:
+        with shown(output) as watch:
+            printer.watch = watch
+            pipeline.import_files(
+                opened,
+                paths,
+                collection=collection,
+                deposit=not no_deposit,
+                in_place=in_place,
+                watch=watch,
+                on_file=printer.add_file,
+                on_package=printer.add_package,
+            )
+        printer.print_summary()
+    if printer.is_incomplete:
         raise typer.Exit(1)
 
 

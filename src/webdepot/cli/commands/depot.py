@@ -149,6 +149,7 @@ def rebuild(
     call = call_of(context)
     output = call.output(json, quiet)
     with shown(output) as watch:
+        call.give_way()
         done = rebuild_service.rebuild(call.home, source, agent=agent(), watch=watch)
     for message in done.failed:
         output.warn(plain(message))

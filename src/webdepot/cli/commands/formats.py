@@ -11,7 +11,7 @@ import typer
 from webdepot.cli.call import Call, Json, Quiet, call_of
 from webdepot.cli.output import plain, size_words
 from webdepot.cli.progress import shown
-from webdepot.errors import InputError
+from webdepot.errors import InputError, NotFound
 from webdepot.formats.validity import Validity
 from webdepot.model import Finding, FormatVerdict
 from webdepot.services.depot import examination
@@ -197,10 +197,11 @@ def _examine_files(
 
 def _signatures(call: Call) -> Path | None:
     """The signature file of the archive, if there is an archive."""
-    if not (call.home / "webdepot.db").exists():
+    try:
+        with call.archive() as archive:
+            return archive.signatures()
+    except NotFound:
         return None
-    with call.archive() as archive:
-        return archive.signatures()
 
 
 def _file_fields(file: FileReport) -> dict[str, Any]:

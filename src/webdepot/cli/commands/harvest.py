@@ -14,7 +14,9 @@ from webdepot.cli.report import print_report
 from webdepot.errors import InputError
 from webdepot.harvest.control import Order, OrderVerb
 from webdepot.harvest.report.reports import ReportKind
+from webdepot.quality.page_ratings import PageRating
 from webdepot.services.harvest import control, harvests, profiles
+from webdepot.services.review import ratings
 from webdepot.text import csv_text
 
 WIDEST_COLUMN = 60
@@ -66,7 +68,9 @@ def resume(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Resume a harvest that is paused, was stopped or was killed; then check, deposit and index it."""
+    """Resume a harvest that is paused, was stopped or was killed; then check it. A planned harvest waits
+    for its review; others are deposited and indexed.
+    """
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive:
@@ -89,13 +93,15 @@ def _run_again(call: Call, harvest: str, output: Output, *, deposit: bool) -> No
 
 @commands.command(epilog="Example: webdepot harvest keep 20261115090251-www-example-org-1f2e3d")
 def keep(context: typer.Context, harvest: Harvest, json: Json = False, quiet: Quiet = False) -> None:
-    """Deposit a finished harvest (after `archive --no-deposit`)."""
-    from webdepot.services.intake import ingest  # loads the indexer, which `harvest list` does without
+    """Deposit a finished harvest (after `archive --no-deposit`). One that waits for its review is accepted
+    with `webdepot review accept` instead.
+    """
+    from webdepot.services import pipeline  # loads the indexer, which `harvest list` does without
 
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
-        report = ingest.take_in(archive, harvests.get(archive, harvest), deposit=True, watch=watch)
+        report = pipeline.keep(archive, harvest, watch=watch)
     print_report(output, report)
 
 
@@ -295,10 +301,24 @@ def show(
     with call.archive() as archive:
         while True:
             watched = control.watch(archive, harvest)
-            output.result(_live_fields(watched), _live_text(watched))
+            rated = ratings.of_harvest(archive, harvest)
+            output.result(
+                {**_live_fields(watched), "ratings": [_rating_fields(each) for each in rated]},
+                "\n".join((_live_text(watched), *map(_rating_text, rated))),
+            )
             if not follow or not watched.is_running:
                 return
             time.sleep(1.0)
+
+
+def _rating_fields(rated: PageRating) -> dict[str, object]:
+    values = {"url": rated.url, "rating": rated.rating.value, "note": rated.words}
+    return values | {"by": rated.by, "at": rated.at}
+
+
+def _rating_text(rated: PageRating) -> str:
+    note = f"  {plain(rated.words)}" if rated.words else ""
+    return f"  {rated.rating.value}: {plain(rated.url)}{note} [dim]({plain(rated.by)})[/dim]"
 
 
 def _live_fields(watched: control.WatchedHarvest) -> dict[str, object]:
@@ -348,7 +368,8 @@ def _live_text(watched: control.WatchedHarvest) -> str:
     course = watched.course
     lines = [f"[bold]{plain(harvest.id)}[/bold]  {course.name}  [dim]{plain(course.reason)}[/dim]"]
     if numbers is None:
-        return "\n".join([*lines, *_counted_lines(harvest.counts)])
+        by_host = f"  [dim]By host: webdepot harvest report {plain(harvest.id)} --kind hosts[/dim]"
+        return "\n".join([*lines, *_counted_lines(harvest.counts), by_host])
     lines.append(
         f"  {numbers.pages:,} pages, {numbers.fetched:,} documents, {size_words(numbers.size_bytes)} in "
         f"{duration_words(numbers.elapsed_s)}, {numbers.rate:.1f} documents per second; "
@@ -369,6 +390,10 @@ def _live_text(watched: control.WatchedHarvest) -> str:
         f"  left out by the rule {plain(rule)}: {number:,}"
         for rule, number in sorted(numbers.refusals.items(), key=lambda item: -item[1])
     ]
+    if numbers.refusals:
+        lines.append(
+            f"  [dim]Reasons and examples: webdepot harvest report {plain(harvest.id)} --kind rejected[/dim]"
+        )
     return "\n".join(lines)
 
 
@@ -391,9 +416,11 @@ _COUNT_WORDS = {
     "outside": "links that lead outside the scope",
     "duplicates": "the same as in an earlier harvest",
     "empty_pages": "pages that are empty without their scripts",
+    "noindex_pages": "pages that say noindex, harvested all the same",
     "opened": "pages opened in the browser",
     "unopened": "pages that the browser could not show",
     "screenshots": "screenshots",
+    "program_errors": "errors of the program, named in the crawl log; please report them",
 }
 """In the order in which they are shown."""
 

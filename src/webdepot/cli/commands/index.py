@@ -56,6 +56,7 @@ def _run(context: typer.Context, json: bool, quiet: bool, work: Callable[..., in
     """Run the work and print the result. Containers that failed are listed, and the exit code is 1."""
     call = call_of(context)
     output = call.output(json, quiet)
+    call.give_way()
     with call.archive() as archive, shown(output) as watch:
         done = work(archive, watch=watch)
     for name, reason in done.failed.items():

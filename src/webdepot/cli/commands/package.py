@@ -14,7 +14,7 @@ from webdepot.depot.holds import Hold, HoldKind, HoldScope
 from webdepot.errors import InputError
 from webdepot.services.depot import export as export_service
 from webdepot.services.depot import format_migration, status, withdrawal
-from webdepot.services.depot.export import PackageForm
+from webdepot.services.depot.export import ExportedPackage, PackageForm
 from webdepot.services.intake import submissions
 
 commands = typer.Typer(no_args_is_help=True)
@@ -125,9 +125,24 @@ def export(
             "path": str(done.path),
             "size_bytes": done.size_bytes,
             "place": done.place,
+            "requires": list(done.references.packages),
+            "missing": done.references.missing,
         },
-        f"Wrote {plain(str(done.path))}, {size_words(done.size_bytes)}.",
+        f"Wrote {plain(str(done.path))}, {size_words(done.size_bytes)}.{_requirements(done)}",
     )
+
+
+def _requirements(done: ExportedPackage) -> str:
+    """Sentences about what an export needs of other packages."""
+    needed, words = done.references, ""
+    if needed.revisits and done.form is not PackageForm.WACZ:
+        words = (
+            f" {needed.revisits} captures refer to records in other packages: {', '.join(needed.packages)}. "
+            "Export those too, or use --form wacz, which contains these records."
+        )
+    if needed.missing:
+        words += f" {needed.missing} captures refer to records that this archive does not have."
+    return words
 
 
 @commands.command(name="import", epilog="Example: webdepot package import partner-bag/ museum.wacz")

@@ -2,18 +2,24 @@
 address.
 """
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from webdepot.cli.call import Json, call_of
-from webdepot.cli.output import plain
+from webdepot.cli.call import Json, Quiet, call_of
+from webdepot.cli.output import plain, size_words
+from webdepot.cli.progress import shown
 from webdepot.errors import InputError
 from webdepot.harvest.scope.conditions import CONDITIONS
 from webdepot.harvest.scope.software import Take
 from webdepot.model import Answer
 from webdepot.services.harvest import profiles
+from webdepot.times import to_iso
+
+if TYPE_CHECKING:
+    from webdepot.services.harvest.crawl_test import CrawlTest
 
 commands = typer.Typer(no_args_is_help=True)
 scope_commands = typer.Typer(no_args_is_help=True)
@@ -144,6 +150,58 @@ def explain(
     output.result(_explained_fields(explained), _explained_text(explained))
     if not explained.verdict:
         raise typer.Exit(1)
+
+
+@scope_commands.command(
+    name="test", epilog="Example: webdepot scope test https://www.example.org/ --profile museum"
+)
+def test_(
+    context: typer.Context,
+    urls: Annotated[list[str], typer.Argument(metavar="URL...", help="Addresses to start from.")],
+    profile: Annotated[str, typer.Option(metavar="NAME", help="Use the settings of this profile.")] = "",
+    limit_pages: Annotated[
+        int, typer.Option(min=1, max=50, metavar="NUMBER", help="Fetch at most this many pages.")
+    ] = 50,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Crawl up to 50 pages and show what the scope takes and leaves, and why. Nothing is kept. Exits 1 if no
+    page was received.
+    """
+    from webdepot.services.harvest import crawl_test  # loads the crawler, which the other commands do without
+
+    call = call_of(context)
+    output = call.output(json, quiet)
+    with call.archive() as archive, shown(output) as watch:
+        test = crawl_test.begin(archive, urls, profile=profile, limit_pages=limit_pages)
+        done = crawl_test.run(archive, test, watch=watch)
+    output.result({**asdict(done), "at": to_iso(done.at)}, _tested_text(done))
+    if not done.pages:
+        raise typer.Exit(1)
+
+
+def _tested_text(done: "CrawlTest") -> str:
+    lines = [
+        f"[bold]{done.pages:,} pages[/bold], {done.documents:,} documents, {size_words(done.size_bytes)}. "
+        f"{plain(done.note)}"
+    ]
+    if done.waiting:
+        lines.append(f"  {done.waiting:,} more addresses are in scope, such as:")
+        lines += [f"    [dim]{plain(url)}[/dim]" for url in done.waiting_examples[:5]]
+    if done.empty_pages:
+        lines.append(f"  {done.empty_pages:,} pages are empty without scripts: set fetch in the profile.")
+    groups = (
+        ("taken because of", done.sample.taken),
+        ("left out because of", done.sample.left_out),
+        ("not received", done.sample.errors),
+        ("robots.txt of", done.sample.robots),
+        ("software", done.sample.software),
+    )
+    for title, rows in groups:
+        for row in rows:
+            lines.append(f"  {title} [bold]{plain(row.name)}[/bold]: {row.count:,}  {plain(row.reason)}")
+            lines += [f"    [dim]{plain(url)}[/dim]" for url in row.examples]
+    return "\n".join(lines)
 
 
 def _explained_fields(explained: profiles.Explanation) -> dict[str, Any]:

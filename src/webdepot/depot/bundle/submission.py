@@ -16,7 +16,6 @@ they are packed.
 import hashlib
 import json
 import os
-import re
 import shlex
 import subprocess
 from collections.abc import Iterator
@@ -31,11 +30,11 @@ from webdepot import digest
 from webdepot.depot.bundle import bag, unpacking, zipped
 from webdepot.depot.ocfl import layout
 from webdepot.depot.package import FACTS, FORMAT
+from webdepot.depot.store.keys import is_key
 from webdepot.depot.tables import submissions
 from webdepot.guard import environment
 
-SUFFIXES = (".warc", ".warc.gz", ".arc", ".arc.gz")
-DESCRIPTIONS = re.compile(r"(bag-info\.txt|datapackage\.json|[^/]*mets[^/]*\.xml|mets\.xml)", re.IGNORECASE)
+SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
 LONGEST_DESCRIPTION_BYTES = 16 << 20
 LONGEST_UOF_BYTES = 64 << 20
 SCANNER_LIMIT_S = 24 * 3600
@@ -121,23 +120,36 @@ def contents_of(submission: Submission) -> list[Path]:
     return sorted(path for path in submission.root.rglob("*") if path.is_file() and path != described)
 
 
-def descriptions_of(submission: Submission) -> dict[str, bytes]:
-    """The sender's own descriptions by file name, to be kept with the package."""
+def others_of(submission: Submission) -> dict[str, Path]:
+    """Everything that is not a container, by its path in the submission: descriptions, lists, logs,
+    signatures. To be kept with the package.
+    """
     if submission.root.is_file():
         return {}
-    paths = (
-        path
-        for path in sorted(submission.root.rglob("*"))
-        if path.is_file() and DESCRIPTIONS.fullmatch(path.name)
-    )
+    containers = frozenset(containers_of(submission))
     return {
-        path.name: path.read_bytes() for path in paths if path.stat().st_size <= LONGEST_DESCRIPTION_BYTES
+        path.relative_to(submission.root).as_posix(): path
+        for path in sorted(submission.root.rglob("*"))
+        if path.is_file() and path not in containers
     }
 
 
+def read_description(submission: Submission, name: str) -> bytes:
+    """The first description with this file name; empty if there is none, or if it is too large."""
+    for path in others_of(submission).values():
+        if path.name == name and path.stat().st_size <= LONGEST_DESCRIPTION_BYTES:
+            return path.read_bytes()
+    return b""
+
+
 def id_of(submission: Submission) -> str:
-    """The identity of a submission: equal for equal files."""
-    digests = sorted(digest.of_file(path).value.hex() for path in contents_of(submission))
+    """The identity of a submission: equal for equal files. If it has no containers, all its files count, and
+    if it cannot be unpacked, the file itself.
+    """
+    paths = contents_of(submission) or [*others_of(submission).values()]
+    if not paths and submission.path.is_file():
+        paths = [submission.path]
+    digests = sorted(digest.of_file(path).value.hex() for path in paths) or [submission.path.name]
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
@@ -236,6 +248,8 @@ def _check(kind: SubmissionKind, root: Path) -> Iterator[str]:
         yield from bag.check(root)
     elif kind is SubmissionKind.WACZ:
         yield from zipped.check_wacz(root)
+    names = (path.relative_to(root).as_posix() for path in root.rglob("*"))
+    yield from (f"{name[:200]!r} is not a usable file name" for name in names if not is_key(name))
     if kind not in (SubmissionKind.OCFL, SubmissionKind.UOF) and not any(
         name.lower().endswith(SUFFIXES) for _, _, names in os.walk(root) for name in names
     ):

@@ -10,25 +10,24 @@ import hashlib
 import json
 import lzma
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from webdepot import cdxj, durable
+from webdepot import durable
 from webdepot.depot.ocfl import objects
 from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.depot.store.keys import is_key
 from webdepot.depot.store.wrappers import expect_sha256
 from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import Conflict
-from webdepot.model import Capture, RecordKind
 from webdepot.ports import ObjectStore
-from webdepot.times import from_timestamp, to_iso
+from webdepot.times import to_iso
 
 WACZ_VERSION = "1.1.1"
 DATAPACKAGE = "datapackage.json"
@@ -42,38 +41,40 @@ MOST_MEMBERS = 200_000
 DATE = (1980, 1, 1, 0, 0, 0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewZipMember:
+    """A file to write into a ZIP file."""
+
+    name: str
+    size_bytes: int
+    """At most this many bytes, as far as known before."""
+    chunks: Iterator[bytes]
+    is_packed: bool = False
+
+
 def write_zip(store: ObjectStore, inventory: Inventory, target: Path) -> int:
     """Write the files of the newest version of an object by logical path; return the payload bytes."""
-    with _new_zip(target) as archive:
-        for logical, value in inventory.files().items():
-            archive.add(logical, _chunks(store, objects.content_key(inventory, logical), value))
-        return archive.size_bytes
+    return write_members(target, (_stored(store, inventory, each, each) for each in inventory.files()))
+
+
+def containers_of(store: ObjectStore, inventory: Inventory) -> Iterator[NewZipMember]:
+    """The containers of a package as members of a WACZ."""
+    for logical in inventory.files():
+        folder, _, name = logical.partition("/")
+        if folder == "warc":
+            yield _stored(store, inventory, logical, f"archive/{name}")
 
 
 def write_wacz(
-    store: ObjectStore,
-    inventory: Inventory,
-    captures: Iterable[Capture],
-    target: Path,
-    *,
-    title: str,
-    created: datetime,
-    software: str,
+    target: Path, members: Iterable[NewZipMember], *, title: str, created: datetime, software: str
 ) -> int:
-    """Write the containers of a package with an index and a list of pages; return the payload bytes."""
+    """Write containers, index and pages, and the list of them; return the payload bytes."""
     with _new_zip(target) as archive:
-        for logical, value in inventory.files().items():
-            folder, _, name = logical.partition("/")
-            if folder == "warc":
-                archive.add(f"archive/{name}", _chunks(store, objects.content_key(inventory, logical), value))
-        with tempfile.TemporaryFile() as pages:
-            pages.write(b'{"format": "json-pages-1.0", "id": "pages", "title": "All pages"}\n')
-            archive.add("indexes/index.cdxj", _index(captures, pages), compressed=True)
-            pages.seek(0)
-            archive.add("pages/pages.jsonl", iter(lambda: pages.read(CHUNK_BYTES), b""), compressed=True)
+        for member in members:
+            archive.add(member)
         descriptions = describe(archive.members, title=title, created=created, software=software)
         for name, data in descriptions.items():
-            archive.add(name, iter([data]), compressed=True)
+            archive.add(NewZipMember(name=name, size_bytes=len(data), chunks=iter([data]), is_packed=True))
         return archive.size_bytes
 
 
@@ -98,12 +99,23 @@ def describe(
     return {DATAPACKAGE: described, "datapackage-digest.json": json_line(digests)}
 
 
-def write_members(target: Path, members: Iterable[tuple[str, Iterator[bytes]]]) -> int:
+def write_members(target: Path, members: Iterable[NewZipMember]) -> int:
     """Write a new ZIP file of these members, complete or not at all; return the payload bytes."""
     with _new_zip(target) as archive:
-        for name, chunks in members:
-            archive.add(name, chunks)
+        for member in members:
+            archive.add(member)
         return archive.size_bytes
+
+
+def entry_of(member: NewZipMember) -> tuple[zipfile.ZipInfo, bool]:
+    """The entry of a member, and whether it needs ZIP64. Members that are not larger than 2 GiB must not have
+    it: Python would write the sizes of 64 bits into the local header only, and readers such as wabac, which
+    know only the central directory, would look for the bytes in the wrong place.
+    """
+    entry = zipfile.ZipInfo(member.name, DATE)
+    entry.compress_type = zipfile.ZIP_DEFLATED if member.is_packed else zipfile.ZIP_STORED
+    entry.external_attr = 0o100644 << 16
+    return entry, member.size_bytes > zipfile.ZIP64_LIMIT
 
 
 def is_zip(file: Path | BinaryIO) -> bool:
@@ -198,17 +210,10 @@ def _check_resource(folder: Path, name: str, value: str) -> Iterator[str]:
             yield f"{name} is damaged: expected {value}, found {algorithm}:{hasher.hexdigest()}"
 
 
-def _index(captures: Iterable[Capture], pages: IO[bytes]) -> Iterator[bytes]:
-    """The CDXJ lines of the captures; HTML pages are written to `pages` at the same time."""
-    for number, capture in enumerate(captures):
-        if (
-            capture.kind is RecordKind.RESPONSE
-            and capture.status == 200
-            and capture.mime in ("text/html", "application/xhtml+xml")
-        ):
-            at = to_iso(from_timestamp(capture.timestamp))
-            pages.write(json_line({"id": f"p{number}", "url": capture.url, "ts": at, "title": capture.url}))
-        yield cdxj.line(capture).encode("ascii", "replace") + b"\n"
+def _stored(store: ObjectStore, inventory: Inventory, logical: str, name: str) -> NewZipMember:
+    key = objects.content_key(inventory, logical)
+    chunks = _chunks(store, key, inventory.files()[logical])
+    return NewZipMember(name=name, size_bytes=store.size(key) or 0, chunks=chunks)
 
 
 def _chunks(store: ObjectStore, key: str, value: str) -> Iterator[bytes]:
@@ -238,17 +243,15 @@ class _ZipWriter:
         self.members: dict[str, tuple[int, str]] = {}
         self.size_bytes = 0
 
-    def add(self, name: str, chunks: Iterator[bytes], *, compressed: bool = False) -> None:
-        member = zipfile.ZipInfo(name, DATE)
-        member.compress_type = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
-        member.external_attr = 0o100644 << 16
+    def add(self, member: NewZipMember) -> None:
+        entry, is_large = entry_of(member)
         hasher, size = hashlib.sha256(), 0
-        with self._zip.open(member, "w", force_zip64=True) as sink:
-            for chunk in chunks:
+        with self._zip.open(entry, "w", force_zip64=is_large) as sink:
+            for chunk in member.chunks:
                 sink.write(chunk)
                 hasher.update(chunk)
                 size += len(chunk)
-        self.members[name] = (size, hasher.hexdigest())
+        self.members[member.name] = (size, hasher.hexdigest())
         self.size_bytes += size
 
 

@@ -31,6 +31,7 @@ from webdepot.http_headers import stated_number
 
 TIMEOUT_S = 30
 MOST_MEMBERS = 10_000
+PACKED_SUFFIX = ".wacz"
 _MEMBER = re.compile(r"#(\d{1,18})/(.+)\Z", re.DOTALL)
 _TOTAL = re.compile(r"bytes \d+-\d+/(\d+)\Z")
 _LOCAL_HEADER_BYTES = 30
@@ -55,6 +56,8 @@ class Elsewhere:
 
     def __init__(self, place: str) -> None:
         member = _MEMBER.search(place)
+        if member and PACKED_SUFFIX not in place[: member.start()].lower():
+            member = None  # a folder with such a name
         self.address = place[: member.start()] if member else place
         self.start = int(member[1]) if member else 0
         self.is_member = member is not None
@@ -108,7 +111,8 @@ class Elsewhere:
 
 
 def _is_container(name: str) -> bool:
-    return name.startswith("archive/") and name.lower().endswith((".warc", ".warc.gz", ".arc", ".arc.gz"))
+    endings = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
+    return name.startswith("archive/") and name.lower().endswith(endings)
 
 
 def _member(entry: zipfile.ZipInfo, stream: BinaryIO, address: str) -> ZipMember:

@@ -174,5 +174,6 @@ class _Windowed(io.RawIOBase):
         self._window_at = self._at
         self._window = b""
         if self._at < self._size:
-            with self._store.open(self._key, offset=self._at, length=self._window_bytes) as stream:
+            length = min(self._window_bytes, self._size - self._at)  # more may follow, inside a WACZ
+            with self._store.open(self._key, offset=self._at, length=length) as stream:
                 self._window = stream.read()

@@ -66,14 +66,16 @@ def _gathered(levels: Sequence[CatalogueRecord], name: str) -> tuple[str, ...]:
 
 
 def _coded(levels: Sequence[CatalogueRecord]) -> str:
-    """Field 008: forty characters; `|` where the value is unknown."""
+    """Field 008: forty characters; `|` where the value is unknown. The positions of continuing resources:
+    15 place, 21 type (`w`: a web site that is updated), 23 form (`o`: online), 35 language, 39 source.
+    """
     own = levels[-1]
     year = (own.date or own.run_from or "")[:4]
     first = year if year.isdigit() and len(year) == 4 else "||||"
     languages = _gathered(levels, "languages")
     spoken = three_letters(languages[0])[:3].ljust(3, "|") if languages else "|||"
     kind = "w" if own.level in (RecordLevel.SITE, RecordLevel.SLICE) else "|"
-    coded = f"{own.created_at:%y%m%d}|{first}||||xx |||||o{kind}|||||||||||||{spoken}|c"
+    coded = f"{own.created_at:%y%m%d}|{first}||||xx |||{kind}|o{'|' * 11}{spoken}|c"
     return coded[:40].ljust(40, "|")
 
 

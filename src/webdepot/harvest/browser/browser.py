@@ -19,7 +19,8 @@ from webdepot.harvest.browser import launch
 from webdepot.harvest.browser import tab as browser_tab
 from webdepot.harvest.browser.context import EVERY_REQUEST, TabContext
 from webdepot.harvest.browser.devtools import CALL_S, BrowserGone, CallFailed, CallTimedOut, DevTools
-from webdepot.harvest.browser.tab import AnswerRequest, PageOptions, PageSnapshot
+from webdepot.harvest.browser.tab import PageOptions, PageSnapshot
+from webdepot.harvest.browser.tab_request import AnswerRequest
 
 MOST_PAGES = 200
 START_S = 30.0
@@ -113,7 +114,7 @@ class Browser:
             await self._running()
         except (BrowserGone, OSError) as error:
             raise ConfigError(
-                f"{self._program} does not start, but this harvest opens pages in it. Its sandbox needs user "
+                f"{self._program} does not start, but pages are to be opened in it. Its sandbox needs user "
                 "namespaces, which some containers forbid. If the machine itself is a sandbox, "
                 "turn Chromium's off: [harvest] browser_sandbox = false. "
                 f"To see other reasons, run: {self._program} --headless --dump-dom about:blank"

@@ -27,10 +27,12 @@ class TabContext:
     session: str
     call_s: float
     pages: int = 0
+    is_spent: bool = False
+    """Clicks have led its page to other routes. Chromium has crashed at a later page in such tabs."""
 
     @property
     def may_be_used_again(self) -> bool:
-        return self.pages < MOST_PAGES and not self.devtools.is_gone
+        return self.pages < MOST_PAGES and not self.is_spent and not self.devtools.is_gone
 
     async def call(self, method: str, parameters: dict[str, Any] | None = None) -> Any:
         return await self.devtools.call(method, parameters, session=self.session, time_s=self.call_s)

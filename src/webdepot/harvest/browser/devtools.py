@@ -9,7 +9,7 @@ a time limit, and the end of a pipe ends all calls.
 import asyncio
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -38,7 +38,8 @@ class DevTools:
 
     def __init__(self) -> None:
         self._number = 0
-        self._calls: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
+        self._calls: dict[int, tuple[str, asyncio.Future[Mapping[str, Any]]]] = {}
+        """By number: session and result."""
         self._listeners: dict[str, Listener] = {}
         self._pieces: list[bytes] = []
         self._held_bytes = 0
@@ -82,7 +83,7 @@ class DevTools:
             raise BrowserGone("the browser has ended")
         future = asyncio.get_running_loop().create_future()
         number = self.post(method, parameters, session=session)
-        self._calls[number] = future
+        self._calls[number] = session, future
         try:
             async with asyncio.timeout(time_s):
                 await self._may_write.wait()
@@ -120,9 +121,16 @@ class DevTools:
             with suppress(Exception):
                 transport.close()
         self._may_write.set()
-        for future in self._calls.values():
+        self._fail(self._calls.values(), BrowserGone("the browser has ended"))
+
+    def fail(self, session: str, reason: str) -> None:
+        """Raise CallFailed in all calls of a session that will not be answered."""
+        self._fail((call for call in self._calls.values() if call[0] == session), CallFailed(reason))
+
+    def _fail(self, calls: Iterable[tuple[str, asyncio.Future[Mapping[str, Any]]]], error: Exception) -> None:
+        for _, future in calls:
             if not future.done():
-                future.set_exception(BrowserGone("the browser has ended"))
+                future.set_exception(error)
 
     # --- incoming messages ---
 
@@ -143,7 +151,7 @@ class DevTools:
         except ValueError:
             return
         if "id" in values:
-            future = self._calls.get(values["id"])
+            _, future = self._calls.get(values["id"], ("", None))
             if future is not None and not future.done():
                 future.set_result(values)
             return

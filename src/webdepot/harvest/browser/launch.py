@@ -108,12 +108,14 @@ def find_program(stated: str) -> Path | None:
     return None
 
 
-def get_program(stated: str, *, sandbox: bool) -> Path:
+def get_program(
+    stated: str, *, sandbox: bool, purpose: str = "this harvest opens pages in a browser"
+) -> Path:
     """As `find_program`; ConfigError says what to install, or what root must allow."""
     program = find_program(stated)
     if program is None:
         missing = f"There is no browser {stated}" if stated else "There is no Chromium on this machine"
-        raise ConfigError(f"{missing}, but this harvest opens pages in a browser. {HOW_TO_INSTALL}")
+        raise ConfigError(f"{missing}, but {purpose}. {HOW_TO_INSTALL}")
     if sandbox and os.geteuid() == 0:
         raise ConfigError(
             "Chromium's sandbox, which protects this machine from foreign pages, does not work for root. "

@@ -1,15 +1,18 @@
 """Opens pages of a crawl in a browser. The browser asks, and our own fetcher fetches: rules, politeness,
 guards and records are in one place.
 
-1. A page was fetched as usual. If it is HTML that must be opened (`fetch` of the harvest or of its host), the
-   tab gets those bytes.
+1. A page was fetched as usual. If it is HTML that must be opened (`fetch` of the harvest or of its host), or
+   a start page that gets a picture (unless `fetch` says that only empty pages are opened), the tab gets
+   those bytes.
 2. A request of the tab is treated like any part of a page: scope, robots.txt of its host, limits, the turn of
    its server, the fetcher with its check of addresses. The answer is kept like any other, and its bytes go to
    the tab.
 3. A request that is refused or fails, fails in the tab and is left to the crawl: it is queued as a part of
-   the page, and judged, retried, counted and logged there. Only requests that a crawl never sends (POST,
-   WebSocket, endless streams) are refused and logged here.
-4. The links are those of the HTML as it came and of the HTML as the browser shows it, in all frames.
+   the page, and judged, retried, counted and logged there. Only requests that a crawl never sends (those
+   that may change something, WebSocket, endless streams) are refused and logged here. A POST that only reads
+   (`reading_requests`) is sent and kept, but never repeated by the crawl.
+4. The links are those of the HTML as it came and of the HTML as the browser shows it, in all frames, and the
+   addresses that the page sets for itself (history API): each of those is harvested as a page of its own.
 
 What was fetched for a tab is remembered in the frontier (`part:URL`), so that the crawl does not ask again,
 and held in memory for some time, so that the style sheet of a thousand pages is fetched once.
@@ -18,16 +21,26 @@ and held in memory for some time, so that the style sheet of a thousand pages is
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from weakref import WeakValueDictionary
 
-from webdepot.container.http import HttpHead, content_decoded, parse_head, transfer_decoded
+from webdepot.container.http import HttpHead, parse_head
 from webdepot.harvest.answer import Arrived, Attached, is_temporary, mime_of
 from webdepot.harvest.browser.browser import Browser
-from webdepot.harvest.browser.tab import PageOptions, PageSnapshot, TabReply, TabRequest
+from webdepot.harvest.browser.exploration import ClickMemory
+from webdepot.harvest.browser.reading_requests import reads_only
+from webdepot.harvest.browser.tab import PageOptions, PageSnapshot
+from webdepot.harvest.browser.tab_request import (
+    LARGEST_BODY_BYTES,
+    TabReply,
+    TabRequest,
+    content_of,
+    forwarded_headers,
+    key_of,
+    preflight_reply,
+    reply_to,
+)
 from webdepot.harvest.crawl_state import CrawlState
 from webdepot.harvest.fetch.fetch_mode import Fetching, Screenshots
 from webdepot.harvest.links import extract
@@ -41,8 +54,6 @@ from webdepot.harvest.scope.hop_path import embed_depth, is_seed_path
 from webdepot.model import Candidate, Failure, Hop, Verdict, Visit
 from webdepot.url import Url, find_canonical, host_of, origin_of
 
-LARGEST_BODY_BYTES = 32 << 20
-"""A larger body is kept, but not given to the tab."""
 MOST_HELD_BYTES = 128 << 20
 LARGEST_HELD_BYTES = 8 << 20
 MOST_ASKED, MOST_DATA = 300, 100
@@ -52,29 +63,13 @@ LONGEST_TITLE = 500
 PATIENCE_S = 5.0
 """How long a finished page waits for requests that are still out."""
 PAUSED_S = 0.25
+PICTURE_TIME_S = 15.0
+"""For a page that is opened for its picture alone."""
 RULE = "browser"
 FAILED = "browserFailed:"
 """Annotation in the log, followed by the reason."""
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
-_METHODS = frozenset({"GET", "HEAD"})
-_FORWARDED = frozenset(
-    {"accept", "accept-language", "authorization", "origin", "purpose", "x-requested-with"}
-)
-_TRANSFER_HEADERS = frozenset(
-    {
-        "content-encoding",
-        "content-length",
-        "transfer-encoding",
-        "connection",
-        "keep-alive",
-        "trailer",
-        "upgrade",
-        "alt-svc",
-    }
-)
-"""Headers about the transfer, which the tab does not get: its bytes are decoded, and `Alt-Svc` would send it
-elsewhere.
-"""
+_METHODS = frozenset({"GET", "HEAD", "POST"})
 
 
 @dataclass(slots=True)
@@ -85,6 +80,8 @@ class _OpenPage:
     """URL -> how it was reached, for redirects from there."""
     asked: dict[Url, None] = field(default_factory=dict)
     """What it asked for, within its limits."""
+    posted: set[str] = field(default_factory=set)
+    """As `asked`, of requests with a body."""
     data: int = 0
     fetching: "set[asyncio.Task[TabReply | None]]" = field(default_factory=set)
     error: Exception | None = None
@@ -104,6 +101,11 @@ class _OpenPage:
             return False
         self.asked[url] = None
         return True
+
+    def may_post(self, key: str) -> bool:
+        if key not in self.posted and len(self.posted) < MOST_DATA:
+            self.posted.add(key)
+        return key in self.posted
 
     async def end(self, patience_s: float) -> None:
         """Wait for the requests that are out; those that take longer are cancelled and left to the crawl."""
@@ -133,11 +135,12 @@ class PageOpener:
         self._state = state
         self._prerequisites = prerequisites
         self._browser = browser
-        self._held: OrderedDict[Url, TabReply] = OrderedDict()
+        self._held: OrderedDict[str, TabReply] = OrderedDict()
         self._held_bytes = 0
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """By URL, and by origin whose robots.txt is fetched: nothing is fetched twice at once."""
         self._in_flight = 0
+        self._clicks = ClickMemory()
 
     def has(self, url: Url) -> bool:
         """Whether a URL was fetched for a tab already."""
@@ -150,18 +153,20 @@ class PageOpener:
         head = parse_head(visit.head)
         if not self._is_wanted(visit, head):
             return None
-        body = _content(visit, head)
+        body = content_of(visit, head)
         if body is None:
             return None
         state, candidate = self._state, visit.candidate
         static = extracted or state.extract(visit, head)
-        if self._mode_of(visit).is_when_empty and not static.is_empty:
+        mode = self._mode_of(visit)
+        is_complete = mode.is_when_empty and not static.is_empty
+        if is_complete and not (mode is Fetching.AUTO and self._gets_picture(candidate)):
             return OpenedPage(extracted=static, attached=(), text="", note="")
-        page = _OpenPage(visit=visit, reply=_reply(visit, head, body), paths={candidate.url: candidate})
+        page = _OpenPage(visit=visit, reply=reply_to(visit, head, body), paths={candidate.url: candidate})
         state.open_pages.add(candidate.url)
         try:
             sight = await self._browser.open_page(
-                self._view(candidate), lambda request: self._answer(page, request)
+                self._view(candidate, is_complete=is_complete), lambda request: self._answer(page, request)
             )
             await page.end(PATIENCE_S)
         finally:
@@ -198,18 +203,30 @@ class PageOpener:
             and bool(self._state.judge.of_answer(visit.candidate, mime))
         )
 
-    def _view(self, candidate: Candidate) -> PageOptions:
+    def _gets_picture(self, candidate: Candidate) -> bool:
+        """Whether it is a start page that gets a picture."""
+        return self._state.settings.screenshots is not Screenshots.NONE and is_seed_path(candidate.path)
+
+    def _view(self, candidate: Candidate, *, is_complete: bool) -> PageOptions:
+        """How to open a page; one that is complete without scripts is opened for its picture alone."""
         settings = self._state.settings
-        pictures = settings.screenshots
+        page_time_s = min(settings.page_time_s, PICTURE_TIME_S) if is_complete else settings.page_time_s
         return PageOptions(
             url=candidate.url,
             referrer=candidate.via or "",
-            page_time_s=settings.page_time_s,
-            longest_s=max(settings.page_time_s * 10, 60.0),
-            behaviours=settings.behaviours,
-            picture=pictures is Screenshots.PAGES
-            or (pictures is Screenshots.SEEDS and is_seed_path(candidate.path)),
+            page_time_s=page_time_s,
+            longest_s=max(page_time_s * 10, 60.0),
+            behaviours=settings.behaviours & {"consent"} if is_complete else settings.behaviours,
+            memory=self._clicks,
+            may_follow=lambda address: self._may_follow(candidate, address),
+            picture=settings.screenshots is Screenshots.PAGES or self._gets_picture(candidate),
         )
+
+    def _may_follow(self, candidate: Candidate, address: str) -> bool:
+        """Whether the rules accept a link of the page."""
+        url = find_canonical(address)
+        state = self._state
+        return url is not None and bool(state.judge.of_link(state.intake.candidate(candidate, url, Hop.LINK)))
 
     # --- one request of a tab ---
 
@@ -219,17 +236,21 @@ class PageOpener:
             return None
         headers = {name.lower(): value for name, value in request.headers.items()}
         method = headers.get("access-control-request-method", request.method)
-        if method not in _METHODS:
-            self._refuse(page, url, f"{method} is not sent: a harvest only reads")
+        is_preflight = request.method == "OPTIONS" and "access-control-request-method" in headers
+        if method not in _METHODS or not (is_preflight or reads_only(url, method, headers, request.body)):
+            self._refuse(page, url, f"{method} is not sent: it may change something")
             return None
         if "text/event-stream" in headers.get("accept", ""):
             self._refuse(page, url, "an endless stream cannot be kept")
             return None
-        if request.method == "OPTIONS":
-            return _preflight_reply(headers)
-        if url == page.visit.candidate.url:
+        if is_preflight:
+            return preflight_reply(headers)
+        if request.body:
+            if not page.may_post(key_of(url, request)):
+                return None
+        elif url == page.visit.candidate.url:
             return page.reply
-        if not page.may_ask(url, request.kind):
+        elif not page.may_ask(url, request.kind):
             return None
         # A task of its own: a request that was sent to a server is completed even if the tab closes.
         task = asyncio.get_running_loop().create_task(
@@ -246,11 +267,12 @@ class PageOpener:
 
     async def _fetch_once(self, candidate: Candidate, request: TabRequest) -> TabReply | None:
         """The reply held in memory, or a new one; two tabs never fetch the same URL at once."""
-        async with self._lock(candidate.url):
-            reply = self._held.get(candidate.url)
+        key = key_of(candidate.url, request)
+        async with self._lock(key):
+            reply = self._held.get(key)
             if reply is None:
                 return await self._fetch(candidate, request)
-            self._held.move_to_end(candidate.url)
+            self._held.move_to_end(key)
             return reply
 
     def _candidate(self, page: _OpenPage, url: Url, redirected_from: str) -> Candidate:
@@ -285,13 +307,14 @@ class PageOpener:
                 candidate,
                 crawl_delay_s=robots.crawl_delay_s if obeys else None,
                 manners=host.manners,
-                headers=_forwarded_headers(request.headers),
+                headers=forwarded_headers(request.headers),
+                body=request.body,
             )
-            return await self._receive(visit, verdict)
+            return await self._receive(visit, verdict, request)
         finally:
             self._in_flight -= 1
 
-    async def _receive(self, visit: Visit, verdict: Verdict) -> TabReply | None:
+    async def _receive(self, visit: Visit, verdict: Verdict, request: TabRequest) -> TabReply | None:
         """Add an answer to those that wait to be settled; the reply for the tab."""
         state, candidate = self._state, visit.candidate
         try:
@@ -299,8 +322,8 @@ class PageOpener:
                 visit.body.close()
                 return None
             head = parse_head(visit.head)
-            body = _content(visit, head)
-            reply = _reply(visit, head, body) if body is not None else None
+            body = content_of(visit, head)
+            reply = reply_to(visit, head, body) if body is not None else None
             if visit.status in pauses.TRANSIENT:  # retried by the crawl, with its delay
                 self._hold_if_busy(visit, head)
                 visit.body.close()
@@ -320,11 +343,12 @@ class PageOpener:
                 note="browser",
             )
         )
-        state.frontier.remember(f"part:{candidate.url}", b"1")
-        if state.peers is not None and not state.peers.is_mine(candidate.url):
-            # Otherwise the process that owns its host would ask for it again.
-            state.intake.recently_added.add(candidate.url)
-        self._hold(candidate.url, reply)
+        if not request.body:
+            state.frontier.remember(f"part:{candidate.url}", b"1")
+            if state.peers is not None and not state.peers.is_mine(candidate.url):
+                # Otherwise the process that owns its host would ask for it again.
+                state.intake.recently_added.add(candidate.url)
+        self._hold(key_of(candidate.url, request), reply)
         return reply
 
     def _hold_if_busy(self, visit: Visit, head: HttpHead) -> None:
@@ -332,8 +356,9 @@ class PageOpener:
         if visit.status in pauses.BUSY:
             manners = self._state.settings.manners
             asked_s = pauses.retry_after(head.get("retry-after"), self._state.clock(), manners)
-            until_s = time.monotonic() + (asked_s or manners.retry_delay_s)
-            self._state.turns.hold(origin_of(visit.candidate.url), until_s)
+            wait_s = asked_s or manners.retry_delay_s
+            self._state.turns.hold(origin_of(visit.candidate.url), time.monotonic() + wait_s)
+            self._state.note_wait(visit, wait_s)
 
     def _is_over_limit(self, candidate: Candidate) -> bool:
         """Whether one more request would exceed a limit of the harvest or of its host."""
@@ -351,10 +376,10 @@ class PageOpener:
             lock = self._locks[name] = asyncio.Lock()
         return lock
 
-    def _hold(self, url: Url, reply: TabReply | None) -> None:
-        if reply is None or len(reply.body) > LARGEST_HELD_BYTES or url in self._held:
+    def _hold(self, key: str, reply: TabReply | None) -> None:
+        if reply is None or len(reply.body) > LARGEST_HELD_BYTES or key in self._held:
             return
-        self._held[url] = reply
+        self._held[key] = reply
         self._held_bytes += len(reply.body)
         while self._held_bytes > MOST_HELD_BYTES:
             self._held_bytes -= len(self._held.popitem(last=False)[1].body)
@@ -396,6 +421,7 @@ class PageOpener:
         for addresses, hop in (
             (sight.moves, Hop.REDIRECT),
             (sight.windows, Hop.LINK),
+            (sight.routes, Hop.LINK),
             (page.asked, Hop.EMBED),
         ):
             for raw in addresses:
@@ -446,44 +472,3 @@ def _attachments(url: Url, sight: PageSnapshot) -> tuple[Attached, ...]:
             )
         )
     return tuple(attachments)
-
-
-def _content(visit: Visit, head: HttpHead) -> bytes | None:
-    """The decoded body; None if it is too large for a tab or its coding is wrong."""
-    visit.body.seek(0)
-    with suppress(Exception):  # a wrong coding is the server's error; the answer is kept all the same
-        body = content_decoded(
-            transfer_decoded(visit.body, head), head, limit_bytes=LARGEST_BODY_BYTES + 1
-        ).read(LARGEST_BODY_BYTES + 1)
-        return body if len(body) <= LARGEST_BODY_BYTES else None
-    return None
-
-
-def _reply(visit: Visit, head: HttpHead, body: bytes) -> TabReply:
-    headers = [(name, value) for name, value in head.headers if name.lower() not in _TRANSFER_HEADERS]
-    return TabReply(status=visit.status, headers=headers, body=body)
-
-
-def _preflight_reply(headers: Mapping[str, str]) -> TabReply:
-    """The answer to a browser's question whether it may ask at all (CORS,
-    https://fetch.spec.whatwg.org/#cors-preflight-fetch). Servers are not bothered with it: their answer to
-    the request itself decides.
-    """
-    names = (
-        ("Access-Control-Allow-Origin", headers.get("origin", "*")),
-        ("Access-Control-Allow-Methods", "GET, HEAD"),
-        ("Access-Control-Allow-Headers", headers.get("access-control-request-headers", "")),
-        ("Access-Control-Allow-Credentials", "true"),
-    )
-    return TabReply(status=204, headers=names, body=b"")
-
-
-def _forwarded_headers(headers: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Headers that scripts set and that say which kind of answer is wanted; never ranges, conditions or
-    cookies.
-    """
-    return [
-        (name, value)
-        for name, value in headers.items()
-        if name.lower() in _FORWARDED or name.lower().startswith("x-")
-    ]

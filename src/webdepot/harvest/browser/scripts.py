@@ -1,8 +1,8 @@
 """Scripts that are run in a page: to make it load more, and to read its content.
 
 They run in an isolated world (`Page.createIsolatedWorld`): they see the page's nodes, but not the page's
-changes to `fetch`, `Element.prototype` or `window.scrollBy`. Each returns at once; waiting is done on our
-side.
+changes to `fetch`, `Element.prototype` or `window.scrollBy`. Each but `IDLE` returns at once; waiting is done
+on our side.
 """
 
 MOST_HTML_LETTERS = 16 << 20
@@ -17,11 +17,24 @@ SCROLL = """(() => {
   const root = document.scrollingElement || document.documentElement;
   const before = root.scrollTop;
   window.scrollTo(0, before + Math.max(200, innerHeight * 0.9));
-  if (root.scrollTop === before)
-    for (const target of [window, document]) target.dispatchEvent(new Event('scroll'));
-  return root.scrollTop > before;
+  if (root.scrollTop !== before) return root.scrollTop > before;
+  for (const target of [window, document]) target.dispatchEvent(new Event('scroll'));
+  // The content of many apps is in a box that scrolls in a page that does not.
+  for (const box of [...document.querySelectorAll('main, div, section, article, ul')].slice(0, 2000)) {
+    if (box.clientHeight < innerHeight / 2 || box.scrollHeight <= box.clientHeight + 50) continue;
+    const top = box.scrollTop;
+    if (!/auto|scroll/.test(getComputedStyle(box).overflowY)) continue;
+    box.scrollTop += Math.max(200, box.clientHeight * 0.9);
+    if (box.scrollTop > top) return true;
+  }
+  return false;
 })()"""
-"""Whether the page could scroll further. A page that fits its window gets the event as well."""
+"""Whether the page, or a large box in it, could scroll further. A page that fits its window gets the event as
+well.
+"""
+
+IDLE = "new Promise(done => requestIdleCallback(done, {timeout: 1000}))"
+"""Resolved when the page has nothing to do: what has arrived was given to its scripts."""
 
 TO_TOP = "window.scrollTo(0, 0)"
 
@@ -72,6 +85,3 @@ TEXT = """(() => {
   return [texts.join('\\n').slice(0, most), document.title];
 })()""".replace("LETTERS", str(MOST_TEXT_LETTERS))
 """The text that is shown, also in open shadow roots, and the title."""
-CLICK = """function() {
-  if (this.click) this.click(); else this.dispatchEvent(new MouseEvent('click', {bubbles: true}));
-}"""

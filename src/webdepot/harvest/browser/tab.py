@@ -4,19 +4,21 @@
    (`Fetch`).
 2. The page is opened. Each request goes to `answer`; the page gets the reply, or the request fails. A page
    that tries to go elsewhere, or to open a window, stays where it is: the address is noted.
-3. It gets time to load and to become idle; then the behaviours: lazy images, scrolling, media, and clicks
-   last.
+3. It gets time to load and to become idle; then the behaviours: consent banner, lazy images, scrolling,
+   media.
 4. Frames are read as HTML, the page as text and as a screenshot.
+5. What a reader could click is clicked (`exploration`). Addresses that the page sets for itself (history API)
+   are noted as links; text that becomes visible is added.
 
 The time that we take to answer requests (servers are asked politely, one after the other) does not count as
 the page's time: its limit runs only while no request is pending. There is also a limit for everything
 together.
 """
+# A little longer than other modules: the steps share one tab and its time.
 
 import asyncio
-import time
-from base64 import b64decode, b64encode
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from base64 import b64decode
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from json import dumps
@@ -32,47 +34,35 @@ from webdepot.harvest.browser.devtools import (
     DevTools,
     Listener,
 )
+from webdepot.harvest.browser.exploration import (
+    CLICK_REST_S,
+    ClickMemory,
+    Exploration,
+    PageHandle,
+    explore_script,
+)
 from webdepot.harvest.browser.launch import HEIGHT, WIDTH
+from webdepot.harvest.browser.tab_request import AnswerRequest, TabRequest, fulfilment
+from webdepot.harvest.fetch.fetch_mode import BEHAVIOURS
 from webdepot.url import host_of, origin_of
 
 TICK_S = 0.05
 REST_S = 0.6
 """A page is idle when it has made no request for this long."""
+DELIVERY_S, WORKER_S = 3.0, 1.0
+"""How much of the page's time to wait for the end of a request, which the browser does not always report, and
+never for those of workers.
+"""
 TALLEST_PX = 5000
 LARGEST_PNG_BYTES = 3 << 20
 """A larger screenshot is taken again as JPEG."""
-MOST_SCROLLS, MOST_CLICKS, MOST_FRAMES = 40, 30, 40
+MOST_SCROLLS, MOST_FRAMES = 40, 40
 MOST_REQUESTS = 1000
 """Of one page; further requests fail."""
 MOST_NOTED = 200
+MOST_SETTLES = 5
 MOST_IDLE_CONTEXTS = 8
 """Unused tabs that are kept; beyond that the oldest is closed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TabRequest:
-    """A request of a page."""
-
-    url: str
-    method: str
-    kind: str
-    """Its purpose: Document, Stylesheet, Image, Media, Script, XHR, Fetch, EventSource, …"""
-    headers: Mapping[str, str]
-    redirected_from: str
-    """Address of the request that was redirected here; empty for most requests."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TabReply:
-    """The response that the page gets; its body has no coding."""
-
-    status: int
-    headers: Sequence[tuple[str, str]]
-    body: bytes
-
-
-AnswerRequest = Callable[[TabRequest], Awaitable[TabReply | None]]
-"""Called for each request; if it returns None, the request fails in the page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +75,11 @@ class PageOptions:
     longest_s: float = 600.0
     """Including the time to answer its requests."""
     call_s: float = CALL_S
-    behaviours: frozenset[str] = frozenset({"scroll", "play"})
+    behaviours: frozenset[str] = frozenset(BEHAVIOURS)
+    memory: ClickMemory = field(default_factory=ClickMemory)
+    """Of the crawl."""
+    may_follow: Callable[[str], bool] = lambda address: True
+    """Whether the crawl would follow a link to an address; other links are not clicked."""
     picture: bool = False
     agent: str = ""
 
@@ -106,6 +100,8 @@ class PageSnapshot:
     """Addresses to which the page tried to navigate."""
     windows: list[str] = field(default_factory=list)
     """Addresses that it tried to open in a window, or after a click."""
+    routes: list[str] = field(default_factory=list)
+    """Addresses that it set for itself, without a request (history API)."""
     sockets: list[str] = field(default_factory=list)
     """Addresses of WebSockets and the like, which are not connected."""
     failure: str = ""
@@ -166,9 +162,14 @@ class _Tab:
         """Ids of loaded documents; the previous document may still send its event."""
         self.is_clicking = False
         self.pending: set[asyncio.Task[None]] = set()
-        self.requested_at_s = 0.0
         self.requests = 0
         self.spent_s = 0.0
+        """Of the page's time."""
+        self.active_at_s = 0.0
+        self.loading: dict[str, float] = {}
+        """Network id of a request whose reply the page does not have yet -> how long to wait for that."""
+        self.asked: dict[str, None] = {}
+        """Addresses that it asked for, tried to open, or set for itself."""
         self.addresses: dict[str, str] = {}
         """Network id -> its last address, to know which request was redirected."""
 
@@ -226,11 +227,21 @@ class _Tab:
 
     def hear(self, event: str, values: Mapping[str, Any]) -> None:
         match event:
+            case "Network.requestWillBeSent" if values["request"]["url"].startswith("http"):
+                # Reported before the result of the script that made it, unlike the paused request.
+                self.loading[values["requestId"]] = self.spent_s + DELIVERY_S
+                self.asked[values["request"]["url"]] = None
             case "Fetch.requestPaused":
-                self.requested_at_s = time.monotonic()
                 self.begin(self.serve(values))
             case "Page.lifecycleEvent" if values.get("name") == "load":
                 self.loaded.add(values["loaderId"])
+            case "Network.loadingFinished" | "Network.loadingFailed":
+                if self.loading.pop(values.get("requestId", ""), None) is not None:
+                    self.active_at_s = self.spent_s
+            case "Page.navigatedWithinDocument" if values.get("frameId") == self.tab:
+                _note(self.snapshot.routes, values["url"])
+                self.asked[values["url"]] = None
+                self.active_at_s = self.spent_s
             case "Page.javascriptDialogOpening":
                 accept = values.get("type") == "beforeunload"
                 self.begin(self.quietly("Page.handleJavaScriptDialog", {"accept": accept}))
@@ -238,6 +249,7 @@ class _Tab:
                 _note(self.snapshot.sockets, values.get("url", ""))
             case "Inspector.targetCrashed":
                 self.crash = "its tab crashed"
+                self.devtools.fail(self.session, self.crash)
 
     def begin(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -254,9 +266,13 @@ class _Tab:
         url, network_id = request["url"], paused.get("networkId") or number
         redirected_from = self.addresses.get(network_id, "") if paused.get("redirectedRequestId") else ""
         self.addresses[network_id] = url
+        self.asked[url] = None
         is_main = paused.get("resourceType") == "Document" and paused.get("frameId") == self.tab
-        if is_main and url.partition("#")[0] != self.options.url.partition("#")[0]:
-            _note(self.snapshot.windows if self.is_clicking else self.snapshot.moves, url)
+        is_elsewhere = url.partition("#")[0] != self.options.url.partition("#")[0]
+        # After a click, a page that would only be loaded again stays as it is, too.
+        if is_main and (is_elsewhere or self.is_clicking):
+            if request["method"] == "GET" and is_elsewhere:
+                _note(self.snapshot.windows if self.is_clicking else self.snapshot.moves, url)
             await self.quietly("Fetch.fulfillRequest", {"requestId": number, "responseCode": 204})
             return
         reply = None
@@ -267,16 +283,20 @@ class _Tab:
                 method=request["method"],
                 kind=paused.get("resourceType", ""),
                 headers=request.get("headers", {}),
+                body=b"".join(
+                    b64decode(part.get("bytes", "")) for part in request.get("postDataEntries", ())
+                ),
                 redirected_from=redirected_from,
             )
             reply = await self.answer(tab_request)
         if reply is None:
             await self.quietly("Fetch.failRequest", {"requestId": number, "errorReason": "BlockedByClient"})
             return
+        self.loading.setdefault(network_id, self.spent_s + WORKER_S)
         with suppress(CallFailed, CallTimedOut, BrowserGone):
             await self.devtools.send(
                 "Fetch.fulfillRequest",
-                _fulfilled(number, reply),
+                fulfilment(number, reply),
                 session=self.session,
                 time_s=self.options.call_s,
             )
@@ -310,6 +330,8 @@ class _Tab:
 
     async def behave(self) -> None:
         world = await self.world(self.tab)
+        if "consent" in self.options.behaviours:
+            await self.answer_consent(world)
         if "scroll" in self.options.behaviours:
             await self.run(scripts.WAKE_LAZY, world)
             for _ in range(MOST_SCROLLS):
@@ -323,57 +345,80 @@ class _Tab:
             await self.run(scripts.PAUSE, world)
         await self.rest(self.options.page_time_s / 8, rest_s=REST_S / 2)
 
-    async def click(self) -> None:
-        """Click each element with a click listener once, then read the frames again.
+    async def answer_consent(self, world: int) -> None:
+        """Close a consent banner: reject if possible, otherwise accept."""
+        await self.run(explore_script(), world)
+        self.is_clicking = True
+        if await self.run("webdepot.consent()", world):
+            await self.settle(world, CLICK_REST_S)
+        self.is_clicking = False
 
-        Navigations and windows are noted, not followed.
+    async def click(self) -> None:
+        """Click what a reader could click, and add what it shows. Navigations and windows are noted, not
+        followed.
         """
         world = await self.world(self.tab)
-        document = await self.call("Runtime.evaluate", {"expression": "document", "contextId": world})
-        listening = await self.call(
-            "DOMDebugger.getEventListeners",
-            {"objectId": document["result"]["objectId"], "depth": -1, "pierce": True},
-        )
-        nodes = dict.fromkeys(
-            each.get("backendNodeId") for each in listening["listeners"] if each["type"] == "click"
-        )
-        nodes.pop(None, None)
+        await self.run(explore_script(), world)
         self.is_clicking = True
-        for node in list(nodes)[:MOST_CLICKS]:
-            if self.is_late():
-                break
-            with suppress(CallFailed):  # an earlier click may have removed it
-                resolved = await self.call(
-                    "DOM.resolveNode", {"backendNodeId": node, "executionContextId": world}
-                )
-                await self.call(
-                    "Runtime.callFunctionOn",
-                    {"objectId": resolved["object"]["objectId"], "functionDeclaration": scripts.CLICK},
-                )
-            await self.rest(self.options.page_time_s / 8, rest_s=0.15)
+        page = PageHandle(
+            host=host_of(self.options.url),
+            call=self.call,
+            run=lambda script: self.run(script, world),
+            world=world,
+            settle=lambda rest_s: self.settle(world, rest_s),
+            is_late=self.is_late,
+            may_follow=self.options.may_follow,
+            plays="play" in self.options.behaviours,
+            addresses=self.asked,
+        )
+        exploration = Exploration(page, self.options.memory)
+        await exploration.run()
+        if not exploration.clicks:
+            return
+        with suppress(CallFailed):
+            await self.run(scripts.PAUSE, world)
+        if self.context is not None:
+            self.context.is_spent = exploration.has_moved
+        self.snapshot.text = "\n".join([self.snapshot.text, *exploration.lines])[: scripts.MOST_TEXT_LETTERS]
         before = dict(self.snapshot.frames)
-        await self.read_frames()
+        with suppress(CallFailed):  # a click may have ended the page
+            await self.read_frames()
         # Links that the clicks removed count as well.
-        self.snapshot.frames = {
-            url: before.get(url, "") + html for url, html in {**before, **self.snapshot.frames}.items()
-        }
+        after, self.snapshot.frames = self.snapshot.frames, before
+        for url, html in after.items():
+            if html != before.get(url):
+                before[url] = before.get(url, "") + html
+        shown = next(iter(self.snapshot.frames), self.options.url)
+        self.snapshot.frames[shown] = self.snapshot.frames.get(shown, "") + "".join(exploration.links)
 
     async def until(self, is_true: Callable[[], bool], most_s: float) -> None:
         """Wait until it is true, at most `most_s` of the page's time."""
-        spent_s = 0.0
-        while not is_true() and spent_s < most_s:
-            spent_s += await self.tick()
+        until_s = self.spent_s + most_s
+        while not is_true() and self.spent_s < until_s:
+            await self.tick()
 
     async def rest(self, most_s: float, *, rest_s: float = REST_S) -> None:
         """Wait until there was no request for `rest_s`, at most `most_s` of the page's time."""
-        spent_s, since_s = 0.0, time.monotonic()
-        while spent_s < most_s and not self.is_late():
-            spent_s += await self.tick()
-            if not self.pending and time.monotonic() - max(self.requested_at_s, since_s) >= rest_s:
+        until_s, self.active_at_s = self.spent_s + most_s, self.spent_s
+        while self.spent_s < until_s and not self.is_late():
+            await self.tick()
+            if not self.is_loading() and self.spent_s - self.active_at_s >= rest_s:
                 return
 
-    async def tick(self) -> float:
-        """Wait a moment; return how much of it was the page's time."""
+    def is_loading(self) -> bool:
+        return any(self.spent_s < until_s for until_s in self.loading.values())
+
+    async def settle(self, world: int, rest_s: float) -> None:
+        """Rest after a click, until the scripts of the page have nothing left to do either."""
+        for _ in range(MOST_SETTLES):
+            await self.rest(self.options.page_time_s / 8, rest_s=rest_s)
+            before = len(self.asked)
+            await self.run(scripts.IDLE, world)
+            if not self.is_loading() and not self.pending and len(self.asked) == before:
+                return
+
+    async def tick(self) -> None:
+        """Wait a moment. It is the page's time, unless we are answering one of its requests."""
         if self.crash:
             raise TabFailed(self.crash)
         if self.devtools.is_gone:
@@ -381,10 +426,9 @@ class _Tab:
         is_ours = bool(self.pending)
         await asyncio.sleep(TICK_S)
         if is_ours:
-            self.requested_at_s = time.monotonic()
-            return 0.0
-        self.spent_s += TICK_S
-        return TICK_S
+            self.active_at_s = self.spent_s
+        else:
+            self.spent_s += TICK_S
 
     def is_late(self) -> bool:
         return self.spent_s >= self.options.page_time_s
@@ -393,7 +437,9 @@ class _Tab:
 
     async def read(self) -> None:
         await self.read_frames()
-        text, title = await self.run(scripts.TEXT, await self.world(self.tab)) or ("", "")
+        world = await self.world(self.tab)
+        await self.run(scripts.IDLE, world)
+        text, title = await self.run(scripts.TEXT, world) or ("", "")
         self.snapshot.text, self.snapshot.title = str(text), str(title)
         if self.options.picture:
             await self.take_picture()
@@ -433,7 +479,8 @@ class _Tab:
 
     async def run(self, script: str, world: int) -> Any:
         evaluated = await self.call(
-            "Runtime.evaluate", {"expression": script, "contextId": world, "returnByValue": True}
+            "Runtime.evaluate",
+            {"expression": script, "contextId": world, "returnByValue": True, "awaitPromise": True},
         )
         return evaluated.get("result", {}).get("value")
 
@@ -461,9 +508,3 @@ def _frames_of(tree: Mapping[str, Any]) -> list[str]:
 def _note(noted: list[str], url: str) -> None:
     if url and url not in noted and len(noted) < MOST_NOTED:
         noted.append(url)
-
-
-def _fulfilled(number: str, reply: TabReply) -> bytes:
-    headers = [{"name": name, "value": value} for name, value in reply.headers]
-    head = dumps({"requestId": number, "responseCode": reply.status, "responseHeaders": headers}).encode()
-    return b"".join((head[:-1], b',"body":"', b64encode(reply.body), b'"}'))

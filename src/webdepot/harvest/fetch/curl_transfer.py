@@ -81,7 +81,7 @@ class CurlTransfer:
         self.curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
         self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self._on_socket)
         self.may_connect: Callable[[str], bool] = connect_anywhere
-        self._access, self._form = PLAIN_ACCESS, ""
+        self._access, self._sent = PLAIN_ACCESS, b""
         self._opened: list[socket.socket] = []
         """Sockets given to pycurl, which uses a duplicate: ours are closed after the transfer."""
 
@@ -102,17 +102,17 @@ class CurlTransfer:
             for option, value in route.items():
                 self.curl.setopt(option, value)
 
-    def follow(self, access: HostAccess, form: str) -> None:
-        """Apply the settings of a host, and send a form if there is one; most requests change nothing."""
-        if access == self._access and form == self._form:
+    def follow(self, access: HostAccess, body: bytes) -> None:
+        """Apply the settings of a host, and send a body if there is one; most requests change nothing."""
+        if access == self._access and body == self._sent:
             return
-        self._access, self._form = access, form
+        self._access, self._sent = access, body
         login = access.login
         self.curl.setopt(pycurl.MAX_RECV_SPEED_LARGE, access.bytes_per_s)
         self.curl.setopt(pycurl.SSL_VERIFYPEER, int(access.verify))
         self.curl.setopt(pycurl.SSL_VERIFYHOST, 2 if access.verify else 0)
-        if form:
-            self.curl.setopt(pycurl.POSTFIELDS, form)
+        if body:
+            self.curl.setopt(pycurl.POSTFIELDS, body)
         else:
             self.curl.setopt(pycurl.HTTPGET, 1)
         if login is not None and login.user:

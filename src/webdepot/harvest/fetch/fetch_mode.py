@@ -10,7 +10,9 @@ class Fetching(StrEnum):
     WHEN_EMPTY = "when-empty"
     """Only pages without content before scripts run are opened in a browser."""
     AUTO = "auto"
-    """As `WHEN_EMPTY` if there is a browser that can be used, otherwise `PLAIN`."""
+    """As `WHEN_EMPTY` if there is a browser that can be used, otherwise `PLAIN`. Start pages are opened for
+    their picture too.
+    """
 
     @property
     def is_when_empty(self) -> bool:
@@ -25,5 +27,5 @@ class Screenshots(StrEnum):
     PAGES = "pages"
 
 
-BEHAVIOURS = ("scroll", "play", "click")
-"""What can be done in an open page."""
+BEHAVIOURS = ("consent", "scroll", "play", "click")
+"""What can be done in an open page, and by default is."""

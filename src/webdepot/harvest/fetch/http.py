@@ -93,21 +93,26 @@ class CurlFetcher:
         return _server_of(await self._router.find(host, port))
 
     def fetch(
-        self, candidate: Candidate, headers: Sequence[tuple[str, str]] = ()
+        self, candidate: Candidate, headers: Sequence[tuple[str, str]] = (), body: bytes = b""
     ) -> Coroutine[None, None, Visit]:
-        """Fetch one URL. Raises only NoSpace, when our own disk is full."""
+        """Fetch one URL, by POST if there is a body. Raises only NoSpace, when our own disk is full."""
         origin = origin_of(candidate.url)
         access = self._access(origin)
         if access.login is not None and access.login.form and origin not in self._logged_in:
             self._logged_in.add(origin)
-            return self._fetch_logged_in(candidate, access, access.login, headers)
-        return self._fetch(candidate, access, more=headers)
+            return self._fetch_logged_in(candidate, access, access.login, headers, body)
+        return self._fetch(candidate, access, more=headers, body=body)
 
     async def _fetch_logged_in(
-        self, candidate: Candidate, access: HostAccess, login: Login, headers: Sequence[tuple[str, str]]
+        self,
+        candidate: Candidate,
+        access: HostAccess,
+        login: Login,
+        headers: Sequence[tuple[str, str]],
+        body: bytes,
     ) -> Visit:
         await self._log_in(login, access)
-        return await self._fetch(candidate, access, more=headers)
+        return await self._fetch(candidate, access, more=headers, body=body)
 
     async def _log_in(self, login: Login, access: HostAccess) -> None:
         """Fetch the form, fill it in and send it, for its cookies. A failure shows in later responses."""
@@ -124,7 +129,7 @@ class CurlFetcher:
                 origin_of(action),
             )
             return
-        sent = await self._fetch(Candidate(url=Url(action)), access, form=urlencode(fields))
+        sent = await self._fetch(Candidate(url=Url(action)), access, body=urlencode(fields).encode())
         sent.body.close()
 
     async def _fetch(
@@ -132,7 +137,7 @@ class CurlFetcher:
         candidate: Candidate,
         access: HostAccess,
         *,
-        form: str = "",
+        body: bytes = b"",
         more: Sequence[tuple[str, str]] = (),
     ) -> Visit:
         login = access.login
@@ -155,14 +160,15 @@ class CurlFetcher:
             )
         authority = host if port == _DEFAULT_PORTS[scheme] else f"{host}:{port}"
         headers, shown = self._headers_for(candidate, more, at)
-        first_lines = f"{'POST' if form else 'GET'} {target} HTTP/1.1\r\nHost: {authority}"
-        request = b"\r\n".join((first_lines.encode("ascii", "replace"), *shown, b"", b""))
+        first_lines = f"{'POST' if body else 'GET'} {target} HTTP/1.1\r\nHost: {authority}"
+        length = [b"Content-Length: %d" % len(body)] if body else []
+        request = b"\r\n".join((first_lines.encode("ascii", "replace"), *shown, *length, b"", body))
         transfer = (
             self._idle.pop() if self._idle else CurlTransfer(self._limits, self._ca_file, self._spool_folder)
         )
         transfer.prepare(f"{scheme}://{authority}/", target, headers, route_options(route, host, port))
         transfer.may_connect = connect_anywhere if route.connect_to else self._router.allows
-        transfer.follow(access, form)
+        transfer.follow(access, body)
         try:
             number, message = await self._loop.begin(transfer.curl)
         except BaseException:  # cancelled: the crawl was stopped

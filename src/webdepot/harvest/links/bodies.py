@@ -4,6 +4,7 @@
 XML (`xml`), JSON, playlists and text (`data`), and PDF (`pdf`).
 """
 
+import re
 import zlib
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +21,8 @@ from webdepot.text.encoding import decode
 
 _LONGEST_DATA_URL = 256 << 10
 _GZIP_TYPES = ("application/gzip", "application/x-gzip", "application/octet-stream")
+_COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
+_FIRST_TAG = re.compile(rb"<([A-Za-z][^\s/>]*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +51,9 @@ class BodyLinks:
 
     found: Iterable[Reference] = ()
     of_page: Sequence[Reference] = ()
-    """Relative to the page that contains the body, not to the body: workers of a script."""
+    """Relative to the page that contains the body, not to the body: workers of a script, and files that it
+    may load. If the page is not known, guesses are tried relative to the script.
+    """
     base: str = ""
     """Of the page, as written; empty if it is the address of the page."""
     encoding: str = "utf-8"
@@ -88,7 +93,7 @@ def _of_css(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
 
 
 def _of_json(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
-    return BodyLinks(found=list(data.of_json(decode(body, "")[0])))
+    return BodyLinks(found=data.of_json(decode(body, "")[0]))
 
 
 def _of_playlist(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
@@ -103,11 +108,20 @@ def _of_text(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
 def _of_script(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
     text = decode(body, head.get("content-type") or "")[0]
     links = script.references(text)
-    found = [(address, Hop.EMBED) for address in links.of_script]
+    guesses = list(data.guesses(text)) if limits.guess else []
+    # A browser resolves what a script asks for against the page, unless it is a module (`./name`).
+    bare = [guess for guess in guesses if _BARE.match(guess[0])]
     return BodyLinks(
-        found=chain(found, data.guesses(text)) if limits.guess else found,
-        of_page=[(address, Hop.EMBED) for address in links.of_page],
+        found=chain(
+            ((address, Hop.EMBED) for address in links.of_script),
+            (guess for guess in guesses if not _BARE.match(guess[0])),
+        ),
+        of_page=[*((address, Hop.EMBED) for address in links.of_page), *bare],
     )
+
+
+_BARE = re.compile(r"(?!\.|/|[A-Za-z][A-Za-z0-9+.-]*:)")
+"""A reference that starts with a name: no scheme, slash or dot before it."""
 
 
 def _of_pdf(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
@@ -115,7 +129,8 @@ def _of_pdf(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
 
 
 def _of_xml(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
-    if b"<html" in body[:2048].lower():
+    root = _FIRST_TAG.search(_COMMENT.sub(b"", body[:2048]))
+    if root is not None and root[1].lower() == b"html":  # not a style sheet (XSLT) that makes one
         return _of_html(body, head, limits)
     return BodyLinks(found=xml.references(body, of_html=lambda text: html.references(text).found))
 

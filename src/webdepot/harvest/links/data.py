@@ -7,7 +7,7 @@ everything, so the caller decides about it.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from webdepot.harvest.links.names import names
@@ -30,37 +30,48 @@ _FILE = re.compile(
 _QUOTED = re.compile(r"""(["'`])((?:[^"'`\\\s<>{}]|\\/){3,2000})\1""")
 _ABSOLUTE = re.compile(r"(?i)(?:https?:)?//[^\s/$.?#\"'<>]++\.?[^\s\"'<>]*+\Z")
 _IN_TEXT = re.compile(r"(?i)\bhttps?://[^\s<>\"'`\\^{}|]{3,2000}")
+_NOT_IN_ADDRESS = re.compile("[ \t\n<>{}]")
 _URI_ATTRIBUTE = re.compile(r'URI="([^"]+)"')
 
 
-def of_json(text: str, *, guess: bool = True) -> Iterator[Reference]:
+def of_json(text: str, *, guess: bool = True) -> list[Reference]:
     """Strings of a JSON document under keys for addresses; with `guess`, also strings that look like one."""
-    yield from _of_value(json.loads(text), "", 0, guess=guess)
+    found: list[Reference] = []
+    _add_values(found, [("", json.loads(text))], "", 0, guess)
+    return found
 
 
-def _of_value(value: Any, key: str, depth: int, *, guess: bool) -> Iterator[Reference]:
-    if depth > MOST_DEPTH:
-        return
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            # In "image": {"url": …} the address is that of the image.
-            inner_key = key if key in _PART_KEYS and name.lower() in ("url", "@id") else name.lower()
-            if inner_key not in ("@context", "@type"):
-                yield from _of_value(inner, inner_key, depth + 1, guess=guess)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _of_value(inner, key, depth + 1, guess=guess)
-    elif isinstance(value, str):
-        yield from _of_string(value, key, guess=guess)
+def _add_values(
+    found: list[Reference], items: Iterable[tuple[str, Any]], outer: str, depth: int, guess: bool
+) -> None:
+    """Add the references in these values, each with its key, of an object or list with the key `outer`."""
+    is_part = outer in _PART_KEYS
+    for name, value in items:
+        kind = type(value)
+        lower = name.lower()
+        if kind is str:
+            # Most strings are passed over here: pages have thousands of them.
+            if "/" not in value and "." not in value and not is_part and lower not in _PART_KEYS:
+                continue
+        elif (kind is not dict and kind is not list) or depth >= MOST_DEPTH:
+            continue
+        # In "image": {"url": …} the address is that of the image.
+        key = outer if is_part and lower in ("url", "@id") else lower
+        if key in ("@context", "@type"):
+            continue
+        if kind is not str:
+            inner = value.items() if kind is dict else [(key, each) for each in value]
+            _add_values(found, inner, key, depth + 1, guess)
+        elif hop := _hop_of(value, key, guess):
+            found.append((value, hop))
 
 
-def _of_string(value: str, key: str, *, guess: bool) -> Iterator[Reference]:
+def _hop_of(value: str, key: str, guess: bool) -> Hop | None:
     if key in _PART_KEYS and could_be_address(value):
-        yield value, Hop.EMBED
-    elif key in _LINK_KEYS and looks_like_address(value):
-        yield value, Hop.LINK
-    elif guess and looks_like_address(value):
-        yield value, Hop.SPECULATIVE
+        return Hop.EMBED
+    if not (guess or key in _LINK_KEYS) or not looks_like_address(value):
+        return None
+    return Hop.LINK if key in _LINK_KEYS else Hop.SPECULATIVE
 
 
 def looks_like_address(value: str) -> bool:
@@ -77,8 +88,8 @@ def looks_like_address(value: str) -> bool:
 def could_be_address(value: str) -> bool:
     return (
         0 < len(value) <= 2083
-        and not any(letter in value for letter in " \t\n<>{}")
-        and not value.lower().startswith(("data:", "blob:", "about:"))
+        and _NOT_IN_ADDRESS.search(value) is None
+        and not value[:6].lower().startswith(("data:", "blob:", "about:"))
     )
 
 

@@ -37,7 +37,7 @@ def is_empty_document(document: turbohtml.Document, html: str) -> bool:
     """As `is_empty`, for a page that has been parsed: most pages show text in their first paragraphs."""
     if document.select_one("script") is None:
         return False
-    if document.select_one("noscript,template") is None:
+    if document.select_one("noscript") is None and document.select_one("template") is None:
         shown = 0
         for paragraph in islice(document.select("p"), _PARAGRAPHS):
             shown += len(paragraph.text.strip())

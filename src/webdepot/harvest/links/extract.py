@@ -70,8 +70,11 @@ def extract(
             found = reader(content, head, limits)
             base = find_canonical(found.base, url) or url if found.base else url
             collected.add(found.found, base, found.encoding, parts_only=head.status >= 400)
-            if page is not None and head.status < 400:
-                collected.add(found.of_page, page)
+            if found.of_page and head.status < 400:
+                of_page = (
+                    found.of_page if page else [each for each in found.of_page if each[1] is not Hop.EMBED]
+                )
+                collected.add(of_page, page or url)
             directives |= found.directives
             software, is_empty = found.software, found.is_empty
             notes += [f"linksPartFailed:{name}" for name in sorted(found.unread)]

@@ -91,6 +91,8 @@ _REFRESH = re.compile(
     r"[\s\d.]*+(?:[;,]|(?<=\s))\s*+(?:url\s*+=\s*+)?(?:\"([^\"]*)|'([^']*)|([^\"'\s].*))",
     re.IGNORECASE | re.DOTALL,
 )
+_LEAN = ".lean.js"
+"""VitePress loads `page.lean.js` with a page, and `page.js` in its place when a reader comes by a link."""
 _SRCSET = re.compile(r"([^\s,](?:\S*[^\s,])?)(?:\s++[^,(]*+(?:\([^()]*+\)[^,(]*+)*+)?")
 MOST_NESTED = 3
 
@@ -143,6 +145,8 @@ def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = 
         for (_, _, url), hop in zip(links, hops)
         if hop is not None and not (hop is Hop.LINK and "@" in url and _is_mail(url))
     ]
+    if _LEAN in text:
+        found += [(f"{url.removesuffix(_LEAN)}.js", Hop.EMBED) for url, _ in found if url.endswith(_LEAN)]
     if "value" in attributes:
         for menu in document.select("select"):
             found.extend(_of_menu(menu))

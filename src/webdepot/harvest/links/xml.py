@@ -69,6 +69,8 @@ def _of_element(element: etree._Element, of_html: OfHtml) -> Iterator[Reference]
     namespace, _, tag = element.tag.rpartition("}")
     tag = tag.lower()
     text = (element.text or "").strip()
+    if text.isdecimal():  # `slash:comments` says how many there are
+        text = ""
     if text and tag in _TEXT_LINKS and not _is_plain_guid(element, tag):
         is_media = tag == "loc" and ("image" in namespace or "video" in namespace)
         yield text, Hop.EMBED if is_media else _TEXT_LINKS[tag]

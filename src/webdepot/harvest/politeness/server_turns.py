@@ -49,6 +49,8 @@ class ServerTurns:
         self._names: dict[str, str] = {}
         """Origin -> server; looked up again for each request, because addresses change."""
         self._bandwidth_free_at_s = 0.0
+        self.resting: dict[str, float] = {}
+        """Origin -> until when a request to it waits, because its server rests or another harvest asks it."""
 
     async def wait_until_s(self, origin: str) -> float | None:
         """When a host whose server is busy or paused should come again; None if it can be asked now."""
@@ -72,6 +74,7 @@ class ServerTurns:
         crawl_delay_s: float | None,
         manners: Manners | None = None,
         headers: Sequence[tuple[str, str]] = (),
+        body: bytes = b"",
     ) -> Visit:
         """Fetch when the server is free; afterwards `free_at_s` gives the end of its pause."""
         origin = origin_of(candidate.url)
@@ -81,9 +84,11 @@ class ServerTurns:
         await server.lock.acquire()
         try:
             while rest_s := self._rest_s(name, server):
+                self.resting[origin] = time.monotonic() + rest_s
                 await asyncio.sleep(rest_s)
+            self.resting.pop(origin, None)
             try:
-                visit = await self._fetcher.fetch(candidate, headers)
+                visit = await self._fetcher.fetch(candidate, headers, body)
                 pause_s = pause_after(visit.duration_s, manners or self.manners, crawl_delay_s=crawl_delay_s)
                 server.free_at_s = time.monotonic() + pause_s
                 self._count(visit)

@@ -9,14 +9,15 @@ stays, with the time of its last write.
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from webdepot.harvest.host_book import most_of
 from webdepot.harvest.report.estimate import Estimate, EstimateBasis, Sampler
-from webdepot.harvest.report.result import CrawlNumbers, CrawlProgress
+from webdepot.harvest.report.pace import HarvestPace, with_pages
+from webdepot.harvest.report.result import CrawlNumbers, CrawlProgress, HostWait
 from webdepot.times import from_iso, to_iso
 
 FILE_NAME = "live.json"
@@ -39,6 +40,10 @@ class LiveNumbers(CrawlNumbers):
     estimate: Estimate
     hosts: tuple[HostNumbers, ...] = ()
     """The hosts with the most documents."""
+    waits: tuple[HostWait, ...] = ()
+    """Hosts that are tried again later, the next one first."""
+    pace: HarvestPace = field(default_factory=HarvestPace)
+    """Pages over the time of the harvest."""
 
 
 class Publisher:
@@ -50,11 +55,14 @@ class Publisher:
         self._every_s = every_s
         self._due_s = 0.0
         self._sampler = Sampler()
+        before = read(folder)
+        self._pace = before.pace if before is not None else HarvestPace()
         self._last: CrawlProgress | None = None
 
     def __call__(self, progress: CrawlProgress) -> None:
         self._last = progress
         self._sampler.add(progress.done, progress.seen)
+        self._pace = with_pages(self._pace, progress.elapsed_s, progress.pages)
         now_s = time.monotonic()
         if now_s >= self._due_s:
             self._due_s = now_s + self._every_s
@@ -73,12 +81,12 @@ class Publisher:
             at=self._clock(),
             estimate=self._sampler.estimate(progress.done, progress.waiting + progress.in_flight),
             hosts=tuple(_host_numbers(host, progress) for host in most_of(progress.hosts)),
+            waits=tuple(progress.waits),
+            pace=self._pace,
         )
         new = self._path.with_suffix(".new")
         try:
-            new.write_text(
-                json.dumps(asdict(live) | {"at": to_iso(live.at)}, ensure_ascii=False), encoding="utf-8"
-            )
+            new.write_text(json.dumps(asdict(live), ensure_ascii=False, default=to_iso), encoding="utf-8")
             new.replace(self._path)
         except OSError:
             new.unlink(missing_ok=True)
@@ -113,6 +121,17 @@ def read(folder: Path) -> LiveNumbers | None:
         values: dict[str, Any] = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
         estimate = Estimate(**values["estimate"] | {"basis": EstimateBasis(values["estimate"]["basis"])})
         hosts = tuple(HostNumbers(**host) for host in values["hosts"])
-        return LiveNumbers(**values | {"at": from_iso(values["at"]), "estimate": estimate, "hosts": hosts})
+        waits = tuple(
+            HostWait(**wait | {"next_at": from_iso(wait["next_at"])}) for wait in values.get("waits", ())
+        )
+        pace = values.get("pace", {})
+        parts = {
+            "at": from_iso(values["at"]),
+            "estimate": estimate,
+            "hosts": hosts,
+            "waits": waits,
+            "pace": HarvestPace(**pace | {"pages": tuple(pace.get("pages", ()))}),
+        }
+        return LiveNumbers(**values | parts)
     except (OSError, ValueError, KeyError, TypeError):
         return None

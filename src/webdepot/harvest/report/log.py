@@ -203,7 +203,7 @@ def of_visit(
     return LogLine(
         at=visit.at,
         status=visit.failure.status if visit.failure else visit.status,
-        size=len(visit.head) + visit.body_bytes,
+        size=visit.body_bytes,  # as in Heritrix: without the head
         url=candidate.url,
         path=candidate.path,
         via=candidate.via or "",

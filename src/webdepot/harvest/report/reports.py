@@ -242,7 +242,7 @@ def _note(line: Mapping[str, Any], counts: dict[tuple[str, str], _Count]) -> Non
     if line["note"] == PROBE:
         return  # not an address of the site
     is_answer, is_duplicate = status > 0, "warcRevisit:digest" in line["note"]
-    is_refused = status in _REFUSED
+    is_refused = status in REFUSED
     host = _of(counts, "hosts", host_of(url))
     by_status = _of(counts, "status", str(status))
     by_status.documents += 1
@@ -294,7 +294,7 @@ def _note_refusal(line: Mapping[str, Any], url: str, counts: dict[tuple[str, str
         refusal.reason = refusal.reason or str(line["reason"])
 
 
-_REFUSED = frozenset(
+REFUSED = frozenset(
     {Failure.SCOPE.status, Failure.ROBOTS.status, Failure.LIMIT.status, Failure.PRIVATE_ADDRESS.status}
 )
 _STATUS_NAMES = {failure.status: failure.value for failure in Failure}

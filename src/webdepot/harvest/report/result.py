@@ -2,9 +2,10 @@
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
-from webdepot.harvest.fetch.fetch_mode import Fetching, Screenshots
+from webdepot.harvest.fetch.fetch_mode import BEHAVIOURS, Fetching, Screenshots
 from webdepot.harvest.host_book import HostCounts
 from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.politeness.pauses import Manners
@@ -86,13 +87,28 @@ class CrawlSettings:
     links: LinkLimits = field(default_factory=LinkLimits)
     fetch: Fetching = Fetching.PLAIN
     screenshots: Screenshots = Screenshots.SEEDS
-    behaviours: frozenset[str] = frozenset({"scroll", "play"})
+    behaviours: frozenset[str] = frozenset(BEHAVIOURS)
     """Which of `BEHAVIOURS` are run in a page that is opened in the browser."""
     page_time_s: float = 60.0
     """Time limit of a page in the browser, without the time that we take to answer its requests."""
     progress_s: float = 0.25
     of_host: Callable[[str], HostSettings] = as_harvest
     """The settings of a host; called for every candidate, so it should remember its results."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostWait:
+    """A host that is left alone for a while, because its last answer asks for that, or none came."""
+
+    host: str
+    status: int
+    """Its last status; 0 if there was no response."""
+    failure: str
+    """Why there was no response (`Failure`); empty if there was one, or if its server rests because of
+    another host or another harvest.
+    """
+    next_at: datetime
+    """When it is tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +156,8 @@ class CrawlProgress(CrawlNumbers):
     """Hosts with recent responses."""
     waiting_at: Mapping[str, int] = field(default_factory=dict)
     """Queue length of the hosts with the most documents."""
+    waits: Sequence[HostWait] = ()
+    """Hosts that are tried again later, the next one first."""
 
 
 class End(StrEnum):
@@ -237,9 +255,9 @@ class CrawlResult:
     reason: str
     """Why it ended, as a sentence."""
     counts: Mapping[str, int]
-    """fetched, pages, empty_pages, bytes, errors, failed_parts, robots_refused, nofollow, duplicates,
-    outside, rejected, waiting, seen; `left_out_KIND` for each kind of address that was left out because of
-    the software of its site.
+    """fetched, pages, empty_pages, noindex_pages, bytes, errors, failed_parts, robots_refused, nofollow,
+    duplicates, outside, rejected, waiting, seen; opened, unopened, screenshots and program_errors if any;
+    `left_out_KIND` for each kind of address that was left out because of the software of its site.
     """
     seeds: tuple[SeedOutcome, ...]
     shut_out: tuple[str, ...]
@@ -275,16 +293,20 @@ def trouble_of(seeds: Sequence[SeedOutcome], *, good_pages: int) -> Trouble | No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """What of a site was left out: addresses because of its owner's instructions, and what scripts show."""
+    """What of a site was left out: addresses because of its owner's instructions, and what scripts show; and
+    which instructions did not leave anything out.
+    """
 
     nofollow: int = 0
     robots: int = 0
     empty_pages: int = 0
     """Pages that scripts must fill before they can be read."""
+    noindex_pages: int = 0
+    """Pages that ask search engines not to list them. They are harvested."""
 
     def sentences(self) -> list[Reason]:
         """What was left out, and how to include it."""
-        counts = (self.nofollow, self.robots, self.empty_pages)
+        counts = (self.nofollow, self.robots, self.empty_pages, self.noindex_pages)
         return [
             said(f"{key}_one", one) if count == 1 else said(key, several, count=count)
             for (key, one, several), count in zip(_LEFT_OUT, counts, strict=True)
@@ -311,6 +333,11 @@ _LEFT_OUT = (
         "empty_pages",
         f"One page is empty without its scripts. {_EMPTY}",
         f"{{count}} pages are empty without their scripts. {_EMPTY}",
+    ),
+    (
+        "noindex_pages",
+        "One page says noindex, which is meant for search engines; it was harvested.",
+        "{count} pages say noindex, which is meant for search engines; they were harvested.",
     ),
 )
 """Key, sentence about one, and about several; in the order of `LeftOut`."""

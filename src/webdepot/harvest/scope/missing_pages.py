@@ -24,31 +24,22 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
-from html import unescape
 from urllib.parse import unquote
 
-from webdepot.container.http import content_decoded, parse_head, transfer_decoded
 from webdepot.harvest.politeness.server_turns import ServerTurns
 from webdepot.harvest.scope.hop_path import embed_depth, is_seed_path
 from webdepot.harvest.scope.limits import path_of
+from webdepot.harvest.scope.page_text import find_html, visible_text
 from webdepot.model import Candidate, Hop, Visit
 from webdepot.ports import Frontier
-from webdepot.text.encoding import decode
 from webdepot.url import Url, origin_of
 
 FIRST_DOCUMENTS = 10
 MOST_HOSTS = 1_000
 MOST_GUESSED = 100_000
-_READ_BYTES = 1 << 18
-_HTML = frozenset({"text/html", "application/xhtml+xml"})
 _WORD = re.compile(r"[^\W_]+")
-_HIDDEN = re.compile(
-    r"<(script|style|noscript|template|title)\b.*?(</\1\s*>|\Z)|<!--.*?(-->|\Z)", re.IGNORECASE | re.DOTALL
-)
-_TAG = re.compile(r"<[^>]*+(?:>|\Z)")
 _FEWEST_WORDS = 3
 """With fewer words the HTML itself is compared: the page is a shell that scripts fill, or only pictures."""
 
@@ -104,8 +95,7 @@ class MissingPages:
         text of the page in the browser, if it was opened there.
         """
         candidate = visit.candidate
-        place = _place(candidate.url)
-        if is_seed_path(candidate.path) or not self._is_known(place):
+        if is_seed_path(candidate.path) or not self._is_known(place := _place(candidate.url)):
             return False
         missing, is_guess = self._said.get(place), candidate.path.endswith(Hop.SPECULATIVE)
         page = _find_said(visit) if missing is not None or is_guess else None
@@ -157,21 +147,12 @@ def _form(url: str) -> str:
 
 def _find_said(visit: Visit) -> _Said | None:
     """What a page says; None if the response is not a page."""
-    if visit.failure is not None or not 200 <= visit.status < 300:
+    html = find_html(visit)
+    if html is None:
         return None
-    head = parse_head(visit.head)
-    media_type = head.get("content-type") or "text/html"
-    if media_type.partition(";")[0].strip().lower() not in _HTML:
-        return None
-    visit.body.seek(0)
-    body = b""
-    with suppress(Exception):  # a wrong coding is the server's error; then the page says nothing
-        coded = content_decoded(transfer_decoded(visit.body, head), head, limit_bytes=_READ_BYTES)
-        body = coded.read(_READ_BYTES)
-    html = decode(body, media_type)[0]
     path = visit.candidate.url[len(origin_of(visit.candidate.url)) :]
     address = "".join(_WORD.findall(f"{unquote(path)} {path}".lower()))
-    words = _words(unescape(_TAG.sub(" ", _HIDDEN.sub(" ", html))))
+    words = _words(visible_text(html))
     is_source = words.total() < _FEWEST_WORDS
     return _Said(words=dict(_words(html) if is_source else words), is_source=is_source, address=address)
 

@@ -17,7 +17,7 @@ document are read.
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -60,7 +60,7 @@ _DOCUMENT_FACTOR = 8
 SHOWN = "urn:text:"
 _GONE = (404, 410)
 _LONGEST_TITLE, _LONGEST_HEADINGS = 500, 5000
-_MOST_REMEMBERED = 200_000
+_MOST_REMEMBERED = 50_000
 
 _META_CHARSET = re.compile(rb"<meta\s[^<>]*?charset\s*+=\s*+[\"']?\s*+([^\s\"'/>;]+)", re.IGNORECASE)
 _CHARSET = re.compile(r"charset\s*+=\s*+[\"']?([^\s;\"']+)", re.IGNORECASE)
@@ -76,8 +76,14 @@ def read_container(
     limit_bytes: int,
     *,
     on_finding: OnFinding,
+    on_damage: OnFinding | None = None,
+    on_record: Callable[[Record], None] | None = None,
 ) -> Iterator[tuple[Capture, PageText | None]]:
-    """Every capture of a container, and its text if it has one: one pass for both indexes."""
+    """Every capture of a container, and its text if it has one: one pass for both indexes.
+
+    `on_record` sees each record first, for what else is derived from it; `on_damage` gets the findings about
+    damage of the container, which `on_finding` gets otherwise.
+    """
     with path.open("rb") as stream, path.open("rb") as again, DocumentReader() as documents:
         reader = _Reader(
             collection=collection,
@@ -87,7 +93,8 @@ def read_container(
             on_finding=on_finding,
             container=again,
         )
-        records = reader.watch_shown_texts(iter_records(stream, name, on_finding=on_finding))
+        every = iter_records(stream, name, on_finding=on_damage or on_finding)
+        records = reader.watch_shown_texts(every, on_record)
         yield from capture_from_record.paired(records, reader.read, on_finding=on_finding)
 
 
@@ -113,11 +120,17 @@ class _Reader:
         self._on_finding = on_finding
         self._container = container
         self._seen: dict[str, Location] = {}
+        self._last: PageText | None = None
+        """The page that was read last, unless a browser showed it."""
         self._shown = _Shown()
 
-    def watch_shown_texts(self, records: Iterable[Record]) -> Iterator[Record]:
+    def watch_shown_texts(
+        self, records: Iterable[Record], on_record: Callable[[Record], None] | None
+    ) -> Iterator[Record]:
         """All records; remembers the text that a browser showed."""
         for record in records:
+            if on_record is not None:
+                on_record(record)
             if record.kind is RecordKind.RESOURCE and record.url.startswith(SHOWN):
                 text = record.payload().read(self._limit_bytes).decode("utf-8", "replace")
                 title = record.fields.get(PAGE_TITLE) or ""
@@ -136,6 +149,7 @@ class _Reader:
         data, payload_digest = self._content(record)
         capture = capture_from_record.of_record(record, payload_digest=payload_digest)
         page = self._page(capture, record.head, data)
+        self._last = page if self._shown.url != capture.url else None
         if page is not None and len(self._seen) < _MOST_REMEMBERED:
             self._seen[capture.digest] = capture.location
         return capture, page
@@ -159,8 +173,14 @@ class _Reader:
     def _of_revisit(self, capture: Capture) -> PageText | None:
         if capture.status not in (0, 200, 304) or not capture.digest:
             return None
+        shown, last = self._shown, self._last
+        if (
+            last is not None
+            and (last.digest, last.url) == (capture.digest, capture.url)
+            and shown.url != capture.url
+        ):
+            return replace(last, timestamp=capture.timestamp)  # nothing else differs
         original = self._seen.get(capture.digest)
-        shown = self._shown
         if original is None and shown.text and shown.url == capture.url:
             # The same HTML, but scripts may have shown something else. If it had no title there, the title of
             # the HTML is not available; the first line is.

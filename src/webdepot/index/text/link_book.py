@@ -8,7 +8,7 @@ it comes from: a link in the menu of a thousand pages is one vote. The file can 
 of the index writes it again.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,14 +46,14 @@ class LinkBook:
         """Add the links of a container, replacing those that the book has of it."""
         with self._file.transaction() as connection:
             connection.execute(
-                "INSERT OR IGNORE INTO changed SELECT DISTINCT target FROM links WHERE container = ?",
+                "INSERT OR IGNORE INTO changed SELECT target FROM links WHERE container = ?",
                 (container,),
             )
             connection.execute("DELETE FROM links WHERE container = ?", (container,))
             rows = ((container, link.target, link.source, link.timestamp, link.words) for link in links)
             connection.executemany("INSERT INTO links VALUES (?, ?, ?, ?, ?)", rows)
             connection.execute(
-                "INSERT OR IGNORE INTO changed SELECT DISTINCT target FROM links WHERE container = ?",
+                "INSERT OR IGNORE INTO changed SELECT target FROM links WHERE container = ?",
                 (container,),
             )
 
@@ -63,14 +63,14 @@ class LinkBook:
         """
         with self._file.transaction() as connection:
             connection.execute(
-                "INSERT OR IGNORE INTO changed "
-                "SELECT DISTINCT target FROM links WHERE source >= ? AND source < ?",
+                "INSERT OR IGNORE INTO changed SELECT target FROM links WHERE source >= ? AND source < ?",
                 (prefix, prefix + "\U0010ffff"),
             )
 
-    def changed(self) -> Iterator[str]:
-        """Targets whose links have changed since they were given to `settle`."""
-        return (target for (target,) in self._file.rows("SELECT target FROM changed ORDER BY target", {}))
+    def changed(self, *, limit: int) -> list[str]:
+        """Some targets whose links have changed since they were given to `settle`, in order."""
+        rows = self._file.rows("SELECT target FROM changed ORDER BY target LIMIT :limit", {"limit": limit})
+        return [target for (target,) in rows]
 
     def settle(self, targets: Iterable[str]) -> None:
         """Mark targets as up to date in the text index."""

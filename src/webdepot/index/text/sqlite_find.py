@@ -215,7 +215,8 @@ def _quoted(text: str) -> str:
 def _facet_values(connection: sqlite3.Connection, facet: Facet) -> list[tuple[str, int]]:
     column = f"states.{_FACETS[facet]}"
     return connection.execute(
-        f"SELECT {column}, count(*) AS number FROM matched JOIN states USING (id) WHERE {column} != '' "  # noqa: S608
+        f"SELECT {column}, count(DISTINCT states.page) AS number "  # noqa: S608
+        f"FROM matched JOIN states USING (id) WHERE {column} != '' "
         f"GROUP BY {column} ORDER BY number DESC, {column} LIMIT {MOST_VALUES}"
     ).fetchall()
 

@@ -21,15 +21,16 @@ Writing is in `sqlite_add.py`, searching in `sqlite_find.py`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from webdepot.index import page_files
 from webdepot.index.sqlite_file import SqliteFile
 from webdepot.index.text import sqlite_add, sqlite_find
 from webdepot.index.text.states import LeavingCaptures
 from webdepot.index.text.words import folded
 from webdepot.model import Capture
-from webdepot.ports import Hits, PageText, State, TextQuery
+from webdepot.ports import Engine, Hits, PageFile, PageText, State, TextQuery
 
 SCHEMA = 2
 _TABLES = """
@@ -82,6 +83,16 @@ class SqliteTextIndex:
             connection.execute("INSERT INTO containers VALUES (?)", (container,))
         return added
 
+    def add_files(
+        self,
+        files: Sequence[PageFile],
+        engine: Engine,
+        *,
+        formats: Callable[[Iterable[str]], Mapping[str, str]],
+    ) -> int:
+        """In this process: SQLite has one writer."""
+        return sum(self.add(file.container, page_files.pages_in(file.path, formats)) for file in files)
+
     def clear(self) -> None:
         with self._file.transaction() as connection:
             for table in ("containers", "states", "seen", "sites", "payloads", "waiting", "anchors", "words"):
@@ -114,14 +125,14 @@ class SqliteTextIndex:
                 sqlite_add.remove(connection, page, of_page, gone) for page, of_page in leaving.items()
             )
 
-    def anchor(self, anchors: Iterable[tuple[str, str, str]]) -> int:
+    def anchor(self, anchors: Iterable[tuple[str, str, str]], engine: Engine) -> int:
         with self._file.transaction() as connection:
             return sum(
                 sqlite_add.anchor(connection, page, external, internal)
                 for page, external, internal in anchors
             )
 
-    def compact(self) -> None:
+    def compact(self, engine: Engine, *, most_dead: float = 0.0) -> None:
         with self._file.transaction() as connection:
             connection.execute("INSERT INTO words(words) VALUES ('optimize')")
 
@@ -129,6 +140,9 @@ class SqliteTextIndex:
 
     def containers(self) -> frozenset[str]:
         return frozenset(name for (name,) in self._file.rows("SELECT name FROM containers", {}))
+
+    def having(self, containers: Iterable[str]) -> frozenset[str]:
+        return self._file.names_in("containers", containers)
 
     def total(self) -> int:
         return int(self._file.rows("SELECT count(*) FROM states WHERE NOT gone", {})[0][0])

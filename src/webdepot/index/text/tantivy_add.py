@@ -1,14 +1,11 @@
-"""Adding one container to the Tantivy index: its pages are sorted, joined with the states of the index, and
-written.
+"""Adding pages to the Tantivy index: they are joined with the states of the index, and what changes is
+drafted.
 """
 
-import contextlib
-import heapq
 import json
-import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
+from itertools import groupby
 from typing import Any
 
 import tantivy
@@ -16,94 +13,107 @@ from tantivy import Occur, Query
 
 from webdepot.index.text import states, tantivy_schema
 from webdepot.index.text.states import FOREVER, Content, SeenCapture, StateRun
+from webdepot.index.text.tantivy_draft import Draft
 from webdepot.index.text.tantivy_query import QueryMaker
 from webdepot.ports import PageText
 
+KnownRuns = dict[int, list[Any]]
+"""Addresses of the documents of a page's runs, by first capture."""
+
 
 class Adding:
-    """Adds the pages of one container."""
+    """Joins captures of pages with the states in the index, and drafts what changes."""
 
-    def __init__(
-        self, of: tantivy.Schema, make: QueryMaker, searcher: tantivy.Searcher, writer: tantivy.IndexWriter
-    ) -> None:
-        self._schema = of
+    def __init__(self, make: QueryMaker, searcher: tantivy.Searcher, draft: Draft) -> None:
         self._make = make
         self._searcher = searcher
-        self._writer = writer
+        self._draft = draft
         self._waits = count(searcher, make.term("kind", "waiting")) > 0
         self.added = 0
+        self.unresolved: set[str] = set()
+        """Digests for which revisits wait that may be resolved once this draft is published."""
 
-    def with_waiting(self, page: PageText) -> Iterator[PageText]:
-        """The page, and the revisits of earlier containers that waited for its payload."""
-        yield page
-        if page.repeats or not page.digest or not self._waits:
-            return
-        for address in addresses_of(self._searcher, self._waiting_for(page.digest)):
-            waiting = PageText(**json.loads(bytes(self._searcher.doc(address)["url"][0])))
-            yield _with_words(waiting, states.content_of(page))
-        self._writer.delete_documents_by_query(self._waiting_for(page.digest))
+    def pages(self, pages: Iterable[PageText], keys: Sequence[str]) -> None:
+        """Add the captures of these pages, which come in the order of the keys."""
+        known = self._states_of(keys)
+        for key, group in groupby(pages, key=lambda page: page.key):
+            self._page(key, list(group), known.get(tantivy_schema.page_number(key), {}))
 
-    def page(self, key: str, pages: Sequence[PageText]) -> None:
+    def _page(self, key: str, pages: Sequence[PageText], known: KnownRuns) -> None:
         """Join new captures of one page with its states in the index."""
-        number = tantivy_schema.page_number(key)
         new = list(self._resolved(pages))
         self.added += len(pages)
         if not new:
             return
-        starts, addresses = self._runs(number)
+        starts = sorted(known)
         part = states.touched(starts, [capture.stamp for capture in new])
-        kept = [
-            self._searcher.doc(address).to_dict() for start in starts[part] for address in addresses[start]
-        ]
+        kept = [self._searcher.doc(address).to_dict() for start in starts[part] for address in known[start]]
         until = starts[part.stop] if part.stop < len(starts) else FOREVER
         for start in starts[part]:
-            self._writer.delete_documents_by_term("run", tantivy_schema.run_name(number, start))
+            self._draft.bury(known[start])
         anchors = next(
             (anchors for document in kept if any(anchors := tantivy_schema.anchors_of(document))), ("", "")
         )
         for run in states.merged([seen for document in kept for seen in seen_in(document)], new, until=until):
             for document in tantivy_schema.documents_of(key, run, anchors):
-                self.document(document)
+                self._draft.add(document)
 
     def anchor(self, key: str, anchors: tuple[str, str]) -> bool:
         """Give a page's states other texts of links to it; whether that changed anything."""
-        number = tantivy_schema.page_number(key)
-        kept = [
-            self._searcher.doc(address).to_dict()
-            for address in addresses_of(self._searcher, self._make.term("page", number))
-        ]
+        addresses = addresses_of(self._searcher, self._make.term("page", tantivy_schema.page_number(key)))
+        kept = [self._searcher.doc(address).to_dict() for address in addresses]
         if all("text" not in document or tantivy_schema.anchors_of(document) == anchors for document in kept):
             return False
-        # By the run: the Python binding does not find unsigned numbers as terms.
-        for start in {document["valid_from"][0] for document in kept}:
-            self._writer.delete_documents_by_term("run", tantivy_schema.run_name(number, start))
+        self._draft.bury(addresses)
         for document in kept:
-            self.document(fields_again(document, anchors))
+            self._draft.add(fields_again(document, anchors))
         return True
 
-    def document(self, fields: dict[str, Any]) -> None:
-        self._writer.add_document(tantivy.Document.from_dict(fields, self._schema))
+    def resolve(self, digests: Iterable[str]) -> None:
+        """Add the revisits that waited for these payloads, as far as they are known now."""
+        resolved: list[PageText] = []
+        for digest in digests:
+            content = self._content_with(digest)
+            if content is None:
+                continue
+            addresses = addresses_of(self._searcher, waiting_for(self._make, digest))
+            for address in addresses:
+                waiting = PageText(**json.loads(bytes(self._searcher.doc(address)["url"][0])))
+                resolved.append(_with_words(waiting, content))
+            self._draft.bury(addresses)
+        resolved.sort(key=lambda page: (page.key, page.timestamp))
+        self.pages(resolved, [page.key for page in resolved])
 
-    def _runs(self, number: int) -> tuple[list[int], dict[int, list[Any]]]:
-        """First captures of a page's runs in order, and the documents of each."""
-        addresses = addresses_of(self._searcher, self._make.term("page", number))
-        starts = self._searcher.fast_field_values("valid_from", addresses) if addresses else []
-        by_start: dict[int, list[Any]] = {}
-        for start, address in zip(starts, addresses, strict=True):
-            by_start.setdefault(int(start or 0), []).append(address)
-        return sorted(by_start), by_start
+    def _states_of(self, keys: Sequence[str]) -> dict[int, KnownRuns]:
+        """The runs of these pages in the index: by page number and first capture, their documents."""
+        numbers = sorted({tantivy_schema.page_number(key) for key in keys})
+        runs: dict[int, KnownRuns] = {}
+        if not numbers:
+            return runs
+        addresses = addresses_of(self._searcher, self._make.one_of("page", numbers))
+        if addresses:
+            pages = self._searcher.fast_field_values("page", addresses)
+            starts = self._searcher.fast_field_values("valid_from", addresses)
+            for page, start, address in zip(pages, starts, addresses, strict=True):
+                runs.setdefault(int(page or 0), {}).setdefault(int(start or 0), []).append(address)
+        return runs
 
     def _resolved(self, pages: Sequence[PageText]) -> Iterator[SeenCapture]:
         """The captures with their words; a revisit of unknown bytes is left waiting in the index."""
         own = [(page, None if page.repeats else states.content_of(page)) for page in pages]
         by_payload = {page.digest: content for page, content in own if content is not None and page.digest}
+        if self._waits:
+            self.unresolved.update(
+                digest for digest in by_payload if count(self._searcher, waiting_for(self._make, digest))
+            )
         for page, words in own:
             content = words or by_payload.get(page.digest) or self._content_with(page.digest)
             if content is None:
                 # Kept whole in a stored field: only the digest that it waits for is searched.
-                self.document(
+                self._draft.add(
                     {"kind": "waiting", "name": page.digest, "url": json.dumps(asdict(page)).encode("ascii")}
                 )
+                self.unresolved.add(page.digest)
             else:
                 yield SeenCapture(
                     int(page.timestamp), page.collection, content if words else replace(content, url=page.url)
@@ -113,10 +123,12 @@ class Adding:
         hits = self._searcher.search(self._make.term("payload", payload), 1, count=False).hits
         return tantivy_schema.content_of(self._searcher.doc(hits[0][1]).to_dict()) if hits else None
 
-    def _waiting_for(self, payload: str) -> Query:
-        return Query.boolean_query(
-            [(Occur.Must, self._make.term("kind", "waiting")), (Occur.Must, self._make.term("name", payload))]
-        )
+
+def waiting_for(make: QueryMaker, payload: str) -> Query:
+    """Revisits that wait for a payload."""
+    return Query.boolean_query(
+        [(Occur.Must, make.term("kind", "waiting")), (Occur.Must, make.term("name", payload))]
+    )
 
 
 def seen_in(document: dict[str, list[Any]]) -> Iterator[SeenCapture]:
@@ -163,37 +175,3 @@ def _with_words(waiting: PageText, content: Content) -> PageText:
         likeness=content.likeness,
         images=content.images,
     )
-
-
-def in_order(pages: Iterable[PageText], folder: Path, memory_bytes: int) -> Iterator[PageText]:
-    """Pages by key and time. If they do not fit into memory, they are written to disk in sorted chunks, which
-    are then merged.
-    """
-    chunks: list[Path] = []
-    held: list[PageText] = []
-    size = 0
-    for page in pages:
-        held.append(page)
-        size += 4 * len(page.text) + 1000
-        if size > memory_bytes:
-            chunks.append(_write(sorted(held, key=_order), folder / str(len(chunks))))
-            held, size = [], 0
-    held.sort(key=_order)
-    return heapq.merge(*map(_read, chunks), held, key=_order)
-
-
-def _order(page: PageText) -> tuple[str, str]:
-    return page.key, page.timestamp
-
-
-def _write(pages: Sequence[PageText], path: Path) -> Path:
-    with path.open("wb") as stream:
-        for page in pages:
-            pickle.dump(page, stream, protocol=pickle.HIGHEST_PROTOCOL)
-    return path
-
-
-def _read(path: Path) -> Iterator[PageText]:
-    with path.open("rb") as stream, contextlib.suppress(EOFError):
-        while True:
-            yield pickle.load(stream)  # noqa: S301 - our own file, written a moment ago

@@ -81,7 +81,8 @@ class TantivySearch:
             exact=exact,
             hits=[self._hit(leader) for leader in groups[query.offset : query.offset + query.limit]],
             months=self._months(counted) if query.histogram else {},
-            facets={facet: _facet_values(counted[facet.value]["buckets"]) for facet in query.facets},
+            facets=self._facets(counted, total),
+            facets_count_pages=total <= EXACT_UP_TO,
         )
 
     def states(self) -> Iterator[State]:
@@ -200,6 +201,23 @@ class TantivySearch:
             }
         return aggregations
 
+    def _facets(self, counted: Mapping[str, Any], total: int) -> dict[Facet, list[tuple[str, int]]]:
+        """Pages by value if there are few; else states, since counting the distinct pages of each value takes
+        too much memory.
+        """
+        facets = self._query.facets
+        if not facets or total > EXACT_UP_TO:
+            return {facet: _facet_values(counted[facet.value]["buckets"]) for facet in facets}
+        by_page = {
+            facet.value: {
+                "terms": {"field": _FACET_FIELDS[facet], "size": EXACT_UP_TO},
+                "aggs": {"pages": {"cardinality": {"field": "page"}}},
+            }
+            for facet in facets
+        }
+        counted = self._aggregate(by_page)
+        return {facet: _facet_values(counted[facet.value]["buckets"]) for facet in facets}
+
     def _months(self, counted: Mapping[str, Any]) -> dict[int, int]:
         """Captures by month: whole months are counted; those in which the asked period begins or ends are
         counted capture by capture.
@@ -310,5 +328,12 @@ def _place(address: Any) -> tuple[int, int]:
 
 
 def _facet_values(buckets: Iterable[Mapping[str, Any]]) -> list[tuple[str, int]]:
-    counts = [(str(bucket["key"]), int(bucket["doc_count"])) for bucket in buckets if bucket["key"]]
+    counts = [
+        (
+            str(bucket["key"]),
+            round(bucket["pages"]["value"]) if "pages" in bucket else int(bucket["doc_count"]),
+        )
+        for bucket in buckets
+        if bucket["key"]
+    ]
     return sorted(counts, key=lambda value: (-value[1], value[0]))[:MOST_VALUES]

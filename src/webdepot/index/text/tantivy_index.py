@@ -1,49 +1,62 @@
 """`TantivyTextIndex`: words and time, embedded. The index is a folder that can be deleted and rebuilt.
 
-Adding a container:
-1. its pages are sorted by address and time (on disk when there are many: memory is bounded by
-   `memory_bytes`);
+Adding containers:
+1. their pages are divided by address into parts, one or more for each worker (`tantivy_part.py`);
 2. page by page, the runs around the new captures are read, joined with the new ones and written again
    (`states.py`); a page's older history is not touched, so the cost of a harvest is proportional to its size;
-3. one commit makes all of it visible together with the container's name. A process that is killed before that
-   leaves the index unchanged.
+3. each worker writes segments of its own, and one commit (`tantivy_commit.py`) makes them all visible
+   together with the names of the containers. A process that is killed before that leaves the index unchanged;
+4. segments are merged while others read and write (`tantivy_merge.py`).
 
-A revisit whose original is in another container takes its words from any state with that payload digest. If
-none is known yet, it waits in the index and is resolved when a page with that digest is added.
+A revisit whose original is elsewhere takes its words from any state with that payload digest. If none is
+known yet, it waits in the index. The digests that may have become known with a commit are listed in it, and
+are resolved with the next.
 
 Searching is in `tantivy_find.py`. Readers see the last commit.
 """
 
 import contextlib
 import json
-import shutil
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import tantivy
 from tantivy import Occur, Query
 
 from webdepot import durable, query_budget
-from webdepot.errors import Conflict
+from webdepot.errors import Conflict, WebdepotError
+from webdepot.index import page_files
 from webdepot.index.sqlite_file import REBUILD
-from webdepot.index.text import tantivy_schema
-from webdepot.index.text.tantivy_add import Adding, addresses_of, count, fields_again, in_order
-from webdepot.index.text.tantivy_find import TantivySearch, iter_in_pieces
+from webdepot.index.text import tantivy_commit, tantivy_merge, tantivy_part, tantivy_schema
+from webdepot.index.text.tantivy_add import Adding, addresses_of, count
+from webdepot.index.text.tantivy_commit import Segment
+from webdepot.index.text.tantivy_draft import Draft, drafted, open_index
+from webdepot.index.text.tantivy_find import TantivySearch
+from webdepot.index.text.tantivy_part import AnchorJob, BuiltPart, PartJob
 from webdepot.index.text.tantivy_query import QueryMaker
 from webdepot.index.text.tantivy_remove import Removing
 from webdepot.index.text.words import folded
 from webdepot.model import Capture
-from webdepot.ports import Hits, PageText, State, TextQuery
+from webdepot.ports import Engine, Hits, Item, PageFile, PageText, State, TextQuery
 
+_log = logging.getLogger(__name__)
 _BLOCK_BYTES = 65_536
 """The window of LZ4. Texts take a fifth less space than in Tantivy's 16 kB blocks, and reading one takes 50
 microseconds more.
 """
-_SORTING = "sorting-"
-"""Folders in which pages are sorted; the next writer removes those that a crash left."""
+_DRAFTS = "draft-"
+"""Folders in which segments are built; the next writer removes those that a crash left."""
+_SMALL_BYTES = 2_000_000
+"""Compressed pages that are indexed in this process: starting others would take longer."""
+_SMALL_ANCHORS_BYTES = 100_000
+"""Link texts that are set in this process."""
+_PART_BYTES = 16_000_000
+"""Compressed pages of one part."""
+_RESOLVED_AT_ONCE = 500
+
+FindFormats = Callable[[Iterable[str]], Mapping[str, str]]
 
 
 class TantivyTextIndex:
@@ -57,15 +70,13 @@ class TantivyTextIndex:
         durable.make_folders(folder)
         self._schema = tantivy_schema.make()
         self._index = self._open()
-        for name, analyser in tantivy_schema.analysers().items():
-            self._index.register_tokenizer(name, analyser)
-        self._index.config_reader("manual")
         self._make = QueryMaker(self._schema)
         self._commit = b""
+        self._compaction: threading.Thread | None = None
 
     def _open(self) -> tantivy.Index:
         try:
-            return self._with_larger_blocks(tantivy.Index(self._schema, path=str(self._folder)))
+            return self._with_larger_blocks(open_index(self._schema, self._folder))
         except (ValueError, OSError) as error:
             raise Conflict(
                 f"The index of words {self._folder} was made by another version or is damaged ({error}). "
@@ -83,90 +94,173 @@ class TantivyTextIndex:
             return index
         meta["index_settings"] = {**settings, "docstore_blocksize": _BLOCK_BYTES}
         durable.write_whole(path, json.dumps(meta).encode())
-        return tantivy.Index(self._schema, path=str(self._folder))
+        return open_index(self._schema, self._folder)
 
     # --- writing ---
 
     def add(self, container: str, pages: Iterable[PageText]) -> int:
-        with self._writer() as writer:
-            searcher = self._searcher()
-            if count(searcher, self._of_kind("container", container)):
-                return 0
-            adding = Adding(self._schema, self._make, searcher, writer)
-            with tempfile.TemporaryDirectory(prefix=_SORTING, dir=self._folder) as folder:
-                arriving = (page for new in pages for page in adding.with_waiting(new))
-                for key, group in groupby(
-                    in_order(arriving, Path(folder), self._memory_bytes), key=lambda page: page.key
-                ):
-                    adding.page(key, list(group))
-            adding.document({"kind": "container", "name": container})
-            self._store(writer)
-        return adding.added
+        with self._scratch() as folder:
+            file = PageFile(container=container, path=folder / "pages")
+            with page_files.written(file.path) as write:
+                for page in pages:
+                    write(page)
+            with self._writing():
+                return self._add(self._not_there([file]), folder, engine=None, formats=_no_formats)
+
+    def add_files(self, files: Sequence[PageFile], engine: Engine, *, formats: FindFormats) -> int:
+        with self._scratch() as folder, self._writing():
+            return self._add(self._not_there(files), folder, engine=engine, formats=formats)
+
+    def _not_there(self, files: Sequence[PageFile]) -> list[PageFile]:
+        searcher = self._searcher()
+        return [file for file in files if not count(searcher, self._of_kind("container", file.container))]
+
+    def _add(
+        self, files: Sequence[PageFile], folder: Path, *, engine: Engine | None, formats: FindFormats
+    ) -> int:
+        if not files:
+            return 0
+        size_bytes = sum(file.path.stat().st_size for file in files)
+        helpers = None if size_bytes < _SMALL_BYTES else engine
+        workers = helpers.workers if helpers else 1
+        rounds = -(-size_bytes // (workers * _PART_BYTES))
+        parts = min(max(rounds, 1) * workers, page_files.MOST_PARTS)
+        jobs = (
+            PartJob(
+                index=self._folder,
+                folder=folder / f"part-{part}",
+                files=files,
+                formats=formats(
+                    {line.digest for file in files for line in page_files.lines_in(file.path, part, parts)}
+                ),
+                part=part,
+                parts=parts,
+                memory_bytes=self._memory_bytes // workers,
+            )
+            for part in range(parts)
+        )
+        built = _built(tantivy_part.run, jobs, helpers)
+        unresolved = sorted(frozenset[str]().union(*(part.unresolved for part in built)))
+        tantivy_commit.publish(self._folder, [part.change for part in built], payload=unresolved)
+        self._resolve()
+        if engine is not None:
+            self._compact_meanwhile(engine)
+        return sum(part.pages for part in built)
+
+    def _resolve(self) -> None:
+        """Give words to revisits that waited for pages of the last commit. If this is interrupted, the next
+        writer continues: the digests are in the commit.
+        """
+        while unresolved := tantivy_commit.read(self._folder).payload:
+            with self._draft() as (draft, searcher):
+                Adding(self._make, searcher, draft).resolve(unresolved[:_RESOLVED_AT_ONCE])
+                self._publish(draft, payload=unresolved[_RESOLVED_AT_ONCE:])
 
     def remove(
         self, container: str, captures: Iterable[tuple[str, Capture]], *, payloads: Sequence[str] = ()
     ) -> int:
-        with self._writer() as writer:
-            searcher = self._searcher()
-            if not count(searcher, self._of_kind("container", container)):
+        with self._writing(), self._draft() as (draft, searcher):
+            addresses = addresses_of(searcher, self._of_kind("container", container))
+            if not addresses:
                 return 0
-            removing = Removing(self._schema, self._make, searcher, writer)
-            removed = removing.captures(captures, frozenset(payloads))
-            writer.delete_documents_by_query(self._of_kind("container", container))
-            self._store(writer)
+            removed = Removing(self._make, searcher, draft).captures(captures, frozenset(payloads))
+            draft.bury(addresses)
+            self._publish(draft)
         return removed
 
-    def anchor(self, anchors: Iterable[tuple[str, str, str]]) -> int:
-        with self._writer() as writer:
-            adding = Adding(self._schema, self._make, self._searcher(), writer)
-            changed = sum(adding.anchor(key, (external, internal)) for key, external, internal in anchors)
-            self._store(writer)
+    def anchor(self, anchors: Iterable[tuple[str, str, str]], engine: Engine) -> int:
+        with self._scratch() as folder:
+            file = folder / "anchors"
+            with file.open("w", encoding="ascii") as lines:
+                for key, external, internal in anchors:
+                    page_files.write_line(lines, key, external, internal)
+            helpers = None if file.stat().st_size < _SMALL_ANCHORS_BYTES else engine
+            workers = helpers.workers if helpers else 1
+            jobs = (
+                AnchorJob(
+                    index=self._folder,
+                    folder=folder / f"part-{part}",
+                    file=file,
+                    part=part,
+                    parts=workers,
+                    memory_bytes=self._memory_bytes // workers,
+                )
+                for part in range(workers)
+            )
+            with self._writing():
+                built = _built(tantivy_part.run_anchors, jobs, helpers)
+                changed = sum(part.pages for part in built)
+                if changed:
+                    tantivy_commit.publish(self._folder, [part.change for part in built])
         return changed
 
     def clear(self) -> None:
-        with self._writer() as writer:
-            writer.delete_all_documents()
-            self._store(writer)
+        with self._writing():
+            segments = tantivy_commit.read(self._folder).segments
+            tantivy_commit.publish(self._folder, [], without={segment.id for segment in segments})
 
-    def compact(self) -> None:
-        with self._writer() as writer:
-            searcher = self._searcher()
-            # The commit that shows the new segments also drops the old ones: readers always see everything.
-            writer.delete_all_documents()
-            for kind in ("container", "waiting"):
-                for address in addresses_of(searcher, self._make.term("kind", kind)):
-                    stored = searcher.doc(address).to_dict()
-                    fields = {"kind": kind, "name": stored["name"][0], **_waiting(stored)}
-                    writer.add_document(tantivy.Document.from_dict(fields, self._schema))
-            states = [self._make.term("kind", kind) for kind in ("state", "gone")]
-            any_state = Query.boolean_query([(Occur.Should, kind) for kind in states])
-            for address in iter_in_pieces(searcher, self._make, any_state):
-                fields = fields_again(searcher.doc(address).to_dict())
-                writer.add_document(tantivy.Document.from_dict(fields, self._schema))
-            self._store(writer)
-            writer.garbage_collect_files()
+    def compact(self, engine: Engine, *, most_dead: float = 0.0) -> None:
+        """Also joins small segments. Returns when nothing is left to do."""
+        if self._compaction is not None:
+            self._compaction.join()
+        self._compact(engine, most_dead)
 
-    def _store(self, writer: tantivy.IndexWriter) -> None:
-        """Commit. Tantivy syncs its files, but not the folder after it has renamed the last of them."""
-        writer.commit()
-        durable.sync_folder(self._folder)
+    def _compact_meanwhile(self, engine: Engine) -> None:
+        """Start to join small segments, if that is due and not under way already."""
+        is_running = self._compaction is not None and self._compaction.is_alive()
+        if is_running or not tantivy_merge.due(tantivy_commit.read(self._folder), 1.0):
+            return
+        self._compaction = threading.Thread(target=self._compact, args=(engine, 1.0), daemon=True)
+        self._compaction.start()
+
+    def _compact(self, engine: Engine, most_dead: float) -> None:
+        with (
+            contextlib.suppress(Conflict),  # another process is compacting
+            durable.locked(self._folder / "compacting.lock", busy="The index of words is being compacted."),
+        ):
+            while groups := tantivy_merge.due(tantivy_commit.read(self._folder), most_dead):
+                if not any(self._merge(engine, group) for group in groups):
+                    return
+
+    def _merge(self, engine: Engine, segments: Sequence[Segment]) -> bool:
+        """Replace some segments by one; whether that was possible."""
+        with self._scratch() as folder:
+            job = tantivy_merge.start(self._folder, folder, segments)
+            if job is None:
+                return False
+            (done,) = engine.map(tantivy_merge.run, [job])
+            if done.result is None:
+                # The index is whole without it, and the next update tries again.
+                _log.warning("compaction of the index of words failed", extra={"error": done.error})
+                return False
+            with self._writing():
+                return tantivy_merge.finish(self._folder, job, done.result)
 
     @contextlib.contextmanager
-    def _writer(self) -> Iterator[tantivy.IndexWriter]:
-        """Tantivy refuses a second writer; our own lock makes it wait instead."""
+    def _writing(self) -> Iterator[None]:
+        """One process writes at a time; others wait for it."""
         with durable.locked(self._folder / "writing.lock"):
-            for left_by_a_crash in self._folder.glob(f"{_SORTING}*"):
-                shutil.rmtree(left_by_a_crash, ignore_errors=True)
-            writer = self._index.writer(self._memory_bytes, 1)
-            try:
-                yield writer
-            except BaseException:
-                writer.rollback()
-                raise
-            finally:
-                # Also ends the writer: a traceback may keep references to it alive, and with them Tantivy's
-                # own lock.
-                writer.wait_merging_threads()
+            self._resolve()
+            yield
+
+    @contextlib.contextmanager
+    def _scratch(self) -> Iterator[Path]:
+        """A folder on the disk of the index for drafts; those left by a crash are removed first."""
+        with durable.scratch_folder(_DRAFTS, self._folder) as folder:
+            yield folder
+
+    @contextlib.contextmanager
+    def _draft(self) -> Iterator[tuple[Draft, tantivy.Searcher]]:
+        """A draft, and the searcher whose documents it may replace; only inside `_writing`."""
+        commit = tantivy_commit.read(self._folder)
+        with (
+            self._scratch() as folder,
+            drafted(self._schema, commit, folder / "draft", memory_bytes=self._memory_bytes) as draft,
+        ):
+            yield draft, self._searcher()
+
+    def _publish(self, draft: Draft, *, payload: Sequence[str] = ()) -> None:
+        tantivy_commit.publish(self._folder, [draft.finish()], payload=payload)
 
     # --- reading ---
 
@@ -177,14 +271,17 @@ class TantivyTextIndex:
             for address in addresses_of(searcher, self._make.term("kind", "container"))
         )
 
+    def having(self, containers: Iterable[str]) -> frozenset[str]:
+        searcher = self._searcher()
+        return frozenset(name for name in containers if count(searcher, self._of_kind("container", name)))
+
     def total(self) -> int:
         return count(self._searcher(), self._make.term("kind", "state"))
 
     def dead(self) -> float:
-        segments = json.loads((self._folder / "meta.json").read_bytes())["segments"]
-        documents = sum(segment["max_doc"] for segment in segments)
-        deleted = sum((segment.get("deletes") or {}).get("num_deleted_docs", 0) for segment in segments)
-        return deleted / documents if documents else 0.0
+        segments = tantivy_commit.read(self._folder).segments
+        documents = sum(segment.documents for segment in segments)
+        return sum(segment.dead for segment in segments) / documents if documents else 0.0
 
     def words(self, prefix: str, *, limit: int) -> Sequence[tuple[str, int]]:
         query_budget.check()
@@ -215,5 +312,19 @@ class TantivyTextIndex:
         )
 
 
-def _waiting(document: dict[str, list[Any]]) -> dict[str, Any]:
-    return {"url": bytes(document["url"][0])} if "url" in document else {}
+def _no_formats(digests: Iterable[str]) -> Mapping[str, str]:
+    return {}
+
+
+def _built(
+    build: Callable[[Item], BuiltPart], jobs: Iterable[Item], engine: Engine | None
+) -> list[BuiltPart]:
+    """The parts in their order, whichever is ready first: it decides the order of equally good hits."""
+    if engine is None:
+        return [build(job) for job in jobs]
+    built = []
+    for done in engine.map(build, jobs):
+        if done.result is None:
+            raise WebdepotError(f"Words could not be indexed: {done.error}")
+        built.append(done.result)
+    return sorted(built, key=lambda result: result.part)

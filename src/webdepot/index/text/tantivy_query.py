@@ -56,6 +56,9 @@ class QueryMaker:
     def term(self, field: str, value: object) -> Query:
         return Query.term_query(self._schema, field, value)
 
+    def one_of(self, field: str, values: Sequence[object]) -> Query:
+        return Query.term_set_query(self._schema, field, values)
+
     def state(self, query: TextQuery, areas: Areas) -> Query:
         """States that match the whole query and of which not all captures are closed."""
         wanted = list(self._wanted(query))

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import tantivy
-from tantivy import Occur, Query
 
 from webdepot.index.text import states, tantivy_schema
 from webdepot.index.text.states import FOREVER, LeavingCaptures, remaining
-from webdepot.index.text.tantivy_add import addresses_of, seen_in
+from webdepot.index.text.tantivy_add import addresses_of, seen_in, waiting_for
+from webdepot.index.text.tantivy_draft import Draft
 from webdepot.index.text.tantivy_query import QueryMaker
 from webdepot.model import Capture
 
@@ -23,13 +23,10 @@ from webdepot.model import Capture
 class Removing:
     """Removes the captures of one container, and payloads that no container has any more."""
 
-    def __init__(
-        self, of: tantivy.Schema, make: QueryMaker, searcher: tantivy.Searcher, writer: tantivy.IndexWriter
-    ) -> None:
-        self._schema = of
+    def __init__(self, make: QueryMaker, searcher: tantivy.Searcher, draft: Draft) -> None:
         self._make = make
         self._searcher = searcher
-        self._writer = writer
+        self._draft = draft
 
     def captures(self, captures: Iterable[tuple[str, Capture]], payloads: frozenset[str]) -> int:
         leaving: dict[str, LeavingCaptures] = {}
@@ -44,38 +41,31 @@ class Removing:
         return removed + sum(self._waiting(payload, leaving) for payload in waiting - {""})
 
     def _page(self, key: str, gone: LeavingCaptures, payloads: frozenset[str]) -> int:
-        number = tantivy_schema.page_number(key)
-        kept = [
-            self._searcher.doc(address).to_dict()
-            for address in addresses_of(self._searcher, self._make.term("page", number))
-        ]
+        addresses = addresses_of(self._searcher, self._make.term("page", tantivy_schema.page_number(key)))
+        kept = [self._searcher.doc(address).to_dict() for address in addresses]
         known = [seen for document in kept for seen in seen_in(document)]
         staying = list(remaining(known, gone, payloads))
         if staying == known:
             return 0
-        for start in {document["valid_from"][0] for document in kept}:
-            self._writer.delete_documents_by_term("run", tantivy_schema.run_name(number, start))
+        self._draft.bury(addresses)
         anchors = next(
             (anchors for document in kept if any(anchors := tantivy_schema.anchors_of(document))), ("", "")
         )
         for run in states.merged(staying, (), until=FOREVER):
             for document in tantivy_schema.documents_of(key, run, anchors):
-                self._writer.add_document(tantivy.Document.from_dict(document, self._schema))
+                self._draft.add(document)
         return len(known) - len(staying)
 
     def _waiting(self, payload: str, leaving: dict[str, LeavingCaptures]) -> int:
         """Remove the leaving revisits from those that wait for this payload; how many."""
-        parts = [self._make.term("kind", "waiting"), self._make.term("name", payload)]
-        query = Query.boolean_query([(Occur.Must, part) for part in parts])
-        addresses = addresses_of(self._searcher, query)
+        addresses = addresses_of(self._searcher, waiting_for(self._make, payload))
         waiting = [bytes(self._searcher.doc(address)["url"][0]) for address in addresses]
         if not waiting:
             return 0
-        self._writer.delete_documents_by_query(query)
+        self._draft.bury(addresses)
         kept = [page for page in waiting if not _leaves(json.loads(page), leaving)]
         for page in kept:
-            fields = {"kind": "waiting", "name": payload, "url": page}
-            self._writer.add_document(tantivy.Document.from_dict(fields, self._schema))
+            self._draft.add({"kind": "waiting", "name": payload, "url": page})
         return len(waiting) - len(kept)
 
 

@@ -27,6 +27,8 @@ from webdepot.times import http_date
 MOST_QUICK_LINES = 11
 """How many captures `find_few_lines` writes."""
 
+NO_ROWS = "[]\n"
+"""The whole answer in JSON if nothing matches."""
 MakeUrl = Callable[[Capture], str]
 """Gives the address at which a capture is replayed."""
 _FindOriginal = Callable[[Capture], Capture | None]
@@ -111,7 +113,7 @@ def _rows(found: Lines, query: CdxQuery) -> Iterator[str]:
     if key:
         yield f"{start},\n[],\n{json.dumps([key])}]\n"
     else:
-        yield "[]\n" if start else "]\n"
+        yield NO_ROWS if start else "]\n"
 
 
 def _line(capture: Capture, query: CdxQuery, make_url: MakeUrl, original: _FindOriginal) -> str:

@@ -27,6 +27,7 @@ from webdepot.model import EVERYTHING, Capture
 from webdepot.ports import Position, place_of
 from webdepot.services.access import gate
 from webdepot.services.access import lookup as lookup_service
+from webdepot.times import Period, from_timestamp
 from webdepot.url import UrlMatch, key_range
 
 
@@ -80,13 +81,13 @@ def find(
         captures = cdx.examined(captures, query, cut)
     captures = _current(captures)
     if query.filters or query.collapse:
-        captures = cdx.selected(captures, query)
+        captures = cdx.selected(captures, query, _find_before(archive, query, collection))
     if query.page is not None:
         start = query.page * query.page_lines
         captures = islice(captures, start, start + min(query.page_lines, query.limit))
     elif query.last:
         captures = reversed(list(islice(captures, query.limit)))
-    elif query.shows_resume_key or query.limit >= cdx.MOST_LINES:
+    elif query.may_continue and (query.shows_resume_key or query.limit >= cdx.MOST_LINES):
         captures = _noting_the_last(captures, query.limit, resume)
     else:
         captures = islice(captures, query.limit)
@@ -110,6 +111,18 @@ def count_pages(archive: Archive, query: CdxQuery, *, reader: Reader, collection
         for first, after, spans in gate.segments(archive, start, stop, reader)
     )
     return -(-lines // query.page_lines)
+
+
+def _find_before(archive: Archive, query: CdxQuery, collection: str) -> Capture | None:
+    """The capture that the last answer ended with, if it matters."""
+    after = query.after
+    if after is None or not query.collapse:
+        return None
+    moment = from_timestamp(after.timestamp)
+    versions = archive.captures.versions(
+        after.key, collection=collection, period=Period(moment, moment), limit=cdx.PAGE_LINES
+    )
+    return next((capture for capture in versions if place_of(capture) == after), None)
 
 
 def _current(captures: Iterator[Capture]) -> Iterator[Capture]:

@@ -7,13 +7,12 @@ from webdepot.access import compare, lookup
 from webdepot.access.compare import ComparedLine, LineKind, LinkedAddress, PageContent
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
-from webdepot.container import locations
 from webdepot.errors import NotFound
 from webdepot.model import Capture
-from webdepot.quality import screenshots
 from webdepot.quality.screenshots import Screenshot
 from webdepot.services.access import lookup as lookup_service
 from webdepot.services.access import replay
+from webdepot.services.access.browse import page_pictures
 
 MOST_BYTES = 8 << 20
 """Of a page, at most this much is compared."""
@@ -66,8 +65,12 @@ def run(archive: Archive, url: str, at: str, other: str, *, collection: str, rea
     )
     return Comparison(
         url=after.url,
-        before=Side(capture=before, screenshot=find_screenshot(archive, before), is_cut=old.is_cut),
-        after=Side(capture=after, screenshot=find_screenshot(archive, after), is_cut=new.is_cut),
+        before=Side(
+            capture=before, screenshot=page_pictures.find_shown(archive, before, reader), is_cut=old.is_cut
+        ),
+        after=Side(
+            capture=after, screenshot=page_pictures.find_shown(archive, after, reader), is_cut=new.is_cut
+        ),
         stamps=place.stamps,
         is_same=bool(before.digest) and before.digest == after.digest,
         lines=compare.of_lines(old.lines, new.lines) if old.lines != new.lines else (),
@@ -76,13 +79,6 @@ def run(archive: Archive, url: str, at: str, other: str, *, collection: str, rea
         pictures_added=pictures[0],
         pictures_removed=pictures[1],
     )
-
-
-def find_screenshot(archive: Archive, capture: Capture) -> Screenshot | None:
-    """The screenshot of the page that the harvest of a capture took, if it took one."""
-    with archive.database.reading() as connection:
-        container = locations.find(connection, capture.location.container)
-        return screenshots.find(connection, container.harvest, capture.url) if container else None
 
 
 def _read(archive: Archive, capture: Capture, collection: str, reader: Reader) -> PageContent:

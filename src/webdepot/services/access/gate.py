@@ -1,12 +1,13 @@
 """The access gate: what a reader may see, decided in one place for every surface.
 
-Replay, lists of versions, CDX, search, works, lending, export, images, the home page and the OAI provider all
-ask here; nothing else reads the access rules to decide. `access/policy.py` has the decision itself.
+Replay, lists of versions, CDX, search, works, lending, export, images, pictures of pages, the home page and
+the OAI provider all ask here; nothing else reads the access rules to decide. `access/policy.py` has the
+decision itself.
 
     of_key        one key: a verdict on each capture, and the stretches of time that are open
     segments      a range of keys, cut where the answer changes
     closed_areas  everything that is closed, for an index that cannot ask about each capture
-    is_open, filter_open, iter_closed   single captures
+    is_open, filter_open, iter_closed, iter_closed_at   single captures
     is_lent       whether a capture is shown to one reader at a time
 
 The rules are cached until any process commits anything to the database, so a new rule holds with the next
@@ -106,22 +107,44 @@ def iter_closed(
 
     TooManyCaptures when a rule covers more than MOST_EXAMINED captures.
     """
+    hiding = [rule for rule in _rules(archive).every if not hidden_only or rule.answer is RuleAnswer.HIDE]
+    for capture, verdict in _iter_closed(archive, hiding, reader, MOST_EXAMINED):
+        is_wanted = containers is None or capture.location.container in containers
+        if is_wanted and not (hidden_only and verdict.reason):
+            yield capture
+
+
+def iter_closed_at(
+    archive: Archive, start: str, stop: str, timestamp: str, reader: Reader, *, most: int
+) -> Iterator[Capture]:
+    """Captures with keys from `start` to before `stop` that are closed to this reader by rules about captures
+    of that moment.
+
+    TooManyCaptures when a rule covers more than `most` captures.
+    """
+    today = archive.clock().date()
+    covering = _rules(archive).covering_between(start, stop)
+    then = [rule for rule in covering if rule.span(today)[0] <= timestamp <= rule.span(today)[1]]
+    return (capture for capture, _ in _iter_closed(archive, then, reader, most, start, stop))
+
+
+def _iter_closed(
+    archive: Archive, closing: Iterable[Rule], reader: Reader, most: int, start: str = "", stop: str = "\x7f"
+) -> Iterator[tuple[Capture, Verdict]]:
     known, today = _rules(archive), archive.clock().date()
-    closing = (RuleAnswer.HIDE,) if hidden_only else (RuleAnswer.HIDE, RuleAnswer.REFUSE)
-    for rule in known.every:
-        if rule.answer not in closing:
+    for rule in closing:
+        if rule.answer not in (RuleAnswer.HIDE, RuleAnswer.REFUSE):
             continue
-        below = archive.captures.scan(rule.prefix, access_closed_areas.after_prefix(rule.prefix))
+        end = rule.prefix + " " if rule.exact else access_closed_areas.after_prefix(rule.prefix)
+        below = archive.captures.scan(max(rule.prefix, start), min(end, stop))
         for number, capture in enumerate(below):
-            if number >= MOST_EXAMINED:
+            if number >= most:
                 raise TooManyCaptures
-            if containers is not None and capture.location.container not in containers:
-                continue
             verdict = policy.allows(
                 capture.key, capture.timestamp, known.covering(capture.key), reader, today
             )
-            if not verdict and not (hidden_only and verdict.reason):
-                yield capture
+            if not verdict:
+                yield capture, verdict
 
 
 def has_lending_rules(archive: Archive) -> bool:

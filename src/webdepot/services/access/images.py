@@ -4,26 +4,24 @@ The text index knows which pages have images with these words. For the pages tha
 is read again, its images are extracted, and those are shown that are archived and open to the reader.
 (Decision 42.)
 
-Thumbnails are cached (`thumbnail_cache.py`); the access gate is asked before the cache. When captures leave
-the archive, the cache is emptied.
+Thumbnails are cached (`browse/thumbnail_cache.py`); the access gate is asked before the cache. When captures
+leave the archive, the cache is emptied.
 """
 
-import atexit
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.errors import NotFound, WebdepotError
-from webdepot.formats.thumbnail import LARGEST_INPUT_BYTES, Thumbnailer
+from webdepot.formats.thumbnail import LARGEST_INPUT_BYTES
 from webdepot.index.content.html import PagePicture, pictures_of_html
 from webdepot.index.content.text import charset_of, decode
 from webdepot.index.text.words import tokens
 from webdepot.model import EVERYTHING, Capture
 from webdepot.ports import Hit, PagePart, TextQuery
-from webdepot.services.access import lookup, replay, search, thumbnail_cache
+from webdepot.services.access import lookup, replay, search
+from webdepot.services.access.browse import thumbnail_cache, thumbnail_maker
 from webdepot.url import find_canonical
 
 IMAGES_A_PAGE = 24
@@ -158,10 +156,11 @@ def thumbnail(
     NotFound if it is not archived or no thumbnail can be made of it, Closed if a rule closes it.
     """
     capture = lookup.find_closest(archive, url, timestamp, collection=collection, reader=reader)
-    data = thumbnail_cache.find(archive, capture)
+    name = thumbnail_cache.name_of(capture)
+    data = thumbnail_cache.find(archive, name)
     if data is None:
         data = _make_thumbnail(archive, url, timestamp, reader=reader, collection=collection)
-        thumbnail_cache.keep(archive, capture, data)
+        thumbnail_cache.keep(archive, name, data)
     if not data:
         raise NotFound(f"No thumbnail can be made of {url}.")
     return data
@@ -174,22 +173,9 @@ def _make_thumbnail(archive: Archive, url: str, timestamp: str, *, reader: Reade
         image = replay.content_of(opened).read(LARGEST_INPUT_BYTES + 1)
     finally:
         opened.close()
-    return (_maker().make(image) if len(image) <= LARGEST_INPUT_BYTES else None) or b""
+    return thumbnail_of(image)
 
 
-class _Maker:
-    """The guarded child process, for one request at a time."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._thumbnailer = Thumbnailer()
-        atexit.register(self._thumbnailer.close)
-
-    def make(self, image: bytes) -> bytes | None:
-        with self._lock:
-            return self._thumbnailer.make(image)
-
-
-@lru_cache(maxsize=1)
-def _maker() -> _Maker:
-    return _Maker()
+def thumbnail_of(image: bytes) -> bytes:
+    """A small JPEG of an image; empty if none can be made."""
+    return thumbnail_maker.make(image) if len(image) <= LARGEST_INPUT_BYTES else b""

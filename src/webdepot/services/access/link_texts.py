@@ -22,6 +22,8 @@ from webdepot.ports import ClosedArea
 from webdepot.services.access import gate
 
 _AREAS = "anchors.json"
+_MOST_AT_ONCE = 50_000
+"""Pages whose link texts are updated in one commit: as many as are kept in memory."""
 
 
 @contextmanager
@@ -46,13 +48,14 @@ def settle(archive: Archive, links: LinkBook) -> int:
     kept = _keep_moving_embargoes(areas, known)
     for area in set(known) ^ set(kept):
         links.reconsider(area.prefix)
-    changed = list(links.changed())
-    anchors = (
-        links.anchors(target, lambda key, stamp: not any((key, stamp) in area for area in areas))
-        for target in changed
-    )
-    written = archive.texts.anchor(anchors) if changed else 0
-    links.settle(changed)
+    written = 0
+    while changed := links.changed(limit=_MOST_AT_ONCE):
+        anchors = (
+            links.anchors(target, lambda key, stamp: not any((key, stamp) in area for area in areas))
+            for target in changed
+        )
+        written += archive.texts.anchor(anchors, archive.engine)
+        links.settle(changed)
     _write(archive, kept)
     return written
 

@@ -4,6 +4,7 @@
     list_addresses  addresses below a prefix, on a host, in a domain
     find_near_by    other pages of the same host, when an address is not archived
     iter_versions   every version of an address
+    find_example    a page that everybody may see
     find_closest    one version
     find_without_query  the page itself, when its address was not archived with this query
 
@@ -16,8 +17,8 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from webdepot.access import closed_areas, fuzzy, lookup, timeline
-from webdepot.access.lookup import ListedAddress
-from webdepot.access.policy import Reader
+from webdepot.access.lookup import ListedAddress, Neighbours
+from webdepot.access.policy import ANYONE, Reader
 from webdepot.access.timeline import Bar, Month, Timeline
 from webdepot.archive import Archive
 from webdepot.errors import Closed, NotFound
@@ -32,6 +33,7 @@ from webdepot.url import key as key_of
 MOST_LISTED = 500
 """Versions in a list; the calendar counts all of them."""
 ADDRESSES_A_PAGE = 100
+EXAMPLES_EXAMINED = 200
 MOST_EXAMINED = 50_000
 """Captures that are read for a list of versions."""
 
@@ -163,6 +165,12 @@ def find_near_by(
     )
 
 
+def find_example(archive: Archive) -> Capture | None:
+    """A page that everybody may see, for examples: one of the newest; None if there is none among them."""
+    newest = gate.filter_open(archive, archive.captures.newest(EXAMPLES_EXAMINED), ANYONE)
+    return next((capture for capture in newest if capture.url.startswith(("http://", "https://"))), None)
+
+
 def find_closest(archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader) -> Capture:
     """The version closest to a moment; NotFound when there is none, Closed when a rule refuses it."""
     return find_closest_with_access(archive, url, timestamp, collection=collection, reader=reader)[0]
@@ -174,10 +182,20 @@ def find_closest_with_access(
     """The version closest to a moment, and what the reader may see of its key; errors as `find_closest`."""
     key = key_of(url)
     access = gate.of_key(archive, key, reader)
-    capture = lookup.find_closest(archive.captures, key, timestamp, collection=collection, spans=access.spans)
+    capture = lookup.find_closest(
+        archive.captures, key, timestamp, collection=collection, spans=access.spans, url=url
+    )
     if capture is None:
         raise _absence(archive, url, key, collection, access)
     return capture, access
+
+
+def find_memento(
+    archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader
+) -> tuple[Capture, Neighbours]:
+    """The version closest to a moment, and its open neighbours. Raises as `find_closest`."""
+    capture, access = find_closest_with_access(archive, url, timestamp, collection=collection, reader=reader)
+    return capture, lookup.neighbours(archive.captures, capture, collection=collection, spans=access.spans)
 
 
 def find_closest_without_busters(

@@ -10,7 +10,7 @@ The version is chosen by `lookup.py`, so every way to a capture passes the acces
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
@@ -53,6 +53,8 @@ class VersionPlace:
 
     capture: Capture
     steps: Neighbours
+    number: int
+    """Of this version among all of them, from the oldest."""
     total: int
     bars: Sequence[Bar]
     stamps: Sequence[str]
@@ -101,6 +103,7 @@ def find_place(
     return VersionPlace(
         capture=capture,
         steps=steps,
+        number=_number(archive, capture, collection, access),
         total=times.total,
         bars=timeline.bars(times),
         stamps=_stamps(archive, capture, steps, days, collection, access),
@@ -109,6 +112,12 @@ def find_place(
         failure=failure,
         is_lent=is_lent,
     )
+
+
+def _number(archive: Archive, capture: Capture, collection: str, access: KeyAccess) -> int:
+    earlier = lookup.until(access.spans, capture.timestamp)
+    tallies = archive.captures.tally(capture.key, digits=0, collection=collection, spans=earlier)
+    return sum(tally.count for tally in tallies)
 
 
 def open_capture(archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader) -> Replayed:
@@ -177,6 +186,12 @@ def find_original(archive: Archive, capture: Capture) -> Capture | None:
         return None
 
 
+def find_page_title(archive: Archive, capture: Capture) -> str:
+    """The title of a page; empty if it has none or cannot be read."""
+    name, failure = _look_into(archive, capture)
+    return "" if failure else name
+
+
 def content_of(replayed: Replayed) -> BinaryIO:
     """The payload without its content coding."""
     return negotiated(replayed.payload, replayed.head, "identity").stream
@@ -212,6 +227,8 @@ def _open(archive: Archive, capture: Capture) -> Replayed:
     except BaseException:
         stack.close()
         raise
+    if original and capture.mime == REVISIT_MIME:  # the record has no head that says what the page is
+        capture = replace(capture, mime=original.mime)
     # A revisit that says only "not modified" does not have the page's headers: those of the original count.
     head = record.head if record.head is not None and record.head.status not in (0, 304) else source.head
     return Replayed(
@@ -269,13 +286,15 @@ def _get_original(archive: Archive, capture: Capture) -> Capture:
     """The capture whose payload a revisit refers to: by the record's address and date, else by digest."""
     if capture.refers_to_url and capture.refers_to_timestamp:
         key = key_of(capture.refers_to_url)
-        near = lookup.iter_by_distance(archive.captures, key, capture.refers_to_timestamp)
-        for earlier in islice(near, 50):
-            if earlier.kind is not RecordKind.REVISIT and earlier.digest == capture.digest:
-                return earlier
-    by_digest = archive.captures.find_digest(capture.digest, url=capture.url) if capture.digest else None
-    if by_digest is not None and by_digest.kind is not RecordKind.REVISIT:
-        return by_digest
+        for captures in archive.capture_indexes:
+            near = lookup.iter_by_distance(captures, key, capture.refers_to_timestamp)
+            for earlier in islice(near, 50):
+                if earlier.kind is not RecordKind.REVISIT and earlier.digest == capture.digest:
+                    return earlier
+    for captures in archive.capture_indexes if capture.digest else ():
+        by_digest = captures.find_digest(capture.digest, url=capture.url)
+        if by_digest is not None and by_digest.kind is not RecordKind.REVISIT:
+            return by_digest
     since = f" of {capture.refers_to_timestamp}" if capture.refers_to_timestamp else ""
     raise NotFound(
         f"{capture.url} was recorded as unchanged since an earlier version{since}, and that version is not "

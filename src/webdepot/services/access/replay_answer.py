@@ -16,6 +16,7 @@ from io import BytesIO
 from itertools import chain
 from typing import BinaryIO
 
+from webdepot.access.lookup import Neighbours
 from webdepot.access.policy import Reader
 from webdepot.access.replay import headers as replay_headers
 from webdepot.access.replay import rewrite, worker_page, xml_view
@@ -166,10 +167,22 @@ def converted(opened: Replayed) -> ReplayAnswer:
     return ReplayAnswer(status=200, headers=[("Content-Type", mime)], body=opened.payload)
 
 
-def memento_headers(capture: Capture, *, collection: str, replay_url: str) -> Headers:
-    """`Memento-Datetime` and `Link` of a capture (RFC 7089)."""
+def memento_headers(
+    capture: Capture, *, collection: str, replay_url: str, neighbours: Neighbours | None = None
+) -> Headers:
+    """`Memento-Datetime` and `Link` of a capture (RFC 7089); with its neighbours, if given."""
+    near = neighbours and {
+        "first": neighbours.first,
+        "prev": neighbours.previous,
+        "next": neighbours.next,
+        "last": neighbours.last,
+    }
     return replay_headers.memento(
-        url=capture.url, timestamp=capture.timestamp, replay_url=replay_url, collection=collection, steps={}
+        url=capture.url,
+        timestamp=capture.timestamp,
+        replay_url=replay_url,
+        collection=collection,
+        steps={name: (step.timestamp, step.url) for name, step in (near or {}).items() if step},
     )
 
 

@@ -8,19 +8,27 @@ removed. A pattern covers:
 """
 
 from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import replace
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
 from datetime import date
+from itertools import islice
 
 from sqlalchemy import Connection
 
 from webdepot.access import rules
+from webdepot.access.closed_areas import after_prefix
 from webdepot.access.policy import AccessPoint, Rule, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.errors import InputError
-from webdepot.provenance import Event, append, difference
+from webdepot.provenance import Event, EventFilter, append, difference
+from webdepot.provenance import page as page_of_events
 from webdepot.times import period_of, to_timestamp
 from webdepot.url import UrlMatch, from_typed, host_of, key_range, split_wildcard
+
+MOST_COUNTED = 100
+MOST_EXAMINED = 300
+"""Captures that are counted for a rule in a list, and read for it."""
+MOST_ENDED = 20
 
 
 def add(
@@ -82,12 +90,94 @@ _ACTIONS = {
 }
 
 
-def remove(archive: Archive, number: int, *, by: str = "", connection: Connection | None = None) -> Rule:
+def remove(
+    archive: Archive, number: int, *, by: str = "", why: str = "", connection: Connection | None = None
+) -> Rule:
     """Remove a rule, in the caller's transaction if there is one; NotFound if there is no such rule."""
     with nullcontext(connection) if connection is not None else archive.database.transaction() as held:
         rule = rules.remove(held, number)
-        append(held, _event(archive, rule, "took back", rule.prefix, by or archive.agent))
+        pattern = f"{pattern_of(rule)} ({why.strip()})" if why.strip() else pattern_of(rule)
+        append(held, _event(archive, rule, "took back", pattern, by or archive.agent))
     return rule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedRule:
+    """A rule as a page shows it."""
+
+    rule: Rule
+    pattern: str
+    captures: int
+    """How many captures it applies to today, at most MOST_COUNTED."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulePage:
+    rows: Sequence[ListedRule]
+    total: int
+    page: int
+
+    @property
+    def pages(self) -> int:
+        return max(-(-self.total // rules.ROWS), 1)
+
+
+def list_rules(
+    archive: Archive,
+    *,
+    words: str = "",
+    answer: RuleAnswer | None = None,
+    embargoes: bool = False,
+    page: int = 1,
+) -> RulePage:
+    """One page of access rules with what each covers, the newest first."""
+    words = words.strip()[:200]
+    if "." in words and " " not in words:
+        # People type an address, but rules have keys.
+        with suppress(InputError):
+            words = _prefixes(words)[0][0]
+    with archive.database.reading() as connection:
+        listed, total = rules.listing(connection, words=words, answer=answer, embargoes=embargoes, page=page)
+    today = archive.clock().date()
+    return RulePage(
+        rows=[
+            ListedRule(rule=rule, pattern=pattern_of(rule), captures=_count(archive, rule, today))
+            for rule in listed
+        ],
+        total=total,
+        page=page,
+    )
+
+
+def ended(archive: Archive) -> Sequence[Event]:
+    """The rules that were taken back last, with who did so, when and why."""
+    with archive.database.reading() as connection:
+        wanted = EventFilter(action="took back", subject_kind="access rule")
+        return [event for _, event in page_of_events(connection, wanted, limit=MOST_ENDED)]
+
+
+def pattern_of(rule: Rule) -> str:
+    """The pattern that a rule covers, as people type it."""
+    labels, mark, path = rule.prefix.partition(")")
+    name, _, port = labels.partition(":")
+    host = ".".join(reversed([label for label in name.split(",") if label])) + (f":{port}" if port else "")
+    if not mark:
+        return f"*.{host}"
+    if rule.exact:
+        return f"{host}{path}"
+    return f"{host}{path}*" if path else host
+
+
+def _count(archive: Archive, rule: Rule, today: date) -> int:
+    """How many captures a rule applies to, at most MOST_COUNTED."""
+    first, last = rule.span(today)
+    below = archive.captures.scan(rule.prefix, after_prefix(rule.prefix))
+    matching = (
+        capture
+        for capture in islice(below, MOST_EXAMINED)
+        if first <= capture.timestamp <= last and (not rule.exact or capture.key == rule.prefix)
+    )
+    return sum(1 for _ in islice(matching, MOST_COUNTED))
 
 
 def every(archive: Archive) -> Sequence[Rule]:

@@ -26,6 +26,11 @@ MOST_WORDS = 100
 """Of a query, those in its phrases included: what one question to the text index costs grows with them, and
 it cannot be interrupted.
 """
+MOST_ENDINGS = 50
+"""Words that a word with a star stands for: the most frequent ones."""
+STAR = "*"
+MOST_STARS = 2
+_SHORTEST_STEM = 2
 MOST_TREND_WORDS = 6
 _SHORTEST_PREFIX, _MOST_SUGGESTED, _MOST_CANDIDATES = 2, 8, 40
 _FARTHEST_SPELLING, _MOST_SPELLINGS = 2, 20_000
@@ -44,18 +49,26 @@ class SearchPage:
     hits: Sequence[Hit]
     versions: Mapping[str, VersionCount]
     """Versions of each hit, by its key."""
+    first_matches: Mapping[str, str]
+    """The first version of each hit that matches: its timestamp, by the key of the hit."""
     years: Mapping[int, int]
     """Matching captures by year."""
     months: Mapping[int, int]
     """Matching captures by month, as the number YYYYMM."""
     facets: Mapping[Facet, Sequence[tuple[str, int]]]
-    """Matching page states by site, domain, collection, format and language."""
+    """Matching pages by site, domain, collection, format and language."""
+    facets_count_pages: bool
+    """False if the facets count states of pages, because there are very many."""
     catalogue: Sequence[WorkEntry]
     """Works of the catalogue that match."""
     format_names: Mapping[str, str]
     """Names of the formats among the facets and hits, by PRONOM identifier."""
     spelling: str
-    """The query with its spelling corrected, if it found nothing; else empty."""
+    """The query with its spelling corrected, if no page has all its words; else empty."""
+    is_relaxed: bool
+    """No page has all the words: the hits have some of them."""
+    cut_stars: Sequence[str]
+    """Words with a star that stand for more words than are looked for, as typed."""
     sort: SearchSort
     offset: int
     limit: int
@@ -107,9 +120,10 @@ def search(
     limit: int = 10,
     facets: tuple[Facet, ...] = (),
     fold: bool = False,
+    relax: bool = False,
 ) -> SearchPage:
     """One hit per page, in order; closed captures are neither shown nor counted. InputError, with the place
-    marked, for a wrong query.
+    marked, for a wrong query. With `relax`, pages with some of the words are shown if none has all of them.
     """
     query = replace(
         ask(archive, text, reader=reader, collection=collection),
@@ -120,6 +134,12 @@ def search(
         fold=fold,
     )
     result = archive.texts.find(query)
+    spelling = correct_spelling(archive, text, query) if not result.pages else ""
+    is_relaxed = False
+    if relax and not result.pages and len(query.words) > 1:
+        query = relaxed(query)
+        result = archive.texts.find(query)
+        is_relaxed = result.pages > 0
     versions = {hit.key: works.count_versions(archive, hit.key, collection, reader) for hit in result.hits}
     return SearchPage(
         text=text,
@@ -127,12 +147,16 @@ def search(
         exact=result.exact,
         hits=[replace(hit, versions=versions[hit.key].count) for hit in result.hits],
         versions=versions,
+        first_matches=_first_matches(archive, query, result),
         years=result.years,
         months=result.months,
         facets=result.facets,
+        facets_count_pages=result.facets_count_pages,
         catalogue=works.find_entries(archive, query, reader=reader) if not offset else (),
         format_names=_format_names(archive, result),
-        spelling=correct_spelling(archive, text, query) if not result.pages else "",
+        spelling=spelling,
+        is_relaxed=is_relaxed,
+        cut_stars=[word for word in _starred(query_text.parse(text)) if _stands_for(archive, word)[1]],
         sort=sort,
         offset=query.offset,
         limit=query.limit,
@@ -151,11 +175,59 @@ def ask(archive: Archive, text: str, *, reader: Reader, collection: str = EVERYT
     closed_areas = gate.closed_areas(archive, reader)
     anchors = link_texts.may_be_searched(archive, closed_areas)
     return replace(
-        works.restrict_sites(archive, query),
+        works.restrict_sites(archive, _with_endings(archive, query)),
         collection=collection,
         closed=closed_areas,
         anchors=anchors,
     )
+
+
+def relaxed(query: TextQuery) -> TextQuery:
+    """The query for pages that have at least one of its words."""
+    return replace(query, words=(), alternatives=(*query.alternatives, query.words))
+
+
+def _with_endings(archive: Archive, query: TextQuery) -> TextQuery:
+    """The query with each word with a star, as in `sal*`, replaced by the words of the index that begin so,
+    as alternatives. InputError if there are many such words: each costs as much as a long query.
+    """
+    starred = _starred(query)
+    if not starred:
+        return query
+    if len(starred) > MOST_STARS:
+        raise InputError(
+            f"A query can have at most {MOST_STARS} words with a star. Write the others in full."
+        )
+    endings = {word: _stands_for(archive, word)[0] for word in starred}
+
+    def whole(texts: Sequence[str]) -> tuple[str, ...]:
+        return tuple(text for each in texts for text in endings.get(each, (each,)))
+
+    groups = [*map(whole, query.alternatives), *(endings[word] for word in query.words if word in endings)]
+    return replace(
+        query,
+        words=tuple(word for word in query.words if word not in endings),
+        alternatives=tuple(groups),
+        excluded=whole(query.excluded),
+    )
+
+
+def _starred(query: TextQuery) -> list[str]:
+    """Words with a star at their end. InputError if too few letters are before it."""
+    words = [*query.words, *query.excluded, *(text for group in query.alternatives for text in group)]
+    starred = [word for word in dict.fromkeys(words) if word.endswith(STAR) and len(words_of(word)) == 1]
+    for word in starred:
+        if len(words_of(word)[0]) < _SHORTEST_STEM:
+            raise InputError(f"At least {_SHORTEST_STEM} letters must be before the star of {word}")
+    return starred
+
+
+def _stands_for(archive: Archive, word: str) -> tuple[tuple[str, ...], bool]:
+    """The words that a word with a star stands for, and whether there are more of them."""
+    [stem] = words_of(word)
+    known = [each for each, _ in archive.texts.words(stem, limit=MOST_ENDINGS + 1)]
+    # A word that nobody wrote finds nothing, as it should.
+    return tuple(known[:MOST_ENDINGS]) or (stem,), len(known) > MOST_ENDINGS
 
 
 def is_address(text: str) -> bool:
@@ -191,6 +263,17 @@ def trend(archive: Archive, words: Sequence[str], *, reader: Reader, collection:
     return Trend(words=by_word, volume=archive.texts.find(everything).years)
 
 
+def _first_matches(archive: Archive, query: TextQuery, result: Hits) -> dict[str, str]:
+    """When the page of each hit first said it: the earliest version that matches, by key."""
+    if not result.hits:
+        return {}
+    keys = tuple(hit.key for hit in result.hits)
+    oldest = replace(
+        query, keys=keys, sort=SearchSort.OLDEST, offset=0, limit=len(keys), facets=(), fold=False
+    )
+    return {hit.key: hit.timestamp for hit in archive.texts.find(oldest).hits}
+
+
 def explain(
     archive: Archive, text: str, key: str, *, reader: Reader, collection: str = EVERYTHING
 ) -> Explained:
@@ -215,6 +298,7 @@ def _reasons(query: TextQuery, state: State) -> Iterator[MatchReason]:
         RankedPart.IMAGE: state.images,
     }
     words = {part: words_of(text) for part, text in parts.items()}
+    choices = {text for group in query.alternatives for text in group}
     for word in wanted_texts(query):
         query_budget.check()
         wanted = words_of(word)
@@ -223,7 +307,10 @@ def _reasons(query: TextQuery, state: State) -> Iterator[MatchReason]:
             for part in parts
         ]
         exact = [reason for reason in counted if reason.count]
-        yield from exact or [MatchReason(word=word, part="text", count=0, weight=STEM_WEIGHT, is_stem=True)]
+        if exact or word in choices:  # of alternatives only those that the page has are reasons
+            yield from exact
+        else:
+            yield MatchReason(word=word, part="text", count=0, weight=STEM_WEIGHT, is_stem=True)
 
 
 def _times(wanted: Sequence[str], words: Sequence[str]) -> int:

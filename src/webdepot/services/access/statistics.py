@@ -4,11 +4,12 @@ Counts are kept in memory for some seconds before they are written, so that read
 the database; a crash loses those seconds.
 """
 
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
-from threading import Lock
+from datetime import date
+from threading import Lock, Timer
 
 from webdepot.access import usage
 from webdepot.access.policy import AccessPoint
@@ -16,6 +17,7 @@ from webdepot.access.usage import Metric, PendingUses, Use
 from webdepot.archive import Archive
 from webdepot.errors import InputError
 
+log = logging.getLogger(__name__)
 WRITE_AFTER_S = 20.0
 MOST_PENDING = 500
 TOP = 50
@@ -23,13 +25,14 @@ _MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])\Z", re.ASCII)
 
 
 class Counter:
-    """Collects counts from many threads and writes them from time to time."""
+    """Collects counts from many threads and writes them `write_after_s` seconds after the first of them."""
 
-    def __init__(self, archive: Archive) -> None:
+    def __init__(self, archive: Archive, *, write_after_s: float = WRITE_AFTER_S) -> None:
         self._archive = archive
+        self._write_after_s = write_after_s
         self._lock = Lock()
         self._pending = PendingUses()
-        self._since: datetime | None = None
+        self._timer: Timer | None = None
 
     def counts(self, user_agent: str) -> bool:
         """Whether requests with this user agent are counted: those of robots are not."""
@@ -56,20 +59,30 @@ class Counter:
         )
         with self._lock:
             self._pending.note(use, url)
-            self._since = self._since or now
-            is_due = (now - self._since).total_seconds() > WRITE_AFTER_S or len(
-                self._pending.uses
-            ) > MOST_PENDING
-        if is_due:
+            is_full = len(self._pending.uses) > MOST_PENDING
+            if self._timer is None:
+                self._timer = Timer(self._write_after_s, self._write_when_due)
+                self._timer.daemon = True
+                self._timer.start()
+        if is_full:
             self.write()
 
     def write(self) -> None:
         """Write all pending counts now."""
         with self._lock:
-            pending, self._pending, self._since = self._pending, PendingUses(), None
+            pending, self._pending = self._pending, PendingUses()
+            timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
         if pending.uses:
             with self._archive.database.transaction() as connection:
                 usage.write(connection, pending)
+
+    def _write_when_due(self) -> None:
+        try:
+            self.write()
+        except Exception:
+            log.exception("uses were not counted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,42 +1,55 @@
 """Figures about the archive: for the home page, the status page and `webdepot status`."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 
 from sqlalchemy import func, select
 
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.container import locations
-from webdepot.container.tables import containers
 from webdepot.depot.tables import packages
 from webdepot.harvest import runs
 from webdepot.harvest.tables import harvests
-from webdepot.model import EVERYTHING, Capture, Harvest
+from webdepot.model import Capture, Harvest
 from webdepot.provenance import Event, latest
-from webdepot.services.access import gate
+from webdepot.services.access import collections
+from webdepot.services.access.browse import collection_view, start_pages
+from webdepot.services.access.browse.collection_view import CollectionTile
+from webdepot.services.access.browse.start_pages import SiteCard
 
-MOST_LOOKED_THROUGH = 200
-"""Newest pages that are examined if there are access rules."""
+MOST_SITES, FEW_SITES = 6, 4
+"""On the home page; with fewer than the second number, earlier versions are shown too."""
+MOST_COLLECTIONS = 8
+MOST_HARVESTS = 60
+"""Newest harvests whose start pages are looked up."""
+MOST_LOOKED_THROUGH = 100
+"""Newest pages whose sites are looked up, if these are too few."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionSize:
-    name: str
-    harvests: int
+class Figures:
+    """The size of the archive."""
+
+    captures: int
     size_bytes: int
+    collections: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """Figures on the home page."""
+    """What the home page shows."""
 
-    newest: Sequence[Capture]
-    collections: Sequence[CollectionSize]
-    captures: int
-    size_bytes: int
+    sites: Sequence[SiteCard]
+    """Start pages, one for each site, those harvested last first."""
+    earlier: Sequence[SiteCard]
+    """If there are few sites: how their start pages looked in earlier years."""
+    years: Mapping[int, int]
+    """Captures by year."""
+    collections: Sequence[CollectionTile]
+    figures: Figures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,51 +73,49 @@ class ArchiveStatus:
     """The newest."""
 
 
-def home(archive: Archive, *, reader: Reader, limit: int = 12) -> Home:
+def figures(archive: Archive) -> Figures:
+    return Figures(
+        captures=sum(archive.captures.years().values()),
+        size_bytes=archive.database.remembered("container totals", locations.totals)[1],
+        collections=len(collections.names(archive)),
+    )
+
+
+def home(archive: Archive, *, reader: Reader) -> Home:
+    """What this reader may see on the home page. Costs the same in an archive of any size."""
+    pages = list(islice(_start_pages(archive, reader), MOST_SITES))
+    room = MOST_SITES - len(pages) if len(pages) < FEW_SITES else 0
+    earlier = (
+        capture for page in pages for capture in start_pages.earlier(archive, page, reader=reader, limit=room)
+    )
     return Home(
-        newest=_newest(archive, reader, limit),
-        collections=collections(archive),
-        captures=archive.captures.total(),
-        size_bytes=_container_totals(archive)[1],
+        sites=[start_pages.card(archive, capture, reader) for capture in pages],
+        earlier=[start_pages.card(archive, capture, reader) for capture in islice(earlier, room)],
+        years=archive.captures.years(),
+        collections=collection_view.list_tiles(archive, reader=reader, limit=MOST_COLLECTIONS),
+        figures=figures(archive),
     )
 
 
-def _newest(archive: Archive, reader: Reader, limit: int) -> list[Capture]:
-    """The newest pages that this reader may see. If rules close very many pages, there may be fewer than
-    `limit`.
-    """
-    newest = archive.captures.newest(MOST_LOOKED_THROUGH if gate.has_rules(archive) else limit)
-    return list(islice(gate.filter_open(archive, newest, reader), limit))
-
-
-def collections(archive: Archive) -> list[CollectionSize]:
-    """All collections with their size, without the collection `all`."""
-    chosen = (
-        select(
-            harvests.c.collection,
-            func.count(harvests.c.id.distinct()),
-            func.coalesce(func.sum(containers.c.size_bytes), 0),
-        )
-        .join(containers, containers.c.harvest == harvests.c.id)
-        .where(harvests.c.collection != EVERYTHING)
-        .group_by(harvests.c.collection)
-        .order_by(harvests.c.collection)
-    )
+def _start_pages(archive: Archive, reader: Reader) -> Iterator[Capture]:
+    """The start pages of the newest harvests, then of the newest pages, the first of each site."""
     with archive.database.reading() as connection:
-        return [
-            CollectionSize(name=row[0], harvests=row[1], size_bytes=int(row[2]))
-            for row in connection.execute(chosen)
-        ]
+        newest = runs.latest(connection, MOST_HARVESTS)
+    seen: set[str] = set()
+    for capture in chain(
+        start_pages.of_harvests(archive, newest, reader=reader),
+        start_pages.of_newest(archive, reader=reader, limit=MOST_LOOKED_THROUGH),
+    ):
+        if start_pages.site_of(capture.url) not in seen:
+            seen.add(start_pages.site_of(capture.url))
+            yield capture
 
 
 def status(archive: Archive, *, limit: int = 20) -> ArchiveStatus:
-    count, size_bytes = _container_totals(archive)
     with archive.database.reading() as connection:
-        by_state: dict[str, int] = dict(
-            connection.execute(select(harvests.c.state, func.count()).group_by(harvests.c.state))
-            .tuples()
-            .all()
-        )
+        count, size_bytes = locations.totals(connection)
+        counted = connection.execute(select(harvests.c.state, func.count()).group_by(harvests.c.state))
+        by_state: dict[str, int] = {row[0]: row[1] for row in counted}
         package_count = connection.execute(select(func.count()).select_from(packages)).scalar_one()
         newest = runs.latest(connection, limit)
         events = latest(connection, limit)
@@ -122,8 +133,3 @@ def status(archive: Archive, *, limit: int = 20) -> ArchiveStatus:
         disk_total_bytes=disk.total,
         events=events,
     )
-
-
-def _container_totals(archive: Archive) -> tuple[int, int]:
-    with archive.database.reading() as connection:
-        return locations.totals(connection)

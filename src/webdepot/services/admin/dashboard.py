@@ -74,15 +74,6 @@ class Overview:
     failures: Sequence[Event]
     """The newest."""
 
-    @property
-    def letters_out(self) -> int:
-        """Letters that were sent and are neither answered nor expired."""
-        return self.letters.get(LetterState.SENT, 0)
-
-    @property
-    def open_cases(self) -> int:
-        return self.cases.get(CaseState.RECEIVED, 0) + self.cases.get(CaseState.IN_HAND, 0)
-
 
 def overview(archive: Archive) -> Overview:
     now = archive.clock()

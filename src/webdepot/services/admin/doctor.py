@@ -21,7 +21,7 @@ from sqlalchemy import text
 
 from webdepot import browser_files, digest
 from webdepot.access.replay.site_hosts import SiteHosts
-from webdepot.archive import DATABASE_NAME, Archive
+from webdepot.archive import Archive, is_founded
 from webdepot.config import config as configuration
 from webdepot.container import locations
 from webdepot.depot import holdings, package
@@ -59,17 +59,17 @@ def examine(
     this function never raises.
     """
     checks = [_python(), _browser_files(), _walls()]
-    if not (home / DATABASE_NAME).exists():
-        return [
-            *checks,
-            Check(
-                name="home",
-                state="error",
-                message=f"there is no archive at {home}",
-                remedy=f"webdepot init {home}",
-            ),
-        ]
     try:
+        if not is_founded(configuration.read(home)):
+            return [
+                *checks,
+                Check(
+                    name="home",
+                    state="error",
+                    message=f"there is no archive at {home}",
+                    remedy=f"webdepot init {home}",
+                ),
+            ]
         with Archive.open(home, agent=agent) as archive:
             if repair:
                 checks += _repair(archive, watch)
@@ -274,7 +274,23 @@ def _database(archive: Archive) -> Check:
                 message=f"is damaged: {result[0]}",
                 remedy="restore webdepot.db from your last backup",
             )
-    return Check(name="database", state="ok", message=f"is intact (schema {archive.database.revision()})")
+        return Check(name="database", state="ok", message=f"is intact (schema {archive.database.revision()})")
+    return _server(archive)
+
+
+def _server(archive: Archive) -> Check:
+    """The PostgreSQL server: its version, and whether everything else of the archive can be shared, too."""
+    with archive.database.reading() as connection:
+        version = connection.execute(text("SHOW server_version")).scalar_one()
+    message = f"PostgreSQL {version} answers (schema {archive.database.revision()})"
+    if not archive.config.depot.place.startswith("s3:"):
+        return Check(
+            name="database",
+            state="warning",
+            message=f"{message}, but the depot is a folder of this machine",
+            remedy="set [depot] place to an s3:// address before a second machine joins",
+        )
+    return Check(name="database", state="ok", message=message)
 
 
 def _harvests(archive: Archive) -> Check:

@@ -106,7 +106,45 @@ class IdentityProvider:
             raise NotPermitted(
                 f"{self.config.issuer} sent no ID token: {str(response.get('error', 'no reason'))[:200]}."
             )
-        return self._identity(self._claims(token, begun.nonce))
+        claims = self._claims(token, begun.nonce)
+        access_token = response.get("access_token")
+        if self._roles_claim(claims) is None and isinstance(access_token, str):
+            claims = self._with_roles(claims, access_token)
+        return self._identity(claims)
+
+    def _with_roles(self, claims: Mapping[str, Any], access_token: str) -> Mapping[str, Any]:
+        """The claims with roles from the access token, where Keycloak has them by default, or else from the
+        userinfo endpoint. Both must be about the same person.
+        """
+        for more in (self._access_claims(access_token), self._userinfo(access_token)):
+            if more.get("sub") == claims["sub"] and self._roles_claim(more) is not None:
+                first = self.config.roles_claim.partition(".")[0]
+                return {**claims, first: more[first]}
+        return claims
+
+    def _access_claims(self, access_token: str) -> Mapping[str, Any]:
+        """The claims of an access token that the issuer signed for us; none of one that is not a JWT, as the
+        specification allows.
+        """
+        if not self.config.roles_claim or access_token.count(".") != 2:
+            return {}
+        registry = jwt.JWTClaimsRegistry(
+            leeway=_LEEWAY_S,
+            iss={"essential": True, "value": self._metadata()["issuer"]},
+            exp={"essential": True},
+        )
+        try:
+            claims = self._decode(access_token)
+            registry.validate(claims)
+        except (JoseError, ValueError):
+            return {}
+        return claims if self.config.client_id in (claims.get("azp"), claims.get("client_id")) else {}
+
+    def _userinfo(self, access_token: str) -> Mapping[str, Any]:
+        address = self._metadata().get("userinfo_endpoint")
+        if not self.config.roles_claim or not isinstance(address, str):
+            return {}
+        return self._request(address, bearer=access_token)
 
     def _claims(self, token: str, nonce: str) -> Mapping[str, Any]:
         registry = jwt.JWTClaimsRegistry(
@@ -147,9 +185,7 @@ class IdentityProvider:
     def _roles(self, claims: Mapping[str, Any]) -> frozenset[Role] | None:
         if not self.config.roles_claim:
             return None
-        claim: Any = claims
-        for part in self.config.roles_claim.split("."):
-            claim = claim.get(part) if isinstance(claim, Mapping) else None
+        claim = self._roles_claim(claims)
         values = [claim] if isinstance(claim, str) else claim if isinstance(claim, list) else []
         known = set(Role)
         wrong = next((role for role in self.config.roles.values() if role not in known), None)
@@ -158,6 +194,13 @@ class IdentityProvider:
         return frozenset(
             Role(self.config.roles[value]) for value in values if value in self.config.roles
         ) or frozenset({Role.READER})
+
+    def _roles_claim(self, claims: Mapping[str, Any]) -> Any:
+        """The value of the claim with the roles; None if there is none."""
+        claim: Any = claims
+        for part in self.config.roles_claim.split("."):
+            claim = claim.get(part) if isinstance(claim, Mapping) else None
+        return claim
 
     def _metadata(self) -> Mapping[str, Any]:
         with self._lock:
@@ -191,7 +234,9 @@ class IdentityProvider:
         self._keys = (time.monotonic(), keys)
         return keys
 
-    def _request(self, address: str, *, form: Mapping[str, str] | None = None) -> dict[str, Any]:
+    def _request(
+        self, address: str, *, form: Mapping[str, str] | None = None, bearer: str = ""
+    ) -> dict[str, Any]:
         """A JSON object from the provider. Plain HTTP is allowed only on this machine."""
         parts = urllib.parse.urlsplit(address)
         if parts.scheme != "https" and not (
@@ -202,7 +247,7 @@ class IdentityProvider:
         if happened and time.monotonic() - since < _AWAY_S:
             raise RemoteError(happened, retry=True)
         try:
-            status, text = self._fetch(address, form)
+            status, text = self._fetch(address, form, bearer)
         except pycurl.error as error:
             happened = f"{parts.netloc} cannot be reached: {error.args[-1]}. Try again in a minute."
             self._away[parts.netloc] = (time.monotonic(), happened)
@@ -215,7 +260,7 @@ class IdentityProvider:
             raise RemoteError(f"{parts.netloc} sent no JSON for {parts.path}.", retry=False) from error
         return document if isinstance(document, dict) else {}
 
-    def _fetch(self, address: str, form: Mapping[str, str] | None) -> tuple[int, bytes]:
+    def _fetch(self, address: str, form: Mapping[str, str] | None, bearer: str) -> tuple[int, bytes]:
         """Status and body. The time for the whole answer is limited, not that between two of its bytes; no
         redirect is followed, because it could lead the code and the secret elsewhere.
         """
@@ -228,7 +273,8 @@ class IdentityProvider:
         curl = pycurl.Curl()
         try:
             curl.setopt(pycurl.URL, address)
-            curl.setopt(pycurl.HTTPHEADER, ["Accept: application/json"])
+            authorization = [f"Authorization: Bearer {bearer}"] if bearer else []
+            curl.setopt(pycurl.HTTPHEADER, ["Accept: application/json", *authorization])
             curl.setopt(pycurl.TIMEOUT_MS, int(self.config.timeout_s * 1000))
             curl.setopt(pycurl.NOSIGNAL, 1)
             curl.setopt(pycurl.WRITEFUNCTION, take)

@@ -17,6 +17,7 @@ import shutil
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,9 @@ from webdepot.services.index import indexer
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.times import Clock, from_iso, utc_now
 
+BATCH = 500
+"""Rows of one transaction: other processes write between two."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilt:
@@ -64,7 +68,7 @@ def rebuild(
     if source and _is_blank(home):
         _require_depot(places.open_store(MAIN, places.normal_address(source)), source)
         _clear(home)
-    if not (home / DATABASE_NAME).exists():
+    if not setup.is_complete(home):
         _found(home, source, clock=clock, agent=agent)
     with Archive.open(home, clock=clock, agent=agent) as archive:
         if source and places.normal_address(source) != archive.depot_address:
@@ -142,6 +146,7 @@ def _rebuild(archive: Archive, watch: Watch) -> Rebuilt:
     if known is not None:
         with archive.database.transaction() as connection:
             count += register.restore_tables(store, known, connection)
+            archive.database.restart_ids(connection)
     failed: list[str] = []
     adopted = 0
     received = {
@@ -153,15 +158,17 @@ def _rebuild(archive: Archive, watch: Watch) -> Rebuilt:
         adopted += 1
         watch(Progress(phase=Phase.KEEP, done=adopted, errors=len(failed), note=each.title))
     withdrawn = _restore_tombstones(archive)
-    with archive.database.transaction() as connection:
-        if known is not None:
+    if known is not None:
+        with archive.database.transaction() as connection:
             count += register.restore_tables(store, known, connection)
-            count += _restore_events(store, connection, archive.clock().year)
-            catalogue.restore_derived(connection)
+            archive.database.restart_ids(connection)
             targets.restore_words(connection)
             copies.expect(
                 connection, PackageId(known.id), version=known.head, size_bytes=0, now=archive.clock()
             )
+        count += _restore_events(archive)
+        _restore_derived(archive)
+    with archive.database.transaction() as connection:
         event = archive.event(
             "rebuilt",
             "archive",
@@ -202,17 +209,28 @@ def _restore_tombstones(archive: Archive) -> int:
     return count
 
 
-def _restore_events(store: ObjectStore, connection: Connection, year: int) -> int:
+def _restore_events(archive: Archive) -> int:
     """Restore the events that are in no package; how many. Events restored with packages are not repeated."""
-    seen = {_facts(event) for event in iter_events(connection)}
+    with archive.database.reading() as connection:
+        seen = {_facts(event) for event in iter_events(connection)}
     count = 0
-    for row in register.iter_events(store, year):
-        event = _event(row)
-        if _facts(event) not in seen:
-            seen.add(_facts(event))
-            append(connection, event)
-            count += 1
+    rows = iter(register.iter_events(archive.store, archive.clock().year))
+    while batch := list(islice(rows, BATCH)):
+        with archive.database.transaction() as connection:
+            for event in map(_event, batch):
+                if _facts(event) not in seen:
+                    seen.add(_facts(event))
+                    append(connection, event)
+                    count += 1
     return count
+
+
+def _restore_derived(archive: Archive) -> None:
+    """Rebuild the sets and words of all records of the catalogue."""
+    last: str | None = ""
+    while last is not None:
+        with archive.database.transaction() as connection:
+            last = catalogue.restore_derived(connection, after=last, limit=BATCH)
 
 
 def _event(row: Mapping[str, Any]) -> Event:  # a past event, so not `archive.event`, which says "now"

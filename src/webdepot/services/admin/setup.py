@@ -1,15 +1,23 @@
-"""Create an archive: its folder, a commented configuration file and the database."""
+"""Create an archive: its folder, a commented configuration file and the database.
+
+Of several processes that create the same archive one does, and the others wait: the first entry in the folder
+is a lock, which is removed when the archive is complete.
+"""
 
 import tomllib
 from pathlib import Path
 
 from webdepot import durable
-from webdepot.archive import DATABASE_NAME, Archive
+from webdepot.archive import DATABASE_NAME, Archive, is_founded
 from webdepot.config import config
 from webdepot.config.config import FILE_NAME, iter_settings
 from webdepot.errors import Conflict
-from webdepot.provenance import append, iter_all
+from webdepot.provenance import append, latest
 from webdepot.times import Clock, utc_now
+
+_LOCK_NAME = ".creating"
+_BEFORE_THE_DATABASE = frozenset({FILE_NAME, FILE_NAME + durable.NEW_SUFFIX, _LOCK_NAME})
+"""What a folder may contain that is to become an archive; a process that was killed leaves the last two."""
 
 
 def found(home: Path, *, clock: Clock = utc_now, agent: str = "", settings: str = "") -> bool:
@@ -18,23 +26,40 @@ def found(home: Path, *, clock: Clock = utc_now, agent: str = "", settings: str 
     `settings` is TOML for the top of a new configuration file, which replaces an existing one. Conflict if
     the folder contains something else.
     """
-    is_new = not (home / DATABASE_NAME).exists()
-    if is_new:
-        if home.exists() and not home.is_dir():
-            raise Conflict(f"{home} is a file. Give a folder for the archive.")
-        if home.exists() and any(entry.name != FILE_NAME for entry in home.iterdir()):
-            raise Conflict(f"{home} is not empty and is not an archive. Give an empty or new folder.")
-        durable.make_folders(home)
-        home.chmod(0o700)  # also a folder that was there before, and whatever the umask
-        if settings or not (home / FILE_NAME).exists():
-            _write_config(home, settings)
+    if home.exists() and not home.is_dir():
+        raise Conflict(f"{home} is a file. Give a folder for the archive.")
+    names = {entry.name for entry in home.iterdir()} if home.exists() else set()
+    if home.exists() and is_complete(home):
+        return _complete(home, clock, agent, settings)
+    if not names & {DATABASE_NAME, _LOCK_NAME} and not names <= _BEFORE_THE_DATABASE:
+        raise Conflict(f"{home} is not empty and is not an archive. Give an empty or new folder.")
+    durable.make_folders(home)
+    home.chmod(0o700)  # also a folder that was there before, and whatever the umask
+    with durable.locked(home / _LOCK_NAME):
+        try:
+            return _complete(home, clock, agent, settings)
+        finally:
+            (home / _LOCK_NAME).unlink()
+            durable.sync_folder(home)
+
+
+def is_complete(home: Path) -> bool:
+    """Whether there is an archive, and no process was killed while it created it."""
+    return is_founded(config.read(home)) and not (home / _LOCK_NAME).exists()
+
+
+def _complete(home: Path, clock: Clock, agent: str, settings: str) -> bool:
+    """Create what is missing of an archive; whether it has no database yet."""
+    is_new = not is_founded(config.read(home))
+    if (is_new and settings) or not (home / FILE_NAME).exists():
+        _write_config(home, settings)
     archive = Archive(config.read(home), clock=clock, agent=agent)
     try:
         archive.database.upgrade()
         durable.make_folders(archive.harvests_folder)
         durable.make_folders(archive.index_folder)
         with archive.database.transaction() as connection:
-            if next(iter_all(connection), None) is None:  # it is new, or its founding was interrupted
+            if not latest(connection, 1):  # it is new, or its founding was interrupted
                 append(connection, archive.event("founded", "archive", home.name))
     finally:
         archive.close()

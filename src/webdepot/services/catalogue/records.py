@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 from webdepot.archive import Archive
 from webdepot.depot import holdings, package
 from webdepot.errors import InputError
-from webdepot.exchange import catalogue, catalogue_search, incoming, transfer, urn
+from webdepot.exchange import catalogue, catalogue_search, catalogue_words, incoming, transfer, urn
 from webdepot.exchange.catalogue import EDITABLE, Access, CatalogueRecord, RecordLevel, Source
 from webdepot.exchange.metadata import dublin_core
 from webdepot.exchange.transfer import Transfer, TransferForm
@@ -26,6 +26,7 @@ from webdepot.model import Package, Target, TargetId
 from webdepot.provenance import append, difference
 from webdepot.selection import targets
 from webdepot.services.depot import deposit_records, versions
+from webdepot.text.search_words import fold
 from webdepot.times import from_iso, to_timestamp
 
 LONGEST_TEXT = 20_000
@@ -131,12 +132,14 @@ def list_records(
     creator: str = "",
     genre: str = "",
     keyword: str = "",
+    subject: str = "",
+    initial: str = "",
     collection: str = "",
     limit: int = 100,
     after: str = "",
 ) -> list[CatalogueRecord]:
     """Records sorted by title, only works unless `levels` says otherwise; `after` is the last key of the page
-    before.
+    before, `initial` the first letter of the title.
     """
     with archive.database.reading() as connection:
         return catalogue_search.find_works(
@@ -146,10 +149,21 @@ def list_records(
             creator=creator,
             genre=genre,
             keyword=keyword,
+            subject=subject,
+            initial=initial,
             collection=collection,
             limit=limit,
             after=after,
         )
+
+
+def list_subjects(archive: Archive, *, initial: str = "", limit: int) -> list[tuple[str, int]]:
+    """Subjects of works with the number of works, those that begin with a letter or all; sorted without
+    regard to case.
+    """
+    with archive.database.reading() as connection:
+        found = catalogue_words.subjects(connection, initial=initial, limit=limit)
+    return sorted(found, key=lambda subject: (fold(subject[0]), subject[0]))
 
 
 def write(

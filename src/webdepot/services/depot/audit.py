@@ -24,7 +24,7 @@ from webdepot.depot.store.wrappers import Meter
 from webdepot.errors import InputError
 from webdepot.model import Finding, PackageId
 from webdepot.ports import ObjectStore
-from webdepot.provenance import Outcome, append
+from webdepot.provenance import Outcome, append, difference
 from webdepot.services.depot import alarm, replication
 from webdepot.services.depot.replication import FillReport
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
@@ -93,6 +93,13 @@ def audit(
         run = _AuditRun(archive, meter=meter, repair=repair, limit_bytes=limit_bytes, watch=watch)
         run.check(_named(archive, packages, place) if packages else _due(archive, before, place))
         return run.report(filled, left=0 if packages else _left(archive, before, place, run.away))
+
+
+def note_request(archive: Archive, *, by: str) -> None:
+    """Record that a person asked for an audit."""
+    with archive.database.transaction() as connection:
+        detail = difference({}, {"audit": "asked for"})
+        append(connection, archive.event("asked for", "place", MAIN, by=by, detail=detail))
 
 
 def _due(archive: Archive, before: datetime, place: str) -> Iterator[Copy]:

@@ -11,7 +11,9 @@ Each step can be repeated; after a crash between them nothing is lost and nothin
 """
 
 import dataclasses
+import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -28,7 +30,6 @@ from webdepot.exchange import catalogue, transfer
 from webdepot.exchange.metadata import dublin_core
 from webdepot.formats import results
 from webdepot.harvest import runs
-from webdepot.index import capture_from_record
 from webdepot.model import (
     Answer,
     Capture,
@@ -49,6 +50,7 @@ from webdepot.services.depot import deposit_records, replication, versions
 from webdepot.services.depot.deposit_records import PackageOrigin
 from webdepot.services.depot.site_metadata import StartPage
 from webdepot.services.harvest import harvests
+from webdepot.services.index import derived
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.services.quality import harvest_check, identification
 from webdepot.times import from_iso
@@ -59,7 +61,7 @@ RECEIVING = "receiving"
 ELSEWHERE = " (another archive)"
 """Added to the names of people and programs of another archive."""
 SUBMISSION = "submission"
-"""Folder of the sender's own descriptions: below the working folder, later below `metadata/`."""
+"""Folder of the sender's other files: below the working folder, later below `metadata/`."""
 
 
 def keep(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Package:
@@ -87,13 +89,16 @@ def keep(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Pac
     return kept
 
 
-def keep_descriptions(archive: Archive, harvest: Harvest, described: Mapping[str, bytes]) -> None:
-    """Put the sender's descriptions into the working folder; `keep` adds them to the package."""
+def keep_submitted(archive: Archive, harvest: Harvest, files: Mapping[str, bytes | Path]) -> None:
+    """Put the sender's other files into the working folder; `keep` adds them to the package."""
     folder = harvests.folder_of(archive, harvest) / SUBMISSION
-    if described:
-        durable.make_folders(folder)
-    for name, data in described.items():
-        durable.write_whole(folder / name, data)
+    for name, content in files.items():
+        durable.make_folders((folder / name).parent)
+        with (
+            BytesIO(content) if isinstance(content, bytes) else content.open("rb") as source,
+            durable.whole_file(folder / name) as sink,
+        ):
+            shutil.copyfileobj(source, sink)
 
 
 def find_package(archive: Archive, harvest: HarvestId) -> Package | None:
@@ -275,7 +280,7 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
         surveys = results.facts_of(connection, harvest.id)
     containers = _containers(archive, harvest.id)
     start = StartPage(() if harvest.kind is HarvestKind.IMPORT else harvest.seeds)
-    rows.write_captures(folder / "captures.cdxj.gz", start.watch(_iter_captures(archive, containers)))
+    rows.write_captures(folder / "captures.cdxj.gz", start.watch(_iter_captures(archive, harvest.id)))
     identifier = package.id_of(harvest.id)
     levels, transfer_object = deposit_records.levels_for(
         archive,
@@ -306,8 +311,8 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
         verdict=harvest_check.NOT_CHECKED if verdict is None else verdict,
         surveys=surveys,
         events=history,
-        descriptions={"dublin_core.xml": dublin_core.to_xml(described), deposit_records.FILE: catalogued}
-        | _submitted(folder / SUBMISSION),
+        descriptions={"dublin_core.xml": dublin_core.to_xml(described), deposit_records.FILE: catalogued},
+        submitted=_submitted(folder / SUBMISSION),
         agent=archive.agent,
         stored_at=archive.clock(),
         address=archive.config.archive.contact,
@@ -316,9 +321,11 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
     )
 
 
-def _submitted(folder: Path) -> dict[str, bytes]:
+def _submitted(folder: Path) -> dict[str, Path]:
     return {
-        f"{SUBMISSION}/{path.name}": path.read_bytes() for path in sorted(folder.glob("*")) if path.is_file()
+        f"{SUBMISSION}/{path.relative_to(folder).as_posix()}": path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
     }
 
 
@@ -337,10 +344,11 @@ def _containers(archive: Archive, harvest: HarvestId) -> tuple[ContainerSource, 
     )
 
 
-def _iter_captures(archive: Archive, containers: tuple[ContainerSource, ...]) -> Iterator[Capture]:
-    for container in containers:
-        # The check of the harvest has already reported damage.
-        yield from capture_from_record.of_container(container.path, container.name, on_finding=lambda _: None)
+def _iter_captures(archive: Archive, harvest: HarvestId) -> Iterator[Capture]:
+    with archive.database.reading() as connection:
+        held = locations.of_harvest(connection, harvest)
+    for container in held:
+        yield from derived.iter_captures(archive, container)
 
 
 def _history(connection: Connection, harvest: Harvest) -> Iterator[Event]:

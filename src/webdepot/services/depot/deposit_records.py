@@ -199,7 +199,8 @@ def restore(
         put = catalogue.put(connection, shown if origin.is_ours else _as_foreign(shown, above))
         if is_new and record.level is RecordLevel.SITE:
             _record_site_values(archive, connection, before, put)
-        catalogue.touch_below(connection, put.key, put.changed_at)
+        if before is None or put != before:  # otherwise those below have its datestamp and title already
+            catalogue.touch_below(connection, put.key, put.changed_at)
     if transfer_facts:
         transfer.record(
             connection, records[-1].key, transfer.from_document(transfer_facts), now=facts.package.stored_at

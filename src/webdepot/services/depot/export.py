@@ -4,7 +4,8 @@ verified.
 If the main copy of a package is damaged or cannot be reached, the first place that has it complete is used.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -12,15 +13,18 @@ from pathlib import Path
 from webdepot.archive import Archive
 from webdepot.depot import holdings, package, replication
 from webdepot.depot.bundle import bag, zipped
+from webdepot.depot.bundle.zipped import NewZipMember
 from webdepot.depot.ocfl import objects
 from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.depot.store.folder import FolderStore
-from webdepot.errors import Conflict, CorruptData, NotFound, NotPermitted, RemoteError
+from webdepot.errors import Conflict, CorruptData, NoSpace, NotFound, NotPermitted, RemoteError
 from webdepot.exchange import catalogue, transfer, uof
 from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.model import Package
 from webdepot.ports import ObjectStore
 from webdepot.provenance import append
+from webdepot.services.depot import references, wacz
+from webdepot.services.depot.references import References
 from webdepot.version import VERSION
 
 
@@ -40,9 +44,23 @@ class ExportedPackage:
     size_bytes: int
     place: str
     """The place it was read from."""
+    references: References
+    """Records of other packages that it needs. A WACZ contains them."""
 
 
-def export(archive: Archive, identifier: str, form: PackageForm, target: Path) -> ExportedPackage:
+def check_room(archive: Archive, identifier: str) -> Package:
+    """The package, if the home has room for an export of it; NoSpace if not."""
+    with archive.database.reading() as connection:
+        held = holdings.get(connection, identifier)
+    free_bytes = shutil.disk_usage(archive.home).free
+    if held.size_bytes * 2 > free_bytes:
+        raise NoSpace(f"There is no room to export {held.id}: {free_bytes:,} bytes are free.")
+    return held
+
+
+def export(
+    archive: Archive, identifier: str, form: PackageForm, target: Path, *, by: str = ""
+) -> ExportedPackage:
     """Write a package (by identifier or URN) to a new file or folder, complete or not at all."""
     if target.exists():
         raise Conflict(f"{target} already exists. Give a new name.")
@@ -53,22 +71,31 @@ def export(archive: Archive, identifier: str, form: PackageForm, target: Path) -
     for name, store in archive.stores().items():
         try:
             inventory = objects.read_inventory(store, held.id)
+            needed = _references(archive, store, held)
             size_bytes = _WRITERS[form](archive, store, inventory, held, target)
         except (CorruptData, NotFound, RemoteError, NotPermitted) as error:
             errors.append(f"{name}: {error}")
             continue
         event = archive.event(
-            "exported", "package", held.id, message=f"as {form.value}", detail={"place": name}
+            "exported", "package", held.id, by=by, message=f"as {form.value}", detail={"place": name}
         )
         with archive.database.transaction() as connection:
             append(connection, event)
-        return ExportedPackage(package=held, form=form, path=target, size_bytes=size_bytes, place=name)
+        return ExportedPackage(
+            package=held, form=form, path=target, size_bytes=size_bytes, place=name, references=needed
+        )
     raise CorruptData(
         f"No place has a complete copy of the package {held.id}. "
         + " ".join(errors)
         + " Run: webdepot depot audit",
         where=held.id,
     )
+
+
+def _references(archive: Archive, store: ObjectStore, held: Package) -> References:
+    facts = package.read(store, held.id)
+    own = frozenset(container.name for container in facts.containers)
+    return references.find(archive, package.iter_captures(store, facts), own)
 
 
 def _bag(archive: Archive, store: ObjectStore, inventory: Inventory, held: Package, target: Path) -> int:
@@ -79,25 +106,14 @@ def _bag(archive: Archive, store: ObjectStore, inventory: Inventory, held: Packa
         "External-Description": held.title,
         "Bag-Software-Agent": f"webdepot {VERSION}",
     }
+    needed = _references(archive, store, held).packages
+    if needed:
+        info["Requires-Package"] = ", ".join(needed)
     return bag.write(store, inventory, target, info=info, created=archive.clock())
 
 
 def _zip(archive: Archive, store: ObjectStore, inventory: Inventory, held: Package, target: Path) -> int:
     return zipped.write_zip(store, inventory, target)
-
-
-def _wacz(archive: Archive, store: ObjectStore, inventory: Inventory, held: Package, target: Path) -> int:
-    facts = package.read(store, held.id)
-    captures = package.iter_captures(store, facts)
-    return zipped.write_wacz(
-        store,
-        inventory,
-        captures,
-        target,
-        title=held.title,
-        created=archive.clock(),
-        software=f"webdepot {VERSION}",
-    )
 
 
 def _ocfl(archive: Archive, store: ObjectStore, inventory: Inventory, held: Package, target: Path) -> int:
@@ -122,9 +138,13 @@ def _uof(archive: Archive, store: ObjectStore, inventory: Inventory, held: Packa
     described = uof.to_xml(
         levels, transfer_object, identifier=held.id, addresses=addresses, created=archive.clock()
     )
-    members: list[tuple[str, Iterator[bytes]]] = [(uof.NAME, iter([described]))]
+    members = [NewZipMember(name=uof.NAME, size_bytes=len(described), chunks=iter([described]))]
     members += [
-        (f"{uof.CONTENT}/{file.member}", transfer.verified(file, archive.open_container))
+        NewZipMember(
+            name=f"{uof.CONTENT}/{file.member}",
+            size_bytes=file.size_bytes,
+            chunks=transfer.verified(file, archive.open_container),
+        )
         for file in transfer_object.files
     ]
     return zipped.write_members(target, members)
@@ -132,7 +152,7 @@ def _uof(archive: Archive, store: ObjectStore, inventory: Inventory, held: Packa
 
 _WRITERS: Mapping[PackageForm, Callable[[Archive, ObjectStore, Inventory, Package, Path], int]] = {
     PackageForm.BAGIT: _bag,
-    PackageForm.WACZ: _wacz,
+    PackageForm.WACZ: wacz.write,
     PackageForm.ZIP: _zip,
     PackageForm.OCFL: _ocfl,
     PackageForm.UOF: _uof,

@@ -28,7 +28,7 @@ from webdepot.provenance import Outcome
 from webdepot.services.depot import versions
 from webdepot.services.index import indexer
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
-from webdepot.times import to_iso, to_timestamp
+from webdepot.times import to_timestamp
 from webdepot.version import VERSION
 
 LARGEST_INPUT_BYTES = 1 << 30
@@ -162,8 +162,6 @@ def _convert(
             content_type=tool.target,
             fields=(
                 ("WARC-Refers-To", original_id),
-                ("WARC-Refers-To-Target-URI", capture.url),
-                ("WARC-Refers-To-Date", to_iso(record.date)),
                 ("WARC-Payload-Digest", str(payload)),
                 ("WARC-Source-Payload-Digest", source_digest),
                 ("WARC-Conversion-Tool", tool.name),

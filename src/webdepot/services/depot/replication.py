@@ -22,6 +22,7 @@ from webdepot.errors import Conflict, NoSpace, NotPermitted, RemoteError, Webdep
 from webdepot.model import PackageId
 from webdepot.ports import ObjectStore
 from webdepot.provenance import Outcome, append, difference
+from webdepot.reasons import said
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 BATCH = 64
@@ -41,7 +42,21 @@ class FillReport:
     """Packages that could not be copied, with the reason."""
 
 
-def add_place(archive: Archive, name: str, address: str, *, write_once: bool = False) -> DepotPlace:
+def check_portal_place(archive: Archive, address: str) -> None:
+    """NotPermitted unless the configuration allows to add a place at this address in the portal."""
+    wanted, _, server = places.normal_address(address).partition("?")
+    for allowed in archive.config.depot.portal_places:
+        parent, _, allowed_server = places.normal_address(allowed).partition("?")
+        is_below = (wanted.rstrip("/") + "/").startswith(parent.rstrip("/") + "/")
+        if is_below and server == allowed_server and ".." not in wanted.split("/"):
+            return
+    text = "The configuration does not allow {address}. See portal_places in [depot]."
+    raise NotPermitted(said("place_not_allowed", text, address=address[:200]))
+
+
+def add_place(
+    archive: Archive, name: str, address: str, *, write_once: bool = False, by: str = ""
+) -> DepotPlace:
     """Register a place and prepare it; every package then waits to be copied there. A place that is already
     registered with this address stays as it is, so that the call can be repeated.
 
@@ -70,7 +85,7 @@ def add_place(archive: Archive, name: str, address: str, *, write_once: bool = F
         count = copies.expect_all(connection, name, archive.clock())
         message = f"{address}; {count} packages are to be copied"
         detail = difference({}, _to_detail(place))
-        append(connection, archive.event("added", "place", name, message=message, detail=detail))
+        append(connection, archive.event("added", "place", name, message=message, detail=detail, by=by))
     return place
 
 

@@ -8,7 +8,6 @@ page.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from sqlalchemy import Connection, select
 
@@ -226,20 +225,16 @@ def fixity_report(archive: Archive) -> bytes:
         "is_complete": len(reported) < REPORTED_COPIES,
         "copies": entries,
     }
-    return signing.sign(report, signing.load_key(_key_path(archive)))
+    return signing.sign(report, signing.load_key(signing.key_path(archive.home)))
 
 
 def public_key(archive: Archive) -> str:
-    return signing.to_base64(signing.load_key(_key_path(archive)).public_key())
+    return signing.to_base64(signing.load_key(signing.key_path(archive.home)).public_key())
 
 
 def check_report(data: bytes, *, key: str = "") -> str:
     """The key a report is signed with; CorruptData if the signature is wrong."""
     return signing.check(data, key=key)
-
-
-def _key_path(archive: Archive) -> Path:
-    return archive.home / "keys" / "report.pem"
 
 
 def _facts(

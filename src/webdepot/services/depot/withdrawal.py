@@ -36,7 +36,7 @@ from webdepot.quality import records, screenshots
 from webdepot.reasons import said
 from webdepot.services.depot import deposit_records
 from webdepot.services.depot import replication as replication_service
-from webdepot.services.index import indexer
+from webdepot.services.index import derived, indexer
 from webdepot.services.progress import Watch, unwatched
 
 
@@ -196,7 +196,7 @@ def _leave_database(archive: Archive, stone: Tombstone, remaining: Sequence[Cata
         locations.remove_of_harvest(connection, stone.harvest)
         records.replace(connection, stone.harvest, ())
         results.forget(connection, stone.harvest)
-        screenshots.replace(connection, stone.harvest, ())
+        screenshots.clear(connection, stone.harvest)
         runs.move(connection, stone.harvest, HarvestState.KEPT, reason=said("withdrawn", "withdrawn"))
         deposit_records.restore_withdrawn(connection, remaining)
         identifier = PackageId(tombstone.id_of(stone.package))
@@ -215,6 +215,7 @@ def _leave_database(archive: Archive, stone: Tombstone, remaining: Sequence[Cata
 
 
 def _finish(archive: Archive, stone: Tombstone, watch: Watch) -> Withdrawal:
+    derived.forget_harvest(archive, stone.harvest)
     indexer.update(archive, watch=watch)
     replication_service.copy_out(archive, PackageId(tombstone.id_of(stone.package)))
     waiting = _remove_bytes(archive, stone)

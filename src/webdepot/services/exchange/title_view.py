@@ -1,11 +1,12 @@
 """What the page of a title shows: its record, and what can be fetched or opened of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.errors import Withdrawn
+from webdepot.exchange.metadata.languages import two_letters
 from webdepot.exchange.transfer import Transfer
 from webdepot.services.catalogue import description, records
 from webdepot.services.catalogue.records import RecordView
@@ -15,6 +16,8 @@ from webdepot.services.exchange import oai_provider
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TitleView:
     described: RecordView
+    languages: Sequence[str]
+    """Codes of two letters where there are such; those of the work, if the part has none."""
     transfer: Transfer | None
     """What can be fetched as one file."""
     tree: Transfer | None
@@ -39,6 +42,7 @@ def view(archive: Archive, key: str, *, reader: Reader, portal_url: str) -> Titl
     transfer = records.find_transfer(archive, record.key) if record.is_object else None
     return TitleView(
         described=described,
+        languages=[two_letters(code) for code in record.languages or described.levels[0].languages],
         transfer=transfer,
         tree=records.find_tree(archive, record.key) if record.is_object else None,
         places=records.shown_at(described.levels, transfer) if transfer and is_open else {},

@@ -36,7 +36,9 @@ class HarvestCourse:
     """What a harvest is doing, whatever its last process had time to record."""
 
     name: str
-    """running, paused, interrupted (its process has died), or the state in which it ended."""
+    """running, paused, waiting (no process has begun it), interrupted (its process has died), or the state
+    in which it ended.
+    """
     reason: str
     """Why it is not running, and what to do; empty while it runs."""
     counts: Mapping[str, int]
@@ -68,6 +70,8 @@ def course_of(archive: Archive, harvest: Harvest) -> HarvestCourse:
     if harvests.is_locked(archive, harvest):
         is_paused = control.summarize(control.read(folder)).paused
         name, reason = "paused" if is_paused else "running", ""
+    elif harvest.state is HarvestState.RUNNING and not folder.exists():
+        name, reason = "waiting", "The scheduler has not started it yet."
     elif harvest.state is HarvestState.RUNNING:
         name = "interrupted"
         reason = f"Its process has ended. Resume with: webdepot harvest resume {harvest.id}"

@@ -10,15 +10,18 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from webdepot import event_loop
 from webdepot.archive import Archive
-from webdepot.container.writer import ContainerWriter
+from webdepot.container.writer import ContainerWriter, Sealed
 from webdepot.errors import Conflict
 from webdepot.harvest import crawl
+from webdepot.harvest.answer import Keeper
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.control import Orders
 from webdepot.harvest.crawl_state import CrawlParts
@@ -30,30 +33,38 @@ from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.peer_processes import Peers
 from webdepot.harvest.politeness.servers import SharedServers
 from webdepot.harvest.report import live
+from webdepot.harvest.report.last_pictures import LastPictures
 from webdepot.harvest.report.log import CrawlLog
 from webdepot.harvest.report.result import CrawlProgress, CrawlResult, CrawlSettings
 from webdepot.harvest.scope.identity import identity_without
-from webdepot.model import Harvest, HarvestId
+from webdepot.model import Container, Harvest, HarvestId
 from webdepot.services.harvest import harvests, processes
 from webdepot.services.harvest import options as harvest_options
 from webdepot.services.harvest.keeper import ContainerKeeper
 from webdepot.services.harvest.options import HarvestOptions, OrganisationHosts
 from webdepot.services.harvest.processes import HarvestPart, SharedLimits
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
+from webdepot.url import Url
 from webdepot.version import VERSION
 
 SHUTDOWN_WAIT_TENTHS = 50
 """How long a resumed harvest waits for processes of its killed predecessor to end, in tenths of a second."""
 _FRONTIER_NAME = "frontier"
+OnSealed = Callable[[Container], None]
+"""Gets each container when its row is written; it must return soon, because the crawl waits for it."""
 
 
-def run(archive: Archive, harvest: Harvest, watch: Watch) -> CrawlResult:
+def run(archive: Archive, harvest: Harvest, watch: Watch, on_sealed: OnSealed) -> CrawlResult:
     """Crawl from the last checkpoint until the end or a stop. The caller holds the lock of the harvest."""
     count = _count_processes(archive, harvest)
+
+    def register(sealed: Sealed) -> None:
+        on_sealed(harvests.register(archive, harvest, sealed))
+
     return (
-        _crawl_in_parts(archive, harvest, watch, count)
+        _crawl_in_parts(archive, harvest, watch, register, count)
         if count > 1
-        else _crawl(archive, harvest, watch, None)
+        else _crawl(archive, harvest, watch, register, None)
     )
 
 
@@ -88,7 +99,9 @@ def _count_processes(archive: Archive, harvest: Harvest) -> int:
     return len(processes.existing(folder)) or archive.config.harvest.processes
 
 
-def _crawl_in_parts(archive: Archive, harvest: Harvest, watch: Watch, count: int) -> CrawlResult:
+def _crawl_in_parts(
+    archive: Archive, harvest: Harvest, watch: Watch, register: Callable[[Sealed], None], count: int
+) -> CrawlResult:
     options, folder = harvest_options.from_kept(harvest.settings), harvests.folder_of(archive, harvest)
     with closing(live.Publisher(folder, archive.clock)) as publisher:
         return processes.run(
@@ -98,7 +111,7 @@ def _crawl_in_parts(archive: Archive, harvest: Harvest, watch: Watch, count: int
             count,
             _crawl_part,
             report=_reporter(publisher, watch),
-            on_sealed=lambda sealed: harvests.register(archive, harvest, sealed),
+            on_sealed=register,
             limits=SharedLimits(
                 pages=options.limit_pages,
                 documents=harvest_options.most_documents(options.limit_documents, options.limit_pages),
@@ -110,10 +123,22 @@ def _crawl_in_parts(archive: Archive, harvest: Harvest, watch: Watch, count: int
 def _crawl_part(home: Path, harvest: HarvestId, part: HarvestPart) -> CrawlResult:
     """Crawl one part, in its own process."""
     with Archive.open(home) as archive:
-        return _crawl(archive, harvests.get(archive, harvest), unwatched, part)
+        return _crawl(
+            archive,
+            harvests.get(archive, harvest),
+            unwatched,
+            lambda sealed: part.line.send("sealed", sealed),
+            part,
+        )
 
 
-def _crawl(archive: Archive, harvest: Harvest, watch: Watch, part: HarvestPart | None) -> CrawlResult:
+def _crawl(
+    archive: Archive,
+    harvest: Harvest,
+    watch: Watch,
+    on_sealed: Callable[[Sealed], None],
+    part: HarvestPart | None,
+) -> CrawlResult:
     folder = harvests.folder_of(archive, harvest)
     if part is not None:
         folder = processes.folder_of(folder, part.number)
@@ -124,9 +149,7 @@ def _crawl(archive: Archive, harvest: Harvest, watch: Watch, part: HarvestPart |
         size_bytes=archive.config.container.size_bytes,
         info=_warcinfo(archive, harvest),
         clock=archive.clock,
-        on_sealed=lambda sealed: (
-            harvests.register(archive, harvest, sealed) if part is None else part.line.send("sealed", sealed)
-        ),
+        on_sealed=on_sealed,
     )
     with (
         closing(
@@ -138,7 +161,17 @@ def _crawl(archive: Archive, harvest: Harvest, watch: Watch, part: HarvestPart |
         # The first harvest of an archive has nothing to compare with.
         has_captures = next(iter(archive.captures.containers()), None) is not None
         keeper = ContainerKeeper(writer, archive.captures if has_captures else None, frontier)
-        result = event_loop.run(_run_crawl(archive, harvest, frontier, keeper, log, watch, part))
+        job = CrawlJob(
+            seeds=harvest.seeds,
+            options=options,
+            folder=harvests.folder_of(archive, harvest),
+            frontier=frontier,
+            keeper=keeper,
+            log=log,
+            on_look_up=keeper.note_look_up,
+            part=part,
+        )
+        result = event_loop.run(run_job(archive, job, watch))
         writer.close()
         return result
 
@@ -153,30 +186,42 @@ def _program_frozen() -> Iterator[None]:
         gc.unfreeze()
 
 
-async def _run_crawl(
-    archive: Archive,
-    harvest: Harvest,
-    frontier: LmdbFrontier,
-    keeper: ContainerKeeper,
-    log: CrawlLog,
-    watch: Watch,
-    part: HarvestPart | None,
-) -> CrawlResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlJob:
+    """What is crawled, and where everything goes."""
+
+    seeds: tuple[Url, ...]
+    options: HarvestOptions
+    folder: Path
+    """Orders, live numbers and large answers are here."""
+    frontier: LmdbFrontier
+    keeper: Keeper
+    log: CrawlLog
+    on_look_up: Callable[[str, Sequence[str], datetime], None]
+    """Takes the addresses of every host name that is looked up."""
+    part: HarvestPart | None = None
+    log_outside: bool = False
+    """Also log links that lead outside."""
+    file_bytes: int = 0
+    """Longest answer, if shorter than the configuration allows."""
+
+
+async def run_job(archive: Archive, job: CrawlJob, watch: Watch) -> CrawlResult:
     """Open what needs the event loop, crawl, and close it in reverse order."""
-    options, folder = harvest_options.from_kept(harvest.settings), harvests.folder_of(archive, harvest)
+    options, part = job.options, job.part
     stop = _stop_on_signals()
     async with AsyncExitStack() as stack:
         organisation = await stack.enter_async_context(_organisation_hosts(archive, options))
-        router = _router(archive, options, organisation, keeper)
-        fetcher = _fetcher(archive, options, organisation, router, folder)
+        router = _router(archive, job, organisation)
+        fetcher = _fetcher(archive, job, organisation, router)
         stack.push_async_callback(fetcher.close)
         if part is None:
-            publisher = stack.enter_context(closing(live.Publisher(folder, archive.clock)))
+            publisher = stack.enter_context(closing(live.Publisher(job.folder, archive.clock)))
             progress, peers = _reporter(publisher, watch), None
         else:
             progress = _part_reporter(part, stop)
             peers = stack.enter_context(
-                closing(Peers(folder / "parts", part.number, part.count, frontier, part.line))
+                closing(Peers(job.folder / "parts", part.number, part.count, job.frontier, part.line))
             )
         shared = stack.enter_context(closing(SharedServers(archive.harvests_folder / "servers")))
         browser = _browser(archive, options)
@@ -185,33 +230,40 @@ async def _run_crawl(
             await browser.begin()
 
         def settings_after(changes: Mapping[str, object]) -> CrawlSettings:
-            return harvest_options.settings_of(
+            settings = harvest_options.settings_of(
                 archive,
-                harvest.seeds,
+                job.seeds,
                 harvest_options.with_changes(options, changes),
                 agent=archive.user_agent,
                 router=router,
                 organisation=organisation,
             )
+            return replace(settings, log_outside=True) if job.log_outside else settings
 
         crawl_parts = CrawlParts(
-            frontier=frontier,
+            frontier=job.frontier,
             fetcher=fetcher,
-            keeper=keeper,
-            log=log,
+            keeper=job.keeper,
+            log=job.log,
             clock=archive.clock,
             shared=shared,
             peers=peers,
             browser=browser,
+            pictures=_pictures(job) if browser is not None else None,
         )
         return await crawl.run(
             settings_after({}),
             crawl_parts,
             progress=progress,
             stop=stop,
-            orders=Orders(folder),
+            orders=Orders(job.folder),
             settings_after=settings_after,
         )
+
+
+def _pictures(job: CrawlJob) -> LastPictures:
+    """The last screenshots; each process of a harvest has its own."""
+    return LastPictures(job.folder if job.part is None else processes.folder_of(job.folder, job.part.number))
 
 
 @asynccontextmanager
@@ -229,42 +281,34 @@ async def _organisation_hosts(archive: Archive, options: HarvestOptions) -> Asyn
         yield hosts
 
 
-def _router(
-    archive: Archive, options: HarvestOptions, organisation: OrganisationHosts, keeper: ContainerKeeper
-) -> Router:
+def _router(archive: Archive, job: CrawlJob, organisation: OrganisationHosts) -> Router:
     """Looks up host names; each answer is kept with the harvest."""
     config = archive.config.harvest
     return Router(
-        allow_private=options.allow_private,
+        allow_private=job.options.allow_private,
         private_networks=config.private_networks,
         connect_to=config.connect_to,
         timeout_s=config.connect_timeout_s,
         look_up=organisation.look_up,
-        on_found=lambda host, addresses: keeper.note_look_up(host, addresses, archive.clock()),
+        on_found=lambda host, addresses: job.on_look_up(host, addresses, archive.clock()),
     )
 
 
-def _fetcher(
-    archive: Archive,
-    options: HarvestOptions,
-    organisation: OrganisationHosts,
-    router: Router,
-    spool_folder: Path,
-) -> CurlFetcher:
+def _fetcher(archive: Archive, job: CrawlJob, organisation: OrganisationHosts, router: Router) -> CurlFetcher:
     config = archive.config.harvest
     limits = FetchLimits(
         timeout_s=config.timeout_s,
         connect_timeout_s=config.connect_timeout_s,
-        body_bytes=config.limit_file_bytes,
+        body_bytes=min(job.file_bytes or config.limit_file_bytes, config.limit_file_bytes),
     )
     return CurlFetcher(
         user_agent=archive.user_agent,
         limits=limits,
         router=router,
         clock=archive.clock,
-        spool_folder=spool_folder,
+        spool_folder=job.folder,
         ca_file=organisation.ca_file,
-        access=harvest_options.access_of(archive, options),
+        access=harvest_options.access_of(archive, job.options),
         cookies=CookieJar() if config.cookies else None,
     )
 

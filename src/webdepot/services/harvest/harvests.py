@@ -6,27 +6,33 @@
       crawl.log, crawl.jsonl   one line per page
       orders.jsonl             orders given while it ran, or between two runs
       warc/                    containers; `.open` while written
-      direct                   present if `webdepot archive` runs it: no review before the deposit
+      direct                   present if `webdepot archive` or `import` runs it, without a review before the
+                               deposit; an import holds its lock until nothing is left to do
       shown                    present if readers see it before it is in the depot (`services.index.shown`)
 
 `runner` starts and runs them.
 """
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from webdepot import digest, durable
 from webdepot.archive import Archive
 from webdepot.container import locations, recovery
 from webdepot.container.writer import Sealed
+from webdepot.errors import Conflict
 from webdepot.harvest import runs
-from webdepot.model import Container, ContainerState, Harvest, HarvestState
+from webdepot.model import Container, ContainerState, Harvest, HarvestKind, HarvestState
 from webdepot.provenance import append
 
 _LOCK_NAME = "lock"
 _DIRECT_NAME = "direct"
+_LOOK_S = 0.2
+"""Time between two looks at the lock of another process."""
 
 
 def get(archive: Archive, harvest: str) -> Harvest:
@@ -71,6 +77,13 @@ def is_locked(archive: Archive, harvest: Harvest) -> bool:
     return durable.is_locked(folder_of(archive, harvest) / _LOCK_NAME)
 
 
+def patches_of(archive: Archive, harvest: Harvest) -> list[Harvest]:
+    """The patches of a harvest, the oldest first."""
+    with archive.database.reading() as connection:
+        patches = runs.of_target(connection, harvest.target, HarvestKind.PATCH)
+    return [each for each in reversed(patches) if runs.is_patch_of(each, harvest)]
+
+
 def mark_direct(archive: Archive, harvest: Harvest) -> None:
     """Note that a harvest is to be deposited and indexed by the process that runs it, without a review. If
     that process is killed, the next one knows that it has to continue.
@@ -80,6 +93,30 @@ def mark_direct(archive: Archive, harvest: Harvest) -> None:
     durable.write_whole(folder / _DIRECT_NAME, b"")
 
 
+@contextmanager
+def direct(archive: Archive, harvest: Harvest, *, waits: bool = False) -> Iterator[None]:
+    """As `mark_direct`; no other process can do the same until the block ends. Conflict if another one does,
+    or with `waits`, wait for it.
+    """
+    folder = folder_of(archive, harvest)
+    durable.make_folders(folder)
+    busy = f"Another process is importing harvest {harvest.id}. Wait until it has finished, or stop it."
+    with _acquire(folder / _DIRECT_NAME, busy, waits=waits):
+        durable.sync_folder(folder)
+        yield
+
+
+def _acquire(mark: Path, busy: str, *, waits: bool) -> BinaryIO:
+    while True:
+        try:
+            return durable.acquire(mark, busy=busy)
+        except Conflict:
+            if not waits:
+                raise
+            # Not one long wait: Ctrl-C just before it began would take effect only at its end.
+            time.sleep(_LOOK_S)
+
+
 def is_direct(archive: Archive, harvest: Harvest) -> bool:
     return (folder_of(archive, harvest) / _DIRECT_NAME).exists()
 
@@ -87,12 +124,13 @@ def is_direct(archive: Archive, harvest: Harvest) -> bool:
 def end_direct(archive: Archive, harvest: Harvest) -> None:
     """Note that nothing is left to do."""
     (folder_of(archive, harvest) / _DIRECT_NAME).unlink(missing_ok=True)
-    if harvest.state is HarvestState.KEPT:
+    is_empty = harvest.kind is HarvestKind.IMPORT and harvest.state is HarvestState.FAILED
+    if harvest.state is HarvestState.KEPT or is_empty:
         remove_folder(archive, harvest)
 
 
 def remove_folder(archive: Archive, harvest: Harvest) -> None:
-    """Remove the working folder of a harvest that is in the depot, except the mark of `mark_direct`."""
+    """Remove the working folder of a harvest that is in the depot or empty, except its mark `direct`."""
     folder = folder_of(archive, harvest)
     if not is_direct(archive, harvest):
         shutil.rmtree(folder, ignore_errors=True)
@@ -114,6 +152,7 @@ def finished_folders(archive: Archive) -> list[Path]:
             if runs.exists(connection, folder.name)
             and runs.get(connection, folder.name).state is HarvestState.KEPT
             and not durable.is_locked(folder / _LOCK_NAME)
+            and not durable.is_locked(folder / _DIRECT_NAME)
         ]
 
 
@@ -133,7 +172,7 @@ def register_containers(archive: Archive, harvest: Harvest) -> None:
         )
 
 
-def register(archive: Archive, harvest: Harvest, sealed: Sealed) -> None:
+def register(archive: Archive, harvest: Harvest, sealed: Sealed) -> Container:
     """Add the row of a sealed container, with an event."""
     container = Container(
         name=sealed.name,
@@ -148,3 +187,4 @@ def register(archive: Archive, harvest: Harvest, sealed: Sealed) -> None:
     with archive.database.transaction() as connection:
         locations.add(connection, container)
         append(connection, event)
+    return container

@@ -23,7 +23,7 @@ from webdepot.harvest.browser import launch
 from webdepot.harvest.fetch import login
 from webdepot.harvest.fetch.addresses import LookUp, Router
 from webdepot.harvest.fetch.curl_transfer import HostAccess
-from webdepot.harvest.fetch.fetch_mode import Fetching, Screenshots
+from webdepot.harvest.fetch.fetch_mode import BEHAVIOURS, Fetching, Screenshots
 from webdepot.harvest.fetch.login import Login
 from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.politeness.pauses import Manners
@@ -87,7 +87,7 @@ class HarvestOptions:
     guess: bool = False
     fetch: str = Fetching.AUTO.value
     screenshots: str = Screenshots.SEEDS.value
-    behaviours: tuple[str, ...] = ("scroll", "play")
+    behaviours: tuple[str, ...] = BEHAVIOURS
     page_time_s: float = 60.0
     reject: tuple[str, ...] = ()
     limit_pages: int = 0
@@ -110,6 +110,9 @@ class HarvestOptions:
     """Name of the profile it was made with; its values are in the other options."""
     patch_of: str = ""
     """The harvest whose gaps it fills; empty if it is not a patch."""
+    only_page: bool = False
+    """One page with its parts, which a person asked for: later harvests of the site are not compared with it.
+    """
     organisation: str = ""
     """Root domain of the organisation to whose hosts the harvest is limited."""
     host_rules: tuple[str, ...] = ()

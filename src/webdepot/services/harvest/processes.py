@@ -263,6 +263,7 @@ def add_up(parts: Sequence[CrawlProgress]) -> CrawlProgress:
         refusals=dict(refusals),
         hosts={host: counts for part in parts for host, counts in part.hosts.items()},
         waiting_at={host: count for part in parts for host, count in part.waiting_at.items()},
+        waits=sorted((wait for part in parts for wait in part.waits), key=lambda wait: wait.next_at)[:5],
     )
 
 
@@ -284,7 +285,10 @@ def merge(parts: Sequence[CrawlResult], limit: End | None) -> CrawlResult:
         trouble = trouble_of(tuple(seeds.values()), good_pages=good)
     shut_out = tuple(dict.fromkeys(host for part in parts for host in part.shut_out))
     left_out = LeftOut(
-        nofollow=counts["nofollow"], robots=counts["robots_refused"], empty_pages=counts["empty_pages"]
+        nofollow=counts["nofollow"],
+        robots=counts["robots_refused"],
+        empty_pages=counts["empty_pages"],
+        noindex_pages=counts["noindex_pages"],
     )
     if limit is not None:
         reason = together([*left_out.sentences(), limit_reached(limit), left_waiting(counts["waiting"])])

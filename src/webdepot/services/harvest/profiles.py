@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from webdepot import event_loop
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError, InputError, NotFound, NotPermitted, WebdepotError
-from webdepot.harvest import control, profile_text, runs
+from webdepot.harvest import control, runs
 from webdepot.harvest import profile as profiles
 from webdepot.harvest.fetch import login
 from webdepot.harvest.fetch.addresses import Router
-from webdepot.harvest.fetch.fetch_mode import Fetching
 from webdepot.harvest.judge import CrawlJudge
 from webdepot.harvest.profile import HarvestProfile
 from webdepot.harvest.report.reports import ReportKind
@@ -113,15 +112,6 @@ def _credentials_before(archive: Archive, name: str) -> dict[str, str]:
         return profiles.credentials_of(get(archive, name))
     except (NotFound, ConfigError):
         return {}
-
-
-def with_fetch(text: str, mode: str) -> str:
-    """The text of a profile with the fetch mode that was chosen in a form; unchanged if none was chosen."""
-    if not mode:
-        return text
-    if mode not in set(Fetching):
-        raise InputError(f"{mode!r} is not a way to fetch pages. Choose one of {', '.join(Fetching)}.")
-    return profile_text.with_key(text, "fetch", mode)
 
 
 def options_of(archive: Archive, name: str) -> HarvestOptions:

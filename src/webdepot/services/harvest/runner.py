@@ -8,19 +8,20 @@ A checkpoint makes containers and logs durable, then commits the frontier with t
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from webdepot.archive import Archive
-from webdepot.container import recovery
+from webdepot.container import locations, recovery
 from webdepot.errors import InputError, RemoteError, WebdepotError
 from webdepot.harvest import control, runs
 from webdepot.harvest.report import live, log
 from webdepot.harvest.report.result import CrawlResult, End, Trouble
 from webdepot.model import Harvest, HarvestKind, HarvestState, TargetId
 from webdepot.provenance import Outcome, append, difference
+from webdepot.reasons import said, together
 from webdepot.selection import targets as target_rows
 from webdepot.services.harvest import crawler, harvests
 from webdepot.services.harvest import options as harvest_options
@@ -29,6 +30,7 @@ from webdepot.services.progress import Watch, unwatched
 from webdepot.services.selection import targets
 from webdepot.url import Url, from_typed, host_of
 
+MOST_SEEDS = 10_000
 _OUTCOMES = {HarvestState.FINISHED: Outcome.SUCCESS, HarvestState.STOPPED: Outcome.WARNING}
 
 
@@ -48,6 +50,13 @@ def start_or_resume(archive: Archive, typed: Sequence[str], options: HarvestOpti
             runs.set_settings(connection, unfinished.id, asdict(options))
             return runs.get(connection, unfinished.id)
         return begin(connection, archive, target.id, seeds, options)
+
+
+def find_unfinished(archive: Archive, typed: Sequence[str]) -> Harvest | None:
+    """The newest harvest of these addresses that can be resumed."""
+    with archive.database.reading() as connection:
+        target = target_rows.find_by_seeds(connection, tuple(dict.fromkeys(map(from_typed, typed))))
+        return runs.unfinished(connection, target, HarvestKind.HARVEST) if target is not None else None
 
 
 def find_interrupted(archive: Archive, typed: Sequence[str]) -> Harvest | None:
@@ -88,8 +97,24 @@ def begin(
     return harvest
 
 
-def run(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Harvest:
-    """Run a harvest until it ends or is stopped (then it can be run again).
+def begin_of_target(
+    connection: Connection, archive: Archive, target: TargetId, options: HarvestOptions
+) -> Harvest:
+    """Create a harvest of a target's seeds, in the collection that the options name, else the target's."""
+    row = target_rows.get(connection, target)
+    collection = options.collection if options.collection != "sites" else row.collection
+    return begin(connection, archive, row.id, row.seeds[:MOST_SEEDS], replace(options, collection=collection))
+
+
+def run(
+    archive: Archive,
+    harvest: Harvest,
+    *,
+    watch: Watch = unwatched,
+    on_sealed: crawler.OnSealed = lambda _: None,
+) -> Harvest:
+    """Run a harvest until it ends or is stopped (then it can be run again). `on_sealed` gets its containers
+    as they are sealed, at first those of earlier runs.
 
     RemoteError if nothing could be harvested; Conflict if another process works on it.
     """
@@ -101,8 +126,11 @@ def run(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Harv
         recover(archive, harvest)
         with archive.database.transaction() as connection:
             runs.move(connection, harvest.id, HarvestState.RUNNING)
+            sealed_before = locations.of_harvest(connection, harvest.id)
+        for container in sealed_before:
+            on_sealed(container)
         try:
-            result = crawler.run(archive, harvest, watch)
+            result = crawler.run(archive, harvest, watch, on_sealed)
         except Exception as error:
             # Nothing written after the last checkpoint can be trusted; the next run cuts back to it.
             is_known = isinstance(error, (WebdepotError, OSError))
@@ -117,9 +145,8 @@ def run(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Harv
         _end(archive, harvest, state, reason=result.explain(), counts=result.counts)
     if state is HarvestState.FAILED:
         # If nobody answered, another try may succeed.
-        raise RemoteError(
-            f"Nothing was harvested. {result.explain()}", retry=result.trouble is Trouble.UNREACHABLE
-        )
+        nothing = said("nothing_harvested", "Nothing was harvested.")
+        raise RemoteError(together([nothing, result.explain()]), retry=result.trouble is Trouble.UNREACHABLE)
     return harvests.get(archive, harvest.id)
 
 

@@ -8,6 +8,7 @@ from sqlalchemy import func, select
 
 from webdepot.archive import Archive
 from webdepot.harvest.tables import harvests
+from webdepot.model import HarvestState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,3 +37,14 @@ def harvests_of_targets(archive: Archive, targets: Sequence[int]) -> Mapping[int
     with archive.database.reading() as connection:
         rows = connection.execute(chosen).all()
     return {row.target: TargetHarvests(count=row.times, last_at=row.last_at, last=row.last) for row in rows}
+
+
+def kept_targets(archive: Archive, targets: Sequence[int]) -> frozenset[int]:
+    """Those of these targets that have a harvest which was accepted."""
+    if not targets:
+        return frozenset()
+    chosen = select(harvests.c.target).where(
+        harvests.c.target.in_(targets), harvests.c.state == HarvestState.KEPT.value
+    )
+    with archive.database.reading() as connection:
+        return frozenset(connection.execute(chosen.distinct()).scalars())

@@ -1,9 +1,10 @@
 """The captures index and the text index: adding containers, updating, removing, rebuilding.
 
-Indexing a container: a worker process reads it once (captures and texts into two files), then the captures
-are added to the captures index, then the pages to the text index. Each step can be repeated, and a container
-that is already in both indexes is skipped. A container that cannot be read is reported and does not stop the
-others.
+Indexing a container: a worker process reads it once (captures, pages and links into files), unless that was
+done when its files were identified (`derived`); then the captures are added to the captures index, then the
+pages, with those of other containers and by all workers, to the text index. Each step can be repeated, and a
+container that is already in both indexes is skipped. A container that cannot be read is reported and does not
+stop the others.
 """
 
 import shutil
@@ -17,17 +18,21 @@ from webdepot.container import locations
 from webdepot.errors import WebdepotError
 from webdepot.formats import results
 from webdepot.harvest import runs
-from webdepot.index import extract, sqlite_file
+from webdepot.index import extract, page_files, sqlite_file
 from webdepot.index.extract import Job
 from webdepot.index.text.link_book import Link
 from webdepot.model import Container, Finding, Harvest, HarvestId
-from webdepot.ports import PageText
-from webdepot.services.access import link_texts, thumbnail_cache
-from webdepot.services.index import patch_merge, shown
+from webdepot.ports import PageFile
+from webdepot.services.access import link_texts
+from webdepot.services.access.browse import thumbnail_cache
+from webdepot.services.index import derived, patch_merge, shown
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
-MOST_DEAD = 0.2
-"""An index with a larger share of replaced documents is compacted after an update."""
+MOST_FINDINGS = 1000
+MOST_DEAD = 0.75
+"""A part of the text index with a larger share of replaced documents is rewritten after an update."""
+_WORDS_AT_ONCE_BYTES = 32 << 20
+"""Compressed pages that are added to the text index in one commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +49,7 @@ class Indexed:
 
 def update(archive: Archive, *, watch: Watch = unwatched) -> Indexed:
     """Index containers that are not in both indexes yet, remove those gone or not to be shown."""
-    return index_containers(archive, _known(archive), watch=watch)
+    return _index_all(archive, _known(archive), again=False, watch=watch)
 
 
 def rebuild(archive: Archive, *, watch: Watch = unwatched) -> Indexed:
@@ -54,7 +59,28 @@ def rebuild(archive: Archive, *, watch: Watch = unwatched) -> Indexed:
     _open_or_discard(archive)
     archive.texts.clear()
     link_texts.forget_everything(archive)
-    return index_containers(archive, _known(archive), again=True, watch=watch)
+    return _index_all(archive, _known(archive), again=True, watch=watch)
+
+
+def _index_all(archive: Archive, known: Sequence[Container], *, again: bool, watch: Watch) -> Indexed:
+    """Index containers while other processes may deposit some of them: one whose file was moved to the depot
+    before it could be read is read there.
+    """
+    done = index_containers(archive, known, again=again, watch=watch)
+    with archive.database.reading() as connection:
+        now = [locations.find(connection, each.name) for each in known if each.name in done.failed]
+    before = {each.name: each.place for each in known}
+    moved = [each for each in now if each is not None and each.place != before[each.name]]
+    if not moved:
+        return done
+    rest = index_containers(archive, moved, again=again, watch=watch)
+    names = {each.name for each in moved}
+    return Indexed(
+        captures=done.captures + rest.captures,
+        pages=done.pages + rest.pages,
+        failed={name: why for name, why in done.failed.items() if name not in names} | dict(rest.failed),
+        findings=[*done.findings, *rest.findings],
+    )
 
 
 def _known(archive: Archive) -> list[Container]:
@@ -123,9 +149,9 @@ def index_harvest(archive: Archive, harvest: str, *, watch: Watch = unwatched) -
 def forget_harvest(archive: Archive, harvest: Harvest) -> None:
     """Remove a harvest that readers may no longer see from both indexes."""
     with archive.database.reading() as connection:
-        held = {container.name for container in locations.of_harvest(connection, harvest.id)}
-    indexed = {name for name, _ in archive.captures.containers()} | archive.texts.containers()
-    forget(archive, sorted(held & indexed))
+        held = [container.name for container in locations.of_harvest(connection, harvest.id)]
+    derived.forget_harvest(archive, harvest.id)
+    forget(archive, sorted(archive.captures.having(held) | archive.texts.having(held)))
 
 
 def index_containers(
@@ -134,20 +160,20 @@ def index_containers(
     """Index these containers in their order, read by several processes; those that are already in both
     indexes are skipped, unless `again` is set.
     """
-    with_captures = set() if again else {name for name, _ in archive.captures.containers()}
-    with_words = archive.texts.containers()
-    waiting = [
-        container
-        for container in containers
-        if container.name not in with_captures or container.name not in with_words
-    ]
+    given = list(containers)
+    names = [container.name for container in given]
+    complete = frozenset() if again else archive.captures.having(names) & archive.texts.having(names)
+    waiting = [container for container in given if container.name not in complete]
     failed: dict[str, str] = {}
     findings: list[Finding] = []
-    captures = pages = 0
+    captures = 0
     with (
         archive.scratch_folder(ScratchPurpose.EXTRACT) as folder,
         link_texts.book(archive) as links,
     ):
+        if waiting:
+            watch(Progress(phase=Phase.INDEX, done=0, total=len(waiting)))
+        words = _Words(archive, failed)
         jobs = _jobs(archive, waiting, folder, failed)
         for number, done in enumerate(archive.engine.map(extract.run, jobs), start=1):
             job = done.item
@@ -157,47 +183,69 @@ def index_containers(
                 captures += archive.captures.add(
                     job.name, extract.captures_in(done.result.captures), collection=job.collection
                 )
-                links.add(job.name, _links_in(done.result.pages))
-                pages += archive.texts.add(
-                    job.name, _with_formats(archive, extract.pages_in(done.result.pages))
-                )
-                findings += done.result.findings
+                links.add(job.name, _links_in(done.result.links))
+                words.add(PageFile(container=job.name, path=done.result.pages))
+                findings += done.result.findings[: MOST_FINDINGS - len(findings)]
                 done.result.captures.unlink()
-                done.result.pages.unlink()
+                done.result.links.unlink()
             watch(
                 Progress(
                     phase=Phase.INDEX, done=number, total=len(waiting), errors=len(failed), note=job.name
                 )
             )
+        words.flush()
         if waiting:
             patch_merge.merge(archive, {container.harvest for container in waiting})
         if waiting or link_texts.are_due(archive):
             link_texts.settle(archive, links)
-    if archive.texts.dead() > MOST_DEAD:
-        archive.texts.compact()
-    return Indexed(captures=captures, pages=pages, failed=failed, findings=findings)
+    derived.forget(archive, (container for container in given if container.name not in failed))
+    if waiting:
+        archive.texts.compact(archive.engine, most_dead=MOST_DEAD)
+    return Indexed(captures=captures, pages=words.pages, failed=failed, findings=findings)
 
 
-def _with_formats(archive: Archive, pages: Iterable[PageText]) -> Iterator[PageText]:
-    """The pages with the PRONOM identifier of their bytes, if these were identified."""
-    for batch in _batches(pages, 500):
-        with archive.database.reading() as connection:
-            known = results.puids(connection, [page.digest for page in batch])
-        yield from (
-            replace(page, format=known[page.digest]) if page.digest in known else page for page in batch
-        )
+class _Words:
+    """Adds pages to the text index, those of several containers at a time: each commit costs something, and
+    the workers share the pages of one.
+    """
 
+    def __init__(self, archive: Archive, failed: dict[str, str]) -> None:
+        self._archive = archive
+        self._failed = failed
+        self._files: list[PageFile] = []
+        self._size_bytes = 0
+        self.pages = 0
 
-def _batches(pages: Iterable[PageText], size: int) -> Iterator[list[PageText]]:
-    left = iter(pages)
-    while batch := list(islice(left, size)):
-        yield batch
+    def add(self, file: PageFile) -> None:
+        self._files.append(file)
+        self._size_bytes += file.path.stat().st_size
+        if self._size_bytes > _WORDS_AT_ONCE_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        files, self._files, self._size_bytes = self._files, [], 0
+        if not files:
+            return
+        try:
+            self.pages += self._archive.texts.add_files(files, self._archive.engine, formats=self._formats)
+        except WebdepotError as error:
+            self._failed.update((file.container, str(error)) for file in files)
+        for file in files:
+            page_files.remove(file.path)
+
+    def _formats(self, digests: Iterable[str]) -> dict[str, str]:
+        """PRONOM identifiers of the payloads that were identified, by digest."""
+        left, formats = iter(digests), dict[str, str]()
+        while some := list(islice(left, 500)):
+            with self._archive.database.reading() as connection:
+                formats.update(results.puids(connection, some))
+        return formats
 
 
 def _links_in(path: Path) -> Iterator[Link]:
-    for page in extract.pages_in(path):
-        for target, words in page.links:
-            yield Link(target=target, source=page.key, timestamp=page.timestamp, words=words)
+    for source, timestamp, links in extract.links_in(path):
+        for target, words in links:
+            yield Link(target=target, source=source, timestamp=timestamp, words=words)
 
 
 def _open_or_discard(archive: Archive) -> None:
@@ -226,11 +274,5 @@ def _jobs(
         except WebdepotError as error:
             failed[container.name] = str(error)
             continue
-        yield Job(
-            path=path,
-            name=container.name,
-            collection=collections[container.harvest],
-            languages=archive.config.archive.languages,
-            limit_bytes=archive.config.index.limit_text_bytes,
-            folder=folder,
-        )
+        job = derived.job(archive, container, path, collections[container.harvest], folder)
+        yield replace(job, ready=derived.find_extract(archive, container))

@@ -45,8 +45,11 @@ class ArchiveReport:
         return left_out_of(self.harvest.counts)
 
 
-def is_complete(archive: Archive, harvest: Harvest, *, deposit: bool = True) -> bool:
-    """Whether nothing is left to do for an import: checked, indexed, and deposited if it is to be.
+def is_complete(
+    archive: Archive, harvest: Harvest, *, deposit: bool = True, ignoring_folder: bool = False
+) -> bool:
+    """Whether nothing is left to do for an import: checked, indexed, deposited if it is to be, and without a
+    working folder unless that is to be ignored.
 
     For a harvest of another kind, people decide about the next step.
     """
@@ -56,10 +59,8 @@ def is_complete(archive: Archive, harvest: Harvest, *, deposit: bool = True) -> 
         names = {container.name for container in locations.of_harvest(connection, harvest.id)}
         is_checked = records.find_verdict(connection, harvest.id) is not None
     is_kept = harvest.state is HarvestState.KEPT
-    is_indexed = names <= archive.texts.containers() and names <= {
-        name for name, _ in archive.captures.containers()
-    }
-    has_folder = is_kept and harvests.folder_of(archive, harvest).exists()
+    is_indexed = names <= archive.texts.having(names) and names <= archive.captures.having(names)
+    has_folder = is_kept and not ignoring_folder and harvests.folder_of(archive, harvest).exists()
     return is_checked and is_indexed and (is_kept or not deposit) and not has_folder
 
 

@@ -38,7 +38,7 @@ from webdepot.reasons import said
 from webdepot.services.catalogue import records
 from webdepot.services.depot import deposit, deposit_records
 from webdepot.services.harvest import harvests
-from webdepot.services.intake import warc_files
+from webdepot.services.intake import sources, warc_files
 from webdepot.services.selection import targets
 from webdepot.times import from_iso, to_iso, to_timestamp
 from webdepot.url import Url
@@ -124,7 +124,7 @@ def _fill(
         )
         transfer_object = transfer.measure(form, listed, start, archive.open_container)
         levels = records_of(archive, sender, delivered)
-        deposit.keep_descriptions(archive, harvest, sender.descriptions)
+        deposit.keep_submitted(archive, harvest, sender.descriptions)
         document = catalogue.to_document(levels, transfer.to_document(transfer_object))
         # Last, because `is_loaded` takes this file as the sign that everything is there.
         durable.write_whole(harvests.folder_of(archive, harvest) / deposit_records.FILE, document)
@@ -143,7 +143,7 @@ def _place(
     offsets: dict[Path, int] = {}
     wrapped = None
     if single:
-        sources = [
+        loose = [
             LooseFile(
                 path=file.path,
                 urls=incoming.urls_of(file, delivered, files),
@@ -157,7 +157,7 @@ def _place(
             "software": f"webdepot {VERSION}",
             "description": f"files of {delivered.urn}, taken over from {sender.name}",
         }
-        offsets = loose_files.write(target, sources, info=info, now=_date_of(delivered))
+        offsets = loose_files.write(target, loose, info=info, now=_date_of(delivered))
         wrapped = warc_files.take_container(archive, harvest, target)
     placed = []
     for file in files:
@@ -289,7 +289,7 @@ def _date_of(delivered: DeliveredObject) -> datetime:
 
 def _is_container(path: Path) -> bool:
     """Whether a file can be a container without a change; one that is compressed as one piece cannot."""
-    if not path.name.lower().endswith(warc_files.SUFFIXES):
+    if not path.name.lower().endswith(sources.SUFFIXES):
         return False
     try:
         with path.open("rb") as stream:

@@ -8,9 +8,9 @@
 4. RefusedObject: a copy of it goes to the quarantine, with the list of reasons. The sender's own file is not
    touched.
 5. Taken in: the containers become a harvest of kind `import`, which is ingested like every harvest; the
-   sender's descriptions (bag-info, METS, datapackage) become part of the package. A package of another
-   Webdepot is kept as it is, under its own identifier. An object in UOF, with any kind of files, is treated
-   like the objects of partners (`uof`).
+   sender's other files (descriptions, lists of pages, logs, signatures) become part of the package. A package
+   of another Webdepot is kept as it is, under its own identifier. An object in UOF, with any kind of
+   files, is treated like the objects of partners (`uof`).
 """
 
 import json
@@ -31,14 +31,15 @@ from webdepot.errors import Conflict, CorruptData, InputError, NotFound, Webdepo
 from webdepot.exchange import uof
 from webdepot.exchange.incoming import RefusedObject
 from webdepot.harvest import runs
-from webdepot.model import Harvest, HarvestKind, HarvestState, Package, PackageId, Severity
+from webdepot.model import Harvest, HarvestId, HarvestKind, HarvestState, Package, PackageId, Severity
 from webdepot.provenance import Outcome, append
 from webdepot.services.catalogue import submitted_records
 from webdepot.services.depot import deposit
 from webdepot.services.depot import replication as replication_service
 from webdepot.services.harvest import harvests
-from webdepot.services.intake import ingest, objects, warc_files
+from webdepot.services.intake import in_place, ingest, objects, warc_files
 from webdepot.services.intake import uof as uof_service
+from webdepot.services.intake.imports import ImportReport
 from webdepot.services.intake.ingest import ArchiveReport
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
@@ -138,9 +139,17 @@ def _take_containers(
     settings = {"submission": identifier}
     harvest = _find_begun(archive, collection, settings)
     if harvest is None:
-        containers = submission.containers_of(opened)
-        intake = warc_files.take(archive, containers, collection=collection, settings=settings, watch=watch)
-        reasons = [*intake.skipped, *_unfinished(archive, intake.known)]
+        report = ImportReport()
+        intake = warc_files.take_files(
+            archive,
+            submission.containers_of(opened),
+            collection=collection,
+            settings=settings,
+            note=report.add,
+            watch=watch,
+        )
+        skipped = [f"{outcome.file}: {outcome.reason}" for outcome in report.skipped]
+        reasons = [*skipped, *_unfinished(archive, intake.known)]
         if reasons:
             if intake.harvest is not None:
                 objects.undo(archive, intake.harvest)
@@ -150,12 +159,12 @@ def _take_containers(
         receipt = _accept(archive, opened, identifier, "")
         return ReceivedSubmission(receipt=receipt, is_known=True, package=None)
     if harvest.state is not HarvestState.KEPT:
-        described = submission.descriptions_of(opened)
-        deposit.keep_descriptions(archive, harvest, described)
-        submitted_records.keep_levels(archive, harvest, described.get(uof.NAME, b""), sender=opened.path.name)
-    report = ingest.take_in(archive, harvests.get(archive, harvest.id), deposit=True, watch=watch)
+        deposit.keep_submitted(archive, harvest, submission.others_of(opened))
+        described = submission.read_description(opened, uof.NAME)
+        submitted_records.keep_levels(archive, harvest, described, sender=opened.path.name)
+    done = ingest.take_in(archive, harvests.get(archive, harvest.id), deposit=True, watch=watch)
     receipt = _accept(archive, opened, identifier, harvest.id)
-    return ReceivedSubmission(receipt=receipt, is_known=False, package=report.package, report=report)
+    return ReceivedSubmission(receipt=receipt, is_known=False, package=done.package, report=done)
 
 
 def _find_begun(archive: Archive, collection: str, settings: Mapping[str, object]) -> Harvest | None:
@@ -166,10 +175,11 @@ def _find_begun(archive: Archive, collection: str, settings: Mapping[str, object
     return next((harvest for harvest in ended if harvest.settings == settings), None)
 
 
-def _unfinished(archive: Archive, known: Mapping[str, Harvest]) -> Iterator[str]:
+def _unfinished(archive: Archive, known: Mapping[HarvestId, str]) -> Iterator[str]:
     """The reasons to refuse a submission whose files belong to imports that are not complete."""
-    for path, harvest in known.items():
-        if not ingest.is_complete(archive, harvest):
+    for identifier, path in known.items():
+        harvest = harvests.get(archive, identifier)
+        if not ingest.is_complete(archive, harvest, deposit=harvest.settings != in_place.SETTINGS):
             yield (
                 f"{Path(path).name} belongs to harvest {harvest.id}, which is not complete. "
                 f"Complete it first: webdepot harvest resume {harvest.id}"

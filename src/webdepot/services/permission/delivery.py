@@ -1,5 +1,5 @@
-"""Sending queued letters. Each is sent at most once: it is marked as sent as soon as the mail server has
-accepted it.
+"""Sending queued letters. Each is sent once: portals, schedulers and commands claim a letter before they send
+it, and mark it as sent as soon as the mail server has accepted it.
 
 If the server cannot be reached, the letter stays in the queue with the error; if the mailbox does not exist,
 the letter is undeliverable and the target returns to the selection list. The deadline of a notice counts from
@@ -28,8 +28,6 @@ from webdepot.services.permission import letters as letters_service
 from webdepot.services.selection import targets as targets_service
 
 BATCH = 500
-_sending = threading.Lock()
-"""One delivery at a time in a process: two would send the same letters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,34 +51,30 @@ def deliver(archive: Archive, *, limit: int = letters_service.MOST_LETTERS) -> D
     _require_server(archive)
     sent = returned = failed = 0
     error = ""
-    with _sending:
-        tried: set[int] = set()
-        while sent + returned + failed < limit:
-            with archive.database.reading() as connection:
-                batch = [
-                    letter for letter in letters.waiting(connection, limit=BATCH) if letter.id not in tried
-                ]
-            if not batch:
-                break
-            for letter in batch[: limit - sent - returned - failed]:
-                tried.add(letter.id)
-                outcome = _send(archive, letter)
-                sent += outcome.state is LetterState.SENT
-                returned += outcome.state is LetterState.UNDELIVERABLE
-                if outcome.state is LetterState.FAILED:
-                    failed, error = failed + 1, outcome.error
-            if failed:
-                break  # the server cannot be reached: leave the rest for the next delivery
+    tried: set[int] = set()
+    while sent + returned + failed < limit:
+        with archive.database.reading() as connection:
+            batch = [letter for letter in letters.waiting(connection, limit=BATCH) if letter.id not in tried]
+        if not batch:
+            break
+        for letter in batch[: limit - sent - returned - failed]:
+            tried.add(letter.id)
+            outcome = _send_claimed(archive, letter)
+            sent += outcome.state is LetterState.SENT
+            returned += outcome.state is LetterState.UNDELIVERABLE
+            if outcome.state is LetterState.FAILED and outcome.tries > letter.tries:
+                failed, error = failed + 1, outcome.error
+        if failed:
+            break  # the server cannot be reached: leave the rest for the next delivery
     return DeliveryResult(sent=sent, returned=returned, failed=failed, error=error)
 
 
 def deliver_for(archive: Archive, target: TargetId) -> Sequence[Letter]:
     """Send the queued letters of one target now; returns all its letters afterwards, newest first."""
     _require_server(archive)
-    with _sending:
-        for letter in letters_service.letters_of(archive, target):
-            if letter.state in (LetterState.QUEUED, LetterState.FAILED):
-                _send(archive, letter)
+    for letter in letters_service.letters_of(archive, target):
+        if letter.state in (LetterState.QUEUED, LetterState.FAILED):
+            _send_claimed(archive, letter)
     return letters_service.letters_of(archive, target)
 
 
@@ -90,6 +84,13 @@ def _require_server(archive: Archive) -> None:
             "No mail server is configured, so the letters stay in the queue. "
             "Set [mail] host and sender in webdepot.toml."
         )
+
+
+def _send_claimed(archive: Archive, letter: Letter) -> Letter:
+    """Send a letter unless another sender has it; the letter as it is now."""
+    with archive.database.transaction() as connection:
+        is_ours = letters.claim(connection, letter, now=archive.clock())
+    return _send(archive, letter) if is_ours else letter
 
 
 def _send(archive: Archive, letter: Letter) -> Letter:

@@ -226,9 +226,12 @@ def common_values(archive: Archive, language: str) -> Mapping[str, str]:
     config = archive.config
     return {
         "archive": config.archive.name,
-        "purpose": default_purpose(language)
-        if config.archive.purpose == ArchiveConfig().purpose
-        else config.archive.purpose,
+        "purpose": config.archive.purposes.get(language)
+        or (
+            default_purpose(language)
+            if config.archive.purpose == ArchiveConfig().purpose
+            else config.archive.purpose
+        ),
         "contact": config.archive.contact or config.mail.reply_to or config.mail.sender,
         "date": format_day(archive.clock().date(), language),
         "portal": portal_address(archive, ""),

@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Select, Text, cast, func, select, true
+from sqlalchemy import Select, String, Text, cast, func, select, true
 
 from webdepot.archive import Archive
 from webdepot.formats import registry, report
@@ -73,18 +73,15 @@ class WatchedFormat:
 
 def collection(archive: Archive, name: str = EVERYTHING) -> CollectionFormats:
     """Everything that is known about the formats of a collection."""
+    wanted = None if name == EVERYTHING else select(harvests.c.id).where(harvests.c.collection == name)
     with archive.database.reading() as connection:
-        chosen = select(harvests.c.id, harvests.c.collection)
-        ids = [
-            HarvestId(row.id) for row in connection.execute(chosen) if name in (EVERYTHING, row.collection)
-        ]
-        shares = report.shares(connection, None if name == EVERYTHING else ids)
-        table = report.of_harvests(connection, None if name == EVERYTHING else ids)
+        shares = report.shares(connection, wanted)
+        table = report.of_harvests(connection, wanted)
     return CollectionFormats(
         name=name,
         table=table,
         shares=shares,
-        years=list(_years(archive, name)),
+        years=_years(archive, name),
         mismatches=_mismatches(archive, name),
         unknown=_unknown(archive, name),
     )
@@ -202,42 +199,40 @@ def change_software(archive: Archive, software: Software, *, by: str) -> None:
     save_registry(archive, replace(known, software={**known.software, software.id: software}), by=by)
 
 
-def _years(archive: Archive, name: str) -> Iterator[YearShare]:
-    """The shares by the year in which a harvest started; computed here because databases differ in date
-    functions.
-    """
+def _years(archive: Archive, name: str) -> list[YearShare]:
+    """The shares by the year in which a harvest started: moments are stored as text that begins with it."""
     counts = format_counts.c
+    year = func.substr(harvests.c.started_at, 1, 4, type_=String)
+    size_bytes = func.sum(counts.size_bytes)
     chosen = (
         select(
-            harvests.c.started_at,
+            year.label("year"),
             counts.puid,
             counts.mime,
-            counts.name,
-            counts.version,
-            counts.uris,
-            counts.size_bytes,
+            func.max(counts.name).label("name"),
+            func.max(counts.version).label("version"),
+            func.sum(counts.uris).label("uris"),
+            size_bytes.label("size_bytes"),
         )
-        .join(surveys, surveys.c.harvest == harvests.c.id)
-        .join(format_counts, counts.container == surveys.c.container)
+        .join(surveys, surveys.c.container == counts.container)
+        .join(harvests, harvests.c.id == surveys.c.harvest)
+        .where(true() if name == EVERYTHING else harvests.c.collection == name)
+        .group_by(year, counts.puid, counts.mime)
+        .order_by(year, size_bytes.desc(), counts.puid, counts.mime)
     )
-    if name != EVERYTHING:
-        chosen = chosen.where(harvests.c.collection == name)
-    sums: dict[tuple[int, str, str], YearShare] = {}
     with archive.database.reading() as connection:
-        for row in connection.execute(chosen.execution_options(yield_per=1000)):
-            key = (row.started_at.year, row.puid, row.mime)
-            empty = YearShare(
-                year=key[0],
+        return [
+            YearShare(
+                year=int(row.year),
                 puid=row.puid,
                 mime=row.mime,
                 name=row.name,
                 version=row.version,
-                uris=0,
-                size_bytes=0,
+                uris=int(row.uris),
+                size_bytes=int(row.size_bytes),
             )
-            old = sums.get(key, empty)
-            sums[key] = replace(old, uris=old.uris + row.uris, size_bytes=old.size_bytes + row.size_bytes)
-    yield from sorted(sums.values(), key=lambda each: (each.year, -each.size_bytes))
+            for row in connection.execute(chosen)
+        ]
 
 
 def _mismatches(archive: Archive, name: str) -> list[tuple[str, str, int, str]]:

@@ -6,11 +6,11 @@ A harvest and its patches are checked together. `services.depot.examination` che
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime
-from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from shutil import copyfileobj
 
@@ -19,7 +19,6 @@ from sqlalchemy import Connection
 from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.container import locations
-from webdepot.container.http import HttpHead
 from webdepot.depot import package, rows
 from webdepot.errors import NotFound
 from webdepot.formats import report
@@ -27,7 +26,6 @@ from webdepot.harvest import runs
 from webdepot.harvest.report.log import JSON_NAME
 from webdepot.harvest.report.reports import TRAP_RULES
 from webdepot.harvest.scope.software import of_archive
-from webdepot.index import capture_from_record
 from webdepot.model import (
     Answer,
     Capture,
@@ -45,16 +43,18 @@ from webdepot.quality import checks, records, screenshots
 from webdepot.quality import verdict as judging
 from webdepot.quality.checks import HarvestTraces
 from webdepot.quality.compare import HarvestMeasures
+from webdepot.quality.record_facts import RecordFacts
 from webdepot.quality.screenshots import Screenshot
 from webdepot.quality.texts import Action
 from webdepot.quality.verdict import FALSE_PAGES, VerdictLimits
 from webdepot.reasons import said
 from webdepot.services.harvest import harvests
+from webdepot.services.index import derived
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
-from webdepot.url import Url
 
 SHOWN_FINDINGS = 100
 MOST_FALSE = 10_000
+_BATCH = 500
 LAST_HARVESTS = 5
 """How many earlier harvests a harvest is compared with."""
 NOT_CHECKED = Verdict(
@@ -109,18 +109,16 @@ def last_check(archive: Archive, harvest: HarvestId) -> HarvestCheck:
 
 def run_checks(archive: Archive, harvest: Harvest, file: Path, watch: Watch, *, by: str) -> NewCheck:
     """Check a harvest, with its findings written to `file`; the database is only read."""
-    patches = patches_of(archive, harvest)
+    patches = harvests.patches_of(archive, harvest)
     containers = [container for each in (harvest, *patches) for container in _containers(archive, each)]
     watch(Progress(phase=Phase.CHECK, done=0, total=len(containers)))
     with archive.database.reading() as connection:
         ignored = records.ignored(connection, harvest.target)
         before = _to_detail(connection, harvest.id)
+    counts: Counter[str] = Counter()
     with ExitStack() as files:
         traces = _traces(archive, harvest, patches, containers, files)
-        rows.write_findings(file, (_mark_ignored(each, ignored) for each in checks.check(traces)))
-    with file.open("rb") as stream:
-        found = rows.read_findings(stream, where=str(file))
-        counts = Counter(each.code for each in found if each.action != Action.IGNORED.value)
+        rows.write_findings(file, _counted(checks.check(traces), ignored, counts))
     is_import = harvest.kind is HarvestKind.IMPORT
     documents = {"captures": harvest.counts.get("fetched", 0)} if is_import else harvest.counts
     verdict = judging.of(counts, documents, limits=_limits(archive))
@@ -138,13 +136,25 @@ def run_checks(archive: Archive, harvest: Harvest, file: Path, watch: Watch, *, 
 
 
 def note_screenshots(archive: Archive, harvest: Harvest) -> None:
-    """Record where the screenshots of a harvest are in its containers, for review and comparison."""
-    shots: list[Screenshot] = []
-    for container in _containers(archive, harvest):
-        with archive.open_container(container.name) as stream:
-            shots += screenshots.iter_in(stream, container.name)
+    """Record where the screenshots of a harvest are in its containers, for review and comparison. Can be
+    repeated.
+    """
     with archive.database.transaction() as connection:
-        screenshots.replace(connection, harvest.id, shots)
+        screenshots.clear(connection, harvest.id)
+    note_screenshots_in(archive, harvest, _containers(archive, harvest))
+
+
+def note_screenshots_in(archive: Archive, harvest: Harvest, containers: Iterable[Container]) -> None:
+    """Add the screenshots of some containers to those that are recorded."""
+    shots = (
+        fact
+        for container in containers
+        for fact in derived.iter_facts(archive, container)
+        if isinstance(fact, Screenshot)
+    )
+    while batch := list(islice(shots, _BATCH)):
+        with archive.database.transaction() as connection:
+            screenshots.add(connection, harvest.id, batch)
 
 
 def _to_detail(connection: Connection, harvest: HarvestId) -> dict[str, object]:
@@ -157,6 +167,17 @@ def _to_detail(connection: Connection, harvest: HarvestId) -> dict[str, object]:
 
 def _detail(verdict: Verdict, at: datetime, counts: Mapping[str, int]) -> dict[str, object]:
     return {"checked_at": at.isoformat(), "verdict": verdict.answer.value, "rule": verdict.rule, **counts}
+
+
+def _counted(
+    findings: Iterable[Finding], ignored: frozenset[tuple[str, str]], counts: Counter[str]
+) -> Iterator[Finding]:
+    """The findings, counted by code unless they are ignored."""
+    for finding in findings:
+        marked = _mark_ignored(finding, ignored)
+        if marked.action != Action.IGNORED.value:
+            counts[marked.code] += 1
+        yield marked
 
 
 def _mark_ignored(finding: Finding, ignored: frozenset[tuple[str, str]]) -> Finding:
@@ -196,13 +217,6 @@ def ignore(archive: Archive, harvest: Harvest, code: str, subject: str, *, reaso
         append(connection, event)
 
 
-def patches_of(archive: Archive, harvest: Harvest) -> list[Harvest]:
-    """The patches of a harvest, the oldest first."""
-    with archive.database.reading() as connection:
-        patches = runs.of_target(connection, harvest.target, HarvestKind.PATCH)
-    return [each for each in reversed(patches) if runs.is_patch_of(each, harvest)]
-
-
 def findings_file(archive: Archive, harvest: Harvest) -> Path:
     """The file of a harvest's findings in its working folder; it becomes part of the package."""
     return harvests.folder_of(archive, harvest) / "findings.jsonl.gz"
@@ -220,11 +234,10 @@ def _traces(
     return HarvestTraces(
         harvest=harvest.id,
         seeds=tuple(harvest.seeds),
-        containers=[(container.name, archive.container_path(container.name)) for container in containers],
+        records=_iter_facts(archive, containers),
         log=None if is_import else _log(archive, harvest, files),
         patch_logs=[log for patch in patches if (log := _log(archive, patch, files))],
         waiting=harvest.counts.get("waiting", 0),
-        extract=_extract if is_import else None,
         before=_captures(archive, earlier[0]) if earlier else (),
         before_name=earlier[0].id if earlier else "",
         false_before=_false_pages(archive, earlier[0]) if earlier else {},
@@ -233,6 +246,13 @@ def _traces(
         left_out=of_archive(archive.home).kinds,
         earlier=[_measures(archive, each) for each in earlier[:LAST_HARVESTS]],
     )
+
+
+def _iter_facts(archive: Archive, containers: Sequence[Container]) -> Iterator[RecordFacts | Finding]:
+    for container in containers:
+        for fact in derived.iter_facts(archive, container):
+            if not isinstance(fact, Screenshot):
+                yield fact
 
 
 def _log(archive: Archive, harvest: Harvest, files: ExitStack) -> Path | None:
@@ -255,37 +275,29 @@ def _log(archive: Archive, harvest: Harvest, files: ExitStack) -> Path | None:
     return Path(copy.name)
 
 
-def _extract(url: str, head: HttpHead, body: bytes) -> Iterator[tuple[str, str]]:
-    """The links of a page of an import, whose containers do not have them; `body` is decoded."""
-    # Imported here because only imports need it, and its HTML parser (turbohtml) is slow to load.
-    from webdepot.harvest.links import bodies, extract
-
-    plain = tuple(
-        each for each in head.headers if each[0].lower() not in ("content-encoding", "transfer-encoding")
-    )
-    page = extract.extract(Url(url), replace(head, headers=plain), BytesIO(body), bodies.LinkLimits())
-    return ((link, hop.value) for link, hop in page.links)
-
-
 def _earlier(archive: Archive, harvest: Harvest) -> list[Harvest]:
-    """Harvests of the same target before this one, the latest first."""
+    """Harvests of the same site before this one, the latest first; single pages are not compared."""
+    if runs.is_page(harvest):
+        return []
     with archive.database.reading() as connection:
         every = runs.of_target(connection, harvest.target, HarvestKind.HARVEST)
-    return [each for each in every if each.started_at < harvest.started_at and each.id != harvest.id]
+    return [
+        each
+        for each in every
+        if each.started_at < harvest.started_at and each.id != harvest.id and not runs.is_page(each)
+    ]
 
 
 def _captures(archive: Archive, harvest: Harvest) -> Iterator[Capture]:
     """The captures of a harvest and then of its patches, from their packages or from their containers."""
-    for each in (harvest, *patches_of(archive, harvest)):
+    for each in (harvest, *harvests.patches_of(archive, harvest)):
         if each.state is HarvestState.KEPT:
             yield from package.iter_captures(
                 archive.store, package.read(archive.store, package.id_of(each.id))
             )
             continue
         for container in _containers(archive, each):
-            yield from capture_from_record.of_container(
-                archive.container_path(container.name), container.name, on_finding=lambda _: None
-            )
+            yield from derived.iter_captures(archive, container)
 
 
 def _false_pages(archive: Archive, harvest: Harvest) -> dict[str, tuple[str, str]]:
@@ -306,7 +318,7 @@ def _measures(archive: Archive, harvest: Harvest) -> HarvestMeasures:
     """The figures of a harvest with its patches; the duration is that of the harvest alone, because the time
     of a patch says nothing about the site.
     """
-    whole = (harvest, *patches_of(archive, harvest))
+    whole = (harvest, *harvests.patches_of(archive, harvest))
     with archive.database.reading() as connection:
         shares = report.shares(connection, [each.id for each in whole])
     types: dict[str, int] = {}

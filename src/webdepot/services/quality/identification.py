@@ -7,13 +7,14 @@ No earlier result is overwritten: each names its engine, and another engine adds
 import os
 import stat
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 from webdepot import durable
 from webdepot.archive import Archive
@@ -26,8 +27,11 @@ from webdepot.formats.report import FormatShare, HarvestTable
 from webdepot.formats.signature_sets import SignatureSet
 from webdepot.formats.survey import SurveyResult, SurveyTask
 from webdepot.model import Container, Finding, Harvest
+from webdepot.ports import Done
 from webdepot.provenance import Outcome, append
 from webdepot.services.harvest import harvests
+from webdepot.services.index import derive, derived
+from webdepot.services.index.derive import DeriveTask
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 _QUEUED_FOR_EACH_WORKER = 3
@@ -59,17 +63,38 @@ class ContainerReport:
 
 def identify(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> HarvestTable:
     """Identify and validate every payload of a harvest; containers that were surveyed before are not read
-    again.
+    again. In the same pass, everything is derived from them that the next steps need (`derived`).
     """
+    waiting = _unidentified(archive, harvest)
+    workers = cores_for_each(archive, len(waiting))
+    tasks = (_derive_task(archive, harvest, each, workers=workers) for each in waiting)
+    outcomes = archive.engine.map(derive.run, tasks)
+    for result in _iter_recorded(archive, outcomes, len(waiting), watch):
+        _record(archive, harvest, result)
+    with archive.database.reading() as connection:
+        return report.of_harvest(connection, harvest.id)
+
+
+def _unidentified(archive: Archive, harvest: Harvest) -> list[Container]:
+    """The containers of a harvest that were not surveyed yet."""
     with archive.database.reading() as connection:
         containers = locations.of_harvest(connection, harvest.id)
         surveyed = results.surveyed(connection, harvest.id)
-    waiting = [container for container in containers if container.name not in surveyed]
-    for result in iter_surveys(archive, waiting, rows_folder(archive, harvest), watch):
-        with archive.database.transaction() as connection:
-            results.record(connection, harvest.id, result, at=archive.clock())
+    return [container for container in containers if container.name not in surveyed]
+
+
+def identify_container(archive: Archive, container: Container, *, cores: int) -> None:
+    """As `identify`, for one sealed container, also of a harvest that still runs. If it fails, nothing is
+    recorded: `identify` tries it again.
+    """
+    harvest = harvests.get(archive, container.harvest)
     with archive.database.reading() as connection:
-        return report.of_harvest(connection, harvest.id)
+        if results.is_surveyed(connection, container.name):
+            return
+    task = _derive_task(archive, harvest, container, workers=cores)
+    for outcome in archive.engine.map(derive.run, [task]):
+        if outcome.result is not None:
+            _record(archive, harvest, outcome.result)
 
 
 def rows_folder(archive: Archive, harvest: Harvest) -> Path:
@@ -83,11 +108,22 @@ def iter_surveys(
     """Survey containers, their rows to `folder`. A container that fails is recorded as an event, and does not
     stop the others.
     """
-    workers = _workers(archive, len(containers))
-    tasks = [_task(archive, container, folder, workers=workers) for container in containers]
-    watch(Progress(phase=Phase.IDENTIFY, done=0, total=len(tasks)))
+    workers = cores_for_each(archive, len(containers))
+    tasks = (_task(archive, container, folder, workers=workers) for container in containers)
+    outcomes = archive.engine.map(survey.run, tasks)
+    return _iter_recorded(archive, outcomes, len(containers), watch)
+
+
+def _iter_recorded(
+    archive: Archive,
+    outcomes: Iterable[Done[Any, SurveyResult]],
+    total: int,
+    watch: Watch,
+) -> Iterator[SurveyResult]:
+    """The results, of tasks with a name; a container that fails is recorded as an event."""
+    watch(Progress(phase=Phase.IDENTIFY, done=0, total=total))
     failed = 0
-    for number, outcome in enumerate(archive.engine.map(survey.run, tasks), start=1):
+    for number, outcome in enumerate(outcomes, start=1):
         name = outcome.item.name
         if outcome.result is not None:
             yield outcome.result
@@ -98,13 +134,23 @@ def iter_surveys(
             )
             with archive.database.transaction() as connection:
                 append(connection, event)
-        watch(Progress(phase=Phase.IDENTIFY, done=number, total=len(tasks), errors=failed, note=name))
+        watch(Progress(phase=Phase.IDENTIFY, done=number, total=total, errors=failed, note=name))
 
 
-def _workers(archive: Archive, tasks: int) -> int:
+def cores_for_each(archive: Archive, tasks: int) -> int:
     """Cores for each container: a single container gets all of them, many get one each."""
     cores = archive.config.index.workers or os.cpu_count() or 1
     return max(1, cores // max(1, min(cores, tasks)))
+
+
+def _derive_task(archive: Archive, harvest: Harvest, container: Container, *, workers: int) -> DeriveTask:
+    surveying = _task(archive, container, rows_folder(archive, harvest), workers=workers)
+    return derived.task(archive, harvest, container, surveying)
+
+
+def _record(archive: Archive, harvest: Harvest, result: SurveyResult) -> None:
+    with archive.database.transaction() as connection:
+        results.record(connection, harvest.id, result, at=archive.clock())
 
 
 def _task(archive: Archive, container: Container, folder: Path, *, workers: int) -> SurveyTask:

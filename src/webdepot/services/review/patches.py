@@ -16,13 +16,14 @@ from webdepot.provenance import Outcome, append
 from webdepot.quality import records
 from webdepot.quality.texts import PATCHED
 from webdepot.services.depot import examination
-from webdepot.services.harvest import harvests, runner
+from webdepot.services.harvest import harvests
 from webdepot.services.harvest import options as harvest_options
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.services.index import shown
 from webdepot.services.intake import ingest
 from webdepot.services.intake.ingest import ArchiveReport
 from webdepot.services.progress import Watch, unwatched
+from webdepot.services.quality import harvest_run
 from webdepot.services.quality.harvest_check import HarvestCheck
 from webdepot.url import Url, find_canonical, host_of
 
@@ -78,7 +79,7 @@ def patch(archive: Archive, harvest: str, *, watch: Watch = unwatched) -> PatchR
     try:
         done = ingest.take_in(
             archive,
-            runner.run(archive, begun, watch=watch),
+            harvest_run.run(archive, begun, watch=watch),
             deposit=parent.state is HarvestState.KEPT,
             index=shown.is_shown(archive, parent),
             watch=watch,

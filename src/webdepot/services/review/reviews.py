@@ -13,13 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from webdepot.archive import Archive
-from webdepot.container.reader import read_record
-from webdepot.errors import InputError, NotFound, NotPermitted
+from webdepot.errors import InputError, NotPermitted
 from webdepot.formats import report
 from webdepot.formats.report import FormatShare, HarvestTable
 from webdepot.harvest import runs
 from webdepot.harvest.runs import HARVEST, HarvestFilter, HarvestPage
-from webdepot.model import Answer, Finding, Harvest, HarvestId, HarvestKind, HarvestState, Package, Verdict
+from webdepot.model import Answer, Harvest, HarvestId, HarvestKind, HarvestState, Package, Verdict
 from webdepot.provenance import Outcome, append, difference, iter_of
 from webdepot.quality import acceptance, records, reviews, screenshots
 from webdepot.quality.acceptance import AcceptanceLimits, HarvestFigures
@@ -27,6 +26,7 @@ from webdepot.quality.reviews import Review, ReviewDecision
 from webdepot.quality.screenshots import Screenshot
 from webdepot.reasons import cut, said
 from webdepot.selection import plans, targets
+from webdepot.services.access.browse import page_pictures
 from webdepot.services.depot import deposit
 from webdepot.services.harvest import harvests as harvests_service
 from webdepot.services.index import indexer, shown
@@ -35,10 +35,10 @@ from webdepot.services.progress import Watch, unwatched
 from webdepot.services.quality import harvest_check, identification
 from webdepot.services.quality.harvest_check import HarvestCheck
 from webdepot.services.review import patches as patches_service
+from webdepot.services.review import replay_pictures
 
 LONGEST_TEXT = 5000
 MOST_SCREENSHOTS = 50
-LARGEST_SCREENSHOT_BYTES = 20 << 20
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "missing": (
         *(
@@ -63,7 +63,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
             "duration-differs",
         ),
         *("types-differ", "soft-missing", "page-login", "page-riddle", "browser-failed", "digest-differs"),
-        *("path-repeats", "path-long", "log-damaged"),
+        *("path-repeats", "path-long", "says-missing", "trap-stopped", "left-out", "log-damaged"),
     ),
     "difference": ("file-new", "file-gone", "file-changed", "since-before", "sub-domain"),
 }
@@ -88,6 +88,8 @@ class ReviewDossier:
     harvest: Harvest
     target_name: str
     checked: HarvestCheck
+    is_checked: bool
+    """Whether the check has been done; it is not while files are still identified."""
     groups: Mapping[str, Sequence[tuple[str, int]]]
     """Codes of the findings with their numbers, by group."""
     compared: HarvestComparison | None
@@ -141,6 +143,7 @@ def dossier(archive: Archive, number: str) -> ReviewDossier:
         harvest=harvest,
         target_name=name,
         checked=checked,
+        is_checked=checked.verdict is not harvest_check.NOT_CHECKED,
         groups=groups,
         compared=_compared(archive, harvest),
         formats=table,
@@ -154,13 +157,6 @@ def dossier(archive: Archive, number: str) -> ReviewDossier:
     )
 
 
-def findings(archive: Archive, harvest: str, group: str, *, limit: int, offset: int = 0) -> list[Finding]:
-    """Findings of one group, most severe first."""
-    codes = [f"quality.{code}" for code in GROUPS.get(group, ())]
-    with archive.database.reading() as connection:
-        return records.of_codes(connection, HarvestId(harvest), codes, limit=limit, offset=offset)
-
-
 def possible_decisions(harvest: Harvest) -> list[str]:
     """Decisions that the state of a harvest allows."""
     return [
@@ -168,6 +164,11 @@ def possible_decisions(harvest: Harvest) -> list[str]:
         for decision in (ReviewDecision.ACCEPT, ReviewDecision.REJECT, ReviewDecision.REOPEN)
         if HARVEST.allows(harvest.state, decision.value)
     ]
+
+
+def busy(archive: Archive, harvests: Sequence[Harvest]) -> frozenset[HarvestId]:
+    """Those of the harvests on which a process is working: a check, a patch or the deposit."""
+    return frozenset(each.id for each in harvests if harvests_service.is_locked(archive, each))
 
 
 def screenshot_pairs(archive: Archive, shown: ReviewDossier) -> list[tuple[Screenshot | None, Screenshot]]:
@@ -187,20 +188,16 @@ def read_screenshot(archive: Archive, number: int) -> tuple[str, bytes]:
     """Media type and bytes of a screenshot; NotFound if there is none or it is too large."""
     with archive.database.reading() as connection:
         shot = screenshots.get(connection, number)
-    with archive.open_container(shot.location.container) as stream:
-        record = read_record(stream, shot.location)
-        with record.block() as block:
-            data = block.read(LARGEST_SCREENSHOT_BYTES + 1)
-    if len(data) > LARGEST_SCREENSHOT_BYTES:
-        raise NotFound(f"The screenshot {number} is larger than {LARGEST_SCREENSHOT_BYTES} bytes.")
-    return shot.mime, data
+    return shot.mime, page_pictures.read(archive, shot)
 
 
 def examine(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> HarvestCheck:
     """Identify the files and check the harvest; steps that were done before are not repeated."""
     identification.identify(archive, harvest, watch=watch)
     harvest_check.note_screenshots(archive, harvest)
-    return harvest_check.check(archive, harvest, watch=watch)
+    checked = harvest_check.check(archive, harvest, watch=watch)
+    replay_pictures.take_after_check(archive, harvest)
+    return checked
 
 
 def settle(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Verdict:
@@ -234,6 +231,7 @@ def judge_by_rules(archive: Archive, harvest: Harvest) -> Verdict:
             if each.state is HarvestState.KEPT
             and each.started_at < harvest.started_at
             and not runs.is_received(each)  # accepted by others, not by us
+            and not runs.is_page(each)
         ]
         not_valid = sum(share.not_valid for share in report.shares(connection, [harvest.id]))
     return acceptance.by_rules(
@@ -277,7 +275,7 @@ def accept(
     )
     package = deposit.keep(archive, harvest, watch=watch)
     ingest.publish(archive, harvest.id, watch=watch)
-    for patch in harvest_check.patches_of(archive, harvest):
+    for patch in harvests_service.patches_of(archive, harvest):
         if patch.state is HarvestState.FINISHED:
             deposit.keep(archive, patch, watch=watch)
         ingest.publish(archive, patch.id, watch=watch)

@@ -13,6 +13,7 @@ from webdepot.selection.scheduled_harvests import TurnState
 from webdepot.services.harvest import profiles
 from webdepot.services.schedule import plans
 from webdepot.services.schedule.plans import PlanDay, TargetPlan
+from webdepot.services.selection import targets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,3 +87,19 @@ def set_from_text(
 
 def _today(archive: Archive) -> date:
     return archive.clock().astimezone(plans.zone(archive)).date()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlTestStart:
+    """What a test crawl of a target starts from."""
+
+    seeds: Sequence[str]
+    profile: str
+    """Of its plan; empty without one."""
+
+
+def crawl_test_start(archive: Archive, target: int) -> CrawlTestStart:
+    """The seeds of a target and the profile of its plan; NotFound if there is no such target."""
+    dossier = targets.get(archive, target)
+    plan = plans.of_target(archive, dossier.id, dates=0).plan
+    return CrawlTestStart(seeds=dossier.target.seeds, profile=plan.profile if plan is not None else "")

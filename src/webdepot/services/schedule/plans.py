@@ -12,16 +12,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
+from sqlalchemy import Connection
+
 from webdepot.archive import Archive
-from webdepot.errors import Conflict, NotFound, NotPermitted
-from webdepot.model import TargetId, Verdict
+from webdepot.errors import Conflict, InputError, NotFound, NotPermitted
+from webdepot.harvest import runs
+from webdepot.model import Harvest, HarvestKind, HarvestState, TargetId, Verdict
 from webdepot.provenance import append, difference
 from webdepot.reasons import said
 from webdepot.selection import plan_dates, plans, scheduled_harvests, targets
 from webdepot.selection.plan_dates import Dates, HarvestWindow, Plan
 from webdepot.selection.plans import PlanFilter, PlanPage, PlanRow
 from webdepot.selection.scheduled_harvests import Turn, TurnPage, TurnState
-from webdepot.services.harvest import profiles
+from webdepot.services.harvest import control, harvests, profiles
 from webdepot.services.selection import targets as targets_service
 
 SHOWN_TURNS = 20
@@ -69,24 +72,40 @@ def set_plan(
     is asked again on each date.
     """
     profiles.options_of(archive, profile)
-    now, agent = archive.clock(), by or archive.agent
-    next_at = plan_dates.next_after(dates, now, zone(archive)) if is_active else None
     with archive.database.transaction() as connection:
-        before = plans.find(connection, target)
-        plan = Plan(
-            target=targets.get(connection, target).id,
-            dates=dates,
-            window=window,
-            profile=profile,
-            is_active=is_active,
-            next_at=next_at,
-            last_at=before.last_at if before else None,
-            changed_by=agent,
-            changed_at=now,
+        return set_plan_in(
+            connection, archive, target, dates, window=window, profile=profile, is_active=is_active, by=by
         )
-        plans.save(connection, plan)
-        detail = difference(_plan_detail(before), _plan_detail(plan))
-        append(connection, archive.event("planned", "target", str(target), by=by, detail=detail))
+
+
+def set_plan_in(
+    connection: Connection,
+    archive: Archive,
+    target: TargetId,
+    dates: Dates,
+    *,
+    window: HarvestWindow | None = None,
+    profile: str = "",
+    is_active: bool = True,
+    by: str = "",
+) -> Plan:
+    """As `set_plan`, in the caller's transaction; the profile has been checked."""
+    now = archive.clock()
+    before = plans.find(connection, target)
+    plan = Plan(
+        target=targets.get(connection, target).id,
+        dates=dates,
+        window=window,
+        profile=profile,
+        is_active=is_active,
+        next_at=plan_dates.next_after(dates, now, zone(archive)) if is_active else None,
+        last_at=before.last_at if before else None,
+        changed_by=by or archive.agent,
+        changed_at=now,
+    )
+    plans.save(connection, plan)
+    detail = difference(_plan_detail(before), _plan_detail(plan))
+    append(connection, archive.event("planned", "target", str(target), by=by, detail=detail))
     return plan
 
 
@@ -120,9 +139,9 @@ def pause(archive: Archive, target: TargetId, *, by: str = "") -> Plan:
     with archive.database.transaction() as connection:
         for turn in scheduled_harvests.of_target(connection, target, SHOWN_TURNS):
             if turn.state is TurnState.WAITING:
-                scheduled_harvests.move(
-                    connection, turn, "skip", now, reason=said("plan_paused", "the plan was paused")
-                )
+                reason = said("plan_paused", "the plan was paused")
+                scheduled_harvests.move(connection, turn, "skip", now, reason=reason)
+                _end_unbegun(connection, archive, turn, reason)
     return plan
 
 
@@ -174,29 +193,103 @@ def counts(archive: Archive) -> Mapping[TurnState, int]:
         return scheduled_harvests.counts(connection)
 
 
-def run_now(archive: Archive, target: TargetId, *, by: str = "") -> Turn:
-    """Add a turn for now, independent of the plan. NotPermitted says what is missing; Conflict if one is
-    already waiting or running.
+def run_now(archive: Archive, target: TargetId, *, profile: str | None = None, by: str = "") -> Turn:
+    """Add a turn for now and its harvest, independent of the dates of the plan, with this profile (empty for
+    none) or else the profile of the plan. NotPermitted says what is missing; Conflict if one is already
+    waiting or running.
     """
-    verdict = targets_service.may_harvest(archive, target)
-    now, agent = archive.clock(), by or archive.agent
+    from webdepot.services.harvest import runner  # loads the crawler, which lists of plans do without
+
+    verdict, now = targets_service.may_harvest(archive, target), archive.clock()
     with archive.database.transaction() as connection:
-        name = targets.get(connection, target).name
-        if not verdict:
-            raise NotPermitted(targets_service.refusal(name, verdict))
-        if scheduled_harvests.has_open(connection, target):
-            raise Conflict(f"A harvest of {name} is already waiting or running. See: webdepot schedule queue")
-        turn = scheduled_harvests.add(
-            connection,
-            target,
-            now,
-            not_before=now,
-            reason=said("asked_for_by", "requested by {agent}", agent=agent),
-        )
-        if turn is None:
-            raise Conflict(f"A turn of {name} has just been added. See: webdepot schedule queue")
+        plan = plans.find(connection, target)
+        wanted = profile if profile is not None else plan.profile if plan is not None else ""
+        options = profiles.options_of(archive, wanted)
+        turn = _add_turn(connection, archive, target, verdict, now, by=by)
+        harvest = runner.begin_of_target(connection, archive, target, options)
+        scheduled_harvests.set_harvest(connection, turn.id, harvest.id)
+        turn = scheduled_harvests.get(connection, turn.id)
         detail = difference({}, {"due_at": now.isoformat()})
         append(connection, archive.event("asked for", "target", str(target), by=by, detail=detail))
+    return turn
+
+
+def continue_harvest(archive: Archive, harvest: str, *, by: str = "") -> Turn:
+    """Have the scheduler continue a harvest that was stopped or whose process ended. Then it is reviewed like
+    any other. A pause and an earlier stop are lifted.
+    """
+    stopped = harvests.get(archive, harvest)
+    is_idle = stopped.kind is HarvestKind.HARVEST and not harvests.is_locked(archive, stopped)
+    if not is_idle or stopped.state not in (HarvestState.STOPPED, HarvestState.RUNNING):
+        raise Conflict(f"Harvest {stopped.id} cannot be resumed: it is {stopped.state.value}.")
+    verdict, now = targets_service.may_harvest(archive, stopped.target), archive.clock()
+    with archive.database.transaction() as connection:
+        turn = _add_turn(connection, archive, stopped.target, verdict, now, by=by)
+        scheduled_harvests.set_harvest(connection, turn.id, stopped.id)
+        append(connection, archive.event("asked to resume", "harvest", stopped.id, by=by))
+    control.lift_pause(archive, stopped.id, by=by)
+    return turn
+
+
+def find_open(archive: Archive, target: TargetId) -> Turn | None:
+    """The turn of a target that is waiting or running; None if there is none."""
+    with archive.database.reading() as connection:
+        turns = scheduled_harvests.of_target(connection, target, SHOWN_TURNS)
+    return next((turn for turn in turns if turn.state in (TurnState.WAITING, TurnState.RUNNING)), None)
+
+
+def find_waiting(archive: Archive, harvest: Harvest) -> Turn | None:
+    """The turn with which a harvest waits for the scheduler; None if it does not wait."""
+    if harvest.state not in (HarvestState.RUNNING, HarvestState.STOPPED, HarvestState.FAILED):
+        return None
+    turn = find_open(archive, harvest.target)
+    return turn if turn is not None and turn.harvest == harvest.id else None
+
+
+def archive_page(archive: Archive, typed: str, *, by: str = "") -> Harvest:
+    """Have the scheduler harvest one page with its parts now; then it is reviewed like any other harvest.
+
+    InputError if the address belongs to no site of the archive, NotPermitted if that site may not be
+    harvested, Conflict if a harvest of it is waiting or running.
+    """
+    from webdepot.services.harvest import runner  # loads the crawler, which lists of plans do without
+
+    url = targets_service.public_address(typed)
+    known = targets_service.find_known(archive, url)
+    if known is None:
+        text = "{url} does not belong to a site of this archive. Nominate the site first."
+        raise InputError(said("page_without_site", text, url=url))
+    site = known.dossier
+    verdict, now = targets_service.may_harvest(archive, site.id), archive.clock()
+    with archive.database.transaction() as connection:
+        turn = _add_turn(connection, archive, site.id, verdict, now, by=by)
+        plan = plans.find(connection, site.id)
+        options = replace(
+            profiles.options_of(archive, plan.profile if plan else ""),
+            scope="list",
+            only_page=True,
+            collection=site.target.collection,
+            organisation="",
+        )
+        harvest = runner.begin(connection, archive, site.id, [url], options)
+        scheduled_harvests.set_harvest(connection, turn.id, harvest.id)
+        detail = difference({}, {"page": url, "harvest": harvest.id})
+        append(connection, archive.event("asked for", "target", str(site.id), by=by, detail=detail))
+    return harvest
+
+
+def _add_turn(
+    connection: Connection, archive: Archive, target: TargetId, verdict: Verdict, now: datetime, *, by: str
+) -> Turn:
+    """A turn for now, if the site may be harvested and none is waiting or running."""
+    name = targets.get(connection, target).name
+    if not verdict:
+        raise NotPermitted(targets_service.refusal(name, verdict))
+    reason = said("asked_for_by", "requested by {agent}", agent=by or archive.agent)
+    is_free = not scheduled_harvests.has_open(connection, target)
+    turn = scheduled_harvests.add(connection, target, now, not_before=now, reason=reason) if is_free else None
+    if turn is None:
+        raise Conflict(f"A harvest of {name} is already waiting or running. See: webdepot schedule queue")
     return turn
 
 
@@ -213,8 +306,14 @@ def skip(archive: Archive, number: int, *, by: str = "") -> Turn:
 _PAST_TENSE = {"retry": "retried", "skip": "skipped"}
 
 
+def _is_page(connection: Connection, turn: Turn) -> bool:
+    """Whether a turn is about one page: another attempt is for that page, too."""
+    return bool(turn.harvest) and runs.is_page(runs.get(connection, turn.harvest))
+
+
 def _move(archive: Archive, number: int, act: str, *, by: str) -> Turn:
     now, agent = archive.clock(), by or archive.agent
+    reason = said(f"turn_{act}", f"{_PAST_TENSE[act]} by {{agent}}", agent=agent)
     with archive.database.transaction() as connection:
         before = scheduled_harvests.get(connection, number)
         scheduled_harvests.move(
@@ -222,14 +321,25 @@ def _move(archive: Archive, number: int, act: str, *, by: str) -> Turn:
             before,
             act,
             now,
-            reason=said(f"turn_{act}", f"{_PAST_TENSE[act]} by {{agent}}", agent=agent),
+            reason=reason,
             not_before=now if act == "retry" else None,
-            forget_harvest=act == "retry",
+            forget_harvest=act == "retry" and not _is_page(connection, before),
         )
+        if act == "skip":
+            _end_unbegun(connection, archive, before, reason)
         after = scheduled_harvests.get(connection, number)
         detail = difference({"turn": before.state.value}, {"turn": after.state.value})
         append(connection, archive.event(f"turn: {act}", "target", str(before.target), by=by, detail=detail))
     return after
+
+
+def _end_unbegun(connection: Connection, archive: Archive, turn: Turn, reason: str) -> None:
+    """End the harvest of a turn that was skipped, if no process has worked on it yet."""
+    harvest = runs.get(connection, turn.harvest) if turn.harvest else None
+    if harvest is None or harvest.state is not HarvestState.RUNNING:
+        return
+    if not harvests.folder_of(archive, harvest).exists():
+        runs.move(connection, harvest.id, HarvestState.FAILED, reason=reason, ended_at=archive.clock())
 
 
 # --- the calendar ---

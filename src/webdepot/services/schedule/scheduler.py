@@ -25,7 +25,6 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,7 +45,9 @@ from webdepot.selection import plans as selection_plans
 from webdepot.selection.plan_dates import Plan
 from webdepot.selection.scheduled_harvests import Turn, TurnState
 from webdepot.services.harvest import harvests, profiles, runner
+from webdepot.services.intake import ingest
 from webdepot.services.progress import Watch, unwatched
+from webdepot.services.quality import harvest_run
 from webdepot.services.review import reviews
 from webdepot.services.schedule import plans
 from webdepot.services.selection import targets as targets_service
@@ -59,7 +60,6 @@ log = logging.getLogger(__name__)
 MOST_AT_ONCE = 1000
 """Plans that get their turns in one transaction; the next check takes the next ones."""
 _SHUTDOWN_WAIT_S = 30.0
-_MOST_SEEDS = 10_000
 
 
 class Scheduler:
@@ -287,13 +287,15 @@ def run_turn(archive: Archive, number: int, *, watch: Watch = unwatched) -> None
     try:
         harvest = _harvest_of(archive, turn, plan)
         if harvest.state in (HarvestState.RUNNING, HarvestState.STOPPED, HarvestState.FAILED):
-            harvest = runner.run(archive, harvest, watch=watch)
+            harvest = harvest_run.run(archive, harvest, watch=watch)
         if harvest.state is HarvestState.STOPPED:
             _end_stopped(archive, turn, plan, harvest)
             return
         if harvest.state is HarvestState.FINISHED:
             reviews.examine(archive, harvest, watch=watch)
             reviews.settle(archive, harvest, watch=watch)
+        elif harvest.state is HarvestState.KEPT:  # a process was killed between deposit and indexing
+            ingest.publish(archive, harvest.id, watch=watch)
     except (RemoteError, NoSpace, Conflict, OSError) as error:
         _retry_or_fail(archive, turn, _message(error))
         return
@@ -338,7 +340,7 @@ def _harvest_of(archive: Archive, turn: Turn, plan: Plan | None) -> Harvest:
     """
     if turn.harvest:
         begun = harvests.get(archive, turn.harvest)
-        if begun.state is not HarvestState.FAILED:
+        if begun.state is not HarvestState.FAILED or runs.is_page(begun):
             return begun
     options = profiles.options_of(archive, plan.profile if plan else "")
     with archive.database.transaction() as connection:
@@ -347,18 +349,12 @@ def _harvest_of(archive: Archive, turn: Turn, plan: Plan | None) -> Harvest:
         if (
             unfinished is not None
             and unfinished.state is HarvestState.RUNNING
+            and not runs.is_page(unfinished)
             and not harvests.is_locked(archive, unfinished)
         ):
             harvest = unfinished  # its process was killed before it stored the harvest with the turn
         else:
-            collection = options.collection if options.collection != "sites" else target.collection
-            harvest = runner.begin(
-                connection,
-                archive,
-                target.id,
-                target.seeds[:_MOST_SEEDS],
-                replace(options, collection=collection),
-            )
+            harvest = runner.begin_of_target(connection, archive, target.id, options)
         scheduled_harvests.set_harvest(connection, turn.id, harvest.id)
     return harvest
 

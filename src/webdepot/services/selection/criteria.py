@@ -81,33 +81,43 @@ def answer(
     `person` None means the person at the command line. NotPermitted if the person's roles may not answer a
     criterion.
     """
-    agent = person.name if person else archive.agent
     with archive.database.transaction() as connection:
-        dossier = targets.dossier_of(connection, target)
-        TARGET.after(dossier.state, "judge", targets.named(dossier))
-        before = criteria.given_for(connection, target)
-        _store_answers(connection, archive, target, given, person=person, agent=agent)
-        result = _criteria_result(connection, archive, target)
-        detail = {
-            "before": {each.criterion: each.words or each.value for each in before},
-            "after": {code: each.words or each.value for code, each in result.given.items()},
-        }
-        message = result.verdict.reason
-        append(
-            connection,
-            archive.event(
-                "answered criteria", "target", str(target), by=agent, message=message, detail=detail
-            ),
+        return answer_in(connection, archive, target, given, person=person)
+
+
+def answer_in(
+    connection: Connection,
+    archive: Archive,
+    target: TargetId,
+    given: Sequence[Judgement],
+    *,
+    person: Person | None = None,
+) -> CriteriaResult:
+    """As `answer`, in the caller's transaction."""
+    agent = person.name if person else archive.agent
+    dossier = targets.dossier_of(connection, target)
+    TARGET.after(dossier.state, "judge", targets.named(dossier))
+    before = criteria.given_for(connection, target)
+    _store_answers(connection, archive, target, given, person=person, agent=agent)
+    result = _criteria_result(connection, archive, target)
+    detail = {
+        "before": {each.criterion: each.words or each.value for each in before},
+        "after": {code: each.words or each.value for code, each in result.given.items()},
+    }
+    message = result.verdict.reason
+    append(
+        connection,
+        archive.event("answered criteria", "target", str(target), by=agent, message=message, detail=detail),
+    )
+    if result.verdict.answer is not Answer.PASS:
+        now = archive.clock()
+        targets.keep_verdict(
+            connection, target, "belongs in the collection", result.verdict, agent=agent, now=now
         )
-        if result.verdict.answer is not Answer.PASS:
-            now = archive.clock()
-            targets.keep_verdict(
-                connection, target, "belongs in the collection", result.verdict, agent=agent, now=now
+        if dossier.state is not TargetState.JUDGED:
+            targets_service.step(
+                connection, archive, dossier, "judge", by=agent, reason=_judgement(result.verdict)
             )
-            if dossier.state is not TargetState.JUDGED:
-                targets_service.step(
-                    connection, archive, dossier, "judge", by=agent, reason=_judgement(result.verdict)
-                )
     return result
 
 

@@ -143,27 +143,38 @@ async def _survey(
     }
     surveyed = await survey.run(organisation.profile.host, root_facts=facts, extra=named)
     learned = replace(judge.profile, strangers=organisation.found.strangers)
-    now = archive.clock()
-    with archive.database.transaction() as connection:
-        before = organisations.counts(connection, organisation.id)
-        organisation = organisations.save(connection, learned, now=now)
-        rows = [(item.judgement, item.case, item.linked_by) for item in surveyed]
-        organisations.save_hosts(connection, organisation.id, rows, now=now)
-        members = sum(item.judgement.own is True for item in surveyed)
-        message = f"{members} of {len(surveyed)} hosts belong to {organisation.profile.name}"
-        detail = difference(before, organisations.counts(connection, organisation.id))
-        append(
-            connection,
-            archive.event(
-                "surveyed", "organisation", organisation.root, message=message, by=by, detail=detail
-            ),
-        )
-        known = organisations.hosts(connection, organisation.id)
+    rows = [(item.judgement, item.case, item.linked_by) for item in surveyed]
+    organisation, known = store_survey(archive, learned, rows, by=by)
     met = {item.judgement.host for item in surveyed}
     hosts = tuple(host for host in known if host.host in met)
     return Discovery(
         organisation=organisation, hosts=hosts, asked=dict(sources.asked), left_out=survey.left_out
     )
+
+
+def store_survey(
+    archive: Archive,
+    profile: OrganisationProfile,
+    rows: Sequence[tuple[HostJudgement, int, Sequence[str]]],
+    *,
+    by: str,
+) -> tuple[Organisation, list[KnownHost]]:
+    """Store what a survey found: the profile, and verdicts with their case and the hosts that link there.
+    Returns the organisation with all its known hosts.
+    """
+    now = archive.clock()
+    with archive.database.transaction() as connection:
+        organisation = organisations.save(connection, profile, now=now)
+        before = organisations.counts(connection, organisation.id)
+        organisations.save_hosts(connection, organisation.id, rows, now=now)
+        members = sum(judgement.own is True for judgement, _, _ in rows)
+        message = f"{members} of {len(rows)} hosts belong to {organisation.profile.name}"
+        detail = difference(before, organisations.counts(connection, organisation.id))
+        event = archive.event(
+            "surveyed", "organisation", organisation.root, message=message, by=by, detail=detail
+        )
+        append(connection, event)
+        return organisation, organisations.hosts(connection, organisation.id)
 
 
 # --- single hosts ---

@@ -151,18 +151,7 @@ def draft(
                 note=LONGEST_NOTE,
             )
         )
-    if (
-        not collection.replace("-", "").replace("_", "").isalnum()
-        or not collection.isascii()
-        or len(collection) > 60
-    ):
-        raise InputError(
-            said(
-                "no_collection_name",
-                "{typed} is not a valid name for a collection. Use letters, digits, - and _.",
-                typed=repr(collection[:60]),
-            )
-        )
+    check_collection(collection)
     try:
         chosen_purpose, chosen_strategy = Purpose(purpose), Strategy(strategy)
     except ValueError:
@@ -179,6 +168,13 @@ def draft(
         by=by[:200],
         note=note.strip(),
     )
+
+
+def check_collection(name: str) -> None:
+    """InputError unless it is a valid name for a collection."""
+    if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii() or len(name) > 60:
+        text = "{typed} is not a valid name for a collection. Use letters, digits, - and _."
+        raise InputError(said("no_collection_name", text, typed=repr(name[:60])))
 
 
 def find_known(archive: Archive, url: Url) -> KnownTarget | None:
@@ -318,6 +314,16 @@ def describe(
                 archive.event("changed", "target", str(target), by=by, message=changed, detail=detail),
             )
     return after
+
+
+def move_to_collection(
+    connection: Connection, archive: Archive, dossier: Dossier, collection: str, *, by: str = ""
+) -> None:
+    """Put a target into another collection, in the caller's transaction; the name has been checked."""
+    detail = difference({"collection": dossier.target.collection}, {"collection": collection})
+    targets.change(connection, dossier.id, {"collection": collection})
+    event = archive.event("changed", "target", str(dossier.id), by=by, message="collection", detail=detail)
+    append(connection, event)
 
 
 # --- the gate ---

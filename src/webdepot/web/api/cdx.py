@@ -4,6 +4,9 @@ Archive's server.
 /{collection}/cdx?url=…     as pywb answers: CDXJ lines, one JSON object a line, text, or links
 /cdx/search/cdx?url=…       as the Internet Archive answers: columns of text, or one JSON array of rows with a
                             header row
+/web/timemap/cdx?url=…      the same, where Zeno asks
+/outbackcdx/{collection}?url=…   as OutbackCDX answers: CDX lines with eleven columns
+/wayback/available?url=…    the closest capture as JSON
 
 One answer reads a limited number of captures (`access.cdx.MOST_EXAMINED`). If it ends there, its last line is
 the resume key, after an empty line, and a short answer also has a `Link` to the next.
@@ -20,10 +23,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from webdepot.access.cdx import CdxOutput, CdxQuery, CdxSort, Dialect
-from webdepot.errors import InputError
+from webdepot.errors import Closed, InputError, NotFound
 from webdepot.model import EVERYTHING, Capture
-from webdepot.services.access import cdx_answer
-from webdepot.url import UrlMatch
+from webdepot.services.access import cdx_answer, lookup
+from webdepot.url import UrlMatch, from_typed
 from webdepot.web import heavy_work
 from webdepot.web.api.openapi_parts import COLLECTION, NOT_KEPT, parameter
 from webdepot.web.replay import address
@@ -48,6 +51,46 @@ async def of_everything(request: Request) -> Response:
     """In the Internet Archive's dialect, for the whole archive or `&collection=`."""
     collection = request.query_params.get("collection", EVERYTHING).lower()
     return await _answer(request, Dialect.INTERNET_ARCHIVE, collection)
+
+
+async def of_outbackcdx(request: Request) -> Response:
+    """In OutbackCDX's dialect, for crawlers that deduplicate (Heritrix, jwarc). Captures are added by
+    imports, never by lines.
+    """
+    if request.method == "POST":
+        message = "This index is not written with CDX lines. Import the WARC files: webdepot import"
+        return JSONResponse({"message": message}, status_code=403)
+    return await _answer(request, Dialect.OUTBACKCDX, request.path_params["collection"].lower())
+
+
+async def available(request: Request) -> Response:
+    """The closest capture of an address, as the Internet Archive's availability API answers."""
+    return await heavy_work.run(request, partial(_find_available, request))
+
+
+def _find_available(request: Request) -> Response:
+    site, (reader, headers) = site_of(request), machine_reader(request)
+    url, stamp = request.query_params.get("url", ""), request.query_params.get("timestamp", "")
+    try:
+        wanted = address.nearest_stamp(stamp, site.archive.clock())
+        capture = lookup.find_closest(
+            site.archive, from_typed(url), wanted, collection=EVERYTHING, reader=reader
+        )
+    except InputError as error:
+        return JSONResponse({"message": str(error)}, status_code=400, headers=headers)
+    except ValueError:
+        message = "timestamp must have 4 to 14 digits, such as 2019 or 20190304050607."
+        return JSONResponse({"message": message}, status_code=400, headers=headers)
+    except (NotFound, Closed):
+        return JSONResponse({"url": url, "archived_snapshots": {}}, headers=headers)
+    closest = {
+        "status": str(capture.status or 200),
+        "available": True,
+        "url": site.portal_url + address.path_of(EVERYTHING, capture.timestamp, capture.url),
+        "timestamp": capture.timestamp,
+    }
+    answer = {"url": url, "archived_snapshots": {"closest": closest}}
+    return JSONResponse({**answer, **({"timestamp": stamp} if stamp else {})}, headers=headers)
 
 
 QUICK_PATH = re.compile(rb"/(?:[^/]+/cdx|cdx/search/cdx)\Z")
@@ -118,6 +161,10 @@ def _make_answer(request: Request, dialect: Dialect, collection: str) -> Respons
         first = list(islice(answer.lines, BATCH_LINES))
     except InputError as error:
         return JSONResponse({"message": str(error)}, status_code=400)
+    if query.page and first in ([], [cdx_answer.NO_ROWS]):
+        # Clients ask for one page after the other until they get this.
+        message = f"Page {query.page} is past the last one. The first page is 0."
+        return JSONResponse({"message": message}, status_code=400, headers=headers)
     if not first and dialect is Dialect.PYWB and query.after is None:
         return JSONResponse({"message": f"No Captures found for: {query.url[:2000]}"}, status_code=404)
     if len(first) < BATCH_LINES:

@@ -144,6 +144,7 @@ def show_title(request: Request) -> Response:
         json_ld=view.json_ld,
         seen=view.described,
         record=view.described.record,
+        languages_of_record=view.languages,
         transfer=view.transfer,
         tree=view.tree,
         shown_at={member: path_of(EVERYTHING, stamp, url) for member, (url, stamp) in view.places.items()},

@@ -12,10 +12,11 @@ from starlette.responses import JSONResponse, Response
 
 from webdepot.version import VERSION
 from webdepot.web.api import cdx, search, timemap
+from webdepot.web.reader import evidence
 from webdepot.web.replay import raw
 from webdepot.web.site import site_of
 
-API_MODULES = (search, cdx, timemap, raw)
+API_MODULES = (search, cdx, timemap, raw, evidence)
 """Modules with a `describe_api` function: the paths they serve."""
 
 

@@ -11,7 +11,7 @@
 """
 
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 from xml.etree import ElementTree
 
 from starlette.concurrency import run_in_threadpool
@@ -102,7 +102,10 @@ def opensearch(request: Request) -> Response:
         ("application/json", "/api/search?q={searchTerms}&limit={count?}&offset={startIndex?}"),
         ("application/x-suggestions+json", "/api/suggest?q={searchTerms}"),
     ):
-        ElementTree.SubElement(root, "Url", type=kind, template=site.portal_url + path)
+        # Offsets count from 0 here; OpenSearch counts from 1 if nothing is said.
+        element = ElementTree.SubElement(root, "Url", type=kind, template=site.portal_url + path)
+        if "{startIndex?}" in path:
+            element.set("indexOffset", "0")
     ElementTree.SubElement(root, "InputEncoding").text = "UTF-8"
     return Response(_xml(root), media_type="application/opensearchdescription+xml")
 
@@ -147,6 +150,12 @@ def _link(saved: SavedSearch) -> str:
     return "/search?" + urlencode({"q": saved.query, "collection": saved.collection})
 
 
+def _own_address(request: Request) -> str:
+    """Where this answer is, for clients that kept it without its address."""
+    query = request.url.query
+    return site_of(request).portal_url + quote(request.url.path) + (f"?{query}" if query else "")
+
+
 def _feed(request: Request, text: str, title: str, collection: str, reader: Reader) -> Response:
     site = site_of(request)
     page = search.search(
@@ -157,6 +166,7 @@ def _feed(request: Request, text: str, title: str, collection: str, reader: Read
     ElementTree.SubElement(root, "title").text = f"{title} · {site.archive.config.archive.name}"
     ElementTree.SubElement(root, "id").text = own
     ElementTree.SubElement(root, "link", href=own)
+    ElementTree.SubElement(root, "link", rel="self", type="application/atom+xml", href=_own_address(request))
     newest = max((hit.timestamp for hit in page.hits), default="19960101000000")
     ElementTree.SubElement(root, "updated").text = to_iso(from_timestamp(newest))
     ElementTree.SubElement(

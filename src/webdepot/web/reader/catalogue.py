@@ -3,6 +3,7 @@ other formats.
 """
 
 from collections.abc import Mapping
+from string import ascii_uppercase
 from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
@@ -10,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.errors import InputError
+from webdepot.errors import Conflict, InputError
 from webdepot.services.catalogue import description, records
 from webdepot.services.catalogue.description import RecordForm
 from webdepot.services.selection import targets
@@ -21,6 +22,9 @@ from webdepot.web.staff.targets import target_of
 
 ROWS = 50
 _FIELDS = ("words", "creator", "genre", "keyword")
+_LETTERS = (*ascii_uppercase, "0")
+"""First letters, and `0` for everything else."""
+MOST_SUBJECTS = 500
 _LONG = frozenset({"abstract", "rights"})
 _MEDIA = {
     RecordForm.MARCXML: "application/marcxml+xml",
@@ -30,8 +34,9 @@ _MEDIA = {
 
 
 def show_list(request: Request) -> Response:
-    """Sites of the catalogue by title, filtered by author, genre and keyword."""
+    """Sites of the catalogue by title, filtered by author, genre, keyword, subject and first letter."""
     fields = {name: request.query_params.get(name, "").strip()[:200] for name in _FIELDS}
+    subject, letter = request.query_params.get("subject", "").strip()[:200], _letter(request)
     after = request.query_params.get("after", "")[:200]
     rows = records.list_records(
         site_of(request).archive,
@@ -39,15 +44,52 @@ def show_list(request: Request) -> Response:
         creator=fields["creator"],
         genre=fields["genre"],
         keyword=fields["keyword"],
+        subject=subject,
+        initial=letter,
         limit=ROWS + 1,
         after=after,
     )
-    more = (
-        urlencode({**{name: value for name, value in fields.items() if value}, "after": rows[ROWS - 1].key})
+    chosen = {name: value for name, value in fields.items() if value}
+    chosen |= {"subject": subject} if subject else {}
+    next_page = (
+        {**chosen, **({"letter": letter} if letter else {}), "after": rows[ROWS - 1].key}
         if len(rows) > ROWS
-        else ""
+        else {}
     )
-    return render(request, "catalogue.html", records=rows[:ROWS], asked=fields, more=more)
+    return render(
+        request,
+        "catalogue.html",
+        records=rows[:ROWS],
+        asked=fields,
+        subject=subject,
+        letter=letter,
+        letters=_LETTERS,
+        letter_link=lambda each: _link("/catalogue", {**chosen, "letter": each}),
+        more=urlencode(next_page),
+    )
+
+
+def show_subjects(request: Request) -> Response:
+    """All subjects that begin with a letter, with the number of sites."""
+    letter = _letter(request)
+    return render(
+        request,
+        "subjects.html",
+        subjects=records.list_subjects(site_of(request).archive, initial=letter, limit=MOST_SUBJECTS),
+        letter=letter,
+        letters=_LETTERS,
+        letter_link=lambda each: _link("/catalogue/subjects", {"letter": each}),
+    )
+
+
+def _letter(request: Request) -> str:
+    letter = request.query_params.get("letter", "").upper()
+    return letter if letter in _LETTERS else ""
+
+
+def _link(path: str, fields: Mapping[str, str]) -> str:
+    query = urlencode({name: value for name, value in fields.items() if value})
+    return f"{path}?{query}" if query else path
 
 
 def show_form(request: Request) -> Response:
@@ -100,8 +142,8 @@ def _save(request: Request, form: Mapping[str, str]) -> Response:
         record = description.save(archive, target, values, by=name_of(request))
         if form.get("urn", "").strip():
             records.assign_urn(archive, record.key, form["urn"], by=name_of(request))
-    except InputError as error:
-        return _page(request, status=400, given=form, wrong=explain(request, error))
+    except (InputError, Conflict) as error:
+        return _page(request, status=error.http_status, given=form, wrong=explain(request, error))
     return RedirectResponse(f"/targets/{target}/title?saved=1", status_code=303)
 
 

@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from webdepot.errors import NotFound
 from webdepot.model import EVERYTHING, Capture
 from webdepot.services.access import comparison, gate, lookup
-from webdepot.services.review import reviews
+from webdepot.services.access.browse import page_pictures
 from webdepot.web.problems import problem
 from webdepot.web.replay import address, staff_passes
 from webdepot.web.replay.address import ReplayAddress
@@ -63,19 +63,17 @@ def send_picture(request: Request) -> Response:
     """The screenshot of a version, never interpreted as anything but a picture."""
     archive, asked = site_of(request).archive, _asked(request, "at")
     stamp = address.nearest_stamp(asked.timestamp, archive.clock())
-    capture = lookup.find_closest(
-        archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request, asked)
-    )
-    screenshot = comparison.find_screenshot(archive, capture)
+    reader = reader_of(request, asked)
+    capture = lookup.find_closest(archive, asked.url, stamp, collection=asked.collection, reader=reader)
+    screenshot = page_pictures.find_shown(archive, capture, reader)
     if screenshot is None:
         raise HTTPException(404)
-    mime, data = reviews.read_screenshot(archive, screenshot.id)
     headers = {
         "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy": "sandbox; default-src 'none'",
         "Cache-Control": "no-cache, private",
     }
-    return Response(data, media_type=mime, headers=headers)
+    return Response(page_pictures.read(archive, screenshot), media_type=screenshot.mime, headers=headers)
 
 
 def _asked(request: Request, name: str) -> ReplayAddress:

@@ -1,20 +1,43 @@
 """Home, about, help and the choice of a language."""
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from webdepot.config.settings import ArchiveConfig
 from webdepot.services.admin import archive_status
-from webdepot.web import language
-from webdepot.web.site import LANGUAGE_COOKIE, WebOrigin, here, local_path, reader_of, render, site_of
+from webdepot.web import charts, language
+from webdepot.web.reader import page_pictures
+from webdepot.web.site import (
+    LANGUAGE_COOKIE,
+    WebOrigin,
+    here,
+    language_of,
+    local_path,
+    reader_of,
+    render,
+    site_of,
+)
 
 YEAR_S = 365 * 24 * 3600
+_NO_ROBOTS = "User-agent: *\nDisallow: /\n"
+_ROBOTS = """\
+User-agent: *
+Disallow: /*/http
+Disallow: /*/urn:
+Disallow: /search
+Disallow: /versions
+Disallow: /compare
+Disallow: /evidence
+Disallow: /-/
+Allow: /-/static/
+"""
+"""Archived pages are at `/{collection}/{timestamp}/http…`: search engines find the live ones."""
 
 
 def home(request: Request) -> Response:
-    return render(
-        request, "home.html", home=archive_status.home(site_of(request).archive, reader=reader_of(request))
-    )
+    home = archive_status.home(site_of(request).archive, reader=reader_of(request))
+    bars = charts.of_years(home.years, spoken=language_of(request))
+    return render(request, "home.html", home=home, bars=bars, picture_path=page_pictures.path_of)
 
 
 def about(request: Request) -> Response:
@@ -23,13 +46,26 @@ def about(request: Request) -> Response:
     return render(
         request,
         "about.html",
-        home=archive_status.home(archive, reader=reader_of(request), limit=1),
+        figures=archive_status.figures(archive),
         has_purpose=has_purpose,
     )
 
 
 def help_page(request: Request) -> Response:
     return render(request, "help.html")
+
+
+def robots(request: Request) -> Response:
+    """Which pages other crawlers may fetch (RFC 9309): those about the archive, but neither archived pages
+    nor lists that have no end.
+    """
+    is_portal = site_of(request).origin is WebOrigin.PORTAL
+    return PlainTextResponse(_ROBOTS if is_portal else _NO_ROBOTS, headers={"Cache-Control": "max-age=3600"})
+
+
+def icon(request: Request) -> Response:
+    """For browsers that ask without reading the page."""
+    return RedirectResponse("/-/static/icon.svg", status_code=301)
 
 
 def to_portal(request: Request) -> Response:

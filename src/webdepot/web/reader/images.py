@@ -12,9 +12,8 @@ from starlette.responses import JSONResponse, Response
 
 from webdepot.errors import InputError
 from webdepot.formats.thumbnail import MIME
-from webdepot.services.access import images
+from webdepot.services.access import collections, images
 from webdepot.services.access.images import ImageHit, ImageHits
-from webdepot.services.admin import archive_status
 from webdepot.web.forms import find_number
 from webdepot.web.reader.search import SearchQuery, read_query
 from webdepot.web.replay import address, staff_passes
@@ -39,7 +38,7 @@ def show(request: Request) -> Response:
         asked=query,
         query=query.words,
         collection=query.collection,
-        collections=[each.name for each in archive_status.collections(site.archive)],
+        collections=collections.names(site.archive),
         wrong=wrong,
         found=pictures,
         small=lambda picture: _thumbnail_url(request, query.collection, picture),

@@ -5,6 +5,7 @@ A field that people do not see (`website`) stops simple robots: a form in which 
 and dropped.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 from starlette.concurrency import run_in_threadpool
@@ -131,9 +132,10 @@ def _answer(request: Request, form: Mapping[str, str]) -> Response:
         choice = OwnerReply(form.get("answer", ""))
         showing = Showing(form.get("showing", "") or Showing.OPEN)
     except ValueError:
-        return _answer_page(request, status=400, wrong=language_of(request).texts["answer.choose"])
+        choice = OwnerReply.UNDELIVERABLE
     if choice is OwnerReply.UNDELIVERABLE:
-        return _answer_page(request, status=400, wrong=language_of(request).texts["answer.choose"])
+        wrong = language_of(request).texts["answer.choose"]
+        return _answer_page(request, status=400, wrong=wrong, given=form)
     conditions = (
         Conditions(showing=showing, words=form.get("words", "").strip()[:2000])
         if choice is OwnerReply.CONDITIONS
@@ -148,8 +150,8 @@ def _answer(request: Request, form: Mapping[str, str]) -> Response:
     words = form.get("words", "").strip()[:2000]
     try:
         consent.reply(archive, dossier.id, choice, by=by, words=words, conditions=conditions, letter=answered)
-    except Conflict as error:
-        return _answer_page(request, status=409, wrong=explain(request, error))
+    except (InputError, Conflict) as error:
+        return _answer_page(request, status=error.http_status, wrong=explain(request, error), given=form)
     return RedirectResponse(f"/answer/{request.path_params['token']}?done=1", status_code=303)
 
 
@@ -161,7 +163,9 @@ def _get_letter(request: Request) -> tuple[Dossier, Letter]:
     return letter
 
 
-def _answer_page(request: Request, *, status: int = 200, wrong: str = "") -> Response:
+def _answer_page(
+    request: Request, *, status: int = 200, wrong: str = "", given: Mapping[str, str] | None = None
+) -> Response:
     dossier, letter = _get_letter(request)
     done = bool(request.query_params.get("done")) and not wrong
     headers = {"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"}
@@ -175,6 +179,7 @@ def _answer_page(request: Request, *, status: int = 200, wrong: str = "") -> Res
         may_harvest=bool(targets.may_harvest(site_of(request).archive, dossier.id)),
         wrong=wrong,
         done=done,
+        given=defaultdict(str, given or {}),
         showings=list(Showing),
     )
 

@@ -7,39 +7,45 @@
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from webdepot import times
 from webdepot.errors import InputError, WebdepotError
 from webdepot.model import EVERYTHING
 from webdepot.ports import Facet, SearchSort
-from webdepot.services.access import lookup
+from webdepot.services.access import collections, lookup
 from webdepot.services.access import search as search_service
+from webdepot.services.access.browse import page_pictures, search_groups
+from webdepot.services.access.browse.search_groups import SiteGroups
 from webdepot.services.access.export import export as export_service
 from webdepot.services.access.export.export import ExportForm
 from webdepot.services.access.search import SearchPage
-from webdepot.services.admin import archive_status
 from webdepot.text.csv_text import written
+from webdepot.text.search_words import fold
 from webdepot.times import to_timestamp
 from webdepot.url import host_of
-from webdepot.web import charts, heavy_work
+from webdepot.web import charts, format_words, heavy_work
 from webdepot.web.charts import DrawnBar
 from webdepot.web.csv_response import csv_file
 from webdepot.web.forms import page_number
 from webdepot.web.language import Language
+from webdepot.web.reader.page_pictures import path_of as picture_path
 from webdepot.web.replay import address
 from webdepot.web.site import language_of, reader_of, render, site_of
 
 PAGE_HITS = 10
 MOST_PAGES = 100
 LONGEST_QUERY = 1000
-_MOMENT = re.compile(r"\d{4}(?:-(?:0[1-9]|1[0-2]))?\Z", re.ASCII)
-_DAY = re.compile(r"\d{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?)?\Z", re.ASCII)
+_ISO_DATE = re.compile(r"\d{4}(?:-\d\d){0,2}\Z", re.ASCII)
+LONGEST_DATE = 20
 _MOST_YEARS = 30
 _FACET_FIELDS = {
     Facet.SITE: "site:{}",
@@ -58,7 +64,9 @@ class SearchQuery:
     collection: str
     sort: SearchSort
     from_: str
-    """A year or a month, `2010` or `2010-03`; empty means from the beginning."""
+    """A year, a month or a day in ISO 8601, or what was typed if it is not a date; empty means from the
+    beginning.
+    """
     to: str
     as_of: str
     """A year, a month or a day: the web as it was then; empty means at any time."""
@@ -66,8 +74,15 @@ class SearchQuery:
     """Whether the histogram shows shares of all captures."""
     similar: bool
     """Whether pages with nearly the same text are shown too."""
+    by_site: bool
+    """Whether results are grouped by site."""
     number: int
     """Of the page of results."""
+
+    @property
+    def wrong_dates(self) -> list[str]:
+        """What was typed into a date field and is not a date."""
+        return [date for date in (self.from_, self.to, self.as_of) if date and not _ISO_DATE.match(date)]
 
     @property
     def text(self) -> str:
@@ -88,6 +103,7 @@ class SearchQuery:
             "as_of": self.as_of,
             "relative": 1 if self.relative else None,
             "similar": 1 if self.similar else None,
+            "group": "site" if self.by_site else None,
             "page": None,
         }
         values.update(changed)
@@ -111,10 +127,13 @@ def search(request: Request) -> Response:
     versions = _find_versions(request, query) if is_address else None
     if versions:
         return RedirectResponse(versions, status_code=303)
-    page, wrong = None, ""
-    if query.words:
+    page, groups, wrong = None, None, ""
+    if query.wrong_dates:
+        wrong = language_of(request).say("answers.wrong_date", date=query.wrong_dates[0])
+    elif query.words:
         try:
             page = _search(request, query)
+            groups = _groups(request, query, page) if query.by_site else None
         except InputError as error:
             wrong = str(error)
     return render(
@@ -126,14 +145,19 @@ def search(request: Request) -> Response:
         query=query.words,
         whole_query=query.text,
         collection=query.collection,
-        collections=[each.name for each in archive_status.collections(site_of(request).archive)],
+        collections=collections.names(site_of(request).archive),
         sort=query.sort.value,
         page=page,
+        groups=groups,
+        pictures=_pictures(request, query, page, groups),
+        picture_path=picture_path,
+        format_of=partial(format_words.of_format, language_of(request)),
         forms=list(ExportForm),
+        most_endings=search_service.MOST_ENDINGS,
         as_address=f"/versions?{urlencode({'url': query.words})}" if is_address else "",
         site_query=_site_query(query),
         why=lambda hit: query.link("/search/why", key=hit.key),
-        **_paging(query, page),
+        **_paging(query, page, groups),
         **_narrowing(request, query, page),
     )
 
@@ -145,14 +169,48 @@ def _search(request: Request, query: SearchQuery) -> SearchPage:
         reader=reader_of(request),
         collection=query.collection,
         sort=query.sort,
-        offset=(query.number - 1) * PAGE_HITS,
+        offset=0 if query.by_site else (query.number - 1) * PAGE_HITS,
         limit=PAGE_HITS,
         facets=search_service.EVERY_FACET,
         fold=not query.similar,
+        relax=True,
     )
 
 
-def _paging(query: SearchQuery, page: SearchPage | None) -> dict[str, Any]:
+def _groups(request: Request, query: SearchQuery, page: SearchPage) -> SiteGroups:
+    return search_groups.find(
+        site_of(request).archive,
+        query.text,
+        reader=reader_of(request),
+        collection=query.collection,
+        sort=query.sort,
+        number=query.number,
+        is_relaxed=page.is_relaxed,
+    )
+
+
+def _pictures(
+    request: Request, query: SearchQuery, page: SearchPage | None, groups: SiteGroups | None
+) -> Mapping[str, object]:
+    """Which of the hits have a picture, by address."""
+    hits = [hit for group in groups.groups for hit in group.hits] if groups else page.hits if page else ()
+    return page_pictures.find_many(
+        site_of(request).archive,
+        ((hit.url, hit.timestamp) for hit in hits),
+        collection=query.collection,
+        reader=reader_of(request),
+    )
+
+
+def _paging(query: SearchQuery, page: SearchPage | None, groups: SiteGroups | None) -> dict[str, Any]:
+    if groups is not None:
+        return {
+            "number": query.number,
+            "pages": 0,
+            "offset": 0,
+            "previous_page": query.link(page=query.number - 1) if query.number > 1 else "",
+            "next_page": query.link(page=query.number + 1) if groups.has_more else "",
+        }
     pages = min(-(-page.pages // PAGE_HITS), MOST_PAGES) if page else 0
     has_more = page is not None and query.number < pages and len(page.hits) == PAGE_HITS
     return {
@@ -161,6 +219,7 @@ def _paging(query: SearchQuery, page: SearchPage | None) -> dict[str, Any]:
         "offset": (query.number - 1) * PAGE_HITS,
         "previous_page": query.link(page=query.number - 1) if query.number > 1 else "",
         "next_page": query.link(page=query.number + 1) if has_more else "",
+        "last_page": query.link(page=pages if pages > 1 else None) if page and page.pages else "",
     }
 
 
@@ -210,7 +269,9 @@ def trend(request: Request) -> Response:
             [year, count, *(years.get(year, 0) for years in trend.words.values())]
             for year, count in trend.volume.items()
         ]
-        return csv_file("trend", written([head, *rows]))
+        return csv_file(
+            _file_name("trend", " ".join(words), site_of(request).archive.clock()), written([head, *rows])
+        )
     return render(
         request,
         "trend.html",
@@ -219,7 +280,11 @@ def trend(request: Request) -> Response:
         asked=query,
         collection=query.collection,
         relative=query.relative,
-        picture=charts.of_trend(trend.words, trend.volume, relative=query.relative) if trend else None,
+        picture=charts.of_trend(
+            trend.words, trend.volume, relative=query.relative, spoken=language_of(request)
+        )
+        if trend
+        else None,
         as_csv=f"/search/trend?{urlencode([*(('w', word) for word in words), ('format', 'csv')])}",
         most=search_service.MOST_TREND_WORDS,
     )
@@ -240,11 +305,18 @@ def export(request: Request) -> Response:
         reader=reader_of(request),
         collection=query.collection,
     )
+    name = _file_name("search", query.text, site_of(request).archive.clock())
     headers = {
-        "Content-Disposition": f'attachment; filename="search.{export_service.SUFFIXES[form]}"',
+        "Content-Disposition": f'attachment; filename="{name}.{export_service.SUFFIXES[form]}"',
         "Cache-Control": "no-store",
     }
     return heavy_work.stream(request, pieces, media_type=export_service.MEDIA_TYPES[form], headers=headers)
+
+
+def _file_name(kind: str, text: str, now: datetime) -> str:
+    """The name of a downloaded file: what was searched for, and the day."""
+    words = re.sub(r"[^a-z0-9]+", "-", fold(text)).strip("-")[:60].strip("-")
+    return "-".join(filter(None, (kind, words, f"{now:%Y-%m-%d}")))
 
 
 def read_query(request: Request) -> SearchQuery:
@@ -261,11 +333,12 @@ def read_query(request: Request) -> SearchQuery:
         words=words,
         collection=collection,
         sort=SearchSort(sort) if sort in set(SearchSort) else SearchSort.RELEVANCE,
-        from_=_moment(fields.get("from"), _MOMENT),
-        to=_moment(fields.get("to"), _MOMENT),
-        as_of=_moment(fields.get("as_of"), _DAY),
+        from_=_date(fields.get("from", "")),
+        to=_date(fields.get("to", "")),
+        as_of=_date(fields.get("as_of", "")),
         relative=fields.get("relative") == "1",
         similar=fields.get("similar") == "1",
+        by_site=fields.get("group") == "site",
         number=min(page_number(request), MOST_PAGES),
     )
 
@@ -286,7 +359,7 @@ def _bars(request: Request, query: SearchQuery, page: SearchPage) -> list[DrawnB
         volume,
         by_month=by_month,
         link=link,
-        chosen=(query.from_, query.to),
+        chosen=(query.from_[:7], query.to[:7]),
         spoken=language_of(request),
     )
 
@@ -323,9 +396,11 @@ def _label(page: SearchPage, facet: Facet, value: str, spoken: Language) -> str:
     """The name of a format or language; formats with the same name are followed by their identifiers."""
     if facet is Facet.LANGUAGE and f"search.language_{value}" in spoken.texts:
         return spoken.texts[f"search.language_{value}"]
-    name = page.format_names.get(value, "") if facet is Facet.FORMAT else ""
-    is_only = list(page.format_names.values()).count(name) == 1
-    return value if not name else name if is_only else f"{name} ({value})"
+    if facet is not Facet.FORMAT or value not in page.format_names:
+        return value
+    short = [format_words.of_format(spoken, name, "") for name in page.format_names.values()]
+    name = format_words.of_format(spoken, page.format_names[value], "")
+    return name if short.count(name) == 1 else f"{name} ({value})"
 
 
 def _narrow(words: str, field: str) -> str:
@@ -352,5 +427,10 @@ def _site_query(query: SearchQuery) -> Callable[[str], str]:
     return lambda url: query.link(q=_narrow(query.words, f"site:{host_of(url)}"), page=None)
 
 
-def _moment(text: str | None, form: re.Pattern[str]) -> str:
-    return text if text and form.match(text) and int(text[:4]) > 0 else ""
+def _date(typed: str) -> str:
+    """A typed date in ISO 8601; what is not a date stays as typed, so that it can be shown and refused."""
+    try:
+        digits = times.read_date(typed)
+    except ValueError:
+        return "".join(typed.split())[:LONGEST_DATE]
+    return "-".join(filter(None, (digits[:4], digits[4:6], digits[6:])))

@@ -15,11 +15,13 @@ from webdepot.services.access import citation, gate, lending, lookup, replay, re
 from webdepot.services.access.lending import InUse
 from webdepot.services.access.lookup import VersionFilter
 from webdepot.services.access.replay import VersionPlace
+from webdepot.services.review import preview
 from webdepot.url import UrlMatch, split_wildcard
 from webdepot.web import charts
 from webdepot.web.charts import DrawnBar
 from webdepot.web.language import CODES
 from webdepot.web.problems import explain, heading, problem
+from webdepot.web.reader import asked_dates, page_pictures
 from webdepot.web.replay import address, staff_passes
 from webdepot.web.replay.address import ReplayAddress
 from webdepot.web.replay.raw import STILL, find_bare
@@ -210,18 +212,25 @@ def _frame(request: Request, asked: ReplayAddress) -> Response:
             raise
         return _missing(request, asked, error)
     where = address.path_of(asked.collection, place.capture.timestamp, place.capture.url)
+    if site.origin is WebOrigin.PORTAL and not preview.find_harvest(asked.collection):
+        page_pictures.make_missing(request, place.capture)
     if site.origin is WebOrigin.PORTAL and site.frame_url != site.portal_url:
+        if asked.timestamp:  # the frame says which date was asked for
+            where = address.path_of(asked.collection, asked.timestamp, place.capture.url)
         token = _pass_for(request, asked, place.capture)
         return RedirectResponse(
             f"{site.frame_url}/-/pass/{token}{where}" if token else _on_frame(request, where),
             status_code=302,
         )
     if place.capture.timestamp != asked.timestamp:
-        return RedirectResponse(where, status_code=302)
+        redirect = RedirectResponse(where, status_code=302)
+        return asked_dates.remember(request, redirect, asked.timestamp, place.capture.timestamp)
     status = replay_answer.framed_status(place)
     values = _frame_values(request, asked, place)
     policy = portal_policy(site.frame_url, framed_urls=[values["framed_url"]])
-    return render(request, "frame.html", status=status, headers={"Content-Security-Policy": policy}, **values)
+    headers = {"Content-Security-Policy": policy}
+    response = render(request, "frame.html", status=status, headers=headers, **values)
+    return asked_dates.forget(request, response)
 
 
 def accept_pass(request: Request) -> Response:
@@ -247,7 +256,8 @@ def _pass_for(request: Request, asked: ReplayAddress, capture: Capture) -> str:
     frame's origin it is the one that the portal gave.
     """
     site = site_of(request)
-    if gate.is_open(site.archive, capture, reader_by_network(request)):
+    is_preview = bool(preview.find_harvest(asked.collection))
+    if not is_preview and gate.is_open(site.archive, capture, reader_by_network(request)):
         return ""
     if site.origin is WebOrigin.FRAME:
         return pass_cookie(request)
@@ -280,11 +290,10 @@ def _on_frame(request: Request, where: str) -> str:
 
 
 def _place(request: Request, asked: ReplayAddress) -> VersionPlace:
-    archive = site_of(request).archive
+    archive, reader = site_of(request).archive, reader_of(request, asked)
     stamp = address.nearest_stamp(asked.timestamp, archive.clock())
-    return replay.find_place(
-        archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request, asked)
-    )
+    with preview.opened(archive, asked.collection, reader) as shown:
+        return replay.find_place(shown, asked.url, stamp, collection=asked.collection, reader=reader)
 
 
 def _frame_values(request: Request, asked: ReplayAddress, place: VersionPlace) -> dict[str, Any]:
@@ -306,7 +315,9 @@ def _frame_values(request: Request, asked: ReplayAddress, place: VersionPlace) -
     return {
         "place": place,
         "capture": capture,
+        "asked_words": asked_dates.words(request, capture.timestamp),
         "collection": asked.collection,
+        "reviewed": preview.find_harvest(asked.collection),
         "citation": citation.of_place(site.archive, place, address=site.portal_url + cited_path),
         "cite_query": urlencode({**cited, "collection": asked.collection}),
         "report_query": urlencode(cited),
@@ -347,7 +358,7 @@ def _missing(request: Request, asked: ReplayAddress, error: NotFound) -> Respons
         url=asked.url,
         collection=asked.collection,
         heading=language_of(request).texts["missing.heading"],
-        words="" if isinstance(error, lookup.NotKept) else str(error),
+        words="" if isinstance(error, lookup.NotKept) else explain(request, error),
         near=near,
         bare=find_bare(request, asked),
     )

@@ -26,7 +26,7 @@ from webdepot.model import EVERYTHING
 from webdepot.times import from_timestamp, to_timestamp
 from webdepot.url import LONGEST_URL, Url, canonicalise
 
-COLLECTION = re.compile(r"[a-z0-9][a-z0-9_.-]{0,59}\Z", re.IGNORECASE)
+COLLECTION = re.compile(r"[a-z0-9][a-z0-9_.-]{0,79}\Z", re.IGNORECASE)
 RESERVED = frozenset(
     {
         "-",
@@ -42,6 +42,8 @@ RESERVED = frozenset(
         "cdx",
         "compare",
         "cite",
+        "developers",
+        "evidence",
         "complain",
         "suggest",
     }

@@ -25,6 +25,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from webdepot.access.policy import ANYONE, Reader
 from webdepot.access.replay.headers import RAW_POLICY
 from webdepot.access.replay.xml_view import Feed, XmlTree
 from webdepot.errors import WebdepotError
@@ -32,6 +33,7 @@ from webdepot.model import Capture
 from webdepot.services.access import lookup, replay, replay_answer
 from webdepot.services.access.replay import Replayed
 from webdepot.services.access.replay_answer import Headers, ReplayAnswer
+from webdepot.services.review import preview
 from webdepot.times import from_http, to_timestamp
 from webdepot.web.api import timemap
 from webdepot.web.api.openapi_parts import ADDRESS, COLLECTION, NOT_KEPT, on_replay, parameter
@@ -39,12 +41,16 @@ from webdepot.web.problems import explain, heading
 from webdepot.web.replay import address, worker
 from webdepot.web.replay.address import ReplayAddress
 from webdepot.web.security import start_policy, still_policy
-from webdepot.web.site import Site, language_of, reader_of, render, site_of
+from webdepot.web.site import Site, language_of, machine_reader, reader_of, render, site_of
 
 PIECE_BYTES = 1 << 18
+RAW = "id_"
 STILL = "ns_"
 """The modifier of pages rewritten on the server, without scripts."""
 DOCUMENT_MODIFIERS = frozenset({"mp_", "if_", "fr_"})
+_EXPOSED = {"Access-Control-Expose-Headers": "Content-Location, Link, Location, Memento-Datetime"}
+_PUBLIC = (("Access-Control-Allow-Origin", "*"), *_EXPOSED.items())
+"""Pages of any site may read it, as they may read TimeMaps."""
 _FRAMES = frozenset({"iframe", "frame", "object", "embed"})
 _UNSANDBOXED = "application/pdf"
 _VIEWER_POLICY = (
@@ -130,14 +136,14 @@ def quick(request: Request) -> Response | None:
     if "service-worker" in request.headers:
         return None
     asked = address.find_address(request.scope["raw_path"], request.scope["query_string"])
-    if asked is None or asked.token or asked.modifier != "id_" or len(asked.timestamp) != 14:
+    if asked is None or asked.token or asked.modifier != RAW or len(asked.timestamp) != 14:
         return None
     opened = replay_answer.find_small(
         site_of(request).archive,
         asked.url,
         asked.timestamp,
         collection=asked.collection,
-        reader=reader_of(request, asked),
+        reader=_reader(request, asked),
     )
     return _answer(request, asked, opened) if opened is not None else None
 
@@ -212,43 +218,49 @@ def _to_portal_or_gate(request: Request, asked: ReplayAddress) -> Response:
     except ValueError:
         return PlainTextResponse("Accept-Datetime is not an HTTP date.\n", status_code=400)
     try:
-        capture = lookup.find_closest(
-            site.archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request, asked)
+        reader, shared = machine_reader(request, asked)
+        capture, neighbours = lookup.find_memento(
+            site.archive, asked.url, stamp, collection=asked.collection, reader=reader
         )
     except WebdepotError as error:
         return not_there(request, asked, error)
-    headers = dict(memento_of(request, asked.collection, capture)[1:])
-    where = address.path_of(asked.collection, capture.timestamp + "id_", capture.url)
-    return RedirectResponse(
-        site.replay_url + where, status_code=302, headers={**headers, "Vary": "accept-datetime"}
+    links = replay_answer.memento_headers(
+        capture, collection=asked.collection, replay_url=site.replay_url, neighbours=neighbours
     )
+    where = address.path_of(asked.collection, capture.timestamp + "id_", capture.url)
+    headers = {**shared, **_EXPOSED, **dict(links[1:]), "Vary": "accept-datetime, origin"}
+    return RedirectResponse(site.replay_url + where, status_code=302, headers=headers)
 
 
 def _raw(request: Request, asked: ReplayAddress) -> Response:
-    archive = site_of(request).archive
+    archive, reader = site_of(request).archive, _reader(request, asked)
     stamp = address.nearest_stamp(asked.timestamp, archive.clock())
     try:
         if len(asked.timestamp) < 14:
             capture = lookup.find_closest(
-                archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request, asked)
+                archive, asked.url, stamp, collection=asked.collection, reader=reader
             )
             return RedirectResponse(
                 address.path_of(asked.shelf, capture.timestamp + asked.modifier, capture.url),
                 status_code=302,
             )
-        opened = replay.open_capture(
-            archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request, asked)
-        )
+        with preview.opened(archive, asked.collection, reader) as shown:
+            opened = replay.open_capture(shown, asked.url, stamp, collection=asked.collection, reader=reader)
     except WebdepotError as error:
         return not_there(request, asked, error)
     return _answer(request, asked, opened)
+
+
+def _reader(request: Request, asked: ReplayAddress) -> Reader:
+    """Who asks for a capture. Pages of other sites may read raw captures, and no more than the public."""
+    return machine_reader(request, asked)[0] if asked.modifier == RAW else reader_of(request, asked)
 
 
 def _answer(request: Request, asked: ReplayAddress, opened: Replayed) -> Response:
     """The opened capture in the form that the modifier asks for."""
     try:
         match asked.modifier:
-            case "id_":
+            case "id_":  # RAW
                 return _send_raw(request, asked, opened)
             case "ns_":
                 return _send_still(request, asked, opened)
@@ -264,9 +276,10 @@ def _send_raw(request: Request, asked: ReplayAddress, opened: Replayed) -> Respo
     headers = [
         *memento_of(request, asked.collection, opened.capture),
         ("Cache-Control", "no-cache"),
-        ("Vary", "Accept-Encoding"),
+        ("Vary", "Accept-Encoding, Origin"),
         _content_location(asked, opened.capture),
         *_location(asked, opened),
+        *(_PUBLIC if _reader(request, asked) is ANYONE else ()),
     ]
     if opened.capture.mime == _UNSANDBOXED:
         answer = replay_answer.as_type(answer, _UNSANDBOXED)

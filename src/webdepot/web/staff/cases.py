@@ -1,12 +1,13 @@
 """Complaints in the portal: the list, a case with its whole history, and its decision."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.errors import InputError
+from webdepot.errors import Conflict, InputError
 from webdepot.selection.cases import ROWS, CaseState, Decision, Objection, Who
 from webdepot.selection.templates import LANGUAGES
 from webdepot.services.permission import case_view, complaints
@@ -15,10 +16,16 @@ from webdepot.web.forms import page_number, read_form
 from webdepot.web.mailing import start_postman
 from webdepot.web.problems import explain
 from webdepot.web.reader.public_forms import complaint_fields
-from webdepot.web.site import REVIEWERS, may, name_of, render, site_of
+from webdepot.web.site import REVIEWERS, language_of, may, name_of, render, site_of
 
 
 def show_list(request: Request) -> Response:
+    return _list_page(request)
+
+
+def _list_page(
+    request: Request, *, status: int = 200, given: Mapping[str, str] | None = None, wrong: str = ""
+) -> Response:
     archive = site_of(request).archive
     name, host = request.query_params.get("state", ""), request.query_params.get("host", "")[:255]
     state = CaseState(name) if name in tuple(CaseState) else None
@@ -27,6 +34,9 @@ def show_list(request: Request) -> Response:
     return render(
         request,
         "cases.html",
+        status=status,
+        given=defaultdict(str, given or {"language": language_of(request).code}),
+        wrong=wrong,
         cases=cases,
         total=total,
         state=state,
@@ -47,13 +57,16 @@ async def record(request: Request) -> Response:
 
 
 def _record(request: Request, form: Mapping[str, str]) -> Response:
-    case = complaints.complain(
-        site_of(request).archive,
-        **complaint_fields(form),
-        language=form.get("language", ""),
-        origin="staff",
-        by=name_of(request),
-    )
+    try:
+        case = complaints.complain(
+            site_of(request).archive,
+            **complaint_fields(form),
+            language=form.get("language", ""),
+            origin="staff",
+            by=name_of(request),
+        )
+    except InputError as error:
+        return _list_page(request, status=400, given=form, wrong=explain(request, error))
     start_postman(request)
     return RedirectResponse(f"/cases/{case.reference}", status_code=303)
 
@@ -111,8 +124,8 @@ def _act(request: Request, form: Mapping[str, str]) -> Response:
                 start_postman(request)
             case other:
                 raise InputError(f"{other[:40]!r} is not an action on a case.")
-    except InputError as error:
-        return _page(request, status=400, given=form, wrong=explain(request, error))
+    except (InputError, Conflict) as error:
+        return _page(request, status=error.http_status, given=form, wrong=explain(request, error))
     return RedirectResponse(f"/cases/{which}", status_code=303)
 
 

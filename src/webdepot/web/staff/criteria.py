@@ -3,6 +3,7 @@ who may answer.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -25,7 +26,13 @@ def show_list(request: Request) -> Response:
     return _page(request, criteria_service.criteria_of(site_of(request).archive))
 
 
-def _page(request: Request, criteria: Sequence[Criterion], *, status: int = 200, wrong: str = "") -> Response:
+def _page(
+    request: Request,
+    criteria: "Sequence[Criterion] | Sequence[TypedCriterion]",
+    *,
+    status: int = 200,
+    wrong: str = "",
+) -> Response:
     archive = site_of(request).archive
     return render(
         request,
@@ -60,9 +67,35 @@ def _save(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
                 wanted.append(_criterion(number, form, fields))
         criteria_service.set_criteria(site_of(request).archive, wanted, by=name_of(request))
     except InputError as error:
-        shown = wanted or criteria_service.criteria_of(site_of(request).archive)
-        return _page(request, shown, status=400, wrong=explain(request, error))
+        return _page(request, _typed(form, fields), status=400, wrong=explain(request, error))
     return RedirectResponse("/criteria?saved=1", status_code=303)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypedCriterion:
+    """A row of the form as it was typed, right or wrong."""
+
+    code: str
+    question: str
+    kind: str
+    weight: str
+    required: bool
+    roles: Sequence[str]
+
+
+def _typed(form: Mapping[str, str], fields: Sequence[tuple[str, str]]) -> list[TypedCriterion]:
+    return [
+        TypedCriterion(
+            code=form[f"code-{number}"],
+            question=form.get(f"question-{number}", ""),
+            kind=form.get(f"kind-{number}", ""),
+            weight=form.get(f"weight-{number}", ""),
+            required=form.get(f"required-{number}", "") == "1",
+            roles=[value for name, value in fields if name == f"roles-{number}"],
+        )
+        for number in range(100)
+        if form.get(f"code-{number}", "").strip() or form.get(f"question-{number}", "").strip()
+    ]
 
 
 def _criterion(number: int, form: Mapping[str, str], fields: Sequence[tuple[str, str]]) -> Criterion:

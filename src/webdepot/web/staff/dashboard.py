@@ -9,20 +9,46 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from webdepot.archive import Archive
-from webdepot.services.admin import dashboard
+from webdepot.services.admin import dashboard, tasks
 from webdepot.services.admin.dashboard import MonthCount, Overview
+from webdepot.services.admin.tasks import TaskKind, UnderWay
 from webdepot.web.csv_response import csv_answer
-from webdepot.web.site import of_app, render, shared_of, site_of
+from webdepot.web.site import CURATORS, may, of_app, render, shared_of, site_of
 
 log = logging.getLogger(__name__)
 FRESH_S = 20.0
 """How long figures are shown before they are counted again, which takes seconds in a large archive."""
+STALE_S = 60.0
+"""A request waits for new figures rather than show older ones than these."""
+WAIT_S = 5.0
 MONTHS = 24
+_DOING = {
+    TaskKind.CASES: "/cases",
+    TaskKind.DAMAGED: "/depot",
+    TaskKind.REVIEW: "/review",
+    TaskKind.FAILED: "/schedule/queue?state=failed",
+    TaskKind.REFUSED: "/schedule/queue?state=refused",
+    TaskKind.STOPPED: "/harvests?state=stopped",
+    TaskKind.LETTERS: "/letters",
+    TaskKind.SUGGESTED: "/targets?state=suggested&sort=since",
+    TaskKind.NOMINATED: "/targets?state=nominated&sort=since",
+    TaskKind.JUDGED: "/targets?state=judged&sort=since",
+    TaskKind.LOOK_AGAIN: "/targets?state=put+off&sort=since",
+    TaskKind.SELECTED: "/targets?state=selected&sort=since",
+    TaskKind.UNPLANNED: "/targets?state=cleared&sort=since",
+}
+"""Where each task is done."""
+_UNDER_WAY = {
+    UnderWay.RUNNING: "/harvests?state=running",
+    UnderWay.DUE: "/schedule/queue?state=waiting",
+    UnderWay.DUE_IN_A_DAY: "/schedule",
+    UnderWay.LETTERS_OUT: "/letters?state=sent",
+}
 
 
 class DashboardFigures:
-    """The last figures. Old ones are shown while they are counted again in a thread; only the first request
-    has to wait.
+    """The last figures. Those of the last minute are shown while they are counted again in a thread; for
+    older ones a request waits a few seconds.
     """
 
     def __init__(self) -> None:
@@ -35,8 +61,11 @@ class DashboardFigures:
         if known is None:
             with self._lock:
                 known = self._known or self._count(archive)
-        elif time.monotonic() - known[0] > FRESH_S:
+        elif (age_s := time.monotonic() - known[0]) > FRESH_S:
             self.start(archive)
+            if age_s > STALE_S and self._thread is not None:
+                self._thread.join(WAIT_S)
+                known = self._known or known
         return known[1], known[2]
 
     def start(self, archive: Archive) -> None:
@@ -79,12 +108,18 @@ def stop_counting(portal: Starlette) -> None:
 
 
 def show(request: Request) -> Response:
-    overview, months = of_app(request, DashboardFigures).get(site_of(request).archive)
+    archive = site_of(request).archive
+    overview, months = of_app(request, DashboardFigures).get(archive)
     last = months[-MONTHS:]
     return render(
         request,
         "dashboard.html",
         found=overview,
+        work=tasks.open_work(archive),
+        now=archive.clock(),
+        may_change=may(request, CURATORS),
+        doing=_DOING,
+        under_way=_UNDER_WAY,
         months=last,
         most_a_day=max((day.good + day.waiting + day.bad for day in overview.days), default=0) or 1,
         most_bytes=max((month.size_bytes for month in last), default=0) or 1,

@@ -1,17 +1,32 @@
 """Pages of the depot for staff: its status, its packages, one package with its copies, events and files, and
-the signed report.
+the signed report; audits, new places and downloads.
 """
 
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import ExitStack
 from itertools import accumulate
 
+from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, RedirectResponse, Response
 
-from webdepot.services.depot import status
+from webdepot.archive import Archive, ScratchPurpose
+from webdepot.errors import ConfigError, Conflict, InputError, NotPermitted, RemoteError
+from webdepot.services.catalogue import records
+from webdepot.services.depot import audit, export, replication, status
+from webdepot.services.depot.audit import AuditReport
+from webdepot.services.depot.export import PackageForm
 from webdepot.services.depot.status import DepotStatus
+from webdepot.services.progress import Progress
+from webdepot.web.background import BackgroundRuns
 from webdepot.web.charts import DrawnBar
+from webdepot.web.forms import SHORT_FORM, read_form
 from webdepot.web.language import Language
-from webdepot.web.site import language_of, render, site_of
+from webdepot.web.problems import explain
+from webdepot.web.site import ADMINISTRATORS, CURATORS, language_of, may, name_of, of_app, render, site_of
 
 PER_PAGE = 50
 MOST_BARS = 36
@@ -19,9 +34,90 @@ MOST_VALUES = 6
 """How many sizes are shown above the bars, the last one always; more would not fit on a phone."""
 
 
+DOWNLOADS = (PackageForm.WACZ, PackageForm.ZIP)
+_AUDIT = "audit"
+
+
+class DepotRuns:
+    """The audit or copying that runs in this server, and the result of the last one."""
+
+    def __init__(self) -> None:
+        self.work = BackgroundRuns()
+        self.progress: Progress | None = None
+        self.report: AuditReport | None = None
+
+    def watch(self, progress: Progress) -> None:
+        self.progress = progress
+
+    def audit(self, archive: Archive, *, everything: bool) -> None:
+        """Copy what waits to be copied, then check the copies that are due, or all."""
+        self.progress = self.report = None
+        self.report = audit.audit(archive, older_than_days=0 if everything else None, watch=self.watch)
+
+
 def show_overview(request: Request) -> Response:
-    report = status.status(site_of(request).archive)
-    return render(request, "depot.html", report=report, bars=_growth(report, language_of(request)))
+    return _page(request)
+
+
+def _page(
+    request: Request, *, status_code: int = 200, wrong: str = "", typed: Mapping[str, str] | None = None
+) -> Response:
+    archive, runs = site_of(request).archive, of_app(request, DepotRuns)
+    report = status.status(archive)
+    return render(
+        request,
+        "depot.html",
+        status=status_code,
+        report=report,
+        bars=_growth(report, language_of(request)),
+        is_running=runs.work.is_running(_AUDIT),
+        progress=runs.progress,
+        audited=runs.report,
+        error=runs.work.errors.get(_AUDIT, ""),
+        may_audit=may(request, CURATORS),
+        may_add=may(request, ADMINISTRATORS),
+        allowed=archive.config.depot.portal_places,
+        wrong=wrong,
+        typed=defaultdict(str, typed or {}),
+    )
+
+
+async def start_audit(request: Request) -> Response:
+    form = await read_form(request, limits=SHORT_FORM)
+    return await run_in_threadpool(_start_audit, request, form)
+
+
+def _start_audit(request: Request, form: Mapping[str, str]) -> Response:
+    """Start an audit, unless one is running."""
+    archive, runs = site_of(request).archive, of_app(request, DepotRuns)
+    if not runs.work.is_running(_AUDIT):
+        audit.note_request(archive, by=name_of(request))
+        everything = form.get("which") == "all"
+        runs.work.start(_AUDIT, lambda: runs.audit(archive, everything=everything))
+    return RedirectResponse("/depot#audit", status_code=303)
+
+
+async def add_place(request: Request) -> Response:
+    form = await read_form(request, limits=SHORT_FORM)
+    return await run_in_threadpool(_add_place, request, form)
+
+
+def _add_place(request: Request, form: Mapping[str, str]) -> Response:
+    """Add a place, then copy every package to it in the background."""
+    archive, runs = site_of(request).archive, of_app(request, DepotRuns)
+    name, address = form.get("name", "").strip(), form.get("address", "").strip()
+    try:
+        replication.check_portal_place(archive, address)
+        replication.add_place(
+            archive, name, address, write_once=form.get("write_once") == "1", by=name_of(request)
+        )
+    except (InputError, ConfigError, Conflict, NotPermitted, RemoteError) as error:
+        wrong = explain(request, error)
+        return _page(request, status_code=error.http_status, wrong=wrong, typed=form)
+    except OSError as error:
+        return _page(request, status_code=400, wrong=error.strerror or str(error), typed=form)
+    runs.work.start(_AUDIT, lambda: replication.fill(archive, place=name, watch=runs.watch))
+    return RedirectResponse("/depot#audit", status_code=303)
 
 
 def show_packages(request: Request) -> Response:
@@ -32,8 +128,36 @@ def show_packages(request: Request) -> Response:
 
 
 def show_package(request: Request) -> Response:
-    seen = status.view(site_of(request).archive, request.path_params["identifier"])
-    return render(request, "package.html", seen=seen)
+    archive = site_of(request).archive
+    seen = status.view(archive, request.path_params["identifier"])
+    return render(
+        request,
+        "package.html",
+        seen=seen,
+        record=records.find_of_harvest(archive, seen.harvest.id),
+        downloads=DOWNLOADS if may(request, ADMINISTRATORS) else (),
+    )
+
+
+def download(request: Request) -> Response:
+    """A package as WACZ or ZIP, for administrators: it contains what access rules close."""
+    archive, form = site_of(request).archive, request.path_params["form"]
+    if form not in DOWNLOADS:
+        raise HTTPException(404)
+    package = export.check_room(archive, request.path_params["identifier"])
+    with ExitStack() as stack:
+        folder = stack.enter_context(archive.scratch_folder(ScratchPurpose.EXPORT))
+        written = export.export(
+            archive, package.id, PackageForm(form), folder / f"{package.id}.{form}", by=name_of(request)
+        )
+        kept = stack.pop_all()
+    return FileResponse(
+        written.path,
+        media_type="application/octet-stream",
+        filename=written.path.name,
+        headers={"Cache-Control": "no-store"},
+        background=BackgroundTask(kept.close),
+    )
 
 
 def send_report(request: Request) -> Response:

@@ -2,7 +2,8 @@
 pages and as CSV.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -11,12 +12,13 @@ from starlette.responses import RedirectResponse, Response
 from webdepot.errors import InputError
 from webdepot.formats.registry import KINDS, RegistryEntry, Risk, Software
 from webdepot.model import EVERYTHING
-from webdepot.services.admin import archive_status
+from webdepot.services.access import collections
 from webdepot.services.quality import format_watch
 from webdepot.services.quality.format_watch import CollectionFormats, YearShare
 from webdepot.text.csv_text import written
 from webdepot.web.csv_response import csv_file
 from webdepot.web.forms import SHORT_FORM, read_form
+from webdepot.web.problems import explain
 from webdepot.web.site import name_of, render, site_of
 
 TOP = 25
@@ -31,7 +33,7 @@ def show(request: Request) -> Response:
         request,
         "formats.html",
         found=held,
-        collections=[each.name for each in archive_status.collections(archive)],
+        collections=collections.names(archive, hidden=True),
         shares=held.shares[:TOP],
         years=_by_year(held.years),
         flags=format_watch.flags_of(archive, held.shares[:TOP]),
@@ -41,27 +43,42 @@ def show(request: Request) -> Response:
 def show_watch_list(request: Request) -> Response:
     archive = site_of(request).archive
     name = request.query_params.get("collection", EVERYTHING)[:60]
-    collections = [each.name for each in archive_status.collections(archive)]
     return render(
         request,
         "watch.html",
         watched=format_watch.watch_list(archive, name),
         chosen=name,
-        collections=collections,
+        collections=collections.names(archive, hidden=True),
     )
 
 
 def show_registry(request: Request) -> Response:
+    return _registry_page(request)
+
+
+def _registry_page(
+    request: Request, *, status: int = 200, given: Mapping[str, str] | None = None, wrong: str = ""
+) -> Response:
     known = format_watch.load_registry(site_of(request).archive)
     wanted = request.query_params.get("format", "")
     return render(
         request,
         "registry.html",
+        status=status,
         known=known,
-        entry=known.entries.get(wanted),
+        given=defaultdict(str, given if given is not None else _entry_fields(known.entries.get(wanted))),
+        wrong=wrong,
         risks=list(Risk),
         kinds=KINDS,
     )
+
+
+def _entry_fields(entry: RegistryEntry | None) -> dict[str, str]:
+    """An entry as the form shows it."""
+    if entry is None:
+        return {}
+    fields = {name: str(getattr(entry, name)) for name in ("puid", "name", "risk", "reason", "note")}
+    return {"what": "format", **fields, "software": ", ".join(entry.software)}
 
 
 def send_registry(request: Request) -> Response:
@@ -76,6 +93,13 @@ async def change_registry(request: Request) -> Response:
 
 
 def _change(request: Request, form: dict[str, str]) -> Response:
+    try:
+        return _save(request, form)
+    except InputError as error:
+        return _registry_page(request, status=400, given=form, wrong=explain(request, error))
+
+
+def _save(request: Request, form: dict[str, str]) -> Response:
     archive, by = site_of(request).archive, name_of(request)
     if form.get("what") == "software":
         identifier = form.get("id", "").strip()[:60]

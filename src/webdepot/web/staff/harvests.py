@@ -13,15 +13,22 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
-from webdepot.errors import InputError
+from webdepot.archive import Archive
+from webdepot.errors import Conflict, InputError, NotPermitted
 from webdepot.harvest.control import OrderVerb
 from webdepot.harvest.report.reports import ReportKind
 from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import HarvestKind, HarvestState
-from webdepot.services.harvest import control, harvests
+from webdepot.services import pipeline
+from webdepot.services.harvest import control, harvests, live_pictures
+from webdepot.services.review import ratings
+from webdepot.services.schedule import plans
+from webdepot.web import charts
+from webdepot.web.background import BackgroundRuns
 from webdepot.web.csv_response import csv_answer
 from webdepot.web.forms import SHORT_FORM, find_number, page_number, read_form
-from webdepot.web.site import CURATORS, may, name_of, of_app, render, site_of
+from webdepot.web.problems import explain
+from webdepot.web.site import CURATORS, language_of, may, name_of, of_app, render, site_of
 
 ROWS = 200
 STREAM_EVERY_S = 1.0
@@ -49,6 +56,13 @@ class LiveStreams:
 
     def __init__(self) -> None:
         self.count = 0
+
+
+class HarvestEndings:
+    """Harvests that no process worked on and that are ended in the background."""
+
+    def __init__(self) -> None:
+        self.runs = BackgroundRuns()
 
 
 def show_list(request: Request) -> Response:
@@ -86,13 +100,13 @@ def show(request: Request) -> Response:
 def show_live(request: Request) -> Response:
     """The live part alone, for the script; the header `X-Ended` says that it will not change any more."""
     values = _values(request)
-    headers = {} if values["watched"].is_running else {"X-Ended": "1"}
+    headers = {} if values["is_live"] else {"X-Ended": "1"}
     return render(request, "_harvest_live.html", headers=headers, **values)
 
 
 async def stream_live(request: Request) -> Response:
     """The live part as server-sent events (https://html.spec.whatwg.org/#server-sent-events): whenever it
-    changes, until the harvest ends.
+    changes, until the harvest ends, or begins after it has waited for its turn.
 
     A browser reconnects when the connection is lost; after ten minutes the server closes it, so that a
     session that has ended is noticed.
@@ -100,17 +114,16 @@ async def stream_live(request: Request) -> Response:
     streams = of_app(request, LiveStreams)
     if streams.count >= MOST_STREAMS:
         return Response("Too many live pages are open.\n", status_code=503, media_type="text/plain")
-    text, is_running = await run_in_threadpool(_fragment, request)
+    text, phase = await run_in_threadpool(_fragment, request)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(
-        _stream(request, streams, text, is_running), media_type="text/event-stream", headers=headers
+        _stream(request, streams, text, phase), media_type="text/event-stream", headers=headers
     )
 
 
-async def _stream(
-    request: Request, streams: LiveStreams, text: str, is_running: bool
-) -> AsyncIterator[bytes]:
+async def _stream(request: Request, streams: LiveStreams, text: str, phase: str) -> AsyncIterator[bytes]:
     streams.count += 1
+    first_phase = phase
     try:
         sent, quiet_s, began = "", 0.0, time.monotonic()
         while time.monotonic() - began < LONGEST_STREAM_S:
@@ -121,7 +134,7 @@ async def _stream(
                     + b"\n"
                 )
                 sent, quiet_s = text, 0.0
-            if not is_running:
+            if phase != first_phase or not phase:
                 yield b"event: ended\ndata:\n\n"
                 return
             if quiet_s >= KEEP_ALIVE_S:
@@ -131,20 +144,32 @@ async def _stream(
             quiet_s += STREAM_EVERY_S
             if await request.is_disconnected():
                 return
-            text, is_running = await run_in_threadpool(_fragment, request)
+            text, phase = await run_in_threadpool(_fragment, request)
     finally:
         streams.count -= 1
 
 
-def _fragment(request: Request) -> tuple[str, bool]:
+def _fragment(request: Request) -> tuple[str, str]:
+    """The live part, and what the harvest does: running, waiting, or nothing."""
     values = _values(request)
     body = render(request, "_harvest_live.html", **values).body
-    return bytes(body).decode(), values["watched"].is_running
+    return bytes(body).decode(), "running" if values["watched"].is_running else "waiting" * values["is_live"]
 
 
 async def order(request: Request) -> Response:
     form = await read_form(request, limits=SHORT_FORM)
     return await run_in_threadpool(_order, request, form)
+
+
+def send_picture(request: Request) -> Response:
+    """One of the last screenshots of a running harvest, as a new and small picture."""
+    archive, harvest = site_of(request).archive, request.path_params["harvest"]
+    data = live_pictures.thumbnail(archive, harvest, request.path_params["picture"])
+    headers = {
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Cache-Control": "private, max-age=3600",
+    }
+    return Response(data, media_type="image/jpeg", headers=headers)
 
 
 def show_report(request: Request) -> Response:
@@ -174,23 +199,48 @@ def show_report(request: Request) -> Response:
 
 
 def _values(request: Request) -> dict[str, Any]:
-    watched = control.watch(site_of(request).archive, request.path_params["harvest"])
+    archive = site_of(request).archive
+    watched = control.watch(archive, request.path_params["harvest"])
     may_steer = may(request, CURATORS) and watched.harvest.state in _STEERED
     has_log = watched.harvest.kind is HarvestKind.HARVEST
-    recent = control.recent(site_of(request).archive, watched.harvest) if watched.is_running else ()
+    recent = control.recent(archive, watched.harvest) if watched.is_running else ()
+    numbers = watched.live
+    pace = charts.of_pace(numbers.pace, numbers.elapsed_s, language_of(request)) if numbers else None
+    waits = not watched.is_running and plans.find_waiting(archive, watched.harvest) is not None
     return {
         "watched": watched,
         "recent": recent,
         "kinds": list(ReportKind) if has_log else [],
         "may_steer": may_steer and has_log,
         "numbers": _NUMBERS,
+        "waits": waits,
+        "is_live": watched.is_running or waits,
+        "pace": pace,
+        "pictures": live_pictures.last(archive, watched.harvest) if watched.is_running else (),
+        "ratings": ratings.of_harvest(archive, watched.harvest.id),
+        "wrong": "",
+        "typed": {},
+        "error": of_app(request, HarvestEndings).runs.errors.get(watched.harvest.id, ""),
     }
 
 
 def _order(request: Request, form: Mapping[str, str]) -> Response:
+    try:
+        return _obey(request, form)
+    except (InputError, Conflict, NotPermitted) as error:
+        values = _values(request) | {"wrong": explain(request, error), "typed": form}
+        return render(request, "harvest.html", status=error.http_status, **values)
+
+
+def _obey(request: Request, form: Mapping[str, str]) -> Response:
     archive, harvest = site_of(request).archive, request.path_params["harvest"]
     by, reason = name_of(request), form.get("reason", "").strip()[:500]
     match form.get("order", ""):
+        case "abort" if not control.watch(archive, harvest).is_running:
+            control.give_up(archive, harvest, by=by, reason=reason)
+            _end(request, harvest)
+        case "resume" if not control.watch(archive, harvest).is_running:
+            plans.continue_harvest(archive, harvest, by=by)
         case "pause" | "resume" | "stop" | "abort" as verb:
             control.give(archive, harvest, OrderVerb(verb), by=by, reason=reason)
         case "limits":
@@ -204,6 +254,17 @@ def _order(request: Request, form: Mapping[str, str]) -> Response:
         case other:
             raise InputError(f"{other[:50]!r} is not a command to a harvest.")
     return RedirectResponse(f"/harvests/{harvest}", status_code=303)
+
+
+def _end(request: Request, harvest: str) -> None:
+    """Check, deposit and index what an aborted harvest has fetched."""
+    archive, by = site_of(request).archive, name_of(request)
+
+    def work() -> None:
+        with Archive.open(archive.home, clock=archive.clock, agent=by or archive.agent) as own:
+            pipeline.resume(own, harvest)
+
+    of_app(request, HarvestEndings).runs.start(harvest, work)
 
 
 def _changes(form: Mapping[str, str]) -> dict[str, object]:

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import InputError
+from webdepot.reasons import said
 from webdepot.selection.letters import ROWS
 from webdepot.selection.states import LetterState, TargetState
 from webdepot.selection.templates import FIELDS, LANGUAGES, LetterKind, Template
@@ -60,12 +61,18 @@ def send(request: Request) -> Response:
 
 
 def show_ask_list(request: Request) -> Response:
+    return _ask_page(request)
+
+
+def _ask_page(request: Request, *, status: int = 200, wrong: str = "") -> Response:
     """Who would get a letter, of the targets that the filter in the address selects."""
     archive, wanted = site_of(request).archive, filter_of(request)
     outcome = letters_service.consider_list(archive, wanted)
     return render(
         request,
         "ask_list.html",
+        status=status,
+        wrong=wrong,
         asking=outcome,
         asked=wanted,
         most=MOST_SHOWN,
@@ -95,9 +102,9 @@ def _ask(request: Request, form: Mapping[str, str]) -> Response:
     site = site_of(request)
     outcome = letters_service.consider_list(site.archive, filter_of(request))
     if str(len(outcome.ready)) != form.get("count", ""):
-        raise InputError(
-            "The list has changed since you opened the page. Check it again before sending letters."
-        )
+        text = "The list has changed since you opened the page. Check it again."
+        wrong = explain(request, InputError(said("list_has_changed", text)))
+        return _ask_page(request, status=400, wrong=wrong)
     letters_service.ask(
         site.archive,
         [dossier.id for dossier in outcome.ready],

@@ -2,17 +2,20 @@
 hosts, CSV, and starting a survey.
 """
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import InputError
-from webdepot.services.selection import discovery, organisation_view, organisations
+from webdepot.model import EVERYTHING
+from webdepot.services.selection import discovery, organisation_sites, organisation_view, organisations
 from webdepot.web.background import BackgroundRuns
-from webdepot.web.forms import SHORT_FORM, read_form
-from webdepot.web.site import name_of, of_app, render, site_of
+from webdepot.web.forms import SHORT_FORM, find_number, read_fields, read_form
+from webdepot.web.problems import explain
+from webdepot.web.site import CURATORS, may, name_of, of_app, render, site_of
 from webdepot.web.staff import domain_chart
 
 KINDS = ("own", "ask", "other", "wait")
@@ -35,10 +38,17 @@ class Surveys:
 
 
 def show_list(request: Request) -> Response:
+    return _list_page(request)
+
+
+def _list_page(request: Request, *, status: int = 200, wrong: str = "", typed: str = "") -> Response:
     runs = of_app(request, Surveys).runs
     return render(
         request,
         "organisations.html",
+        status=status,
+        wrong=wrong,
+        typed=typed,
         organisations=organisations.list_organisations(site_of(request).archive),
         running=runs.running(),
         errors=runs.errors,
@@ -52,7 +62,10 @@ async def start(request: Request) -> Response:
 
 def _start(request: Request, form: Mapping[str, str]) -> Response:
     archive, by = site_of(request).archive, name_of(request)
-    domain = organisations.parse_domain(form.get("domain", ""))
+    try:
+        domain = organisations.parse_domain(form.get("domain", ""))
+    except InputError as error:
+        return _list_page(request, status=400, wrong=explain(request, error), typed=form.get("domain", ""))
     runs = of_app(request, Surveys).runs
     if not runs.is_running(domain):
         organisations.note_request(archive, domain, by=by)
@@ -62,6 +75,17 @@ def _start(request: Request, form: Mapping[str, str]) -> Response:
 
 
 def show(request: Request) -> Response:
+    return _page(request)
+
+
+def _page(
+    request: Request,
+    *,
+    status: int = 200,
+    wrong: str = "",
+    wrong_in: str = "",
+    typed: Sequence[tuple[str, str]] = (),
+) -> Response:
     kind = request.query_params.get("own", "")
     kind = kind if kind in KINDS else ""
     view = organisation_view.view(
@@ -71,6 +95,13 @@ def show(request: Request) -> Response:
     return render(
         request,
         "organisation.html",
+        status=status,
+        wrong=wrong,
+        wrong_in=wrong_in,
+        typed=defaultdict(str, typed),
+        ticked=[value for name, value in typed if name == "host"],
+        nominated=find_number(request.query_params.get("nominated", "")),
+        may_change=may(request, CURATORS),
         organisation=view.organisation,
         profile=view.organisation.profile,
         hosts=view.hosts,
@@ -100,11 +131,14 @@ def _decide(request: Request, form: Mapping[str, str]) -> Response:
     archive = site_of(request).archive
     organisation = organisations.get(archive, request.path_params["root"])
     answer = form.get("answer", "")
-    if answer not in ("accept", "reject"):
-        raise InputError("Choose accept or reject.")
-    organisations.decide(
-        archive, organisation, [form.get("host", "")], accepted=answer == "accept", by=name_of(request)
-    )
+    try:
+        if answer not in ("accept", "reject"):
+            raise InputError("Choose accept or reject.")
+        organisations.decide(
+            archive, organisation, [form.get("host", "")], accepted=answer == "accept", by=name_of(request)
+        )
+    except InputError as error:
+        return _page(request, status=400, wrong=explain(request, error), wrong_in="hosts")
     kind = form.get("own", "")
     return RedirectResponse(
         f"/organisations/{organisation.root}{f'?own={kind}' if kind in KINDS else ''}#hosts", status_code=303
@@ -120,7 +154,41 @@ def _correct(request: Request, form: Mapping[str, str]) -> Response:
     archive = site_of(request).archive
     organisation = organisations.get(archive, request.path_params["root"])
     field = _FIELDS.get(form.get("what", ""), "")
-    if not field or not form.get("value", "").strip():
-        raise InputError("Choose what to correct, and enter the new value.")
-    organisations.correct(archive, organisation, **{field: [form["value"].strip()]}, by=name_of(request))
+    try:
+        if not field or not form.get("value", "").strip():
+            raise InputError("Choose what to correct, and enter the new value.")
+        organisations.correct(archive, organisation, **{field: [form["value"].strip()]}, by=name_of(request))
+    except InputError as error:
+        wrong = explain(request, error)
+        return _page(request, status=400, wrong=wrong, wrong_in="profile", typed=list(form.items()))
     return RedirectResponse(f"/organisations/{organisation.root}#profile", status_code=303)
+
+
+async def nominate(request: Request) -> Response:
+    fields = await read_fields(request)
+    return await run_in_threadpool(_nominate, request, fields)
+
+
+def _nominate(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
+    """Make sites of the ticked hosts, or of all that belong to the organisation."""
+    archive, form = site_of(request).archive, dict(fields)
+    organisation = organisations.get(archive, request.path_params["root"])
+    hosts = [value for name, value in fields if name == "host"]
+    if form.get("which") == "own":
+        hosts = organisation_sites.own_hosts(archive, organisation)
+    try:
+        result = organisation_sites.nominate(
+            archive,
+            organisation,
+            hosts,
+            as_one=form.get("as") == "one",
+            collection=form.get("collection", "").strip() or EVERYTHING,
+            by=name_of(request),
+        )
+    except InputError as error:
+        return _page(request, status=400, wrong=explain(request, error), wrong_in="sites", typed=fields)
+    if len(result.new) == 1:
+        return RedirectResponse(f"/targets/{result.new[0]}", status_code=303)
+    return RedirectResponse(
+        f"/organisations/{organisation.root}?nominated={len(result.new)}#sites", status_code=303
+    )

@@ -1,5 +1,6 @@
 """Partners in the portal: the last harvest, counts, refused records and why; harvest, ingest, retry."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 from starlette.concurrency import run_in_threadpool
@@ -7,10 +8,11 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot.archive import Archive
-from webdepot.errors import InputError
+from webdepot.errors import Conflict, InputError
 from webdepot.services.exchange import oai_harvest, partner_admin, takeover
 from webdepot.web.background import BackgroundRuns
 from webdepot.web.forms import SHORT_FORM, read_form
+from webdepot.web.problems import explain
 from webdepot.web.site import ADMINISTRATORS, CURATORS, may, name_of, of_app, render, site_of
 
 
@@ -22,10 +24,19 @@ class PartnerRuns:
 
 
 def show_list(request: Request) -> Response:
+    return _list_page(request)
+
+
+def _list_page(
+    request: Request, *, status: int = 200, given: Mapping[str, str] | None = None, wrong: str = ""
+) -> Response:
     runs = of_app(request, PartnerRuns).runs
     return render(
         request,
         "partners.html",
+        status=status,
+        given=defaultdict(str, given or {}),
+        wrong=wrong,
         partners=partner_admin.every(site_of(request).archive),
         running=runs.running(),
         errors=runs.errors,
@@ -52,15 +63,18 @@ async def add(request: Request) -> Response:
 
 def _add(request: Request, form: Mapping[str, str]) -> Response:
     name = form.get("name", "").strip()
-    partner_admin.add(
-        site_of(request).archive,
-        name,
-        form.get("url", ""),
-        set_spec=form.get("set", "").strip(),
-        token=form.get("token", "").strip(),
-        transfer=form.get("transfer", ""),
-        by=name_of(request),
-    )
+    try:
+        partner_admin.add(
+            site_of(request).archive,
+            name,
+            form.get("url", ""),
+            set_spec=form.get("set", "").strip(),
+            token=form.get("token", "").strip(),
+            transfer=form.get("transfer", ""),
+            by=name_of(request),
+        )
+    except (InputError, Conflict) as error:
+        return _list_page(request, status=error.http_status, given=form, wrong=explain(request, error))
     return RedirectResponse(f"/partners/{name}", status_code=303)
 
 

@@ -1,5 +1,5 @@
-"""Review in the portal: harvests that wait for a decision, one harvest with everything a reviewer needs, and
-the decision.
+"""Review in the portal: harvests that wait for a decision, one harvest with everything a reviewer needs (its
+pages, findings and formats), and the decision.
 """
 
 import logging
@@ -15,16 +15,20 @@ from webdepot.archive import Archive
 from webdepot.errors import InputError, WebdepotError
 from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import HarvestState
+from webdepot.quality.page_ratings import Rating
+from webdepot.services.depot import examination
 from webdepot.services.harvest import harvests
-from webdepot.services.review import patches, review_view, reviews
+from webdepot.services.quality import harvest_check
+from webdepot.services.review import patches, ratings, replay_pictures, review_view, reviews
 from webdepot.web.forms import SHORT_FORM, find_number, page_number, read_form
 from webdepot.web.problems import explain
-from webdepot.web.site import REVIEWERS, language_of, may, name_of, render, site_of
+from webdepot.web.site import CURATORS, REVIEWERS, language_of, local_path, may, name_of, render, site_of
 
 log = logging.getLogger(__name__)
 FINDINGS_A_PAGE = 50
 WAIT_S = 5.0
 """How long a page waits for work in the background; most of it is done by then."""
+_BEGUN = ("accept", "patch", "pictures", "ignored")
 _STATES = (
     HarvestState.FINISHED,
     HarvestState.REJECTED,
@@ -79,33 +83,105 @@ def patch(request: Request) -> Response:
     return _in_background(request, lambda archive, harvest: patches.patch(archive, harvest), "patch")
 
 
-def _page(request: Request, *, wrong: str = "", words: str = "", status: int = 200) -> Response:
+def take_pictures(request: Request) -> Response:
+    """Take pictures of the replay again, for example after a patch."""
+
+    def take(archive: Archive, harvest: str) -> None:
+        replay_pictures.take(archive, harvests.get(archive, harvest))
+
+    return _in_background(request, take, "pictures")
+
+
+def check_again(request: Request) -> Response:
+    archive = site_of(request).archive
+    harvest = harvests.get(archive, request.path_params["harvest"])
+    examination.check_again(archive, harvest, by=name_of(request))
+    return RedirectResponse(f"/review/{harvest.id}", status_code=303)
+
+
+async def ignore(request: Request) -> Response:
+    form = await read_form(request, limits=SHORT_FORM)
+    return await run_in_threadpool(_ignore, request, form)
+
+
+async def rate(request: Request) -> Response:
+    form = await read_form(request, limits=SHORT_FORM)
+    return await run_in_threadpool(_rate, request, form)
+
+
+def show_quality(request: Request) -> Response:
+    """The address of the page that was one of two."""
+    code = request.query_params.get("code", "")
+    path = f"/review/{request.path_params['harvest']}"
+    return RedirectResponse(local_path(path + (f"?{urlencode({'code': code})}" if code else "")), 301)
+
+
+def _page(
+    request: Request,
+    *,
+    wrong: str = "",
+    words: str = "",
+    given: Mapping[str, str] | None = None,
+    status: int = 200,
+) -> Response:
     query, page = request.query_params, page_number(request)
+    code = query.get("code", "")[:60]
     view = review_view.view(
         site_of(request).archive,
         request.path_params["harvest"],
-        group=query.get("group", ""),
-        limit=FINDINGS_A_PAGE + 1,
-        offset=(page - 1) * FINDINGS_A_PAGE,
+        code=code,
+        limit=FINDINGS_A_PAGE + 1 if code else 0,
+        offset=(page - 1) * FINDINGS_A_PAGE if code else 0,
     )
     return render(
         request,
         "review.html",
         status=status,
+        view=view,
         found=view.dossier,
         harvest=view.dossier.harvest,
-        group=view.group,
-        groups=view.groups,
-        findings=view.findings[:FINDINGS_A_PAGE],
-        has_more=len(view.findings) > FINDINGS_A_PAGE,
+        code=code,
+        a_page=FINDINGS_A_PAGE,
+        has_more=any(len(line.findings) > FINDINGS_A_PAGE for _, lines in view.groups for line in lines),
         page=page,
-        pictures=view.pictures,
+        rating_names=list(Rating),
         may_decide=may(request, REVIEWERS),
-        verbs=view.verbs,
+        may_steer=may(request, CURATORS),
         wrong=wrong,
         words=words,
-        begun=query.get("begun", "") if query.get("begun") in ("accept", "patch") else "",
+        given=given or {"url": query.get("page_url", "")[:2000]},
+        begun=query.get("begun", "") if query.get("begun") in _BEGUN else "",
     )
+
+
+def _ignore(request: Request, form: Mapping[str, str]) -> Response:
+    archive = site_of(request).archive
+    harvest = harvests.get(archive, request.path_params["harvest"])
+    harvest_check.ignore(
+        archive,
+        harvest,
+        form.get("code", "")[:60],
+        form.get("subject", "")[:500],
+        reason=form.get("reason", "")[:500],
+        by=name_of(request),
+    )
+    return RedirectResponse(f"/review/{harvest.id}?begun=ignored#findings", status_code=303)
+
+
+def _rate(request: Request, form: Mapping[str, str]) -> Response:
+    harvest = request.path_params["harvest"]
+    try:
+        ratings.rate(
+            site_of(request).archive,
+            harvest,
+            url=form.get("url", ""),
+            rating=form.get("rating", ""),
+            words=form.get("words", ""),
+            by=name_of(request),
+        )
+    except InputError as error:
+        return _page(request, wrong=explain(request, error), given=form, status=400)
+    return RedirectResponse(f"/review/{harvest}#pages", status_code=303)
 
 
 def _decide(request: Request, form: Mapping[str, str]) -> Response:
@@ -168,7 +244,16 @@ def _in_background(request: Request, work: Callable[[Archive, str], object], nam
 def send_picture(request: Request) -> Response:
     """A screenshot, never interpreted as anything but a picture."""
     number = find_number(request.path_params["number"]) or 0
-    mime, data = reviews.read_screenshot(site_of(request).archive, number)
+    return _picture(*reviews.read_screenshot(site_of(request).archive, number))
+
+
+def send_replay_picture(request: Request) -> Response:
+    """A picture of the replay of a page."""
+    name, _, _ = request.path_params["name"].partition(".")
+    return _picture(*replay_pictures.read(site_of(request).archive, request.path_params["harvest"], name))
+
+
+def _picture(mime: str, data: bytes) -> Response:
     headers = {
         "Content-Security-Policy": "default-src 'none'; sandbox",
         "Cache-Control": "private, max-age=3600",

@@ -88,11 +88,17 @@ async def change(request: Request) -> Response:
 
 
 def show_queue(request: Request) -> Response:
+    return _queue_page(request)
+
+
+def _queue_page(request: Request, *, status: int = 200, wrong: str = "") -> Response:
     archive, name, page = site_of(request).archive, request.query_params.get("state"), page_number(request)
     state = TurnState(name) if name in set(TurnState) else None
     return render(
         request,
         "queue.html",
+        status=status,
+        wrong=wrong,
         found=plans.queue(archive, state, page=page),
         state=state,
         states=list(TurnState),
@@ -100,6 +106,33 @@ def show_queue(request: Request) -> Response:
         page=page,
         may_plan=may(request, CURATORS),
     )
+
+
+def show_page_form(request: Request) -> Response:
+    """The form for one page that is to be archived now."""
+    query = request.query_params
+    return render(
+        request,
+        "page_now.html",
+        url=query.get("url", "")[:4000],
+        begun=query.get("begun", "")[:100],
+        wrong="",
+    )
+
+
+async def archive_page(request: Request) -> Response:
+    form = await read_form(request, limits=SHORT_FORM)
+    return await run_in_threadpool(_archive_page, request, form)
+
+
+def _archive_page(request: Request, form: Mapping[str, str]) -> Response:
+    url = form.get("url", "").strip()[:4000]
+    try:
+        harvest = plans.archive_page(site_of(request).archive, url, by=name_of(request))
+    except (InputError, ConfigError, Conflict, NotPermitted) as error:
+        wrong, status = explain(request, error), _status(error)
+        return render(request, "page_now.html", status=status, url=url, begun="", wrong=wrong)
+    return RedirectResponse(f"/schedule/page?begun={harvest.id}", status_code=303)
 
 
 async def change_turn(request: Request) -> Response:
@@ -145,7 +178,8 @@ def _change(request: Request, form: Mapping[str, str]) -> Response:
             case "remove":
                 plans.remove(archive, target, by=by)
             case "run":
-                plans.run_now(archive, target, by=by)
+                turn = plans.run_now(archive, target, by=by)
+                return RedirectResponse(f"/harvests/{turn.harvest}", status_code=303)
             case other:
                 raise InputError(f"{other[:50]!r} is not a change to a plan.")
     except (InputError, ConfigError, Conflict, NotPermitted) as error:
@@ -176,13 +210,16 @@ def _set(request: Request, target: TargetId, form: Mapping[str, str]) -> None:
 
 def _change_turn(request: Request, form: Mapping[str, str]) -> Response:
     archive, by, number = site_of(request).archive, name_of(request), find_number(form.get("turn", "")) or 0
-    match form.get("order", ""):
-        case "retry":
-            plans.retry(archive, number, by=by)
-        case "skip":
-            plans.skip(archive, number, by=by)
-        case other:
-            raise InputError(f"{other[:50]!r} is not a change to the queue.")
+    try:
+        match form.get("order", ""):
+            case "retry":
+                plans.retry(archive, number, by=by)
+            case "skip":
+                plans.skip(archive, number, by=by)
+            case other:
+                raise InputError(f"{other[:50]!r} is not a change to the queue.")
+    except (InputError, Conflict) as error:
+        return _queue_page(request, status=error.http_status, wrong=explain(request, error))
     return RedirectResponse("/schedule/queue", status_code=303)
 
 

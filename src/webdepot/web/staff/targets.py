@@ -1,6 +1,7 @@
 """Targets in the portal: the list and its CSV, nominating, importing, and the page of one target."""
+# Longer than other modules: the parts of the page of a target share how they show what was wrong in a form.
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
@@ -8,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from webdepot.accounts.accounts import STAFF
-from webdepot.errors import ConfigError, InputError, NotFound
+from webdepot.errors import ConfigError, Conflict, InputError, NotFound, NotPermitted
 from webdepot.model import EVERYTHING, Purpose, TargetId
 from webdepot.selection.contacts import Contact
 from webdepot.selection.criteria import SCALE, AnswerKind, Criterion, Judgement
@@ -16,35 +17,56 @@ from webdepot.selection.permission import WITHOUT_LETTER, Ground
 from webdepot.selection.states import TargetState
 from webdepot.selection.targets import Origin, Strategy, TargetFilter, TargetSort
 from webdepot.selection.templates import LANGUAGES
-from webdepot.services.admin import target_view
+from webdepot.services.admin import bulk_actions, target_view
+from webdepot.services.admin.bulk_actions import BulkAct
+from webdepot.services.harvest import seed_check
+from webdepot.services.harvest.seed_check import SeedCheck
 from webdepot.services.permission import consent, delivery, letters
 from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
+from webdepot.services.schedule import plans
 from webdepot.services.selection import contacts, csv_lists, targets
 from webdepot.services.selection import criteria as criteria_service
+from webdepot.url import Url
 from webdepot.web.forms import find_number, get_day, get_number, page_number, read_form, read_upload
 from webdepot.web.problems import explain
-from webdepot.web.site import CURATORS, may, name_of, person_of, render, site_of
+from webdepot.web.site import CURATORS, may, name_of, person_of, reader_of, render, site_of
 
+TABS = ("overview", "owner", "harvests", "record", "history")
+_TAB_OF = {"contacts": "owner", "letters": "owner", "grounds": "owner", "harvested": "harvests"}
+"""The tab of a part of the page of a target, if it is not the overview."""
 MOST_SHOWN = 100
 """Rows of a preview, and of targets that get no letter."""
 
 
 def show_list(request: Request) -> Response:
+    return list_page(request)
+
+
+def list_page(request: Request, *, status: int = 200, wrong: str = "") -> Response:
+    """The list, with what was wrong in a form on it."""
     wanted = filter_of(request)
     view = target_view.view_list(site_of(request).archive, wanted)
     return render(
         request,
         "targets.html",
+        status=status,
+        wrong=wrong,
         listing=view.listing,
         asked=wanted,
         counts=view.counts,
         harvests=view.harvests,
-        link=lambda **changes: _link(wanted, **changes),
+        link=lambda **changes: link_of(wanted, **changes),
         imported=find_number(request.query_params.get("imported", "")) or 0,
         sorts=list(TargetSort),
         origins=list(Origin),
+        acts=_acts_for(wanted.state),
         may_change=may(request, CURATORS),
     )
+
+
+def _acts_for(state: TargetState | None) -> list[str]:
+    """Actions on many sites that are possible in a state, or in any."""
+    return [act for act in BulkAct if state is None or bulk_actions.allows(state, act)]
 
 
 def as_csv(request: Request) -> Response:
@@ -69,7 +91,7 @@ def filter_of(request: Request) -> TargetFilter:
     )
 
 
-def _link(wanted: TargetFilter, **changes: object) -> str:
+def link_of(wanted: TargetFilter, **changes: object) -> str:
     """The address of the list with some values changed; of its first page, unless `changes` name another."""
     values: dict[str, object] = {
         "state": wanted.state or "",
@@ -87,12 +109,33 @@ def _link(wanted: TargetFilter, **changes: object) -> str:
 # --- nominating and importing ---
 
 
+def show_own(request: Request) -> Response:
+    """What a partner nominated, and what became of it."""
+    page = page_number(request)
+    archive, reader = site_of(request).archive, reader_of(request)
+    found = target_view.nominations_of(archive, name_of(request), reader, page=page)
+    return render(
+        request,
+        "nominations.html",
+        rows=found.rows,
+        listing=found.listing,
+        done=bool(request.query_params.get("done")),
+    )
+
+
 def show_new(request: Request) -> Response:
     return _new_page(request)
 
 
 def _new_page(
-    request: Request, *, status: int = 200, given: Mapping[str, str] | None = None, wrong: str = ""
+    request: Request,
+    *,
+    status: int = 200,
+    given: Mapping[str, str] | None = None,
+    wrong: str = "",
+    wrong_list: str = "",
+    text: str = "",
+    checks: Sequence[SeedCheck] = (),
 ) -> Response:
     blank = {"addresses": request.query_params.get("url", "")[:2000], "collection": EVERYTHING}
     return render(
@@ -101,10 +144,14 @@ def _new_page(
         status=status,
         given=given or blank,
         wrong=wrong,
+        wrong_list=wrong_list,
+        text=text,
         purposes=list(Purpose),
         strategies=list(Strategy),
         columns=csv_lists.COLUMNS,
-        done=bool(request.query_params.get("done")) and not wrong,
+        may_test=may(request, CURATORS),
+        is_partner=origin_of(request) is Origin.PARTNER,
+        checks=checks,
     )
 
 
@@ -128,45 +175,69 @@ def _make(request: Request, form: Mapping[str, str]) -> Response:
         )
     except InputError as error:
         return _new_page(request, status=400, given=form, wrong=explain(request, error))
+    checks = _check_seeds(request, form, nomination.seeds)
+    if checks:
+        return _new_page(request, given=form, checks=checks)
     known = targets.find_known(archive, nomination.seeds[0])
     if origin_of(request) is Origin.PARTNER:
         # Contacts and notes are internal: partners learn only that the site is on the list.
         if known is None or not known.is_same:
             targets.enter(archive, nomination, by=name_of(request))
-        return RedirectResponse("/targets/new?done=1", status_code=303)
+        return RedirectResponse("/nominations?done=1", status_code=303)
     if known is not None and known.is_same:
         return RedirectResponse(f"/targets/{known.dossier.id}?known=1", status_code=303)
     dossier, _ = targets.enter(archive, nomination, by=name_of(request))
     return RedirectResponse(f"/targets/{dossier.id}", status_code=303)
 
 
+def _check_seeds(request: Request, form: Mapping[str, str], seeds: Sequence[Url]) -> list[SeedCheck]:
+    """What the start URLs answer, if the form asks for that only, or asks for it before it is saved and one
+    of them is probably wrong. The person who has seen that may save all the same.
+    """
+    is_seen = form.get("checked", "").split() == list(seeds)
+    asks_only = form.get("order") == "check"
+    if origin_of(request) is Origin.PARTNER or not (asks_only or (form.get("check_first") and not is_seen)):
+        return []
+    checks = seed_check.check(site_of(request).archive, seeds)
+    return checks if asks_only or any(check.problem for check in checks) else []
+
+
 async def upload(request: Request) -> Response:
     content, fields = await read_upload(request, "list", longest=csv_lists.LONGEST_BYTES + 65_536)
-    return await run_in_threadpool(_upload, request, content or fields.get("text", "").encode())
+    return await run_in_threadpool(_upload, request, content, fields.get("text", ""))
 
 
-def _upload(request: Request, content: bytes) -> Response:
+def _upload(request: Request, content: bytes, text: str) -> Response:
     try:
         preview = csv_lists.preview(
-            site_of(request).archive, content, by=name_of(request), origin=origin_of(request)
+            site_of(request).archive,
+            content or text.encode(),
+            by=name_of(request),
+            origin=origin_of(request),
         )
     except InputError as error:
-        return _new_page(request, status=400, wrong=explain(request, error))
+        return _new_page(request, status=400, wrong_list=explain(request, error), text=text)
     return RedirectResponse(f"/targets/import/{preview.token}", status_code=303)
 
 
 def show_import(request: Request) -> Response:
+    return _import_page(request)
+
+
+def _import_page(request: Request, *, status: int = 200, wrong: str = "") -> Response:
     archive, token = site_of(request).archive, request.path_params["token"]
     preview = csv_lists.get_preview(archive, token, by=name_of(request), origin=origin_of(request))
-    return render(request, "target_import.html", seen=preview, most=MOST_SHOWN)
+    return render(request, "target_import.html", status=status, wrong=wrong, seen=preview, most=MOST_SHOWN)
 
 
 def take_in(request: Request) -> Response:
-    imported = csv_lists.import_(
-        site_of(request).archive, request.path_params["token"], by=name_of(request), origin=origin_of(request)
-    )
+    archive, token = site_of(request).archive, request.path_params["token"]
+    try:
+        imported = csv_lists.import_(archive, token, by=name_of(request), origin=origin_of(request))
+    except Conflict as error:
+        return _import_page(request, status=error.http_status, wrong=explain(request, error))
     if origin_of(request) is Origin.PARTNER:
-        return RedirectResponse("/targets/new?done=1", status_code=303)
+        return RedirectResponse("/nominations?done=1", status_code=303)
     return RedirectResponse(f"/targets?sort=created&order=down&imported={len(imported.new)}", status_code=303)
 
 
@@ -174,11 +245,33 @@ def take_in(request: Request) -> Response:
 
 
 def show(request: Request) -> Response:
+    return _page(request)
+
+
+def _page(
+    request: Request,
+    *,
+    status: int = 200,
+    wrong: str = "",
+    wrong_in: str = "",
+    typed: Mapping[str, str] | None = None,
+) -> Response:
+    """The page of a target. If a form was wrong: why, the part of the page that has this form, and what was
+    typed into it.
+    """
     archive, person = site_of(request).archive, person_of(request)
+    asked = _TAB_OF.get(wrong_in, TABS[0]) if wrong_in else request.query_params.get("tab", "")
     view = target_view.view(archive, target_of(request), roles=person.roles if person else frozenset())
     return render(
         request,
         "target.html",
+        status=status,
+        tab=asked if asked in TABS else TABS[0],
+        tabs=TABS,
+        opened=request.query_params.get("new", ""),
+        wrong=wrong,
+        wrong_in=wrong_in,
+        typed=typed or {},
         dossier=view.dossier,
         verdict=view.verdict,
         judged=view.judged,
@@ -200,6 +293,10 @@ def show(request: Request) -> Response:
         harvests=view.harvests,
         record=view.record,
         history=view.history,
+        path=view.path,
+        plan=view.plan,
+        latest=view.latest,
+        open_turn=plans.find_open(archive, view.dossier.id),
         may_change=may(request, CURATORS),
         is_known=bool(request.query_params.get("known")),
         term_days=archive.config.selection.term_days,
@@ -207,8 +304,7 @@ def show(request: Request) -> Response:
 
 
 async def answer(request: Request) -> Response:
-    form = await read_form(request)
-    return await run_in_threadpool(_answer, request, form)
+    return await run_in_threadpool(_try, _answer, request, await read_form(request), "criteria")
 
 
 def _answer(request: Request, form: Mapping[str, str]) -> Response:
@@ -247,8 +343,7 @@ def _is_new(answer: Judgement, before: Judgement | None) -> bool:
 
 
 async def decide(request: Request) -> Response:
-    form = await read_form(request)
-    return await run_in_threadpool(_decide, request, form)
+    return await run_in_threadpool(_try, _decide, request, await read_form(request), "deciding")
 
 
 def _decide(request: Request, form: Mapping[str, str]) -> Response:
@@ -265,8 +360,7 @@ def _decide(request: Request, form: Mapping[str, str]) -> Response:
 
 
 async def change(request: Request) -> Response:
-    form = await read_form(request)
-    return await run_in_threadpool(_change, request, form)
+    return await run_in_threadpool(_try, _change, request, await read_form(request), "facts")
 
 
 def _change(request: Request, form: Mapping[str, str]) -> Response:
@@ -285,8 +379,7 @@ def _change(request: Request, form: Mapping[str, str]) -> Response:
 
 
 async def add_contact(request: Request) -> Response:
-    form = await read_form(request)
-    return await run_in_threadpool(_change_contacts, request, form)
+    return await run_in_threadpool(_try, _change_contacts, request, await read_form(request), "contacts")
 
 
 def _change_contacts(request: Request, form: Mapping[str, str]) -> Response:
@@ -326,6 +419,10 @@ def preview_letter(request: Request) -> Response:
 
 def ask(request: Request) -> Response:
     """Write the letter and send it now; if that fails it waits, and the page says why."""
+    return _try(_ask, request, {}, "letters")
+
+
+def _ask(request: Request, form: Mapping[str, str]) -> Response:
     archive, target = site_of(request).archive, target_of(request)
     outcome = letters.ask(archive, [target], by=name_of(request), portal_url=site_of(request).portal_url)
     if outcome.left_out:
@@ -338,8 +435,7 @@ def ask(request: Request) -> Response:
 
 
 async def reply(request: Request) -> Response:
-    form = await read_form(request)
-    return await run_in_threadpool(_reply, request, form)
+    return await run_in_threadpool(_try, _reply, request, await read_form(request), "letters")
 
 
 def _reply(request: Request, form: Mapping[str, str]) -> Response:
@@ -368,8 +464,7 @@ def _reply(request: Request, form: Mapping[str, str]) -> Response:
 
 
 async def ground(request: Request) -> Response:
-    form = await read_form(request)
-    return await run_in_threadpool(_change_grounds, request, form)
+    return await run_in_threadpool(_try, _change_grounds, request, await read_form(request), "grounds")
 
 
 def _change_grounds(request: Request, form: Mapping[str, str]) -> Response:
@@ -390,7 +485,38 @@ def _change_grounds(request: Request, form: Mapping[str, str]) -> Response:
     return back(target, "grounds")
 
 
+async def harvest(request: Request) -> Response:
+    return await run_in_threadpool(_try, _harvest, request, await read_form(request), "harvested")
+
+
+def _harvest(request: Request, form: Mapping[str, str]) -> Response:
+    """Harvest now, with the profile that was chosen or else that of the plan; the page of the harvest shows
+    what happens.
+    """
+    try:
+        turn = plans.run_now(
+            site_of(request).archive, target_of(request), profile=form.get("profile"), by=name_of(request)
+        )
+    except (Conflict, NotPermitted) as error:
+        raise InputError(*error.args) from error
+    return RedirectResponse(f"/harvests/{turn.harvest}", status_code=303)
+
+
 # --- parts ---
+
+
+def _try(
+    work: Callable[[Request, Mapping[str, str]], Response],
+    request: Request,
+    form: Mapping[str, str],
+    section: str,
+) -> Response:
+    """Do what a form asks for; if it is wrong, show the form again with the reason and what was typed."""
+    try:
+        return work(request, form)
+    except (InputError, Conflict, NotPermitted) as error:
+        wrong, status = explain(request, error), error.http_status
+        return _page(request, status=status, wrong=wrong, wrong_in=section, typed=form)
 
 
 def origin_of(request: Request) -> Origin:
@@ -411,4 +537,5 @@ def target_of(request: Request) -> TargetId:
 
 def back(target: TargetId, anchor: str = "") -> Response:
     """Redirect to a part of the page of a target."""
-    return RedirectResponse(f"/targets/{target}{f'#{anchor}' if anchor else ''}", status_code=303)
+    tab = f"?tab={_TAB_OF[anchor]}" if anchor in _TAB_OF else ""
+    return RedirectResponse(f"/targets/{target}{tab}{f'#{anchor}' if anchor else ''}", status_code=303)

@@ -1,5 +1,6 @@
 """Accounts, for administrators; and one's own account: password, sessions, API keys."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
@@ -12,7 +13,7 @@ from webdepot.accounts.accounts import Role
 from webdepot.errors import InputError, NotFound, WebdepotError
 from webdepot.web.forms import SHORT_FORM, find_number, get_number, read_fields, read_form
 from webdepot.web.problems import explain
-from webdepot.web.sign_in import MOST_FAILURES, SignInBrake
+from webdepot.web.session.sign_in import MOST_FAILURES, SignInBrake
 from webdepot.web.site import has_key, language_of, name_of, of_app, person_of, render, session_token, site_of
 
 
@@ -56,10 +57,21 @@ async def change_own_keys(request: Request) -> Response:
 # --- everybody, for administrators ---
 
 
-def _list(request: Request, *, wrong: str = "", name: str = "", status: int = 200) -> Response:
+def _list(
+    request: Request, *, wrong: str = "", name: str = "", held: Sequence[Role] = (), status: int = 200
+) -> Response:
     archive = site_of(request).archive
     users = accounts.accounts(archive.database, archive.clock())
-    return render(request, "users.html", status=status, users=users, roles=list(Role), wrong=wrong, name=name)
+    return render(
+        request,
+        "users.html",
+        status=status,
+        users=users,
+        roles=list(Role),
+        wrong=wrong,
+        name=name,
+        held=held,
+    )
 
 
 def _add(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
@@ -73,7 +85,8 @@ def _add(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
             archive.database, name, form.get("password", ""), roles, archive.clock(), by=name_of(request)
         )
     except WebdepotError as error:
-        return _list(request, wrong=explain(request, error), name=name, status=error.http_status)
+        wrong, held = explain(request, error), _roles(fields)
+        return _list(request, wrong=wrong, name=name, held=held, status=error.http_status)
     return RedirectResponse(_path(account.name), status_code=303)
 
 
@@ -125,7 +138,14 @@ def _change(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
 # --- one's own account ---
 
 
-def _own(request: Request, *, wrong: str = "", new_key: str = "", status: int = 200) -> Response:
+def _own(
+    request: Request,
+    *,
+    wrong: str = "",
+    new_key: str = "",
+    status: int = 200,
+    typed: Sequence[tuple[str, str]] = (),
+) -> Response:
     archive, person = site_of(request).archive, person_of(request)
     assert person is not None  # noqa: S101 - the route table requires a role
     account = next(
@@ -141,6 +161,8 @@ def _own(request: Request, *, wrong: str = "", new_key: str = "", status: int = 
         this_session=sessions.session_id(session_token(request)),
         wrong=wrong,
         new_key=new_key,
+        typed=defaultdict(str, typed),
+        chosen=_roles(typed),
     )
 
 
@@ -189,7 +211,7 @@ def _change_own_keys(request: Request, fields: Sequence[tuple[str, str]]) -> Res
             days=min(find_number(form.get("days", "")) or 0, 9999),
         )
     except InputError as error:
-        return _own(request, wrong=explain(request, error), status=400)
+        return _own(request, wrong=explain(request, error), status=400, typed=fields)
     return _own(request, new_key=text)
 
 

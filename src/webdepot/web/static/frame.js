@@ -15,6 +15,7 @@
   let title = "";
   let opened = newName();
   let parts = new Map();
+  let canPrint = false;
 
   // Parts within a day of the page belong to it: harvests take their time. What is farther away is told, beyond a month as a warning.
   const DAY_MS = 86400e3;
@@ -23,6 +24,7 @@
   const MOST_LISTED = 40;
   // Scripts may change the address with every movement of the page.
   const MOVE_PAUSE_MS = 150;
+  const MOST_HEIGHT = 100000;
 
   const shown = () => place.querySelector(".banner-inner").dataset;
 
@@ -46,6 +48,12 @@
   function endOf(label) {
     const [year, month] = label.split("-").map(Number);
     return month ? new Date(timeOf(label)).setUTCMonth(month) : timeOf(String(year + 1).padStart(4, "0"));
+  }
+
+  function wireBack() {
+    const link = place.querySelector("a[data-back]");
+    const search = sessionStorage.getItem("search") || "";
+    if (link && search.startsWith("/search?")) link.href = new URL(link.href).origin + search;
   }
 
   function wireHandle() {
@@ -152,6 +160,27 @@
     }
   }
 
+  // The archived page prints itself, so that all of it is printed, with one line about its source. A page without our script (a PDF file)
+  // is printed by the browser, with the sheet for printing.
+  function printPage() {
+    const source = place.querySelector(".source");
+    frame.contentWindow.postMessage({ webdepot: "print", source: source ? source.textContent : "" }, replay);
+  }
+
+  function wirePrint() {
+    const out = place.querySelector(".print-out");
+    if (!out || !out.hidden || !canPrint) return;
+    out.hidden = false;
+    out.addEventListener("click", printPage);
+  }
+
+  const isPrintKey = (event) => (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "p";
+  document.addEventListener("keydown", (event) => {
+    if (!canPrint || !isPrintKey(event)) return;
+    event.preventDefault();
+    printPage();
+  });
+
   function setTitle() {
     const heading = place.querySelector(".page-title");
     if (title && heading && !place.querySelector(".missing")) heading.textContent = title;
@@ -178,6 +207,7 @@
     opened = newName();
     announced = title = "";
     blocked = 0;
+    canPrint = false;
     parts = new Map();
     showBanner(part, url, stamp);
     remember(part.dataset.path || path);
@@ -201,6 +231,8 @@
     setTitle();
     wireHandle();
     wireSheet();
+    wirePrint();
+    wireBack();
   }
 
   // A script of the page has changed its address without loading another page. The banner moves with it, but only within the site that
@@ -287,6 +319,16 @@
       return;
     }
     if (event.source !== frame.contentWindow) return;
+    if (message.webdepot === "height" && message.height > 0) {
+      frame.style.setProperty("--page-height", Math.min(message.height, MOST_HEIGHT) + "px");
+      canPrint = true;
+      wirePrint();
+      return;
+    }
+    if (message.webdepot === "print") {
+      printPage();
+      return;
+    }
     if (message.wb_type === "load" && url) {
       const stamp = stampOf(message);
       if (url !== announced && !isShown(url, stamp)) {
@@ -330,9 +372,22 @@
   });
   window.addEventListener("blur", () => place.querySelectorAll("details[open]").forEach((sheet) => sheet.removeAttribute("open")));
 
+  // The search that led here, in the fragment of the link: "Back to search" returns to it, also from pages opened later.
+  const SEARCH = "#search=";
+  if (location.hash.startsWith(SEARCH)) {
+    try {
+      sessionStorage.setItem("search", decodeURIComponent(location.hash.slice(SEARCH.length)));
+    } catch (error) {
+      console.warn(error); // not from our search page
+    }
+    history.replaceState(history.state, "", location.pathname + location.search);
+  }
   asThisEntry(location.href);
-  // A page that was archived without this query, opened with it: `inside.js` gives it to the scripts of the page.
-  if (location.hash.startsWith("#webdepot-query=")) openFrame(frame.src + location.hash);
+  // What follows `#` is for the page: a place in it, a route of an app, or the query without which it was archived (see `inside.js`).
+  const passFragment = () => location.hash && openFrame(shown().start + location.hash);
+  window.addEventListener("hashchange", passFragment);
+  passFragment();
   wireHandle();
   wireSheet();
+  wireBack();
 })();

@@ -39,6 +39,54 @@
     if (event.disposition === "enforce") tell({ webdepot: "blocked", what: String(event.blockedURI).slice(0, 200) });
   });
 
+  // Printing: the frame around a page says what its source is; the line is above the page on paper only. How high the page is, is for the
+  // browser's own print command, which prints the frame.
+  if (window.parent === top) {
+    const HEIGHT_PAUSE_MS = 500;
+    let height = 0;
+    const tellHeight = () => {
+      const now = document.documentElement ? document.documentElement.scrollHeight : 0;
+      if (now !== height) tell({ webdepot: "height", height: (height = now) });
+    };
+    window.addEventListener("load", () => {
+      tellHeight();
+      let waiting = 0;
+      new ResizeObserver(() => {
+        clearTimeout(waiting);
+        waiting = setTimeout(tellHeight, HEIGHT_PAUSE_MS);
+      }).observe(document.documentElement);
+    });
+    window.addEventListener("keydown", (event) => {
+      if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.key.toLowerCase() !== "p") return;
+      event.preventDefault();
+      tell({ webdepot: "print" });
+    }, true);
+    window.addEventListener("message", (event) => {
+      const message = event.data;
+      if (event.source !== top || !message || message.webdepot !== "print") return;
+      const line = document.getElementById("webdepot-source") || document.createElement("p");
+      line.id = "webdepot-source";
+      line.textContent = String(message.source);
+      line.style.cssText =
+        "all: initial; display: none; font: 9pt/1.4 sans-serif; color: #000; background: #fff; padding: 0 0 2mm; margin: 0 0 4mm; border-bottom: 0.3mm solid #000; overflow-wrap: anywhere";
+      const sheet = document.createElement("style");
+      sheet.textContent = "@media print { #webdepot-source { display: block !important } }";
+      line.append(sheet);
+      (document.body || document.documentElement).prepend(line);
+      window.print();
+    });
+  }
+
+  // In a harvest under review, what a page shows is marked where it is missing.
+  if (location.pathname.startsWith("/review-")) {
+    const mark = (part) => {
+      part.setAttribute("data-webdepot-missing", "");
+      Object.assign(part.style, { outline: "3px dashed #c00", outlineOffset: "-3px", minWidth: "24px", minHeight: "24px" });
+    };
+    const shown = "img,input[type=image],video,audio,object,embed";
+    document.addEventListener("error", (event) => event.target instanceof Element && event.target.matches(shown) && mark(event.target), true);
+  }
+
   // When each part was archived: the replay server says so in the one header that a page can read of all its parts.
   const archived = /^https?:\/\/[^/]+\/[^/]+\/\d{14}[a-z]{2,3}_\/(.+)$/;
   new PerformanceObserver((list) => {

@@ -52,6 +52,8 @@ probe("frame: sandbox of the page", function () { return answerOf("sandboxed", "
 probe("frame: SVG document", function () { return inside("xml", function (win, doc) { return doc.documentElement.localName === "svg"; }); });
 probe("frame: plain text", function () { return inside("text", function (win, doc) { return /^only words/.test(doc.body.textContent); }); });
 probe("frame: address that led to itself at first", function () { return inside("loop", function (win, doc) { return /the page itself/.test(doc.body.textContent); }); });
+probe("frame: redirect", function () { return inside("redirected", function (win) { return win.asked === "?redirected"; }); });
+probe("frame: redirect to another host", function () { return answerOf("redirected-far", "*").then(function (event) { return event.data.at === "http://other.example/framed.html?far" || event.data.at; }); });
 probe("frame: page without document type", function () { return inside("quirks", function (win, doc) { return doc.compatMode === "BackCompat"; }); });
 probe("frame: standards mode is kept", function () { return document.compatMode === "CSS1Compat"; });
 probe("frame: blank frame that is filled", function () {

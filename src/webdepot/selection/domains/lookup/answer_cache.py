@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from webdepot import sqlite_wal
+from webdepot.dialects import sqlite_wal
 from webdepot.times import Clock
 
 _PATIENCE_S = 30.0

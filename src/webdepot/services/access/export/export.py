@@ -25,7 +25,7 @@ from webdepot.exchange.parquet import ColumnKind, Value
 from webdepot.model import EVERYTHING
 from webdepot.ports import State, TextQuery
 from webdepot.services.access import search
-from webdepot.services.access.export import records
+from webdepot.services.access.export import records, solr_address
 from webdepot.services.access.export.records import captures_of
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.text.csv_text import written
@@ -152,7 +152,7 @@ def _solr(archive: Archive, query: TextQuery, states: Iterator[State]) -> Iterat
                     "type": "Web Page" if "html" in state.mime else "Document",
                     "record_type": capture.kind.value,
                     "url": capture.url,
-                    "url_norm": state.url,
+                    "url_norm": solr_address.normalised(capture.url),
                     "url_type": "slashpage" if state.key.endswith(")/") else "normal",
                     "host": host_of(capture.url),
                     "domain": domain_of(capture.url),

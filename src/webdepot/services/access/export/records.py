@@ -7,55 +7,42 @@ also the original, and for a page its images, style sheets, scripts and frames a
 bytes. Records that cannot be read are left out: `webdepot doctor` reports them.
 
     WACZ   archive/data.warc.gz      pages/pages.jsonl     datapackage-digest.json
-           indexes/index.cdxj        datapackage.json
+           indexes/index.cdx         datapackage.json
 
-The ZIP is streamed: sizes follow each member. Lines of the index are sorted on disk, so that a result of any
-size is possible.
+The ZIP is streamed: sizes follow each member. `java.util.zip.ZipInputStream` refuses stored members whose
+size follows (`ZipFile` does not), but containers must be stored, so that players can seek in them.
 """
 
 import hashlib
 import io
-import sqlite3
 import uuid
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
 
-from webdepot import cdxj
 from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container import records
+from webdepot.container.conversion.rewrite import member_of
 from webdepot.container.members import gzip_member
 from webdepot.container.reader import read_record
 from webdepot.container.record import LONGEST_HEAD_BYTES, Record, head_end
 from webdepot.container.records import NewRecord
-from webdepot.container.rewrite import member_of
 from webdepot.container.streams import iter_pieces
 from webdepot.depot.bundle import zipped
+from webdepot.depot.bundle.zipped import NewZipMember
 from webdepot.digest import sha1
 from webdepot.errors import CorruptData, NotFound
 from webdepot.harvest.fetch.cookies import hide_values
-from webdepot.model import Capture, Location, RecordKind
+from webdepot.model import Capture, RecordKind
 from webdepot.ports import State, TextQuery
 from webdepot.services.access import session_cookies
 from webdepot.services.access.export.parts import Parts
-from webdepot.times import Period, from_timestamp, to_iso
+from webdepot.services.access.export.wacz_index import ExportedRecord, WaczIndex
+from webdepot.times import Period, from_timestamp
 from webdepot.version import VERSION
 
-_FILE = "data.warc.gz"
-_MOST_REMEMBERED = 500_000
-_PAGES = b'{"format": "json-pages-1.0", "id": "pages", "title": "All pages"}\n'
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedRecord:
-    """A record to be sent."""
-
-    capture: Capture
-    title: str
-    pieces: Iterator[bytes]
+MOST_REMEMBERED = 500_000
 
 
 def as_warc(archive: Archive, query: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
@@ -68,25 +55,21 @@ def as_wacz(archive: Archive, query: TextQuery, states: Iterator[State]) -> Iter
     """The records as a WACZ file."""
     with (
         archive.scratch_folder(ScratchPurpose.EXPORT) as folder,
-        closing(_index(folder)) as lines,
+        closing(WaczIndex(folder)) as index,
     ):
         package = _Zip()
-        yield from package.add(f"archive/{_FILE}", _noted(lines, _members(archive, query, states)))
-        yield from package.add(
-            "indexes/index.cdxj",
-            (line for (line,) in lines.execute("SELECT line FROM lines ORDER BY line")),
-            packed=True,
-        )
-        pages = (
-            line for (line,) in lines.execute("SELECT page FROM lines WHERE page IS NOT NULL ORDER BY line")
-        )
-        yield from package.add("pages/pages.jsonl", _after(_PAGES, pages), packed=True)
+        for member in index.containers("data", _members(archive, query, states)):
+            yield from package.add(member)
+        for member in index.members():
+            yield from package.add(member)
         title = f"{archive.config.archive.name}: search"
         described = zipped.describe(
             package.members, title=title, created=archive.clock(), software=f"webdepot {VERSION}"
         )
         for name, data in described.items():
-            yield from package.add(name, iter([data]), packed=True)
+            yield from package.add(
+                NewZipMember(name=name, size_bytes=len(data), chunks=iter([data]), is_packed=True)
+            )
         yield package.end()
 
 
@@ -110,9 +93,9 @@ def _members(archive: Archive, query: TextQuery, states: Iterator[State]) -> Ite
                 place = hash((part.location.container, part.location.offset))
                 if place in sent or not parts.is_open(part):
                     continue
-                if len(sent) < _MOST_REMEMBERED:
+                if len(sent) < MOST_REMEMBERED:
                     sent.add(place)
-                yield from _member(archive, part, state.title if part is capture else "")
+                yield from iter_record(archive, part, (state.title or part.url) if part is capture else "")
 
 
 def _with_originals(parts: Parts, captures: Iterable[Capture]) -> Iterator[Capture]:
@@ -124,7 +107,10 @@ def _with_originals(parts: Parts, captures: Iterable[Capture]) -> Iterator[Captu
             yield original
 
 
-def _member(archive: Archive, capture: Capture, title: str) -> Iterator[ExportedRecord]:
+def iter_record(archive: Archive, capture: Capture, title: str = "") -> Iterator[ExportedRecord]:
+    """The record of a capture, whose pieces must be read before the next is asked for; none if it cannot be
+    read.
+    """
     try:
         with archive.open_container(capture.location.container) as stream:
             record = read_record(stream, capture.location)
@@ -199,36 +185,6 @@ def _after(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
 # --- WACZ ---
 
 
-def _index(folder: Path) -> sqlite3.Connection:
-    lines = sqlite3.connect(folder / "lines.db", isolation_level=None, check_same_thread=False)
-    lines.execute("PRAGMA journal_mode = OFF")
-    lines.execute("PRAGMA synchronous = OFF")
-    lines.execute("CREATE TABLE lines (line BLOB NOT NULL, page BLOB)")
-    return lines
-
-
-def _noted(lines: sqlite3.Connection, members: Iterable[ExportedRecord]) -> Iterator[bytes]:
-    """The records one after another; the position of each is added to the index."""
-    offset = 0
-    for number, member in enumerate(members):
-        length = 0
-        for piece in member.pieces:
-            yield piece
-            length += len(piece)
-        place = Location(container=_FILE, offset=offset, length=length)
-        line = cdxj.line(replace(member.capture, location=place)).encode("ascii", "replace") + b"\n"
-        lines.execute("INSERT INTO lines VALUES (?, ?)", (line, _page(number, member)))
-        offset += length
-
-
-def _page(number: int, member: ExportedRecord) -> bytes | None:
-    capture = member.capture
-    if capture.status != 200 or not member.title:
-        return None
-    at = to_iso(from_timestamp(capture.timestamp))
-    return zipped.json_line({"id": f"p{number}", "url": capture.url, "ts": at, "title": member.title})
-
-
 class _Zip:
     """A ZIP file that is sent while it is written."""
 
@@ -237,18 +193,16 @@ class _Zip:
         self._zip = zipfile.ZipFile(self._sink, "w", allowZip64=True)  # type: ignore[call-overload]
         self.members: dict[str, tuple[int, str]] = {}
 
-    def add(self, name: str, pieces: Iterator[bytes], *, packed: bool = False) -> Iterator[bytes]:
-        member = zipfile.ZipInfo(name, zipped.DATE)
-        member.compress_type = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
-        member.external_attr = 0o100644 << 16
+    def add(self, member: NewZipMember) -> Iterator[bytes]:
+        entry, is_large = zipped.entry_of(member)
         hasher, size = hashlib.sha256(), 0
-        with self._zip.open(member, "w", force_zip64=True) as sink:
-            for piece in pieces:
+        with self._zip.open(entry, "w", force_zip64=is_large) as sink:
+            for piece in member.chunks:
                 sink.write(piece)
                 hasher.update(piece)
                 size += len(piece)
                 yield self._sink.take()
-        self.members[name] = (size, hasher.hexdigest())
+        self.members[member.name] = (size, hasher.hexdigest())
         yield self._sink.take()
 
     def end(self) -> bytes:

@@ -1,0 +1,46 @@
+"""WARC, ARC and WACZ files that staff upload in the portal: checked names, a folder to receive them, and an
+event that says who uploaded what. The import itself is that of `webdepot import`.
+"""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from webdepot.archive import Archive
+from webdepot.errors import InputError
+from webdepot.provenance import append, difference
+from webdepot.reasons import said
+from webdepot.services.intake.sources import ENDINGS
+from webdepot.text.file_names import is_name
+
+_COPIES = 2
+"""An uploaded file is copied into its harvest, and deposited, before it is removed."""
+
+
+def checked_name(name: str) -> str:
+    """The name of an uploaded file without folders; InputError unless it can be imported."""
+    plain = name.replace("\\", "/").rpartition("/")[2]
+    if not is_name(plain) or not plain.lower().endswith(ENDINGS):
+        text = "{name} is not a WARC, ARC or WACZ file. Its name must end in one of: {endings}."
+        raise InputError(said("not_a_container", text, name=repr(plain[:100]), endings=", ".join(ENDINGS)))
+    return plain
+
+
+def check_room(archive: Archive, size_bytes: int) -> None:
+    """InputError if the disk has no room for an upload of this size and its copies."""
+    free_bytes = shutil.disk_usage(archive.home).free
+    if size_bytes * (_COPIES + 1) > free_bytes:
+        text = "There is not enough room for {size} MB and its copies: {free} MB are free."
+        raise InputError(
+            said("no_room_for_upload", text, size=size_bytes // 1_000_000, free=free_bytes // 1_000_000)
+        )
+
+
+def note(archive: Archive, files: Sequence[Path], *, collection: str, by: str) -> None:
+    """Record who uploaded which files."""
+    names = [file.name for file in files]
+    size_bytes = sum(file.stat().st_size for file in files)
+    detail = difference({}, {"files": names, "size_bytes": size_bytes, "collection": collection})
+    with archive.database.transaction() as connection:
+        event = archive.event("uploaded", "archive", names[0], by=by, message=", ".join(names), detail=detail)
+        append(connection, event)
