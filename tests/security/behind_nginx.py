@@ -85,16 +85,18 @@ def running(home: Path, folder: Path, *, more: str = "", nginx: str = "", web: s
     portal_port, replay_port, front_port = free_ports(3)
     certificate = write_certificate(folder, [PORTAL, REPLAY, SITES])
 
+    ours = {
+        "listen 443": f"listen 127.0.0.1:{front_port}",
+        "8080": str(portal_port),
+        "8081": str(replay_port),
+        "/etc/ssl/archive.pem": str(certificate),
+        "/etc/ssl/archive.key": str(certificate),
+    }
+    page = re.compile("|".join(ours))
+
     def with_ports(text: str) -> str:
-        for old, new in (
-            ("listen 443", f"listen 127.0.0.1:{front_port}"),
-            ("8080", str(portal_port)),
-            ("8081", str(replay_port)),
-            ("/etc/ssl/archive.pem", str(certificate)),
-            ("/etc/ssl/archive.key", str(certificate)),
-        ):
-            text = text.replace(old, new)
-        return text
+        # In one go: a free port such as 18080 contains one of the page's.
+        return page.sub(lambda match: ours[match[0]], text)
 
     (home / "webdepot.toml").write_text(with_ports(web or settings) + "\n" + more)
     conf = folder / "nginx.conf"
