@@ -16,6 +16,7 @@ QUESTIONS = (
     "harvest",
     "browser",
     "access",
+    "captures",
     "search",
     "formats",
     "depot",

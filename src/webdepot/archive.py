@@ -8,7 +8,7 @@ HOME/
   cache/containers/        containers fetched from a remote depot
   quarantine/              refused submissions, unchanged
   signatures/              installed sets of PRONOM signatures
-  index/captures.db        the capture index
+  index/captures.db        the capture index (unless it is on a PostgreSQL server)
   index/text/              the text index
   .PURPOSE-…               temporary folder of a running process
 """
@@ -163,9 +163,37 @@ class Archive:
 
     @cached_property
     def captures(self) -> CaptureIndex:
+        # Import only the configured engine: the other one may not be installed.
+        if self.config.index.captures == "postgresql":
+            from webdepot.index.postgresql_captures import PostgresqlCaptureIndex
+
+            return PostgresqlCaptureIndex(self.config.database.url, password=self.config.database.password)
         from webdepot.index.captures import SqliteCaptureIndex
 
-        return SqliteCaptureIndex(self.index_folder / "captures.db")
+        return SqliteCaptureIndex(self._captures_file)
+
+    def discard_captures(self) -> None:
+        """Remove an index of captures that is damaged or was made by another version; the next use makes it
+        again.
+        """
+        opened: CaptureIndex | None = vars(self).pop("captures", None)
+        vars(self).pop("capture_indexes", None)
+        if opened is not None:
+            opened.close()
+        if self.config.index.captures == "postgresql":
+            from webdepot.index import postgresql_captures
+
+            postgresql_captures.remove_tables(
+                self.config.database.url, password=self.config.database.password
+            )
+        else:
+            from webdepot.index import sqlite_file
+
+            sqlite_file.discard(self._captures_file)
+
+    @property
+    def _captures_file(self) -> Path:
+        return self.index_folder / "captures.db"
 
     def with_captures(self, captures: CaptureIndex) -> "Archive":
         """The same archive, in which addresses are looked up in another index. It is not closed by itself."""

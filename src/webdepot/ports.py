@@ -4,8 +4,7 @@ An implementation is named by its means (`LmdbFrontier`, `SqliteCaptureIndex`). 
 implementation, except for frontier and fetcher, which a harvest opens itself. Every implementation passes the
 suite of its port in `tests/contracts/`; the fetcher is tested in `tests/harvest`.
 
-`DatabaseDialect`, `TextIndex`, `ObjectStore` and `FormatIdentifier` have several implementations. `Frontier`,
-`Fetcher`, `CaptureIndex` and `Engine` have one each today; others (PostgreSQL, Dask) are planned.
+`Frontier` and `Fetcher` have one implementation each today, the other ports have several.
 
 This module is a little over 500 lines long so that the author of an implementation finds the whole contract
 in one place.
@@ -232,11 +231,13 @@ class CaptureIndex(Protocol):
     """
 
     def add(self, container: str, captures: Iterable[Capture], *, collection: str) -> int:
-        """Add the captures of a container in one transaction; those already there are replaced. Returns how
-        many.
+        """Add the captures of a container in one transaction; those already there are replaced, so that it
+        can be repeated. Returns how many. Any number of processes may add; two that add the same container
+        wait for one another.
         """
 
-    def remove(self, container: str) -> None: ...
+    def remove(self, container: str) -> None:
+        """Remove a container and its captures in one transaction; one that is not there changes nothing."""
 
     def replace(self, captures: Iterable[Capture]) -> None:
         """Mark captures as replaced (by those of a patch): they are not counted any more, and are returned
@@ -326,9 +327,10 @@ class CaptureIndex(Protocol):
     ) -> int:
         """How many captures `scan` would return."""
 
-    def find_digest(self, digest: str, *, url: str) -> Capture | None:
-        """An earlier response with the same payload digest, for revisit records: of that URL, or if there is
-        none, of any URL.
+    def find_digests(self, payloads: Sequence[tuple[str, str]]) -> Sequence[Capture | None]:
+        """For each payload (digest, URL) an earlier response with the same digest, for revisit records: the
+        first of that URL, or if there is none, one of any URL. One round trip to a server, however many are
+        asked for.
         """
 
     def newest(self, limit: int) -> Sequence[Capture]:

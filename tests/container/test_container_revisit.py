@@ -50,18 +50,19 @@ def captures(tmp_path: Path):
 def test_the_same_payload_is_found(captures: SqliteCaptureIndex):
     earlier = capture_of("http://example.org/", RecordKind.RESPONSE)
     captures.add("old.warc.gz", [earlier], collection="c")
-    found = revisit.find(visit_of(), DIGEST, captures)
-    assert found is not None
+    other = "sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    asked = [(visit_of(), other), (visit_of(body_bytes=0), DIGEST), (visit_of(), DIGEST)]
+    new, empty, found = revisit.find(asked, captures)
+    assert new is None and empty is None and found is not None
     assert (found.url, found.timestamp) == (earlier.url, earlier.timestamp)
-    assert revisit.find(visit_of(), "sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", captures) is None
 
 
 def test_a_revisit_is_never_revisited(captures: SqliteCaptureIndex):
     captures.add("old.warc.gz", [capture_of("http://example.org/", RecordKind.REVISIT)], collection="c")
-    assert revisit.find(visit_of(), DIGEST, captures) is None
+    assert revisit.find([(visit_of(), DIGEST)], captures) == [None]
 
 
 @pytest.mark.parametrize("facts", [{"truncated": "length"}, {"failure": Failure.TIMEOUT}, {"body_bytes": 0}])
 def test_what_is_not_whole_or_empty_is_kept_as_it_is(captures: SqliteCaptureIndex, facts: dict[str, object]):
     captures.add("old.warc.gz", [capture_of("http://example.org/", RecordKind.RESPONSE)], collection="c")
-    assert revisit.find(visit_of(**facts), DIGEST, captures) is None
+    assert revisit.find([(visit_of(**facts), DIGEST)], captures) == [None]

@@ -10,16 +10,37 @@ from hypothesis import strategies as st
 from webdepot import times
 from webdepot.digest import sha1
 from webdepot.index.captures import SqliteCaptureIndex
+from webdepot.index.postgresql_captures import PostgresqlCaptureIndex
 from webdepot.model import EVERYTHING, Capture, Location, RecordKind
+from webdepot.ports import place_of
 from webdepot.times import Period
 from webdepot.url import key as key_of
 
-MAKERS = {"sqlite": lambda folder: SqliteCaptureIndex(folder / "captures.db")}
+ENGINES = ["sqlite", "postgresql"]
 
 
-@pytest.fixture(params=sorted(MAKERS))
+@pytest.fixture(scope="module")
+def on_server(databases):
+    """An index on PostgreSQL for all tests of this module: to make its tables takes longer than most tests."""
+    made = PostgresqlCaptureIndex(databases.create(), partitions=4)
+    yield made
+    made.close()
+
+
+def make(engine, request, folder):
+    """An empty index."""
+    if engine == "sqlite":
+        return SqliteCaptureIndex(folder / "captures.db")
+    index = request.getfixturevalue("on_server")
+    for name, _ in index.containers():
+        index.remove(name)
+    assert (index.total(), dict(index.years()), list(index.scan("", "\U0010ffff"))) == (0, {}, [])
+    return index
+
+
+@pytest.fixture(params=ENGINES)
 def index(request, tmp_path):
-    made = MAKERS[request.param](tmp_path)
+    made = make(request.param, request, tmp_path)
     yield made
     made.close()
 
@@ -44,6 +65,11 @@ def capture(
         "location": Location(container=container, offset=offset, length=100),
     }
     return Capture(**{**values, **changed})
+
+
+def find_digest(index, digest, url):
+    (found,) = index.find_digests([(digest, url)])
+    return found
 
 
 def test_captures_of_a_container_and_what_it_alone_has(index):
@@ -77,7 +103,7 @@ def test_a_replaced_capture_is_not_a_version_but_still_there(index):
     ]
     assert [tally.count for tally in index.tally(error.key, digits=0)] == [2]
     assert [tally.count for tally in index.tally(error.key, digits=8, changes=True)] == [1, 1]
-    assert index.find_digest(str(sha1(b"later")), url=error.url).replaced
+    assert find_digest(index, str(sha1(b"later")), error.url).replaced
     index.add("a.warc.gz", [error, other], collection="one")
     assert not any(one.replaced for one in index.versions(error.key))
 
@@ -136,7 +162,7 @@ def test_an_empty_index_answers(index):
         == []
     )
     assert index.count(key) == index.total() == 0
-    assert index.find_digest(str(sha1(b"x")), url="http://example.org/") is None
+    assert find_digest(index, str(sha1(b"x")), "http://example.org/") is None
     index.remove("unknown.warc.gz")
 
 
@@ -207,6 +233,118 @@ def test_a_container_without_captures_is_known(index):
     assert list(index.containers()) == [("empty.warc.gz", 0)]
 
 
+def test_a_record_named_twice_is_one_capture(index):
+    pages = [capture(f"http://{number}.org/", offset=number) for number in range(5)]
+    assert (
+        index.add("a.warc.gz", [*pages, capture("http://3.org/", offset=3, status=404)], collection="c") == 5
+    )
+    assert [one.status for one in index.scan("org,3)", "org,3*")] == [404]
+    assert (index.total(), dict(index.years())) == (5, {2020: 5})
+
+
+def test_very_long_addresses_are_found_and_listed(index):
+    long = [f"http://example.org/{'a' * 4000}{end}" for end in ("", "x", "\u20ac" * 900)]
+    urls = ["http://example.org/", f"http://example.org/{'a' * 1950}", *long, "http://example.org/b"]
+    pages = [capture(url, offset=number, digest=f"own:{number}") for number, url in enumerate(urls)]
+    index.add("a.warc.gz", pages, collection="c")
+    for page in pages:
+        assert index.closest(page.key, "2020") == index.last(page.key, collection="c") == page
+        assert list(index.scan(page.key, f"{page.key}!")) == list(index.versions(page.key)) == [page]
+    found = list(index.scan("org,example)/", "org,example)0"))
+    assert sorted(found, key=lambda one: one.location.offset) == pages
+    assert {found[0].url, found[1].url, found[-1].url} == {urls[0], urls[1], urls[-1]}
+    walked, after = [], None
+    while page := next(index.scan("org,", "org-", after=after, limit=1), None):
+        walked.append(page)
+        after = place_of(page)
+    assert walked == found
+    assert (
+        list(index.scan(key_of(long[1]), "org,example)/b"))
+        == [one for one in found if one.key >= key_of(long[1])][:-1]
+    )
+
+
+def test_writers_of_several_containers_and_of_the_same_one_do_not_disturb_each_other(index):
+    failures: list = []
+
+    def write(writer):
+        try:
+            for number in range(6):
+                for name in (f"own{writer}.warc.gz", "shared.warc.gz"):
+                    pages = [
+                        capture(f"http://{at}.org/", f"20{10 + at % 4}0101000000", container=name, offset=at)
+                        for at in range(5 + number)
+                    ]
+                    index.add(name, pages, collection=f"c{(writer + number) % 2}")
+                    if number == 3:
+                        index.remove(name)
+        except BaseException as error:
+            failures.append(error)
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert failures == []
+    assert dict(index.containers()) == dict.fromkeys(
+        ["shared.warc.gz", *(f"own{n}.warc.gz" for n in range(4))], 10
+    )
+    assert index.total() == sum(index.years().values()) == len(list(index.scan("", "\U0010ffff"))) == 50
+    assert sum(index.years("c0").values()) + sum(index.years("c1").values()) == 50
+
+
+def test_closed_periods_are_as_if_there_were_nothing(index):
+    made = [
+        capture(timestamp=f"20{year}0101000000", offset=year, body=b"%d" % (year // 2))
+        for year in range(10, 20)
+    ]
+    index.add("a.warc.gz", made, collection="c")
+    loop = capture(
+        timestamp="20140601000000",
+        offset=99,
+        container="b.warc.gz",
+        status=301,
+        redirect="http://example.org/",
+    )
+    index.add("b.warc.gz", [loop], collection="c")
+    key = made[0].key
+    spans = (("20110101000000", "20129999999999"), ("20140101000000", "20150101000000"))
+    seen = [made[1], made[2], made[4], loop, made[5]]
+    for collection in (EVERYTHING, "c"):
+        asked = {"spans": spans, "collection": collection}
+        assert list(index.versions(key, **asked)) == seen
+        assert list(index.versions(key, newest_first=True, **asked)) == seen[::-1]
+        assert list(index.scan("org,", "org-", **asked)) == seen
+        assert list(index.scan(key, "org,example)0", after=place_of(made[2]), **asked)) == seen[2:]
+        assert list(index.versions(key, after=place_of(made[4]), newest_first=True, **asked)) == [
+            made[2],
+            made[1],
+        ]
+        assert (index.count(key, **asked), index.count_keys("org,", "org-", **asked)) == (5, 5)
+        assert (index.first(key, **asked), index.last(key, **asked)) == (made[1], made[5])
+        assert index.closest(key, "20131231000000", **asked) == made[4]
+        assert index.closest(key, "20121201000000", **asked) == made[2]
+        assert index.before(key, "20140101000000", **asked) == made[2]
+        assert index.after(key, "20120101000000", **asked) == made[4]
+        tallies = index.tally(key, digits=4, changes=True, loops=True, **asked)
+        assert [(one.label, one.count, one.changed) for one in tallies] == [
+            ("2011", 1, True),
+            ("2012", 1, True),
+            ("2014", 2, True),
+            ("2015", 1, True),
+        ]
+        assert [(one.label, one.count) for one in index.tally(key, digits=4, **asked)] == [
+            ("2011", 1),
+            ("2012", 1),
+            ("2014", 1),
+            ("2015", 1),
+        ]
+        assert index.closest(key, "2014", collection=collection, spans=()) is None
+        assert index.tally(key, digits=4, collection=collection, spans=()) in ((), [])
+        assert list(index.scan("org,", "org-", collection=collection, spans=())) == []
+
+
 def test_a_failure_in_the_middle_leaves_the_index_as_it_was(index):
     index.add("a.warc.gz", [capture()], collection="c")
 
@@ -234,15 +372,29 @@ def test_duplicates_are_found_by_digest_first_of_the_same_address(index):
         collection="c",
     )
     digest = str(sha1(b"same"))
-    assert index.find_digest(digest, url="http://b.org/").timestamp == "20200103000000"
+    assert find_digest(index, digest, "http://b.org/").timestamp == "20200103000000"
     assert (
-        index.find_digest(f"sha1:{sha1(b'same').value.hex()}", url="http://www.b.org").timestamp
+        find_digest(index, f"sha1:{sha1(b'same').value.hex()}", "http://www.b.org").timestamp
         == "20200103000000"
     )
-    assert index.find_digest(digest, url="http://z.org/").digest == digest
-    assert index.find_digest(str(sha1(b"other")), url="http://c.org/") is None
-    assert index.find_digest("no digest", url="http://c.org/") is None
-    assert index.find_digest("", url="http://c.org/") is None
+    assert find_digest(index, digest, "http://z.org/").digest == digest
+    assert find_digest(index, str(sha1(b"other")), "http://c.org/") is None
+    assert find_digest(index, "no digest", "http://c.org/") is None
+    assert find_digest(index, "", "http://c.org/") is None
+
+
+def test_several_payloads_are_looked_up_at_once_each_with_its_answer(index):
+    captures = [capture(f"http://{number}.org/", offset=number, body=b"%d" % number) for number in range(20)]
+    index.add("a.warc.gz", captures, collection="c")
+    asked = [(one.digest, one.url) for one in captures]
+    wanted = [
+        *asked[:10],
+        ("no digest", "http://a.org/"),
+        (str(sha1(b"unknown")), "http://1.org/"),
+        *asked[10:],
+    ]
+    assert list(index.find_digests(wanted)) == [*captures[:10], None, None, *captures[10:]]
+    assert list(index.find_digests([])) == []
 
 
 def test_newest_shows_each_html_page_once(index):
@@ -369,17 +521,28 @@ holdings = st.lists(
 )
 
 
-@pytest.mark.parametrize("name", sorted(MAKERS))
+questions = {
+    "held": holdings,
+    "url": st.sampled_from(KEYS),
+    "asked": seconds,
+    "collection": st.sampled_from([EVERYTHING, *COLLECTIONS, "none"]),
+    "limit": st.one_of(st.none(), st.integers(0, 6)),
+}
+
+
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(
-    held=holdings,
-    url=st.sampled_from(KEYS),
-    asked=seconds,
-    collection=st.sampled_from([EVERYTHING, *COLLECTIONS, "none"]),
-    limit=st.one_of(st.none(), st.integers(0, 6)),
-)
-def test_every_answer_is_that_of_the_model(name, tmp_path_factory, held, url, asked, collection, limit):
-    index = MAKERS[name](tmp_path_factory.mktemp("model"))
+@given(**questions)
+def test_every_answer_is_that_of_the_model(tmp_path_factory, **question):
+    check_answers(SqliteCaptureIndex(tmp_path_factory.mktemp("model") / "captures.db"), **question)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(**questions)
+def test_every_answer_of_postgresql_is_that_of_the_model(request, tmp_path, **question):
+    check_answers(make("postgresql", request, tmp_path), **question)
+
+
+def check_answers(index, held, url, asked, collection, limit):
     model: dict = {}
     for container, kept_in, found in held:
         captures = [

@@ -44,7 +44,10 @@ class FileKeeper:
         self.outlinks: dict[str, list[tuple[str, str]]] = {}
         self.attached: dict[str, bytes] = {}
 
-    def keep(self, visit: Visit) -> Kept:
+    def keep(self, visits: Sequence[Visit]) -> list[Kept]:
+        return [self._keep(visit) for visit in visits]
+
+    def _keep(self, visit: Visit) -> Kept:
         visit.body.seek(0)
         body = visit.body.read()
         digest = "sha1:" + base64.b32encode(hashlib.sha1(body).digest()).decode()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import harvest_crawl
@@ -180,11 +181,11 @@ def test_a_full_disk_ends_the_crawl_and_the_last_checkpoint_holds(site: Site, tm
     class Full(FileKeeper):
         count = 0
 
-        def keep(self, visit: Visit) -> Kept:
-            self.count += 1
+        def keep(self, visits: Sequence[Visit]) -> list[Kept]:
+            self.count += len(visits)
             if self.count > 30:
                 raise NoSpace("the disk is full")
-            return super().keep(visit)
+            return super().keep(visits)
 
     with pytest.raises(NoSpace, match="the disk is full"):
         run(tmp_path, [f"{site.url}/0"], keeper_of=Full, checkpoint_s=0.0)

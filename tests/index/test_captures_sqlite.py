@@ -61,8 +61,8 @@ def test_one_capture_of_twenty_thousand_costs_what_one_of_ten_costs(tmp_path, co
         lambda: index.before("org,example)/", "20000101005000", collection=collection),
         lambda: index.after("org,example)/", "20000101005000", collection=collection),
         lambda: list(index.scan("org,", "org-", collection=collection, limit=1)),
-        lambda: index.find_digest("sha1:" + "A" * 32, url="http://example.org/"),
-        lambda: index.find_digest("sha1:" + "A" * 32, url="http://other.org/"),
+        lambda: index.find_digests([("sha1:" + "A" * 32, "http://example.org/")]),
+        lambda: index.find_digests([("sha1:" + "A" * 32, "http://other.org/")]),
         lambda: index.years(collection),
     ]
     costs = [steps_of(index, question) for question in questions]

@@ -75,7 +75,10 @@ def from_tree(home: Path, tree: Mapping[str, Any], *, environment: Mapping[str, 
                 values[key.name] = environment[variable]
                 sources[f"{name}.{key.name}"] = variable
         parts[name] = _section(kind, name, values, origin)
-    return Config(home=home, profiles=profiles, sources=sources, **parts)
+    config = Config(home=home, profiles=profiles, sources=sources, **parts)
+    if config.index.captures == "postgresql" and not config.database.url:
+        raise ConfigError(f"{origin}: [index] captures = 'postgresql' needs a server. Set [database] url.")
+    return config
 
 
 def iter_settings(config: Config) -> Iterator[Setting]:

@@ -464,6 +464,12 @@ class IndexConfig:
         "After a change run: webdepot index rebuild",
         _one_of("tantivy", "sqlite"),
     )
+    captures: str = _key(
+        "sqlite",
+        "Where the index of addresses is: sqlite (a file in the home), or postgresql (in the database of "
+        "[database] url, for an archive on several machines). After a change run: webdepot index rebuild",
+        _one_of("sqlite", "postgresql"),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ empty (nothing to save) or incomplete (not the same). The response to a POST is 
 neither replaced nor referred to.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from webdepot.model import Capture, Location, RecordKind, Visit
 from webdepot.ports import CaptureIndex
@@ -17,11 +17,17 @@ SMALLEST_BODY_BYTES = 1
 _NOWHERE = Location(container="", offset=0, length=0)
 
 
-def find(visit: Visit, digest: str, captures: CaptureIndex) -> Capture | None:
-    """The earlier response with the same payload, of the same URL if there is one."""
-    if not _may_repeat(visit, digest):
-        return None
-    capture = captures.find_digest(digest, url=visit.candidate.url)
+def find(visits: Sequence[tuple[Visit, str]], captures: CaptureIndex) -> list[Capture | None]:
+    """For each visit and its payload digest, the earlier response with the same payload, of the same URL if
+    there is one.
+    """
+    asked = [_may_repeat(visit, digest) for visit, digest in visits]
+    payloads = [(digest, visit.candidate.url) for (visit, digest), is_asked in zip(visits, asked) if is_asked]
+    originals = iter(captures.find_digests(payloads) if payloads else ())
+    return [_response(next(originals)) if is_asked else None for is_asked in asked]
+
+
+def _response(capture: Capture | None) -> Capture | None:
     return capture if capture is not None and capture.kind is RecordKind.RESPONSE else None
 
 

@@ -19,50 +19,44 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import psycopg
-from psycopg import errors as refusals
-from psycopg.types.string import StrDumper
-from sqlalchemy import Connection, Engine, MetaData, create_engine, event, func, make_url, select, text
+from sqlalchemy import Connection, Engine, MetaData, create_engine, event, func, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from webdepot import query_budget
-from webdepot.errors import ConfigError, Conflict, NoSpace, RemoteError, WebdepotError
+from webdepot.dialects.postgresql_connection import (
+    CONNECTED,
+    PATIENCE_S,
+    address_of,
+    connect,
+    explain,
+    prepare,
+)
+from webdepot.errors import WebdepotError
 
-_OLDEST_VERSION = 120_000
 _WRITING, _UPGRADING = 8_247_340_001, 8_247_340_002
 """Numbers of our advisory locks. A database belongs to one archive, so they are the same in all."""
 _CHANNEL = "webdepot_commits"
-_PATIENCE_S = 30
 _SURE_FOR_S = 1.0
 """How long a connection that says nothing is believed to work, before it is tried."""
-_CONNECTED = {
-    "connect_timeout": 5,
-    "keepalives_idle": 10,
-    "keepalives_interval": 3,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,
-    "application_name": "webdepot",
-}
 
 
 class PostgresqlDialect:
     """See `ports.DatabaseDialect`."""
 
     def __init__(self, url: str, password: str) -> None:
-        named = make_url(url).set(drivername="postgresql+psycopg")
-        if password:
-            named = named.set(password=password)
+        named = address_of(url, password)
         self._where = named.render_as_string()  # without the password
         self.engine = create_engine(
             named,
             poolclass=QueuePool,
             pool_size=5,
             max_overflow=40,
-            pool_timeout=_PATIENCE_S,
+            pool_timeout=PATIENCE_S,
             pool_pre_ping=True,  # the server may have been restarted
-            connect_args=_CONNECTED,
+            connect_args=CONNECTED,
         )
-        event.listen(self.engine, "connect", _prepare)
+        event.listen(self.engine, "connect", lambda connection, _record: prepare(connection))
         self._commits = _Commits(self.engine)
 
     @property
@@ -110,46 +104,13 @@ class PostgresqlDialect:
                 connection.execute(select(func.setval(sequence, highest)))
 
     def explain(self, error: DBAPIError) -> WebdepotError | None:
-        cause = error.orig
-        match cause:
-            case refusals.QueryCanceled() if query_budget.left_s() is not None:
-                return query_budget.too_expensive()
-            case refusals.LockNotAvailable():
-                return Conflict(
-                    f"Another process has been writing to {self._where} for {_PATIENCE_S} seconds. Wait for "
-                    "it, or stop it, and try again."
-                )
-            case refusals.DiskFull() | refusals.ReadOnlySqlTransaction():
-                return NoSpace(
-                    f"The database {self._where} cannot be written; its disk is full or it is read-only. "
-                    "Everything acknowledged is safe. Make room there, then run the same command again."
-                )
-            case refusals.TooManyConnections():
-                return RemoteError(
-                    f"The database {self._where} has too many connections. Raise max_connections there, or "
-                    "run fewer portals and workers.",
-                    retry=True,
-                )
-            case psycopg.OperationalError() if any(words in str(cause) for words in _MISCONFIGURED):
-                return ConfigError(
-                    f"The database {self._where} cannot be opened: {_one_line(cause)}. Correct [database] in "
-                    "webdepot.toml, or create it: createdb NAME"
-                )
-            case psycopg.OperationalError() | psycopg.InterfaceError():
-                return RemoteError(
-                    f"The database {self._where} does not answer: {_one_line(cause)}. Everything "
-                    "acknowledged is safe. Try again when it is running.",
-                    retry=True,
-                )
-        return None
+        return explain(error.orig, self._where)
 
     def close(self) -> None:
         self._commits.close()
         self.engine.dispose()
 
 
-_MISCONFIGURED = ("authentication failed", "no password supplied", "does not exist", "could not translate")
-"""Words of the driver when a connection cannot be opened and waiting will not help; it has no codes then."""
 _LOCK = text("SELECT pg_advisory_xact_lock(:number)")
 _NOTIFY = text(f"NOTIFY {_CHANNEL}")
 
@@ -184,8 +145,7 @@ class _Commits:
             return self._count
 
     def _open(self) -> None:
-        arguments, options = self._engine.dialect.create_connect_args(self._engine.url)
-        self._connection = psycopg.connect(*arguments, **{**_CONNECTED, **options}, autocommit=True)
+        self._connection = connect(self._engine.url)
         self._connection.execute(f"LISTEN {_CHANNEL}")  # type: ignore[call-overload,unused-ignore]
         self._connection.add_notify_handler(self._notified)  # those that arrive with the answer to a query
         self._count += 1
@@ -213,30 +173,9 @@ class _Commits:
         self._connection = None
 
 
-class _WithoutNul(StrDumper):
-    def dump(self, obj: str) -> Any:
-        return super().dump(obj.replace("\0", "\ufffd") if "\0" in obj else obj)
-
-
-def _prepare(connection: psycopg.Connection[Any], _record: object) -> None:
-    if connection.info.server_version < _OLDEST_VERSION:
-        raise ConfigError(
-            f"The database server is PostgreSQL {connection.info.server_version // 10_000}; Webdepot needs "
-            f"{_OLDEST_VERSION // 10_000} or later."
-        )
-    connection.adapters.register_dumper(str, _WithoutNul)
-    was, connection.autocommit = connection.autocommit, True
-    connection.execute(f"SET lock_timeout = '{_PATIENCE_S}s'")  # type: ignore[call-overload,unused-ignore]
-    connection.autocommit = was
-
-
 @contextmanager
 def _limited(connection: Connection) -> Iterator[None]:
     left_s = query_budget.left_s()
     if left_s is not None:
         connection.exec_driver_sql(f"SET LOCAL statement_timeout = {max(1, int(left_s * 1000))}")
     yield
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split()).rstrip(".")

@@ -43,8 +43,8 @@ class Attached:
 class Keeper(Protocol):
     """Stores visits; the service implements it with a container writer. NoSpace ends the crawl."""
 
-    def keep(self, visit: Visit) -> Kept:
-        """Compare the payload with those kept before, and prepare the records of the visit."""
+    def keep(self, visits: Sequence[Visit]) -> Sequence[Kept]:
+        """Compare the payloads with those kept before, and prepare the records of each visit."""
 
     def write(
         self,

@@ -260,8 +260,8 @@ class CandidateProcessor:
         state.is_dirty = True
         try:
             wanted = [answer for answer in arrived if self._is_wanted(answer)]
-            for answer in wanted:
-                answer.kept = state.keeper.keep(answer.visit)
+            for answer, kept in zip(wanted, state.keeper.keep([answer.visit for answer in wanted])):
+                answer.kept = kept
             extracted = [self._links_of(answer) for answer in wanted]
             for answer, links in zip(wanted, extracted):
                 self._take_in(answer, links)

@@ -69,7 +69,7 @@ class Prerequisites:
         if visit.failure is not None:
             state.log.write(of_visit(visit))
             return
-        kept = state.keeper.keep(visit)
+        (kept,) = state.keeper.keep([visit])
         state.keeper.write(visit, kept)
         mime = mime_of(parse_head(visit.head))
         state.log.write(of_visit(visit, mime=mime, digest=kept.digest, duplicate=kept.duplicate))

@@ -52,8 +52,8 @@ _KINDS = (
     RecordKind.CONTINUATION,
     RecordKind.UNKNOWN,
 )
-_KIND_NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
-_ALGORITHMS = {16: "md5", 20: "sha1", 32: "sha256", 64: "sha512"}
+KIND_NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
+ALGORITHMS = {16: "md5", 20: "sha1", 32: "sha256", 64: "sha512"}
 
 
 order = attrgetter("key", "timestamp")
@@ -115,7 +115,7 @@ def row_of(
         place.offset,
         place.length,
         collection,
-        _KIND_NUMBERS[capture.kind],
+        KIND_NUMBERS[capture.kind],
         capture.status,
         mimes[capture.mime],
         # Bytes if the algorithm is known (their length identifies it), otherwise the text itself.
@@ -124,8 +124,14 @@ def row_of(
         redirect or None,
         capture.refers_to_url or None,
         capture.refers_to_timestamp or None,
-        int(300 <= capture.status < 400 and bool(redirect) and key_of(redirect) == capture.key),
+        int(is_loop(capture)),
     )
+
+
+def is_loop(capture: Capture) -> bool:
+    """Whether a capture redirects to its own key."""
+    redirect = capture.redirect
+    return 300 <= capture.status < 400 and bool(redirect) and key_of(redirect) == capture.key
 
 
 def capture_of(row: Any) -> Capture:
@@ -161,7 +167,7 @@ def capture_of(row: Any) -> Capture:
 
 
 def digest_of(kept: Any) -> str:
-    return str(digests.Digest(_ALGORITHMS[len(kept)], kept)) if isinstance(kept, bytes) else kept or ""
+    return str(digests.Digest(ALGORITHMS[len(kept)], kept)) if isinstance(kept, bytes) else kept or ""
 
 
 def position_of(row: Any) -> tuple[int, int, int]:

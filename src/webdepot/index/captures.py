@@ -25,7 +25,6 @@ Any number of threads may read; one writes at a time. https://sqlite.org/without
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,17 @@ from typing import Any
 from webdepot import digest as digests
 from webdepot import times
 from webdepot.index import capture_years
+from webdepot.index.capture_pages import (
+    PAGE_ROWS,
+    Place,
+    edges,
+    iter_rows,
+    nearer,
+    stretches_before,
+    stretches_from,
+    tallies_of,
+    within,
+)
 from webdepot.index.capture_queries import (
     ALWAYS,
     COUNT_KEYS,
@@ -71,9 +81,6 @@ from webdepot.times import Period
 from webdepot.url import KEY_VERSION
 from webdepot.url import key as key_of
 
-PAGE_ROWS = 500
-FIRST_ROWS = 16
-"""Rows of the first page of the versions of one key: most readers need no more."""
 _BATCH = 8000
 """Captures that are sorted and added at once: some 15 MB. Rows in the order of the tree are inserted faster.
 """
@@ -164,37 +171,30 @@ class SqliteCaptureIndex:
         wanted = number_of(timestamp)
         if spans is ANY_TIME:
             return self._nearest(key, wanted, timestamp, collection)
-        earlier = self._last_of(key, _before(spans, wanted), collection)
+        earlier = self._last_of(key, stretches_before(spans, wanted), collection)
         if earlier is not None and earlier.timestamp == timestamp:
             return earlier
-        later = self._first_of(key, _from(spans, wanted + 1), collection)
-        if earlier is None or later is None:
-            return earlier or later
-        return (
-            earlier
-            if times.gap_s(timestamp, earlier.timestamp) <= times.gap_s(timestamp, later.timestamp)
-            else later
-        )
+        return nearer(timestamp, earlier, self._first_of(key, stretches_from(spans, wanted + 1), collection))
 
     def first(
         self, key: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME
     ) -> Capture | None:
-        return self._first_of(key, _from(spans, 0), collection)
+        return self._first_of(key, stretches_from(spans, 0), collection)
 
     def last(
         self, key: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME
     ) -> Capture | None:
-        return self._last_of(key, _before(spans, ALWAYS), collection)
+        return self._last_of(key, stretches_before(spans, ALWAYS), collection)
 
     def before(
         self, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME
     ) -> Capture | None:
-        return self._last_of(key, _before(spans, number_of(timestamp) - 1), collection)
+        return self._last_of(key, stretches_before(spans, number_of(timestamp) - 1), collection)
 
     def after(
         self, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME
     ) -> Capture | None:
-        return self._first_of(key, _from(spans, number_of(timestamp) + 1), collection)
+        return self._first_of(key, stretches_from(spans, number_of(timestamp) + 1), collection)
 
     def _nearest(self, key: str, wanted: int, timestamp: str, collection: str) -> Capture | None:
         """As `closest` if all times are allowed, which is usual: both seeks in one query."""
@@ -241,7 +241,10 @@ class SqliteCaptureIndex:
         rows = self._rows(query, {"key": key, "start": start, "stop": stop, **values})
         return capture_of(rows[0]) if rows else None
 
-    def find_digest(self, digest: str, *, url: str) -> Capture | None:
+    def find_digests(self, payloads: Sequence[tuple[str, str]]) -> Sequence[Capture | None]:
+        return [self._find_digest(digest, url) for digest, url in payloads]
+
+    def _find_digest(self, digest: str, url: str) -> Capture | None:
         wanted = digests.parse(digest)
         if wanted is None:
             return None
@@ -272,12 +275,7 @@ class SqliteCaptureIndex:
         newest_first: bool = False,
         limit: int | None = None,
     ) -> Iterator[Capture]:
-        start, end = _edges(period)
-        open_ = (
-            [(start, end)]
-            if spans == ANY_TIME
-            else [(max(first, start), min(last, end)) for first, last in _from(spans, 0)]
-        )
+        open_ = [edges(period)] if spans == ANY_TIME else within(spans, period)
         return islice(self._pages_of_key(key, open_, collection, after, newest_first), limit)
 
     def _pages_of_key(
@@ -288,23 +286,15 @@ class SqliteCaptureIndex:
         after: Position | None,
         newest_first: bool = False,
     ) -> Iterator[Capture]:
-        page, in_collection = page_query(collection != EVERYTHING, newest_first), {"collection": collection}
-        last = self._numbered(after) if after else (ALWAYS, ALWAYS, 0) if newest_first else (-1, -1, -1)
-        rows_wanted = FIRST_ROWS
-        for start, end in reversed(stretches) if newest_first else stretches:
-            # Begin at the last position: otherwise SQLite would read the stretch from its start.
-            start, end = (start, min(end, last[0])) if newest_first else (max(start, last[0]), end)
-            while start <= end:
-                place = {"timestamp": last[0], "container": last[1], "offset": last[2]}
-                rows = self._rows(
-                    page,
-                    {"key": key, "start": start, "end": end, "rows": rows_wanted, **place, **in_collection},
-                )
-                yield from map(capture_of, rows)
-                if len(rows) < rows_wanted:
-                    break
-                last, rows_wanted = position_of(rows[-1]), PAGE_ROWS
-                start, end = (start, last[0]) if newest_first else (last[0], end)
+        page = page_query(collection != EVERYTHING, newest_first)
+
+        def fetch(stretch: Stretch, last: Place, rows: int) -> list[Any]:
+            place = {"timestamp": last[0], "container": last[1], "offset": last[2]}
+            bounds = {"key": key, "start": stretch[0], "end": stretch[1], "collection": collection}
+            return self._rows(page, {**bounds, **place, "rows": rows})
+
+        last = self._numbered(after) if after else None
+        return map(capture_of, iter_rows(fetch, position_of, stretches, last, newest_first))
 
     def scan(
         self,
@@ -317,7 +307,9 @@ class SqliteCaptureIndex:
         limit: int | None = None,
     ) -> Iterator[Capture]:
         rows = PAGE_ROWS if limit is None else min(limit, PAGE_ROWS)
-        return islice(self._pages_of_keys(start, stop, collection, list(_from(spans, 0)), after, rows), limit)
+        return islice(
+            self._pages_of_keys(start, stop, collection, list(stretches_from(spans, 0)), after, rows), limit
+        )
 
     def _pages_of_keys(
         self,
@@ -360,7 +352,7 @@ class SqliteCaptureIndex:
         self, start: str, stop: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME
     ) -> int:
         _, narrowed, values = self._narrowed(collection)
-        timed, bounds = time_condition(list(_from(spans, 0)))
+        timed, bounds = time_condition(list(stretches_from(spans, 0)))
         counted = f"{COUNT_KEYS} WHERE keys.key >= :start AND keys.key < :stop {narrowed} {timed}"
         return int(self._rows(counted, {"start": start, "stop": stop, **values, **bounds})[0][0])
 
@@ -375,8 +367,7 @@ class SqliteCaptureIndex:
         loops: bool = False,
         changes: bool = False,
     ) -> Sequence[Tally]:
-        start, end = _edges(period)
-        stretches = [(max(first, start), min(last, end)) for first, last in _from(spans, 0)]
+        stretches = within(spans, period)
         if not stretches:
             return ()
         _, narrowed, values = self._narrowed(collection)
@@ -388,24 +379,12 @@ class SqliteCaptureIndex:
         else:
             # The smallest index with the key: the captures themselves are not read.
             counted = TALLY.format(index="by_collection", where=where)
-        tallies = {row[0]: row for row in self._rows(counted, values)}
-        if not loops and not changes:
-            for label, fewer, *_ in self._rows(
-                TALLY.format(index="by_loop", where=f"loops = 1 AND {where}"), values
-            ):
-                _, count, first, last, changed = tallies[label]
-                tallies[label] = (label, count - fewer, first, last, changed)
-        return [
-            Tally(
-                label=f"{label:0{digits}d}" if digits else "",
-                count=count,
-                first=f"{first:014d}",
-                last=f"{last:014d}",
-                changed=bool(changed),
-            )
-            for label, count, first, last, changed in tallies.values()
-            if count
-        ]
+        hidden = (
+            []
+            if loops or changes
+            else self._rows(TALLY.format(index="by_loop", where=f"loops = 1 AND {where}"), values)
+        )
+        return tallies_of(self._rows(counted, values), hidden, digits)
 
     def newest(self, limit: int) -> Sequence[Capture]:
         """As the port says, but a limited number of captures is read: a page that was captured very often
@@ -464,24 +443,3 @@ class SqliteCaptureIndex:
         if collection == EVERYTHING:
             return OF_KEY, "", {}
         return OF_KEY_IN_COLLECTION, IN_COLLECTION, {"collection": collection}
-
-
-@lru_cache(maxsize=64)
-def _edges(period: Period) -> Stretch:
-    return number_of(times.to_timestamp(period.start)), number_of(times.to_timestamp(period.end))
-
-
-def _from(spans: Sequence[Span], start: int) -> Iterator[Stretch]:
-    """The spans that reach to `start` or beyond, cut there, in order."""
-    return (
-        (max(number_of(first), start), number_of(last)) for first, last in spans if number_of(last) >= start
-    )
-
-
-def _before(spans: Sequence[Span], end: int) -> Iterator[Stretch]:
-    """The spans that begin at `end` or earlier, cut there, the latest first."""
-    return (
-        (number_of(first), min(number_of(last), end))
-        for first, last in reversed(spans)
-        if number_of(first) <= end
-    )

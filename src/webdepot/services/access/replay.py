@@ -292,7 +292,7 @@ def _get_original(archive: Archive, capture: Capture) -> Capture:
                 if earlier.kind is not RecordKind.REVISIT and earlier.digest == capture.digest:
                     return earlier
     for captures in archive.capture_indexes if capture.digest else ():
-        by_digest = captures.find_digest(capture.digest, url=capture.url)
+        (by_digest,) = captures.find_digests([(capture.digest, capture.url)])
         if by_digest is not None and by_digest.kind is not RecordKind.REVISIT:
             return by_digest
     since = f" of {capture.refers_to_timestamp}" if capture.refers_to_timestamp else ""

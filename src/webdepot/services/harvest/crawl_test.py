@@ -87,8 +87,8 @@ class CrawlTest:
 class _NoKeeper:
     """Keeps nothing; tells the crawl that everything is new."""
 
-    def keep(self, visit: Visit) -> Kept:
-        return Kept(digest=payload_digest(visit), duplicate=False)
+    def keep(self, visits: Sequence[Visit]) -> list[Kept]:
+        return [Kept(digest=payload_digest(visit), duplicate=False) for visit in visits]
 
     def write(
         self,

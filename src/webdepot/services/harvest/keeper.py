@@ -13,7 +13,7 @@ from webdepot.container import records, revisit
 from webdepot.container.records import NewRecord, about_visit, from_visit, payload_digest
 from webdepot.container.writer import ContainerWriter
 from webdepot.harvest.answer import Attached, Kept
-from webdepot.model import Visit
+from webdepot.model import Capture, Visit
 from webdepot.ports import CaptureIndex, Frontier
 from webdepot.times import to_timestamp
 
@@ -28,14 +28,24 @@ class ContainerKeeper:
         self._frontier = frontier
         self._look_ups: dict[str, NewRecord] = {}
 
-    def keep(self, visit: Visit) -> Kept:
-        """Compare the payload with those kept before, and prepare the request and response (or revisit)
-        records.
+    def keep(self, visits: Sequence[Visit]) -> list[Kept]:
+        """Compare the payloads with those kept before, and prepare the request and response (or revisit)
+        records. The captures index is asked once for all of them: it may be on another machine.
         """
-        payload = payload_digest(visit)
-        earlier = revisit.find_in_harvest(visit, payload, self._frontier.recall)
-        if earlier is None and self._captures is not None:
-            earlier = revisit.find(visit, payload, self._captures)
+        payloads = [payload_digest(visit) for visit in visits]
+        recall = self._frontier.recall
+        in_harvest = [revisit.find_in_harvest(*each, recall) for each in zip(visits, payloads)]
+        new = [each for each, earlier in zip(zip(visits, payloads), in_harvest) if earlier is None]
+        elsewhere = iter(revisit.find(new, self._captures) if self._captures and new else [None] * len(new))
+        return [
+            self._kept(visit, payload, earlier or next(elsewhere))
+            for visit, payload, earlier in zip(visits, payloads, in_harvest)
+        ]
+
+    def _kept(self, visit: Visit, payload: str, earlier: Capture | None) -> Kept:
+        if earlier is None:
+            # Another visit of the same call may have had it first.
+            earlier = revisit.find_in_harvest(visit, payload, self._frontier.recall)
         if earlier is None:
             revisit.remember_in_harvest(visit, payload, self._frontier.remember)
         return Kept(

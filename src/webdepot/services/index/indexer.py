@@ -15,10 +15,10 @@ from pathlib import Path
 
 from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container import locations
-from webdepot.errors import WebdepotError
+from webdepot.errors import Conflict, CorruptData, WebdepotError
 from webdepot.formats import results
 from webdepot.harvest import runs
-from webdepot.index import extract, page_files, sqlite_file
+from webdepot.index import extract, page_files
 from webdepot.index.extract import Job
 from webdepot.index.text.link_book import Link
 from webdepot.model import Container, Finding, Harvest, HarvestId
@@ -252,8 +252,8 @@ def _open_or_discard(archive: Archive) -> None:
     """Delete indexes that are damaged or of another version; the rebuild creates them again."""
     try:
         archive.captures.total()
-    except WebdepotError:
-        sqlite_file.discard(archive.index_folder / "captures.db")
+    except (Conflict, CorruptData):
+        archive.discard_captures()
     try:
         archive.texts.total()
     except WebdepotError:

@@ -67,7 +67,7 @@ class Parts:
         """The capture that has the bytes of a revisit; None if the capture is not a revisit."""
         if capture.kind is not RecordKind.REVISIT:
             return None
-        original = self._archive.captures.find_digest(capture.digest, url=capture.url)
+        (original,) = self._archive.captures.find_digests([(capture.digest, capture.url)])
         return original if original is not None and self.is_open(original) else None
 
     def is_open(self, capture: Capture) -> bool:
