@@ -7,13 +7,15 @@ checks them at every start, because every reader's browser runs them.
 
 import base64
 import hashlib
+import sys
 import tomllib
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from webdepot.version import VERSION
+
 TABLE = "browser_files.toml"
-REMEDY = "make install (or: python scripts/vendor.py)"
 
 
 def packages() -> list[dict[str, Any]]:
@@ -31,6 +33,13 @@ def find_wrong(folder: Path | None = None) -> list[str]:
         for file in package["file"]
         if _integrity_of(place / file["name"]) != file["integrity"]
     ]
+
+
+def remedy() -> str:
+    """The command that fetches them: a checkout and an installed package differ."""
+    if (Path(__file__).parents[2] / "scripts" / "vendor.py").exists():
+        return "make install (or: python scripts/vendor.py)"
+    return f"{sys.executable} -m pip install --force-reinstall --no-deps webdepot-{VERSION}-py3-none-any.whl"
 
 
 def _integrity_of(path: Path) -> str:

@@ -105,3 +105,21 @@ def test_a_site_is_described_and_its_record_written_out(run):
     assert run("target", "describe", "Museum", "--from-site")[0]["title"] == "Klokken", (
         "what a person wrote stays"
     )
+
+
+def test_rules_of_pywb_come_in_all_or_none(run, tmp_path: Path):
+    file = tmp_path / "rules.aclj"
+    file.write_text('org,a)/x - {"access": "block"}\norg,b)/ - {"access": "allow", "user": "desk"}\n')
+    problem, counts = run("rule", "import", str(file), expect=1)
+    assert problem["line"] == 2 and counts == {"new": 1, "known": 0, "bad": 1, "added": False}
+    assert run("rule", "list") == []
+    words = ("rule", "import", str(file), "--user", "desk=reading room", "--reason", "owner")
+    assert run(*words, "--dry-run")[-1]["added"] is False and run("rule", "list") == []
+    assert run(*words)[-1] == {"new": 2, "known": 0, "bad": 0, "added": True}
+    assert run(*words)[-1] == {"new": 0, "known": 2, "bad": 0, "added": True}
+    listed = [
+        (rule["prefix"], rule["answer"], rule["access_point"], rule["reason"]) for rule in run("rule", "list")
+    ]
+    assert listed == [("org,a)/x", "refuse", None, "owner"), ("org,b)/", "show", "reading room", "owner")]
+    run("rule", "import", str(tmp_path / "missing.aclj"), expect=2)
+    assert "cannot be read: No such file" in run.error

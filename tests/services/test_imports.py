@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 
 from small_warcs import write_warc
+from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.depot import holdings
 from webdepot.harvest import runs
 from webdepot.model import ContainerState, HarvestState
 from webdepot.services import pipeline
+from webdepot.services.access import replay
 from webdepot.services.admin import doctor, setup
 from webdepot.services.harvest import harvests
 from webdepot.services.intake import imports, ingest, sources, warc_files
@@ -164,10 +166,39 @@ def test_a_file_that_grows_while_it_is_read_is_left_out(opened: Archive, tmp_pat
 def test_an_import_without_a_file_says_so(opened: Archive, tmp_path: Path):
     (tmp_path / "empty").mkdir()
     for in_place in (False, True):
-        with pytest.raises(imports.InputError, match="There is no WARC, ARC or WACZ file in"):
+        with pytest.raises(imports.InputError, match="There is no WARC, ARC, WACZ or HAR file in"):
             pipeline.import_files(opened, [tmp_path / "empty"], collection="old", in_place=in_place)
     with pytest.raises(imports.InputError, match="with --in-place"):
         pipeline.import_files(opened, ["https://a.example/x.warc.gz"], collection="old")
+
+
+def test_a_har_file_becomes_captures_of_its_date(opened: Archive, tmp_path: Path):
+    given = tmp_path / "visit.har"
+    answer = {
+        "status": 200,
+        "headers": [],
+        "content": {"mimeType": "text/html", "text": "<title>Mill</title>"},
+    }
+    entries = [
+        {"startedDateTime": "2019-03-04T05:06:07Z", "request": {"url": url}, "response": answer}
+        for url in ("https://mill.example/", "data:,x")
+    ]
+    given.write_text(json.dumps({"log": {"entries": entries}}))
+    outcomes: list[FileOutcome] = []
+    report = pipeline.import_files(
+        opened, [tmp_path], collection="old", in_place=True, on_file=outcomes.append
+    )
+    assert report.files == {FileState.SKIPPED: 1} and "Import it without --in-place" in outcomes[0].reason
+    report = pipeline.import_files(opened, [tmp_path], collection="old", on_file=outcomes.append)
+    assert report.files == {FileState.IMPORTED: 1} and held(opened) == ["visit.warc.gz"]
+    assert outcomes[1].reason.startswith("1 of its entries were left out. The first: entry 2: 'data:,x'")
+    shown = replay.open_capture(
+        opened, "https://mill.example/", "20190304050607", collection="all", reader=ANYONE
+    )
+    assert replay.content_of(shown).read() == b"<title>Mill</title>"
+    shown.close()
+    again = pipeline.import_files(opened, [given], collection="old")
+    assert again.files == {FileState.KNOWN: 1}
 
 
 def test_files_used_in_place_are_in_several_harvests_and_stay_there(opened: Archive, tmp_path: Path):

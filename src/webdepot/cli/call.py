@@ -10,6 +10,7 @@ import typer
 
 from webdepot.cli.output import Output
 from webdepot.config import config
+from webdepot.errors import InputError
 from webdepot.version import VERSION
 
 if TYPE_CHECKING:
@@ -66,3 +67,15 @@ def call_of(context: typer.Context) -> Call:
     call = context.obj
     assert isinstance(call, Call)  # noqa: S101 - set for every command by `main.before`
     return call
+
+
+def read_limited(file: Path, limit_bytes: int) -> bytes:
+    """The bytes of a file that the user named; InputError if it is missing, not a file, or too large."""
+    try:
+        with file.expanduser().open("rb") as stream:
+            raw = stream.read(limit_bytes + 1)
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror or error}.") from error
+    if len(raw) > limit_bytes:
+        raise InputError(f"{file} is larger than {max(limit_bytes >> 20, 1)} MB. Split it into parts.")
+    return raw

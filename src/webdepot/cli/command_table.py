@@ -40,7 +40,7 @@ COMMANDS = (
         name="import",
         module="archive",
         function="import_",
-        help="Import existing WARC, ARC and WACZ files, or folders of them. Your files are not changed; "
+        help="Import existing WARC, ARC, WACZ and HAR files, or folders of them. Your files are not changed; "
         "files that were imported before are recognised.",
         epilog="Example: webdepot import old/*.arc.gz more-warcs/",
     ),
@@ -200,6 +200,11 @@ COMMANDS = (
         name="account",
         module="account",
         help="Accounts: people who may sign in, their roles, sessions and API keys.",
+    ),
+    Command(
+        name="service",
+        module="service",
+        help="Run the portal as a service (systemd).",
     ),
     Command(
         name="config",

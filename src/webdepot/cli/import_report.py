@@ -53,6 +53,9 @@ class ImportPrinter:
 
     def add_file(self, outcome: FileOutcome) -> None:
         self._total.add(outcome)
+        if outcome.state is FileState.IMPORTED and outcome.reason:
+            with paused(self.watch):
+                self._output.warn(plain(f"{outcome.file}: {outcome.reason}"))
         if self._listing:
             self._listing.write(json.dumps(asdict(outcome), ensure_ascii=False) + "\n")
             self._listing.flush()

@@ -233,7 +233,7 @@ def import_(
         list[str],
         typer.Argument(
             metavar="PATH...",
-            help="WARC, ARC or WACZ files, compressed or not, or folders with such files at any depth.",
+            help="WARC, ARC, WACZ or HAR files, compressed or not, or folders with such files at any depth.",
         ),
     ],
     in_place: Annotated[

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from webdepot.cli.call import Json, Quiet, call_of
+from webdepot.cli.call import Json, Quiet, call_of, read_limited
 from webdepot.cli.output import plain, size_words
 from webdepot.cli.progress import shown
-from webdepot.errors import InputError
 from webdepot.harvest.scope.conditions import CONDITIONS
 from webdepot.harvest.scope.software import Take
 from webdepot.model import Answer
@@ -88,10 +87,9 @@ def save(
     """Check a file and save it as a profile."""
     call = call_of(context)
     output = call.output(json)
-    if not file.is_file():
-        raise InputError(f"There is no file {file}.")
+    text = read_limited(file, profiles.MOST_BYTES).decode("utf-8", "replace")
     with call.archive() as archive:
-        profile = profiles.save(archive, name, file.read_text(encoding="utf-8", errors="replace"))
+        profile = profiles.save(archive, name, text)
     output.result(
         {"name": profile.name, "origin": profile.origin}, f"Saved as [bold]{plain(profile.origin)}[/bold]."
     )

@@ -1,12 +1,13 @@
 """`webdepot rule`: access rules, which say what may be seen, where and when."""
 
 from datetime import date
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from webdepot.access.policy import AccessPoint, Rule, RuleAnswer
-from webdepot.cli.call import Json, call_of
+from webdepot.cli.call import Json, call_of, read_limited
 from webdepot.cli.output import plain
 from webdepot.errors import InputError
 from webdepot.services.access import lending, robots_rules, rules
@@ -95,6 +96,49 @@ def remove(
     with call.archive() as archive:
         rule = rules.remove(archive, number)
     call.output(json).result(_fields(rule), f"Removed rule {rule.id}.")
+
+
+@commands.command(name="import", epilog="Example: webdepot rule import access-rules.aclj --user staff=staff")
+def import_(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Access rules of pywb (.aclj).")],
+    user: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=POINT",
+            help=f"Access point of a user in the file: {', '.join(AccessPoint)}. Repeat for more users.",
+        ),
+    ] = None,
+    reason: Annotated[str, typer.Option(help="The reason in one word, for all of them.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the file; add nothing.")] = False,
+    json: Json = False,
+) -> None:
+    """Add the access rules of a file: all, or none if a line cannot be expressed (exits 1 and lists them)."""
+    call = call_of(context)
+    output = call.output(json)
+    raw = read_limited(file, rules.LONGEST_FILE_BYTES)
+    with call.archive() as archive:
+        result = rules.import_file(
+            archive, raw, users=dict(map(_user, user or ())), reason=reason, dry_run=dry_run
+        )
+    for line, problem in result.bad:
+        output.result({"line": line, "error": problem}, f"[red]line {line}[/red]  {plain(problem)}")
+    is_added = not (dry_run or result.bad)
+    counts = {"new": len(result.rules), "known": result.known, "bad": len(result.bad), "added": is_added}
+    done = "added" if is_added else "not added" if result.bad else "would be added"
+    output.result(
+        counts,
+        f"{len(result.rules)} new rules {done}, {result.known} already there, {len(result.bad)} bad lines.",
+    )
+    if result.bad:
+        raise typer.Exit(1)
+
+
+def _user(text: str) -> tuple[str, AccessPoint]:
+    name, _, point = text.partition("=")
+    if not name or point not in set(AccessPoint):
+        raise InputError(f"{text[:60]!r} is not NAME=POINT. The access points are {', '.join(AccessPoint)}.")
+    return name, AccessPoint(point)
 
 
 def _covers(rule: Rule) -> str:

@@ -64,7 +64,7 @@ def serve(
     if wrong := browser_files.find_wrong():
         raise ConfigError(
             f"The files for browsers are missing or changed: {', '.join(wrong)}. Fetch them again: "
-            f"{browser_files.REMEDY}"
+            f"{browser_files.remedy()}"
         )
     if os.geteuid() == 0:
         output.warn(

@@ -7,7 +7,7 @@ removed. A pattern covers:
     *.example.org           the host and all hosts below it (two rules, one for each)
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -15,7 +15,7 @@ from itertools import islice
 
 from sqlalchemy import Connection
 
-from webdepot.access import rules
+from webdepot.access import aclj, rules
 from webdepot.access.closed_areas import after_prefix
 from webdepot.access.policy import AccessPoint, Rule, RuleAnswer
 from webdepot.archive import Archive
@@ -29,6 +29,7 @@ MOST_COUNTED = 100
 MOST_EXAMINED = 300
 """Captures that are counted for a rule in a list, and read for it."""
 MOST_ENDED = 20
+LONGEST_FILE_BYTES = aclj.LONGEST_BYTES
 
 
 def add(
@@ -72,13 +73,17 @@ def add(
         created_at=archive.clock(),
     )
     with nullcontext(connection) if connection is not None else archive.database.transaction() as held:
-        added = [
-            rules.add(held, replace(draft, prefix=prefix, exact=exact))
+        return [
+            _store(archive, held, replace(draft, prefix=prefix, exact=exact), pattern, agent)
             for prefix, exact in _prefixes(pattern)
         ]
-        for rule in added:
-            append(held, _event(archive, rule, _ACTIONS[rule.answer], pattern, agent))
-    return added
+
+
+def _store(archive: Archive, connection: Connection, draft: Rule, pattern: str, agent: str) -> Rule:
+    """Store a rule with its event."""
+    rule = rules.add(connection, draft)
+    append(connection, _event(archive, rule, _ACTIONS[rule.answer], pattern, agent))
+    return rule
 
 
 _ACTIONS = {
@@ -99,6 +104,54 @@ def remove(
         pattern = f"{pattern_of(rule)} ({why.strip()})" if why.strip() else pattern_of(rule)
         append(held, _event(archive, rule, "took back", pattern, by or archive.agent))
     return rule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleImport:
+    """The result of reading a file of rules."""
+
+    rules: Sequence[Rule]
+    """The new ones; with an `id` if they were added."""
+    known: int
+    """How many the archive has already."""
+    bad: Sequence[tuple[int, str]]
+    """Line number and what is wrong with it; if there is one, nothing was added."""
+
+
+def import_file(
+    archive: Archive, raw: bytes, *, users: Mapping[str, AccessPoint], reason: str = "", dry_run: bool = False
+) -> RuleImport:
+    """Add the rules of an .aclj file of pywb, all of them or, if a line cannot be expressed, none. Rules that
+    the archive has already are left as they are, so that an import can be repeated.
+    """
+    read = aclj.read(raw, users, now=archive.clock())
+    with archive.database.transaction() as connection:
+        seen = {_meaning(rule) for rule in rules.every(connection)}
+        new: dict[tuple[object, ...], Rule] = {}
+        for rule in read.rules:
+            if _meaning(rule) not in seen:
+                new.setdefault(_meaning(rule), rule)
+        added = [
+            replace(rule, reason=reason.strip()[:40], created_by=archive.agent[:200]) for rule in new.values()
+        ]
+        if not read.bad and not dry_run:
+            added = [_store(archive, connection, rule, pattern_of(rule), archive.agent) for rule in added]
+    return RuleImport(rules=added, known=len(read.rules) - len(added), bad=read.bad)
+
+
+def _meaning(rule: Rule) -> tuple[object, ...]:
+    """What a rule does, without who made it and why."""
+    return (
+        rule.prefix,
+        rule.exact,
+        rule.answer,
+        rule.captured_from,
+        rule.captured_to,
+        rule.embargo_days,
+        rule.valid_from,
+        rule.valid_to,
+        rule.access_point,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

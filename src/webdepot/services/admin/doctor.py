@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -23,6 +24,7 @@ from webdepot import browser_files, digest
 from webdepot.access.replay.site_hosts import SiteHosts
 from webdepot.archive import Archive, is_founded
 from webdepot.config import config as configuration
+from webdepot.config.settings import Config
 from webdepot.container import locations
 from webdepot.depot import holdings, package
 from webdepot.errors import ConfigError, CorruptData, NotFound, WebdepotError
@@ -38,8 +40,11 @@ from webdepot.services.harvest import harvests, options, profiles, runner
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.services.index import indexer, shown
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
+from webdepot.version import VERSION
 
 LOW_DISK_BYTES = 2_000_000_000
+NEWEST_PYTHON = (3, 14)
+"""The newest version that Webdepot was tested with."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 State = Literal["ok", "warning", "error"]
 
@@ -60,7 +65,9 @@ def examine(
     """
     checks = [_python(), _browser_files(), _walls()]
     try:
-        if not is_founded(configuration.read(home)):
+        config = configuration.read(home)
+        checks.append(_driver(config))
+        if not is_founded(config):
             return [
                 *checks,
                 Check(
@@ -98,12 +105,36 @@ def examine(
 
 
 def _python() -> Check:
+    """The interpreter and the program; a Python that is newer than those of our tests may break something."""
     version = ".".join(map(str, sys.version_info[:3]))
-    return Check(name="python", state="ok", message=version)
+    message = f"{version} ({sys.executable}), Webdepot {VERSION}"
+    if sys.version_info[:2] <= NEWEST_PYTHON:
+        return Check(name="python", state="ok", message=message)
+    newest = ".".join(map(str, NEWEST_PYTHON))
+    return Check(
+        name="python",
+        state="warning",
+        message=f"{message}; it was not tested with this Python",
+        remedy=f"pipx install --python python{newest} webdepot-{VERSION}-py3-none-any.whl",
+    )
+
+
+def _driver(config: Config) -> Check:
+    """The optional package for a database on PostgreSQL; without it the archive cannot be opened."""
+    if not config.database.url or find_spec("psycopg"):
+        return Check(
+            name="packages", state="ok", message="everything that this configuration needs is installed"
+        )
+    return Check(
+        name="packages",
+        state="error",
+        message="the driver for PostgreSQL ([database] url) is missing",
+        remedy=f"{sys.executable} -m pip install 'psycopg[binary]'",
+    )
 
 
 def _browser_files() -> Check:
-    """Replay needs the service worker that `make install` fetches."""
+    """Replay needs the service worker, which the package contains and `make install` fetches."""
     wrong = browser_files.find_wrong()
     if not wrong:
         return Check(name="replay", state="ok", message="the browser files are installed and unchanged")
@@ -111,7 +142,7 @@ def _browser_files() -> Check:
         name="replay",
         state="error",
         message=f"browser files are missing or changed: {', '.join(wrong)}",
-        remedy=browser_files.REMEDY,
+        remedy=browser_files.remedy(),
     )
 
 
@@ -210,6 +241,9 @@ def _browser(archive: Archive) -> Check:
     except ConfigError as error:
         if user:
             return Check(name="browser", state="error", message=f"{user} needs a browser", remedy=str(error))
+        if launch.find_program(config.browser) is None:
+            message = "there is no Chromium, so pages made by scripts are archived without what scripts show"
+            return Check(name="browser", state="ok", message=message, remedy=launch.HOW_TO_INSTALL)
         return Check(
             name="browser", state="ok", message=f"pages can only be fetched without a browser. {error}"
         )

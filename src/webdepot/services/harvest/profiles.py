@@ -32,6 +32,7 @@ from webdepot.url import Url, from_typed, host_of
 
 _log = logging.getLogger(__name__)
 _HOPS = frozenset(Hop)
+MOST_BYTES = profiles.MOST_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,13 +24,13 @@ from pathlib import Path
 from webdepot.archive import Archive
 from webdepot.depot.store.in_place import is_remote
 from webdepot.errors import Conflict, InputError
-from webdepot.model import Container, Harvest, HarvestId, HarvestState
+from webdepot.model import Harvest, HarvestId, HarvestState
 from webdepot.services.harvest import harvests
 from webdepot.services.intake import in_place as in_place_service
 from webdepot.services.intake import ingest, sources, warc_files
 from webdepot.services.intake.ingest import ArchiveReport
 from webdepot.services.intake.sources import ImportSource, SourceTotals, UnreadableSource
-from webdepot.services.intake.warc_files import FileOutcome, FileState, IntakeLimits
+from webdepot.services.intake.warc_files import FileOutcome, FileState, IntakeLimits, TakenContainer
 from webdepot.services.progress import Phase, Progress, Watch, WholeProgress
 from webdepot.services.quality import early_identification
 
@@ -133,11 +133,11 @@ class _ImportJob:
         """Import files into one harvest until it is full, and complete the earlier ones that were met."""
         with ExitStack() as work, early_identification.identifying(self._archive) as early:
 
-            def take_one(archive: Archive, harvest: Harvest, source: ImportSource) -> tuple[Container, bool]:
-                container, is_new = self._take_one(archive, harvest, source)
-                if is_new:
-                    early.add(container)
-                return container, is_new
+            def take_one(archive: Archive, harvest: Harvest, source: ImportSource) -> TakenContainer:
+                taken = self._take_one(archive, harvest, source)
+                if taken.is_new:
+                    early.add(taken.container)
+                return taken
 
             intake = warc_files.take(
                 self._archive,

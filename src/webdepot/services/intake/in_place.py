@@ -29,13 +29,14 @@ from webdepot.model import Container, ContainerState, Finding, Harvest
 from webdepot.provenance import Event, Outcome, append
 from webdepot.services.intake import sources, warc_files
 from webdepot.services.intake.sources import ImportSource
+from webdepot.services.intake.warc_files import TakenContainer
 from webdepot.text import file_names
 
 SETTINGS = {"in_place": True}
 """The settings of a harvest whose containers stay where they are."""
 
 
-def refer(archive: Archive, harvest: Harvest, placed: ImportSource) -> tuple[Container, bool]:
+def refer(archive: Archive, harvest: Harvest, placed: ImportSource) -> TakenContainer:
     """Take in one container without copying it, as `warc_files.TakeOne` says. A known one that is read in
     place gets its new place.
     """
@@ -47,13 +48,15 @@ def refer(archive: Archive, harvest: Harvest, placed: ImportSource) -> tuple[Con
         )
     if not file_names.is_name(placed.name):
         raise InputError(f"{placed.name[:200]!r} cannot be the name of a container. {file_names.RULE}")
+    if placed.is_har:
+        raise InputError("a HAR file is converted, so it cannot stay in place. Import it without --in-place.")
     source = Elsewhere(placed.place)
     path, sha256 = _local_file(archive, source, placed)
     try:
         with archive.database.transaction() as connection:
             known = _find_known(archive, connection, harvest, placed, sha256)
         if known is not None:
-            return known, False
+            return TakenContainer(known, False)
         findings: list[Finding] = []
         records = _count_records(path, placed, findings)
         if placed.identity and sources.identity_of(placed.place) != placed.identity:
@@ -61,7 +64,7 @@ def refer(archive: Archive, harvest: Harvest, placed: ImportSource) -> tuple[Con
         with archive.database.transaction() as connection:
             known = _find_known(archive, connection, harvest, placed, sha256)
             if known is not None:
-                return known, False
+                return TakenContainer(known, False)
             container = Container(
                 name=warc_files.free_name(connection, placed.name, sha256),
                 harvest=harvest.id,
@@ -77,7 +80,7 @@ def refer(archive: Archive, harvest: Harvest, placed: ImportSource) -> tuple[Con
             locations.add(connection, container)
             message = f"{records} records, read in place from {placed.place}"
             append(connection, _event(archive, container.name, message, harvest, findings))
-        return container, True
+        return TakenContainer(container, True)
     finally:
         if source.path is None:
             path.unlink(missing_ok=True)

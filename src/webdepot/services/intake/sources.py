@@ -13,12 +13,13 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
+from webdepot.container.conversion import har
 from webdepot.depot.store.in_place import PACKED_SUFFIX, Elsewhere, is_remote
 from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import InputError, NotFound, WebdepotError
 
 SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
-ENDINGS = (*SUFFIXES, PACKED_SUFFIX)
+ENDINGS = (*SUFFIXES, PACKED_SUFFIX, har.SUFFIX)
 """The file names that a folder is searched for; a file that is named itself may have any name."""
 
 CHANGED = "it was changed while it was read. Import it again when nothing writes to it any more."
@@ -36,6 +37,11 @@ class ImportSource:
     """Changes whenever the file is changed or replaced; empty if that cannot be told."""
     file_bytes: int = 0
     """The bytes of the file or WACZ, with its first container; 0 with the others."""
+
+    @property
+    def is_har(self) -> bool:
+        """Whether it is to be converted first."""
+        return self.name.lower().endswith(har.SUFFIX)
 
     def open(self) -> BinaryIO:
         """A seekable stream of its bytes; InputError or NotFound if it cannot be opened."""
@@ -67,7 +73,7 @@ def measure(addresses: Sequence[str]) -> SourceTotals:
         size_bytes += place.file_bytes if isinstance(place, UnreadableSource) else _size_bytes(place)
     if not files:
         raise InputError(
-            f"There is no WARC, ARC or WACZ file in {', '.join(addresses)}. "
+            f"There is no WARC, ARC, WACZ or HAR file in {', '.join(addresses)}. "
             f"Files must have one of these endings: {', '.join(ENDINGS)}"
         )
     return SourceTotals(files=files, size_bytes=size_bytes)

@@ -18,16 +18,17 @@ the same submission. Files of an import that was interrupted after they had been
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
 from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.container import locations
-from webdepot.container.conversion import rewrite
+from webdepot.container.conversion import har, rewrite
 from webdepot.container.detect import Compression, ContainerForm, detect
 from webdepot.container.reader import iter_records
 from webdepot.depot.package import LONGEST_COLLECTION
@@ -56,6 +57,8 @@ from webdepot.url import Url
 NOTHING_NEW = "the files contained nothing new"
 MOST_FINDINGS = 1000
 """Findings kept of one file."""
+MOST_TOLD = 20
+"""Findings written into the event about it."""
 _LONGEST_PLACE = 1000
 
 
@@ -102,10 +105,18 @@ class IntakeLimits:
         )
 
 
-TakeOne = Callable[[Archive, Harvest, ImportSource], tuple[Container, bool]]
-"""Takes one container into a harvest, completely or not at all; its row, and whether it is new. A known one
-may belong to another harvest.
-"""
+class TakenContainer(NamedTuple):
+    """A container that is in the archive now."""
+
+    container: Container
+    is_new: bool
+    """A known one may belong to another harvest."""
+    remark: str = ""
+    """What was left out of a file that had to be converted."""
+
+
+TakeOne = Callable[[Archive, Harvest, ImportSource], TakenContainer]
+"""Takes one container into a harvest, completely or not at all."""
 
 
 def take(
@@ -133,13 +144,13 @@ def take(
             done += 1
             watch(Progress(phase=Phase.IMPORT, done=done, note=Path(source.place).name))
             try:
-                container, is_new = find_known(archive, source), False
+                container, is_new, remark = find_known(archive, source), False, ""
                 if container is None:
                     checked = _checked(source, with_first_bytes=harvest is None)
                     if harvest is None:
                         harvest = begin(archive, collection, settings or {}, held, work)
                         held_files, held_bytes = _held(archive, harvest)
-                    container, is_new = take_one(archive, harvest, checked)
+                    container, is_new, remark = take_one(archive, harvest, checked)
                     _remember(archive, checked, container)
             except (InputError, NotFound, NotPermitted, RemoteError, CorruptData) as error:
                 note(FileOutcome(file=source.place, state=FileState.SKIPPED, reason=str(error)))
@@ -148,7 +159,7 @@ def take(
                 note(_outcome(source, container, FileState.KNOWN))
                 known.setdefault(container.harvest, source.place)
                 continue
-            note(_outcome(source, container, FileState.IMPORTED))
+            note(replace(_outcome(source, container, FileState.IMPORTED), reason=remark))
             held_files, held_bytes = held_files + 1, held_bytes + container.size_bytes
             if limits.are_reached(held_files, held_bytes):
                 break
@@ -192,7 +203,7 @@ def _checked(source: ImportSource | UnreadableSource, *, with_first_bytes: bool)
     """The source; InputError if it cannot be read, or is not a container by its first bytes."""
     if isinstance(source, UnreadableSource):
         raise InputError(source.reason)
-    if with_first_bytes:
+    if with_first_bytes and not source.is_har:
         _form_of(source)
     return source
 
@@ -318,7 +329,7 @@ def take_container(archive: Archive, harvest: Harvest, path: Path) -> Container:
     return copy_in(archive, harvest, import_sources.of_file(path))[0]
 
 
-def copy_in(archive: Archive, harvest: Harvest, source: ImportSource) -> tuple[Container, bool]:
+def copy_in(archive: Archive, harvest: Harvest, source: ImportSource) -> TakenContainer:
     """Copy one container, as `TakeOne` says. The copy is visible once its row is written."""
     if not file_names.is_name(source.name):
         raise InputError(f"{source.name[:200]!r} cannot be the name of a container. {file_names.RULE}")
@@ -326,19 +337,22 @@ def copy_in(archive: Archive, harvest: Harvest, source: ImportSource) -> tuple[C
     durable.make_folders(folder)
     partial = folder / ".partial"
     try:
-        form = _form_of(source)
+        form = None if source.is_har else _form_of(source)
         original = _copy(source, partial)
         with archive.database.reading() as connection:
             known = locations.find_bytes(connection, original)
         if known is not None:
-            return known, False
+            return TakenContainer(known, False)
         findings: list[Finding] = []
-        records, readable = read_through(partial, source.name, findings)
-        if not records:
-            raise InputError(no_records(findings))
-        name, sha256 = source.name, original
-        if form.compression is Compression.WHOLE or not readable:
-            name, sha256, records = _rewrite(partial, source.name, findings)
+        if form is None:
+            name, sha256, records = _convert(archive, partial, source.name, findings)
+        else:
+            name, sha256 = source.name, original
+            records, readable = read_through(partial, source.name, findings)
+            if not records:
+                raise InputError(no_records(findings))
+            if form.compression is Compression.WHOLE or not readable:
+                name, sha256, records = _rewrite(partial, source.name, findings)
         return _record(
             archive,
             harvest,
@@ -409,6 +423,20 @@ def _rewrite(partial: Path, name: str, findings: list[Finding]) -> tuple[str, st
     return f"{stem}.gz", result.sha256, result.records
 
 
+def _convert(archive: Archive, partial: Path, name: str, findings: list[Finding]) -> tuple[str, str, int]:
+    """Replace the copy of a HAR file by a WARC file; its name, checksum and number of records."""
+    target = partial.with_name(".rewritten")
+
+    def note(finding: Finding) -> None:
+        if len(findings) < MOST_FINDINGS:
+            findings.append(finding)
+
+    with partial.open("rb") as stream:
+        result = har.to_warc(stream, target, name=name, now=archive.clock(), note=note)
+    target.rename(partial)
+    return f"{name[: -len(har.SUFFIX)]}.warc.gz", result.sha256, result.records
+
+
 def _compression(name: str) -> str:
     return "with zstd" if name.lower().endswith(".zst") else "as one piece"
 
@@ -433,13 +461,13 @@ def _record(
     original: str,
     records: int,
     findings: Sequence[Finding],
-) -> tuple[Container, bool]:
+) -> TakenContainer:
     """Give a copy its name and its row, unless another process has done that for the same bytes meanwhile."""
     damaged = sum(finding.severity is not Severity.NOTE for finding in findings)
     with archive.database.transaction() as connection:
         known = locations.find_bytes(connection, original)
         if known is not None:
-            return known, False
+            return TakenContainer(known, False)
         path = partial.rename(partial.with_name(free_name(connection, name, original)))
         durable.sync_folder(path.parent)
         container = Container(
@@ -457,11 +485,27 @@ def _record(
             container.name,
             outcome=Outcome.WARNING if damaged else Outcome.SUCCESS,
             message=f"{records} records, {damaged} findings",
-            detail={"sha256": original, "harvest": harvest.id},
+            detail={
+                "sha256": original,
+                "harvest": harvest.id,
+                **({"findings": [_told(finding) for finding in findings[:MOST_TOLD]]} if damaged else {}),
+            },
         )
         locations.add(connection, container, original_sha256=original)
         append(connection, event)
-    return container, True
+    return TakenContainer(container, True, _left_out(findings))
+
+
+def _told(finding: Finding) -> str:
+    return f"{finding.place}: {finding.message}" if finding.place else finding.message
+
+
+def _left_out(findings: Sequence[Finding]) -> str:
+    """What a conversion left out, for the report of the import."""
+    entries = [finding for finding in findings if finding.code == har.ENTRY_LEFT_OUT]
+    if not entries:
+        return ""
+    return f"{len(entries)} of its entries were left out. The first: {_told(entries[0])}"
 
 
 def end(archive: Archive, harvest: Harvest, state: HarvestState, reason: str) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from webdepot.cli.call import Json, call_of
+from webdepot.cli.call import Json, call_of, read_limited
 from webdepot.cli.commands.rule import day_of
 from webdepot.cli.output import plain
 from webdepot.errors import InputError
@@ -240,16 +240,14 @@ def describe(
 @commands.command(name="import", epilog="Example: webdepot target import sites.csv --dry-run")
 def import_(
     context: typer.Context,
-    file: Annotated[
-        Path, typer.Argument(help="CSV in UTF-8 with a column `address`.", exists=True, dir_okay=False)
-    ],
+    file: Annotated[Path, typer.Argument(help="CSV in UTF-8 with a column `address`.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the file; import nothing.")] = False,
     json: Json = False,
 ) -> None:
     """Nominate the sites of a CSV file: all, or none if a line is invalid (exits 1 and lists them)."""
     call = call_of(context)
     output = call.output(json)
-    raw = file.read_bytes()
+    raw = read_limited(file, csv_lists.LONGEST_BYTES)
     with call.archive() as archive:
         preview = csv_lists.preview(archive, raw, keep=False)
         for line, error in preview.bad:

@@ -1,0 +1,51 @@
+"""`webdepot service`: let systemd run the portal."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from webdepot.cli.call import Json, call_of
+from webdepot.cli.output import plain
+from webdepot.services.admin import service_unit
+
+commands = typer.Typer(no_args_is_help=True)
+
+
+@commands.callback()
+def service() -> None:
+    """Run the portal as a service."""
+
+
+@commands.command(epilog="Example: webdepot --home /srv/archive service install --print")
+def install(
+    context: typer.Context,
+    user: Annotated[
+        bool, typer.Option("--user", help="For yourself, without root, instead of for the whole machine.")
+    ] = False,
+    account: Annotated[
+        str, typer.Option(metavar="NAME", help="User that the service runs as; not with --user.")
+    ] = "webdepot",
+    writable: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FOLDER", help="A folder outside the home that it writes to, such as a copy of the depot."
+        ),
+    ] = None,
+    print_: Annotated[bool, typer.Option("--print", help="Only print the unit; write nothing.")] = False,
+    json: Json = False,
+) -> None:
+    """Write a systemd unit that runs the portal of this archive, protected, and print how to start it."""
+    call = call_of(context)
+    home = call.home.expanduser().absolute()
+    folders = [folder.expanduser().absolute() for folder in writable or ()]
+    unit = service_unit.describe(home, for_user=user, account=account, writable=folders)
+    if print_:
+        sys.stdout.write(unit.text)
+        return
+    is_changed = service_unit.install(unit)
+    fields = {"path": str(unit.path), "changed": is_changed, "next": list(unit.commands)}
+    state = "Wrote" if is_changed else "Unchanged:"
+    following = "\n".join(f"  {plain(command)}" for command in unit.commands)
+    call.output(json).result(fields, f"{state} [bold]{plain(str(unit.path))}[/bold]. Now run:\n{following}")
