@@ -78,6 +78,32 @@ def listing(
     page: int,
 ) -> tuple[list[Rule], int]:
     """One page of rules, newest first, and how many there are; `words` are part of a key, reason or text."""
+    where = _matching(words, answer, embargoes)
+    total = connection.execute(select(func.count()).select_from(access_rules).where(*where)).scalar_one()
+    chosen = select(access_rules).where(*where).order_by(access_rules.c.id.desc())
+    rows = connection.execute(chosen.limit(ROWS).offset((max(page, 1) - 1) * ROWS))
+    return [_rule(row) for row in rows.mappings()], total
+
+
+def past(
+    connection: Connection,
+    *,
+    words: str = "",
+    answer: RuleAnswer | None = None,
+    embargoes: bool = False,
+    last: int | None = None,
+    limit: int,
+) -> list[Rule]:
+    """The next rules, newest first, after the one with the number `last`."""
+    where = [
+        *_matching(words, answer, embargoes),
+        *([access_rules.c.id < last] if last is not None else []),
+    ]
+    chosen = select(access_rules).where(*where).order_by(access_rules.c.id.desc()).limit(limit)
+    return [_rule(row) for row in connection.execute(chosen).mappings()]
+
+
+def _matching(words: str, answer: RuleAnswer | None, embargoes: bool) -> list[ColumnElement[bool]]:
     where: list[ColumnElement[bool]] = []
     if words:
         columns = (access_rules.c.prefix, access_rules.c.reason, access_rules.c.public_text)
@@ -86,10 +112,7 @@ def listing(
         where.append(access_rules.c.answer == answer.value)
     if embargoes:
         where.append(access_rules.c.embargo_days > 0)
-    total = connection.execute(select(func.count()).select_from(access_rules).where(*where)).scalar_one()
-    chosen = select(access_rules).where(*where).order_by(access_rules.c.id.desc())
-    rows = connection.execute(chosen.limit(ROWS).offset((max(page, 1) - 1) * ROWS))
-    return [_rule(row) for row in rows.mappings()], total
+    return where
 
 
 class RulesByPrefix:

@@ -1,6 +1,7 @@
 """Holdings: the packages in the database. The depot is authoritative; these rows can be rebuilt from it."""
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, delete, func, insert, literal, select, update
 
@@ -62,13 +63,15 @@ def find_of_harvest(connection: Connection, harvest: HarvestId) -> Package | Non
     return _package(row) if row else None
 
 
-def latest(connection: Connection, limit: int, *, before: Package | None = None) -> list[Package]:
-    """The newest packages; `before` is the last one of the page before. Every page costs the same."""
+def latest(connection: Connection, limit: int, *, past: tuple[datetime, str] | None = None) -> list[Package]:
+    """The newest packages; `past` has the time and identifier of the last one of the page before. Every page
+    costs the same.
+    """
     chosen = select(packages)
-    if before is not None:
-        moment = literal(before.stored_at, Moment)
+    if past is not None:
+        moment = literal(past[0], Moment)
         chosen = chosen.where(
-            (packages.c.stored_at < moment) | ((packages.c.stored_at == moment) & (packages.c.id < before.id))
+            (packages.c.stored_at < moment) | ((packages.c.stored_at == moment) & (packages.c.id < past[1]))
         )
     chosen = chosen.order_by(packages.c.stored_at.desc(), packages.c.id.desc()).limit(limit)
     return [_package(row) for row in connection.execute(chosen).mappings()]

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy import Connection, RowMapping, insert, literal, select, tuple_, update
 
+from webdepot.database import Moment
 from webdepot.errors import NotFound
 from webdepot.harvest.tables import harvests
 from webdepot.model import Harvest, HarvestId, HarvestKind, HarvestState, TargetId
@@ -253,6 +254,12 @@ class HarvestFilter:
     until: datetime | None = None
     oldest_first: bool = False
     page: int = 1
+    limit: int = ROWS
+    """Harvests on a page."""
+    past: tuple[datetime, str] | None = None
+    """Start and id of the last harvest of the page before: where a list continues whose pages have no
+    numbers.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,14 +284,18 @@ def list_page(connection: Connection, query: HarvestFilter) -> HarvestPage:
         *([column.started_at >= query.since] if query.since else []),
         *([column.started_at < query.until] if query.until else []),
     ]
+    if query.past is not None:
+        last = tuple_(literal(query.past[0], Moment), literal(query.past[1]))
+        here = tuple_(column.started_at, column.id)
+        where.append(here > last if query.oldest_first else here < last)
     order = (
         (column.started_at, column.id) if query.oldest_first else (column.started_at.desc(), column.id.desc())
     )
-    page = max(query.page, 1)
-    chosen = select(column.id).where(*where).order_by(*order).limit(ROWS + 1).offset((page - 1) * ROWS)
+    page, limit = max(query.page, 1), query.limit
+    chosen = select(column.id).where(*where).order_by(*order).limit(limit + 1).offset((page - 1) * limit)
     ids = list(connection.execute(chosen).scalars())
-    rows = connection.execute(select(harvests).where(column.id.in_(ids[:ROWS])).order_by(*order)).mappings()
-    return HarvestPage(rows=[_harvest(row) for row in rows], has_more=len(ids) > ROWS, page=page)
+    rows = connection.execute(select(harvests).where(column.id.in_(ids[:limit])).order_by(*order)).mappings()
+    return HarvestPage(rows=[_harvest(row) for row in rows], has_more=len(ids) > limit, page=page)
 
 
 def collections(connection: Connection) -> Sequence[str]:

@@ -4,14 +4,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
 
-from sqlalchemy import Connection, RowMapping, case, delete, func, insert, select
+from sqlalchemy import Connection, RowMapping, case, delete, func, insert, literal, select, tuple_
 
 from webdepot.model import Answer, Finding, HarvestId, Severity, TargetId, Verdict
 from webdepot.quality.tables import findings, ignored_findings, judgements
 from webdepot.quality.texts import Action
 
 _BATCH = 1000
-_SEVERITY = case({Severity.ERROR.value: 0, Severity.WARNING.value: 1}, value=findings.c.severity, else_=2)
+_RANKS = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
+_SEVERITY = case(
+    {Severity.ERROR.value: 0, Severity.WARNING.value: 1},
+    value=findings.c.severity,
+    else_=_RANKS[Severity.NOTE],
+)
 
 
 def replace(connection: Connection, harvest: HarvestId, new: Iterable[Finding]) -> Mapping[str, int]:
@@ -95,10 +100,20 @@ def missing(connection: Connection, harvest: HarvestId, codes: Iterable[str], li
 
 
 def by_code(
-    connection: Connection, harvest: HarvestId, *, code: str = "", limit: int = 100, offset: int = 0
+    connection: Connection,
+    harvest: HarvestId,
+    *,
+    code: str = "",
+    limit: int = 100,
+    offset: int = 0,
+    past: tuple[Severity, int] | None = None,
 ) -> list[tuple[int, Finding]]:
-    """Findings with their numbers, the most severe first; only those of `code` if given."""
+    """Findings with their numbers, the most severe first; only those of `code` if given, and those after the
+    finding with the severity and number `past`.
+    """
     wanted = [findings.c.harvest == harvest, *([findings.c.code == code] if code else [])]
+    if past is not None:
+        wanted.append(tuple_(_SEVERITY, findings.c.id) > tuple_(literal(_RANKS[past[0]]), literal(past[1])))
     chosen = select(findings).where(*wanted).order_by(_SEVERITY, findings.c.id).limit(limit).offset(offset)
     return [(row["id"], _finding(row)) for row in connection.execute(chosen).mappings()]
 

@@ -310,6 +310,14 @@ def listing(connection: Connection, wanted: TargetFilter) -> TargetPage:
     return TargetPage(rows=dossiers_of(connection, chosen), total=total, page=page)
 
 
+def past(connection: Connection, wanted: TargetFilter, last: int, limit: int) -> list[Dossier]:
+    """The next targets that a filter matches, by number, after the target with the number `last`."""
+    chosen = select(targets).where(*matching(wanted), targets.c.id > last)
+    return [
+        _dossier(row) for row in connection.execute(chosen.order_by(targets.c.id).limit(limit)).mappings()
+    ]
+
+
 def iter_filtered(connection: Connection, wanted: TargetFilter) -> Iterator[Dossier]:
     """All targets that a filter matches, in its order; streams."""
     rows = connection.execute(

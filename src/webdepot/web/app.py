@@ -29,12 +29,13 @@ from webdepot.web.problems import HANDLERS, problem
 from webdepot.web.quick_answers import QuickAnswers
 from webdepot.web.replay import raw, worker
 from webdepot.web.routes import FRAME_ROUTES, PORTAL_ROUTES, REPLAY_ROUTES, Endpoint, RouteRow, load_endpoint
-from webdepot.web.security import OriginGuard, PolicyHeaders, portal_headers, replay_headers
+from webdepot.web.security import SAFE_METHODS, OriginGuard, PolicyHeaders, portal_headers, replay_headers
 from webdepot.web.site import (
     Site,
     WebOrigin,
     has_key,
     here,
+    is_api,
     language_of,
     person_of,
 )
@@ -168,15 +169,21 @@ def _check_roles(row: RouteRow) -> Endpoint:
     """The endpoint after a check of the person's roles; the only place where roles are checked."""
 
     def find_refusal(request: Request) -> Response | None:
-        person = person_of(request)
+        person, texts = person_of(request), language_of(request).texts
         if person is None and has_key(request):
-            refused = problem(request, 401, language_of(request).texts["errors.text_401_key"])
+            refused = problem(request, 401, texts["errors.text_401_key"])
             refused.headers["WWW-Authenticate"] = 'Bearer error="invalid_token"'
+            return refused
+        # Browsers add cookies to requests that pages of other sites make them send, but never a key.
+        is_change = request.method not in SAFE_METHODS
+        if is_api(request) and not has_key(request) and (person is None or is_change):
+            refused = problem(request, 401, texts["errors.text_401_api"])
+            refused.headers["WWW-Authenticate"] = "Bearer"
             return refused
         if person is None:
             return RedirectResponse(f"/sign-in?to={here(request)}", status_code=303)
         if not person.roles & row.roles:
-            return problem(request, 403, language_of(request).texts["errors.text_403"])
+            return problem(request, 403, texts["errors.text_403"])
         return None
 
     def answer(request: Request) -> Response | Endpoint:

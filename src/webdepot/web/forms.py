@@ -91,13 +91,18 @@ async def read_form(request: Request, *, limits: FormLimits = LONG_FORM) -> dict
 
 async def read_fields(request: Request, *, limits: FormLimits = LONG_FORM) -> list[tuple[str, str]]:
     """The fields of a urlencoded form, all values in their order. Line ends are `\\n`."""
-    body = b"".join([chunk async for chunk in _bounded(request, limits.size_bytes)])
+    body = await read_body(request, longest=limits.size_bytes)
     try:
         pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=limits.fields)
     except ValueError:
         raise HTTPException(400) from None
     # PostgreSQL cannot store NUL, and nobody types it.
     return [(name, value.replace("\r\n", "\n").replace("\0", "")) for name, value in pairs]
+
+
+async def read_body(request: Request, *, longest: int) -> bytes:
+    """The body of a request; 413 if it has more bytes than `longest`."""
+    return b"".join([chunk async for chunk in _bounded(request, longest)])
 
 
 async def read_upload(request: Request, name: str, *, longest: int) -> tuple[bytes, dict[str, str]]:

@@ -39,6 +39,80 @@ class RouteRow:
     """Raw paths whose answers take long (`heavy_work.py`)."""
 
 
+API_ROUTES = (
+    RouteRow(path="/api/search", endpoint="api.search:as_json", heavy=ALL),
+    RouteRow(path="/api/suggest", endpoint="api.search:suggest", heavy=ALL),
+    RouteRow(path="/api/images", endpoint="reader.images:as_json", heavy=ALL),
+    RouteRow(path="/api/trend", endpoint="api.search:trend", heavy=ALL),
+    RouteRow(path="/api/openapi.json", endpoint="api.openapi:send_document"),
+    RouteRow(path="/api/targets", endpoint="api.targets:show_list", roles=STAFF),
+    RouteRow(path="/api/targets", endpoint="api.targets:nominate", methods=("POST",), roles=PARTNERS),
+    RouteRow(path="/api/targets/{target}", endpoint="api.targets:show", roles=STAFF),
+    RouteRow(
+        path="/api/targets/{target}", endpoint="api.targets:describe", methods=("PATCH",), roles=CURATORS
+    ),
+    RouteRow(
+        path="/api/targets/{target}/answers", endpoint="api.targets:answer", methods=("POST",), roles=STAFF
+    ),
+    RouteRow(
+        path="/api/targets/{target}/decisions",
+        endpoint="api.targets:decide",
+        methods=("POST",),
+        roles=CURATORS,
+    ),
+    RouteRow(
+        path="/api/targets/{target}/grounds", endpoint="api.targets:ground", methods=("POST",), roles=CURATORS
+    ),
+    RouteRow(
+        path="/api/targets/{target}/harvests",
+        endpoint="api.targets:harvest",
+        methods=("POST",),
+        roles=CURATORS,
+    ),
+    RouteRow(path="/api/harvests", endpoint="api.harvests:show_list", roles=STAFF),
+    RouteRow(path="/api/harvests/{harvest}", endpoint="api.harvests:show", roles=STAFF),
+    RouteRow(
+        path="/api/harvests/{harvest}/orders",
+        endpoint="api.harvests:order",
+        methods=("POST",),
+        roles=CURATORS,
+    ),
+    RouteRow(path="/api/harvests/{harvest}/findings", endpoint="api.harvests:show_findings", roles=STAFF),
+    RouteRow(path="/api/harvests/{harvest}/review", endpoint="api.reviews:show", roles=STAFF),
+    RouteRow(
+        path="/api/harvests/{harvest}/review/decisions",
+        endpoint="api.reviews:decide",
+        methods=("POST",),
+        roles=REVIEWERS,
+    ),
+    RouteRow(
+        path="/api/harvests/{harvest}/review/notes",
+        endpoint="api.reviews:annotate",
+        methods=("POST",),
+        roles=STAFF,
+    ),
+    RouteRow(
+        path="/api/harvests/{harvest}/review/ratings",
+        endpoint="api.reviews:rate",
+        methods=("POST",),
+        roles=STAFF,
+    ),
+    RouteRow(path="/api/rules", endpoint="api.rules:show_list", roles=STAFF),
+    RouteRow(path="/api/rules", endpoint="api.rules:add", methods=("POST",), roles=REVIEWERS),
+    RouteRow(path="/api/rules/{rule}/end", endpoint="api.rules:end", methods=("POST",), roles=REVIEWERS),
+    RouteRow(path="/api/packages", endpoint="api.packages:show_list", roles=STAFF),
+    RouteRow(path="/api/packages/{package}", endpoint="api.packages:show", roles=STAFF),
+    RouteRow(path="/api/depot", endpoint="api.packages:show_depot", roles=STAFF),
+    RouteRow(
+        path="/api/{rest:path}",
+        endpoint="api.openapi:answer_unknown",
+        methods=("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"),
+    ),
+)
+"""Interfaces that answer in JSON; their errors are problem details. The last row takes every other path below
+/api/.
+"""
+
 PORTAL_ROUTES = (
     RouteRow(path="/", endpoint="reader.home:home"),
     RouteRow(path="/collections", endpoint="reader.collections:show_list", heavy=ALL),
@@ -60,11 +134,7 @@ PORTAL_ROUTES = (
     RouteRow(path="/searches", endpoint="api.search:saved_list", roles=SIGNED_IN),
     RouteRow(path="/searches", endpoint="api.search:save", methods=("POST",), roles=SIGNED_IN),
     RouteRow(path="/searches/{token}.atom", endpoint="api.search:saved_feed", heavy=ALL),
-    RouteRow(path="/api/search", endpoint="api.search:as_json", heavy=ALL),
-    RouteRow(path="/api/suggest", endpoint="api.search:suggest", heavy=ALL),
-    RouteRow(path="/api/images", endpoint="reader.images:as_json", heavy=ALL),
-    RouteRow(path="/api/trend", endpoint="api.search:trend", heavy=ALL),
-    RouteRow(path="/api/openapi.json", endpoint="api.openapi:send_document"),
+    *API_ROUTES,
     RouteRow(path="/opensearch.xml", endpoint="api.search:opensearch"),
     RouteRow(path="/versions", endpoint="reader.versions:look_up", heavy=ALL),
     RouteRow(path="/oai", endpoint="api.oai:answer", methods=("GET", "POST")),

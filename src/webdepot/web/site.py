@@ -41,6 +41,7 @@ PARTNERS = frozenset({Role.PARTNER, *STAFF})
 """People who may nominate sites."""
 ADMINISTRATORS = frozenset({Role.ADMINISTRATOR})
 BEARER = "bearer "
+API_PREFIX = "/api/"
 Shared = TypeVar("Shared")
 _shared_lock = Lock()
 
@@ -195,6 +196,11 @@ def _find_person(request: Request) -> Person | None:
         )
     token = session_token(request)
     return sessions.find_session(site.archive.database, token, site.archive.clock()) if token else None
+
+
+def is_api(request: Request) -> bool:
+    """Whether a program asks the API of the portal."""
+    return site_of(request).origin is WebOrigin.PORTAL and request.url.path.startswith(API_PREFIX)
 
 
 def has_key(request: Request) -> bool:

@@ -22,6 +22,7 @@ from webdepot.archive import Archive
 from webdepot.errors import InputError
 from webdepot.provenance import Event, EventFilter, append, difference
 from webdepot.provenance import page as page_of_events
+from webdepot.reasons import said
 from webdepot.times import period_of, to_timestamp
 from webdepot.url import UrlMatch, from_typed, host_of, key_range, split_wildcard
 
@@ -106,6 +107,13 @@ def remove(
     return rule
 
 
+def end(archive: Archive, number: int, *, by: str, why: str) -> Rule:
+    """Remove a rule; the reason is kept. InputError without one, NotFound if there is no such rule."""
+    if not why.strip():
+        raise InputError(said("why_rule_ends", "Write why the rule ends."))
+    return remove(archive, number, by=by, why=why.strip()[:1000])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleImport:
     """The result of reading a file of rules."""
@@ -184,11 +192,7 @@ def list_rules(
     page: int = 1,
 ) -> RulePage:
     """One page of access rules with what each covers, the newest first."""
-    words = words.strip()[:200]
-    if "." in words and " " not in words:
-        # People type an address, but rules have keys.
-        with suppress(InputError):
-            words = _prefixes(words)[0][0]
+    words = _searched(words)
     with archive.database.reading() as connection:
         listed, total = rules.listing(connection, words=words, answer=answer, embargoes=embargoes, page=page)
     today = archive.clock().date()
@@ -200,6 +204,31 @@ def list_rules(
         total=total,
         page=page,
     )
+
+
+def list_past(
+    archive: Archive,
+    *,
+    words: str = "",
+    answer: RuleAnswer | None = None,
+    embargoes: bool = False,
+    last: int | None = None,
+    limit: int,
+) -> list[Rule]:
+    """The next access rules, the newest first, after the one with the number `last`."""
+    with archive.database.reading() as connection:
+        return rules.past(
+            connection, words=_searched(words), answer=answer, embargoes=embargoes, last=last, limit=limit
+        )
+
+
+def _searched(typed: str) -> str:
+    """What a search for rules looks for: people type an address, but rules have keys."""
+    words = typed.strip()[:200]
+    if "." in words and " " not in words:
+        with suppress(InputError):
+            return _prefixes(words)[0][0]
+    return words
 
 
 def ended(archive: Archive) -> Sequence[Event]:

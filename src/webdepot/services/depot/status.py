@@ -144,13 +144,18 @@ def status(archive: Archive) -> DepotStatus:
         )
 
 
-def list_packages(archive: Archive, *, limit: int = 50, before: str = "") -> list[PackageRow]:
-    """The newest packages; `before` is the identifier of the last one of the page before."""
+def list_packages(
+    archive: Archive, *, limit: int = 50, before: str = "", past: tuple[datetime, str] | None = None
+) -> list[PackageRow]:
+    """The newest packages. The last one of the page before is named by its identifier, `before`, or by its
+    time and identifier, `past`, which works even if it was withdrawn in the meantime.
+    """
     with archive.database.reading() as connection:
-        start = holdings.find(connection, before) if before else None
+        if before and past is None and (last := holdings.find(connection, before)) is not None:
+            past = last.stored_at, last.id
         return [
             PackageRow(package=held, copies=copies.of_package(connection, held.id))
-            for held in holdings.latest(connection, limit, before=start)
+            for held in holdings.latest(connection, limit, past=past)
         ]
 
 

@@ -345,8 +345,16 @@ def iter_findings(archive: Archive, harvest: str) -> Iterator[Finding]:
 
 
 def findings_page(
-    archive: Archive, harvest: Harvest, *, code: str = "", limit: int, offset: int = 0
+    archive: Archive,
+    harvest: Harvest,
+    *,
+    code: str = "",
+    limit: int,
+    offset: int = 0,
+    past: tuple[Severity, int] | None = None,
 ) -> list[tuple[int, Finding]]:
-    """One page of a harvest's findings with their numbers, the most severe first; only of `code` if given."""
+    """One page of a harvest's findings with their numbers, the most severe first; only of `code` if given,
+    and those after the finding with the severity and number `past`.
+    """
     with archive.database.reading() as connection:
-        return records.by_code(connection, harvest.id, code=code, limit=limit, offset=offset)
+        return records.by_code(connection, harvest.id, code=code, limit=limit, offset=offset, past=past)

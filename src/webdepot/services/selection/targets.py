@@ -191,6 +191,12 @@ def list_targets(archive: Archive, wanted: TargetFilter) -> TargetPage:
         return targets.listing(connection, wanted)
 
 
+def list_past(archive: Archive, wanted: TargetFilter, *, last: int, limit: int) -> list[Dossier]:
+    """The next targets that a filter matches, by number, after the target with the number `last`."""
+    with archive.database.reading() as connection:
+        return targets.past(connection, wanted, last, limit)
+
+
 def counts(archive: Archive) -> Mapping[TargetState, int]:
     with archive.database.reading() as connection:
         return targets.counts(connection)

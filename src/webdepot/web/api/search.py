@@ -20,7 +20,6 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from webdepot.access.policy import ANYONE, Reader
 from webdepot.access.saved import SavedSearch
-from webdepot.errors import InputError
 from webdepot.ports import Hit, SearchSort
 from webdepot.services.access import saved_searches, search
 from webdepot.services.access.export.export import ExportForm
@@ -40,20 +39,17 @@ _OPENSEARCH = "http://a9.com/-/spec/opensearch/1.1/"
 def as_json(request: Request) -> Response:
     query = read_query(request)
     limit, offset = _number(request, "limit", 10, MOST_HITS), _number(request, "offset", 0, 100_000)
-    try:
-        page = search.search(
-            site_of(request).archive,
-            query.text,
-            reader=reader_of(request),
-            collection=query.collection,
-            sort=query.sort,
-            offset=offset,
-            limit=limit,
-            facets=search.EVERY_FACET,
-            fold=request.query_params.get("fold") == "1",
-        )
-    except InputError as error:
-        return JSONResponse({"error": str(error)}, status_code=400)
+    page = search.search(
+        site_of(request).archive,
+        query.text,
+        reader=reader_of(request),
+        collection=query.collection,
+        sort=query.sort,
+        offset=offset,
+        limit=limit,
+        facets=search.EVERY_FACET,
+        fold=request.query_params.get("fold") == "1",
+    )
     return JSONResponse(
         {
             "query": page.text,
@@ -78,15 +74,12 @@ def suggest(request: Request) -> Response:
 
 def trend(request: Request) -> Response:
     words = [word for word in request.query_params.getlist("w") if word.strip()]
-    try:
-        trend = search.trend(
-            site_of(request).archive,
-            words,
-            reader=reader_of(request),
-            collection=read_query(request).collection,
-        )
-    except InputError as error:
-        return JSONResponse({"error": str(error)}, status_code=400)
+    trend = search.trend(
+        site_of(request).archive,
+        words,
+        reader=reader_of(request),
+        collection=read_query(request).collection,
+    )
     return JSONResponse({"words": trend.words, "volume": trend.volume})
 
 

@@ -11,8 +11,9 @@ from webdepot.services.access import lookup
 from webdepot.services.access.export.export import ExportForm
 from webdepot.times import http_date
 from webdepot.url import host_of
+from webdepot.web.problems import PROBLEM_CODES, heading
 from webdepot.web.replay import address
-from webdepot.web.site import Site, render, site_of
+from webdepot.web.site import Site, language_of, render, site_of
 
 SECTIONS = ("search", "versions", "memento", "content", "evidence", "catalogue", "feeds", "downloads")
 """In the order of the page; `developers.SECTION` and `developers.SECTION_words` are their texts."""
@@ -38,7 +39,9 @@ def show(request: Request) -> Response:
     capture = lookup.find_example(site.archive)
     url, timestamp = (capture.url, capture.timestamp) if capture else _PLACEHOLDER
     examples = {name: list(_EXAMPLES[name](site, url, timestamp)) for name in SECTIONS}
-    return render(request, "developers.html", sections=SECTIONS, examples=examples)
+    spoken = language_of(request)
+    problems = [(code, status, heading(spoken, status)) for code, status in PROBLEM_CODES.items()]
+    return render(request, "developers.html", sections=SECTIONS, examples=examples, problems=problems)
 
 
 def _search(site: Site, url: str, timestamp: str) -> Iterator[ApiExample]:

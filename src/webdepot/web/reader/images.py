@@ -53,10 +53,7 @@ def show(request: Request) -> Response:
 
 def as_json(request: Request) -> Response:
     query, site = read_query(request), site_of(request)
-    try:
-        pictures = _find(request, query)
-    except InputError as error:
-        return JSONResponse({"error": str(error)}, status_code=400)
+    pictures = _find(request, query)
     return JSONResponse(
         {
             "query": query.words,

@@ -5,7 +5,8 @@ live parts are updated by reloading the page.
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from enum import StrEnum
 from typing import Any
 from urllib.parse import urlencode
 
@@ -49,6 +50,19 @@ _NUMBERS = (
     "delay_s",
     "workers",
 )
+
+
+class HarvestCommand(StrEnum):
+    """What a curator can order a harvest to do."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    STOP = "stop"
+    ABORT = "abort"
+    LIMITS = "limits"
+    ADD = "add"
+    REMOVE = "remove"
+    REJECT = "reject"
 
 
 class LiveStreams:
@@ -233,27 +247,47 @@ def _order(request: Request, form: Mapping[str, str]) -> Response:
 
 
 def _obey(request: Request, form: Mapping[str, str]) -> Response:
-    archive, harvest = site_of(request).archive, request.path_params["harvest"]
-    by, reason = name_of(request), form.get("reason", "").strip()[:500]
-    match form.get("order", ""):
-        case "abort" if not control.watch(archive, harvest).is_running:
+    command = form.get("order", "")
+    if command not in tuple(HarvestCommand):
+        raise InputError(f"{command[:50]!r} is not a command to a harvest.")
+    obey(
+        request,
+        HarvestCommand(command),
+        reason=form.get("reason", "").strip()[:500],
+        changes=_changes(form) if command == HarvestCommand.LIMITS else {},
+        urls=form.get("urls", "").split(),
+        patterns=form.get("patterns", "").split(),
+    )
+    return RedirectResponse(f"/harvests/{request.path_params['harvest']}", status_code=303)
+
+
+def obey(
+    request: Request,
+    command: HarvestCommand,
+    *,
+    reason: str,
+    changes: Mapping[str, object],
+    urls: Sequence[str],
+    patterns: Sequence[str],
+) -> None:
+    """Give an order to the harvest of a request, whether a process works on it or not."""
+    archive, harvest, by = site_of(request).archive, request.path_params["harvest"], name_of(request)
+    match command:
+        case HarvestCommand.ABORT if not control.watch(archive, harvest).is_running:
             control.give_up(archive, harvest, by=by, reason=reason)
             _end(request, harvest)
-        case "resume" if not control.watch(archive, harvest).is_running:
+        case HarvestCommand.RESUME if not control.watch(archive, harvest).is_running:
             plans.continue_harvest(archive, harvest, by=by)
-        case "pause" | "resume" | "stop" | "abort" as verb:
-            control.give(archive, harvest, OrderVerb(verb), by=by, reason=reason)
-        case "limits":
-            control.change(archive, harvest, _changes(form), by=by, reason=reason)
-        case "add":
-            control.add(archive, harvest, form.get("urls", "").split(), by=by, reason=reason)
-        case "remove":
-            control.remove(archive, harvest, form.get("patterns", "").split(), by=by, reason=reason)
-        case "reject":
-            control.reject(archive, harvest, form.get("patterns", "").split(), by=by, reason=reason)
-        case other:
-            raise InputError(f"{other[:50]!r} is not a command to a harvest.")
-    return RedirectResponse(f"/harvests/{harvest}", status_code=303)
+        case HarvestCommand.LIMITS:
+            control.change(archive, harvest, changes, by=by, reason=reason)
+        case HarvestCommand.ADD:
+            control.add(archive, harvest, urls, by=by, reason=reason)
+        case HarvestCommand.REMOVE:
+            control.remove(archive, harvest, patterns, by=by, reason=reason)
+        case HarvestCommand.REJECT:
+            control.reject(archive, harvest, patterns, by=by, reason=reason)
+        case verb:
+            control.give(archive, harvest, OrderVerb(verb.value), by=by, reason=reason)
 
 
 def _end(request: Request, harvest: str) -> None:

@@ -214,7 +214,19 @@ def _annotate(request: Request, form: Mapping[str, str]) -> Response:
 
 
 def _in_background(request: Request, work: Callable[[Archive, str], object], name: str) -> Response:
-    """Start long work in an archive opened for it. The page waits a few seconds to show its result."""
+    """Start long work. The page waits a few seconds to show its result."""
+    harvest = harvests.get(site_of(request).archive, request.path_params["harvest"]).id
+    try:
+        is_done = run_in_background(request, work, name)
+    except WebdepotError as error:
+        return _page(request, wrong=explain(request, error), status=error.http_status)
+    return RedirectResponse(f"/review/{harvest}" + ("" if is_done else f"?begun={name}"), status_code=303)
+
+
+def run_in_background(request: Request, work: Callable[[Archive, str], object], name: str) -> bool:
+    """Start long work on the harvest of a request, in an archive opened for it. Returns after at most
+    `WAIT_S` seconds whether it is done; raises its error if it has failed by then.
+    """
     archive = site_of(request).archive
     harvest = harvests.get(archive, request.path_params["harvest"]).id
     by, failed = name_of(request), list[WebdepotError]()
@@ -235,10 +247,8 @@ def _in_background(request: Request, work: Callable[[Archive, str], object], nam
     thread.start()
     thread.join(WAIT_S)
     if failed:
-        return _page(request, wrong=explain(request, failed[0]), status=failed[0].http_status)
-    return RedirectResponse(
-        f"/review/{harvest}" + (f"?begun={name}" if thread.is_alive() else ""), status_code=303
-    )
+        raise failed[0]
+    return not thread.is_alive()
 
 
 def send_picture(request: Request) -> Response:

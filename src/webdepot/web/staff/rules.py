@@ -75,11 +75,8 @@ def _change(request: Request, form: Mapping[str, str]) -> Response:
     ends = form.get("end", "")
     try:
         if ends:
-            why = form.get("why", "").strip()
-            if not why:
-                raise InputError(said("why_rule_ends", "Write why the rule ends."))
             number = get_number(ends)
-            rules.remove(site_of(request).archive, number, by=name_of(request), why=why[:1000])
+            rules.end(site_of(request).archive, number, by=name_of(request), why=form.get("why", ""))
         else:
             _add(request, form)
     except InputError as error:
