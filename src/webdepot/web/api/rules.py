@@ -70,7 +70,7 @@ NEW_RULE = (
     InputField(
         name="access_point", words="Where it applies; everywhere if left out.", choices=tuple(AccessPoint)
     ),
-    InputField(name="public_text", words="What readers are told."),
+    InputField(name="public_text", words="The message for readers."),
     InputField(name="private_note", words="A note for staff."),
 )
 END = (InputField(name="why", words="Why the rule ends.", required=True, longest=1000),)

@@ -416,45 +416,44 @@ def describe_api(_: Site) -> dict[str, Any]:
                 errors=[404],
             ),
         },
-        "/api/targets/{target}/answers": {
-            "parameters": [_NUMBER],
-            "post": operation(
-                "answerCriterion",
-                "Answer a criterion about a target",
-                target,
-                body=describe_body(ANSWER),
-                errors=[404, 409],
-            ),
+        **{
+            f"/api/targets/{{target}}/{name}": {"parameters": [_NUMBER], "post": step}
+            for name, step in _describe_steps().items()
         },
-        "/api/targets/{target}/decisions": {
-            "parameters": [_NUMBER],
-            "post": operation(
-                "decideTarget",
-                "Nominate, select, put off, reject, reopen or end a target",
-                target,
-                body=describe_body(DECISION),
-                errors=[404, 409],
-            ),
-        },
-        "/api/targets/{target}/grounds": {
-            "parameters": [_NUMBER],
-            "post": operation(
-                "recordGround",
-                "Record why a target may be harvested",
-                target,
-                body=describe_body(GROUND),
-                errors=[404, 409],
-            ),
-        },
-        "/api/targets/{target}/harvests": {
-            "parameters": [_NUMBER],
-            "post": operation(
-                "startHarvest",
-                "Harvest a target now; the scheduler begins with it",
-                ref("Harvest"),
-                status=202,
-                body=describe_body(START),
-                errors=[404, 409],
-            ),
-        },
+    }
+
+
+def _describe_steps() -> dict[str, Any]:
+    """What can be done with a target, by the last part of the path."""
+    target = ref("Target")
+    return {
+        "answers": operation(
+            "answerCriterion",
+            "Answer a criterion about a target",
+            target,
+            body=describe_body(ANSWER),
+            errors=[404, 409],
+        ),
+        "decisions": operation(
+            "decideTarget",
+            "Nominate, select, put off, reject, reopen or end a target",
+            target,
+            body=describe_body(DECISION),
+            errors=[404, 409],
+        ),
+        "grounds": operation(
+            "recordGround",
+            "Record why a target may be harvested",
+            target,
+            body=describe_body(GROUND),
+            errors=[404, 409],
+        ),
+        "harvests": operation(
+            "startHarvest",
+            "Harvest a target now; the scheduler begins with it",
+            ref("Harvest"),
+            status=202,
+            body=describe_body(START),
+            errors=[404, 409],
+        ),
     }
