@@ -10,7 +10,7 @@ from museum import Answer
 
 KNOWN = {
     "$ref", "type", "properties", "required", "additionalProperties", "items", "enum", "anyOf",
-    "format", "description", "minimum", "maximum", "maxLength", "maxItems",
+    "format", "description", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems",
 }  # fmt: skip
 TYPES: dict[str, Any] = {
     "string": str, "integer": int, "number": (int, float), "boolean": bool,

@@ -61,21 +61,25 @@ class InputField:
             case FieldKind.TEXT if self.choices:
                 return {"type": "string", "enum": list(self.choices)}
             case FieldKind.TEXT:
-                return {"type": "string", "maxLength": self.longest}
+                return {"type": "string", **self._shortest("minLength"), "maxLength": self.longest}
             case FieldKind.WHOLE | FieldKind.NUMBER:
                 return {"type": self.kind.value, "minimum": self.least, "maximum": self.highest}
             case FieldKind.DAY:
                 return {"type": "string", "format": "date"}
             case FieldKind.TEXTS:
                 text = {"type": "string", "maxLength": self.longest}
-                return {"type": "array", "items": text, "maxItems": self.most}
+                return {"type": "array", "items": text, **self._shortest("minItems"), "maxItems": self.most}
             case FieldKind.FLAG:
                 return {"type": "boolean"}
 
+    def _shortest(self, keyword: str) -> dict[str, Any]:
+        """What is required must not be empty either."""
+        return {keyword: 1} if self.required else {}
+
     def check(self, value: object) -> Any:
-        """The value of a JSON body; InputError if it is not of this kind."""
+        """The value of a JSON body; InputError if it is not of this kind, or empty though it is required."""
         checked = _CHECKS[self.kind](self, value)
-        if checked is None:
+        if checked is None or (self.required and checked in ("", [])):
             raise InputError(f"{self.name}: {_shown(value)} is not {self.wanted()}.")
         return checked
 
