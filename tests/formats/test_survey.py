@@ -299,3 +299,26 @@ def test_known_payloads_are_not_looked_at_again(tmp_path, database):
     (again,) = survey.read_rows(second.rows)
     assert again == row | {"container": "y.warc.gz"}
     assert second.counts.findings == first.counts.findings
+
+
+def test_known_payloads_among_new_ones_keep_their_place(tmp_path, database):
+    path, known = tmp_path / "x.warc.gz", results.KnownResults(database.url)
+    bodies = [f"<a><!-- {number} --></a>".encode() for number in range(9)]
+    path.write_bytes(
+        b"".join(response(f"{A}{number}", bodies[number], "text/xml") for number in (1, 2, 4, 7))
+    )
+    first = survey.of_container(path, "x.warc.gz", rows=tmp_path / "rows.gz", already=known)
+    with database.transaction() as connection:
+        results.record(connection, HarvestId("h1"), first, at=WHEN)
+    path.write_bytes(
+        b"".join(response(f"{A}new/{number}", body, "text/xml") for number, body in enumerate(bodies))
+    )
+    second = survey.of_container(path, "y.warc.gz", rows=tmp_path / "rows2.gz", already=known)
+    rows = list(survey.read_rows(second.rows))
+    assert [row["digest"] for row in rows] == [str(digest.sha1(body)) for body in bodies]
+    # The row of an earlier survey has the address under which the payload was examined.
+    assert [row["url"] for row in rows] == [
+        f"{A}{number}" if number in (1, 2, 4, 7) else f"{A}new/{number}" for number in range(9)
+    ]
+    assert {row["puid"] for row in rows} == {"fmt/101"}
+    assert {row["container"] for row in rows} == {"y.warc.gz"}

@@ -5,7 +5,7 @@ container for reports.
 nothing. Rows are never overwritten: another engine or signature release adds its own.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import datetime
 from itertools import islice
@@ -15,7 +15,8 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, tuple_
 
 from webdepot.database import Database
 from webdepot.formats import survey
-from webdepot.formats.survey import FindKnownRow, SurveyResult
+from webdepot.formats.survey import SurveyResult
+from webdepot.formats.survey_queue import FindKnownRows
 from webdepot.formats.survey_rows import Row
 from webdepot.formats.tables import format_counts, identifications, surveys
 from webdepot.model import HarvestId
@@ -42,13 +43,13 @@ _FACTS = (
 
 
 _KNOWN = select(*(identifications.c[name] for name in _FACTS)).where(
-    identifications.c.digest == bindparam("known_digest"),
+    identifications.c.digest.in_(bindparam("known_digests", expanding=True)),
     identifications.c.engine == bindparam("known_engine"),
 )
 
 
 class KnownResults:
-    """`survey.KnownRows` from the database: the row of an earlier survey with the same engine. It can be
+    """`survey.KnownRows` from the database: the rows of earlier surveys with the same engine. It can be
     pickled; the look-ups of one `with` share a connection, since opening one takes longer than all else.
     """
 
@@ -56,15 +57,15 @@ class KnownResults:
         self.url = url
         self._opened = ExitStack()
 
-    def __enter__(self) -> FindKnownRow:
+    def __enter__(self) -> FindKnownRows:
         database = self._opened.enter_context(closing(Database(self.url)))
         connection = self._opened.enter_context(database.reading())
 
-        def find(digest: str, engine: str) -> Row | None:
-            values = {"known_digest": digest, "known_engine": engine}
-            row = connection.execute(_KNOWN, values).mappings().one_or_none()
+        def find(digests: Sequence[str], engine: str) -> dict[str, Row]:
+            values = {"known_digests": digests, "known_engine": engine}
+            rows = {row["digest"]: dict(row) for row in connection.execute(_KNOWN, values).mappings()}
             connection.rollback()  # the next one sees what others have added, and the log of SQLite can end
-            return dict(row) if row else None
+            return rows
 
         return find
 

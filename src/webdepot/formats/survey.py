@@ -4,9 +4,9 @@ For each record with a payload (response, resource, conversion):
 
 1. Read the payload and compute its digest.
 2. A payload seen before in this container is only counted.
-3. A payload known from an earlier survey gets its row from there.
-4. For any other, undo the content coding (within a limit), identify and validate it in guarded processes
-   (`survey_queue`), many at a time. Large payloads go through temporary files.
+3. For any other, undo the content coding (within a limit). Large payloads go through temporary files.
+4. Many at a time (`survey_queue`): those known from an earlier survey get their rows from there, the others
+   are identified and validated in guarded processes.
 
 `survey_rows` keeps the rows until the container is read. The functions are importable and their values
 pickle, so that an `Engine` can run one container per worker. `ContainerSurvey` is for a worker that reads the
@@ -16,7 +16,7 @@ container for other purposes as well.
 import gzip
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,14 +26,12 @@ from webdepot.container.reader import iter_records
 from webdepot.container.record import ABOUT_PAGES, Record
 from webdepot.formats import media
 from webdepot.formats.payload import Payload, SurveyLimits
-from webdepot.formats.survey_queue import ExaminationQueue, PayloadTask
+from webdepot.formats.survey_queue import ExaminationQueue, FindKnownRows, PayloadTask
 from webdepot.formats.survey_rows import FindingCollector, Row, RowStore, SurveyCounts
 from webdepot.formats.texts import finding
 from webdepot.model import Finding, RecordKind
 
-FindKnownRow = Callable[[str, str], Row | None]
-"""From payload digest and engine to the row of an earlier survey, or None."""
-KnownRows = AbstractContextManager[FindKnownRow]
+KnownRows = AbstractContextManager[FindKnownRows]
 """Opens what the look-ups of one survey need."""
 
 SMALL_BYTES = 4 << 20
@@ -152,7 +150,6 @@ class ContainerSurvey:
         self._name = name
         self._rows = rows
         self._already = already
-        self._find_known: FindKnownRow | None = None
         self._limits = limits
         self._temporary = temporary
         self._store = RowStore()
@@ -173,7 +170,8 @@ class ContainerSurvey:
         self._started = time.monotonic()
         with ExitStack() as stack:
             stack.enter_context(closing(self._store))
-            self._find_known = stack.enter_context(self._already) if self._already is not None else None
+            if self._already is not None:
+                self._queue.find_known = stack.enter_context(self._already)
             stack.enter_context(self._queue)
             self._queue.wait_until_ready()
             self._opened = stack.pop_all()
@@ -192,7 +190,7 @@ class ContainerSurvey:
         if record.kind not in _WITH_PAYLOAD or record.url.startswith(_NOT_OF_THE_SITE):
             return None
         payload = Payload(record, self._limits, self._temporary)
-        _take(payload, record, self._queue, self._find_known)
+        _take(payload, record, self._queue)
         return payload.digest, payload.size_bytes
 
     def finish(self) -> SurveyResult:
@@ -216,16 +214,12 @@ def read_rows(path: Path) -> Iterator[Row]:
         yield from map(json.loads, lines)
 
 
-def _take(payload: Payload, record: Record, queue: ExaminationQueue, find_known: FindKnownRow | None) -> None:
+def _take(payload: Payload, record: Record, queue: ExaminationQueue) -> None:
     with payload:
         if not payload.size_bytes:
             return
         _compare_digest(payload, record, queue.collector)
         if not queue.store.count(payload.digest):
-            return
-        row = find_known(payload.digest, queue.engine) if find_known is not None else None
-        if row is not None:
-            queue.put({"container": record.location.container, **row})
             return
         content, cut = payload.content()
         task = PayloadTask(

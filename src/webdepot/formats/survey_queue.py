@@ -1,11 +1,12 @@
 """Payloads of a survey on their way through guarded examiners, in bundles.
 
-Each examiner has a thread that waits for its answers, so that the container is read meanwhile. An examiner
-has the next bundle before it finishes the current one. Rows are stored in the order of reading.
+The rows of payloads that an earlier survey has examined are looked up once for each bundle. Each examiner has
+a thread that waits for its answers, so that the container is read meanwhile. An examiner has the next bundle
+before it finishes the current one. Rows are stored in the order of reading.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -28,6 +29,10 @@ MOST_BEGUN = 2
 """Bundles that an examiner has at once: the current one and the next."""
 MOST_AHEAD = 4
 """Bundles read before an examiner is free for them: some take ten times as long as others."""
+
+
+FindKnownRows = Callable[[Sequence[str], str], Mapping[str, Row]]
+"""From payload digests and engine to the rows of earlier surveys, by digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +64,13 @@ def _keep(key: tuple[Path | None, process.Limits], examiner: FileExaminer) -> No
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bundle:
     tasks: list[PayloadTask]
+    known: Mapping[str, Row] = field(default_factory=dict)
+    """Rows of earlier surveys by digest; their payloads are not examined again."""
     results: "Future[list[Examined]]" = field(default_factory=Future)
+
+    @property
+    def unknown(self) -> list[PayloadTask]:
+        return [task for task in self.tasks if task.digest not in self.known]
 
 
 _NO_BUNDLE = _Bundle(tasks=[])
@@ -82,6 +93,7 @@ class ExaminationQueue:
     ) -> None:
         self.store = store
         self.collector = collector
+        self.find_known: FindKnownRows = lambda _digests, _engine: {}
         self._limits = limits
         self._checked = checked
         file_limits = process.Limits(time_s=limits.check_s, memory_bytes=limits.check_memory_bytes)
@@ -150,14 +162,18 @@ class ExaminationQueue:
     def _submit(self) -> None:
         if not self._bundle:
             return
-        bundle = _Bundle(tasks=self._bundle)
+        known = self.find_known([task.digest for task in self._bundle], self.engine)
+        bundle = _Bundle(tasks=self._bundle, known=known)
         self._bundle, self._bundle_bytes = [], 0
         self._waiting.append(bundle)
-        self._submitted.put(bundle)
+        if bundle.unknown:
+            self._submitted.put(bundle)
+        else:
+            bundle.results.set_result([])
         if len(self._waiting) >= self._most_waiting:
             self._put_next()
 
-    def put(self, row: Row) -> None:
+    def _put(self, row: Row) -> None:
         """Store a row and collect its findings."""
         for each in row["findings"]:
             self.collector.add(Finding(**each | {"severity": Severity(each["severity"])}))
@@ -166,8 +182,12 @@ class ExaminationQueue:
     def _put_next(self) -> None:
         bundle = self._waiting[0]
         try:
-            for task, examined in zip(bundle.tasks, bundle.results.result(), strict=True):
-                self.put(self._row(task, examined))
+            examined = iter(bundle.results.result())
+            for task in bundle.tasks:
+                known = bundle.known.get(task.digest)
+                self._put(
+                    {"container": task.container, **known} if known else self._row(task, next(examined))
+                )
         finally:
             self._waiting.popleft()
             for task in bundle.tasks:
@@ -188,7 +208,7 @@ class ExaminationQueue:
                 continue
             exhibits = [
                 Exhibit(payload=task.content, name=task.url, mime=task.mime, subject=task.url)
-                for task in bundle.tasks
+                for task in bundle.unknown
             ]
             try:
                 begun.append((examiner.begin(exhibits), bundle))
