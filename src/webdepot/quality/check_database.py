@@ -5,7 +5,7 @@ grows and then on the disk. Addresses are matched exactly or by their key, becau
 different spellings of one page as one.
 
     visits    url, key, status, reason, rule, path, note   from crawl.jsonl; the last line of a URL counts
-    links     page, url, key, hop                          from `record_facts`
+    links     page, url, hop                               from `record_facts`
     answers   key, url, digest                             documents of this harvest
     before    key, url, digest                             documents of the harvest before it
     observed  url, code, place, detail                     responses that are truncated, false or do not match
@@ -32,7 +32,7 @@ PRAGMA journal_mode = OFF; PRAGMA cache_size = -16000; BEGIN;
 CREATE TABLE visits (
     url TEXT PRIMARY KEY, key TEXT, status INTEGER, reason TEXT, rule TEXT, path TEXT, note TEXT
 ) WITHOUT ROWID;
-CREATE TABLE links (page TEXT, url TEXT, key TEXT, hop TEXT);
+CREATE TABLE links (page TEXT, url TEXT, hop TEXT);
 CREATE TABLE answers (key TEXT PRIMARY KEY, url TEXT, digest TEXT) WITHOUT ROWID;
 CREATE TABLE before (key TEXT PRIMARY KEY, url TEXT, digest TEXT) WITHOUT ROWID;
 CREATE TABLE observed (url TEXT, code TEXT, place TEXT, detail TEXT);
@@ -83,7 +83,7 @@ class CheckDatabase:
         address, for example of a patch, replaces the observations of the earlier one.
         """
         links = ((facts.url, *link) for link in facts.links)
-        self._database.executemany("INSERT INTO links VALUES (?, ?, ?, ?)", links)
+        self._database.executemany("INSERT INTO links VALUES (?, ?, ?)", links)
         if not facts.is_response:
             return
         url = facts.url
@@ -167,7 +167,7 @@ class CheckDatabase:
 
         Links of error pages do not count: they are not part of the site.
         """
-        good = "NOT EXISTS (SELECT 1 FROM visits WHERE visits.url = links.page AND visits.status >= 400)"
+        good = "page NOT IN (SELECT url FROM visits WHERE status >= 400)"
         chosen = (
             f"SELECT url, count(DISTINCT page), min(page) FROM links WHERE hop = ? AND {good} GROUP BY url"  # noqa: S608
         )

@@ -10,7 +10,6 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from webdepot import digest
 from webdepot.container.http import HttpHead, content_decoded
@@ -20,10 +19,10 @@ from webdepot.model import RecordKind
 from webdepot.quality import pages
 from webdepot.url import find_canonical, key
 
-Extract = Callable[[str, HttpHead, bytes], Iterable[tuple[str, str]]]
-"""From address, head and body of a page to its links: addresses with their hop letters."""
-LinkFact = tuple[str, str, str]
-"""Address, key and hop letter of a link."""
+LinkFact = tuple[str, str]
+"""Address and hop letter of a link."""
+Extract = Callable[[str, HttpHead, bytes], Iterable[LinkFact]]
+"""From address, head and body of a page to its links."""
 
 MOST_LINKS_BYTES = 64 << 20
 MOST_READ_BYTES = 2 << 20
@@ -86,13 +85,7 @@ def _iter_outlinks(record: Record) -> Iterator[LinkFact]:
         link = _OUTLINK.match(line)
         # Heritrix writes addresses as the page has them; ours are canonical already.
         if link and (url := find_canonical(link.group(1))):
-            yield url, _key_of(url), (link.group(2) or "L").upper()
-
-
-@lru_cache(maxsize=8192)
-def _key_of(link: str) -> str:
-    """The key of a link, cached: many pages of a site have the same links."""
-    return key(link)
+            yield url, (link.group(2) or "L").upper()
 
 
 def _of_response(record: Record, extract: Extract | None, measure: PayloadMeasure | None) -> RecordFacts:
@@ -105,7 +98,7 @@ def _of_response(record: Record, extract: Extract | None, measure: PayloadMeasur
     links: list[LinkFact] = []
     location = head.get("location") if 300 <= head.status < 400 else None
     if location and (target := find_canonical(location, record.url)):
-        links.append((target, key(target), "R"))
+        links.append((target, "R"))
     payload_digest, false = record.payload_digest, None
     is_revisit = record.kind is RecordKind.REVISIT
     if not is_revisit:
@@ -115,7 +108,7 @@ def _of_response(record: Record, extract: Extract | None, measure: PayloadMeasur
         observed += _compare(record, head, measure, place)
         content = _decoded(begin, head)
         if content and extract is not None:
-            links += ((link, _key_of(link), hop) for link, hop in extract(record.url, head, content))
+            links += extract(record.url, head, content)
         if content and mime in _HTML and head.status == 200:
             page = pages.find_false(record.url, content)
             false = Observation(page.code, "", page.evidence) if page else None

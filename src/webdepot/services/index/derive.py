@@ -140,7 +140,7 @@ def facts_of(path: Path, name: str, *, has_links: bool) -> Iterator[Fact]:
     yield from damage
 
 
-def links_of(url: str, head: HttpHead, body: bytes) -> Iterator[tuple[str, str]]:
+def links_of(url: str, head: HttpHead, body: bytes) -> list[tuple[str, str]]:
     """The links of a page of an import, whose containers do not have them; `body` is decoded."""
     # Imported here because only imports need it, and its HTML parser (turbohtml) is slow to load.
     from webdepot.harvest.links import bodies
@@ -150,4 +150,5 @@ def links_of(url: str, head: HttpHead, body: bytes) -> Iterator[tuple[str, str]]
         each for each in head.headers if each[0].lower() not in ("content-encoding", "transfer-encoding")
     )
     page = link_extract.extract(Url(url), replace(head, headers=plain), BytesIO(body), bodies.LinkLimits())
-    return ((link, hop.value) for link, hop in page.links)
+    # `value` of an enumeration is a function of Python; a page has a hundred links.
+    return [(link, hop._value_) for link, hop in page.links]

@@ -30,6 +30,10 @@ from webdepot.services.index.derive import DeriveTask, Fact
 from webdepot.version import VERSION
 
 _FOLDER = "derived"
+_FORM = 2
+"""Increased when the files are written in another way: they must not be read by an earlier or later program
+of the same version.
+"""
 
 
 def task(archive: Archive, harvest: Harvest, container: Container, surveying: SurveyTask) -> DeriveTask:
@@ -119,5 +123,5 @@ def _folder_of(archive: Archive, container: Container) -> Path:
 
 
 def _version_folder(archive: Archive) -> Path:
-    made_with = (VERSION, archive.config.archive.languages, archive.config.index.limit_text_bytes)
+    made_with = (VERSION, _FORM, archive.config.archive.languages, archive.config.index.limit_text_bytes)
     return archive.home / _FOLDER / hashlib.sha256(repr(made_with).encode()).hexdigest()[:12]
