@@ -23,6 +23,8 @@ from typing import Any
 
 TOGETHER = "together"
 """The key of several reasons in one text."""
+LOGGED = "logged"
+"""The key of a sentence from a crawl log, which has English sentences only: pages look it up by its text."""
 _MARK = "\x1f"
 
 
@@ -74,6 +76,11 @@ def together(reasons: Sequence[str]) -> str:
     return Reason(" ".join(parts), TOGETHER, {"parts": parts}) if len(parts) > 1 else (parts or [""])[0]
 
 
+def logged(sentence: str) -> Reason:
+    """A sentence of a rule as a crawl log has it."""
+    return Reason(sentence, LOGGED, {})
+
+
 def cut(text: str, longest: int) -> str:
     """Typed text, stripped and cut to a length; a reason is returned unchanged."""
     return text if isinstance(text, Reason) else text.strip()[:longest]
@@ -109,6 +116,16 @@ def from_told(told: Mapping[str, Any]) -> str:
     """The text or reason from the fields of `to_told`; older documents have only the sentence."""
     text, facts = str(told["reason"]), told.get("reason_said")
     return _reason(text, facts) if facts is not None else text
+
+
+def to_plain(facts: Mapping[str, Any]) -> dict[str, object]:
+    """Named values as stored in JSON."""
+    return {name: _plain(value) for name, value in facts.items()}
+
+
+def from_plain(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Named values as `to_plain` stored them; older documents have only strings and numbers."""
+    return {name: _read(value) for name, value in facts.items()}
 
 
 def _reason(text: str, facts: Any) -> str:

@@ -1,6 +1,8 @@
 """Findings and reasons are shown in the reader's language, whatever their gaps contain."""
 
+import ast
 import copy
+import json
 import pickle
 import re
 from dataclasses import replace
@@ -16,9 +18,13 @@ from webdepot.errors import Conflict
 from webdepot.formats import texts as format_texts
 from webdepot.harvest.control import OrderVerb
 from webdepot.harvest.report.result import End, LeftOut, Trouble, finished_reason, reason_of
-from webdepot.quality import acceptance, verdict
+from webdepot.harvest.scope.software import of_archive
+from webdepot.quality import acceptance, checks, compare, verdict
 from webdepot.quality import texts as quality_texts
 from webdepot.quality.acceptance import AcceptanceLimits, HarvestFigures
+from webdepot.quality.checks import HarvestTraces
+from webdepot.quality.compare import HarvestMeasures
+from webdepot.quality.record_facts import Observation, RecordFacts
 from webdepot.selection import permission
 from webdepot.selection.cases import CaseState
 from webdepot.selection.permission import Ground, Notice, PermissionBasis
@@ -27,6 +33,7 @@ from webdepot.services.selection import targets
 from webdepot.web import wording
 from webdepot.web.language import CODES, load
 
+A = "http://www.example.org/"
 FACTS = {
     "detail": "503: later (1.2).",
     "pages": "7 pages",
@@ -85,6 +92,107 @@ def test_findings_of_an_earlier_wording_are_said_by_their_facts():
     assert "1.234 Adressen" in wording.of_finding(load("de"), left)
     unknown = replace(old, facts={})
     assert wording.of_finding(load("nl"), unknown) == unknown.message, "nothing to fill its gaps with"
+
+
+def as_stored(finding):
+    """The finding as it is read again from the database or a package."""
+    return replace(finding, facts=reasons.from_plain(json.loads(json.dumps(reasons.to_plain(finding.facts)))))
+
+
+def measured(documents: int, types: dict[str, int]) -> HarvestMeasures:
+    return HarvestMeasures(documents=documents, size_bytes=10, duration_s=1.0, types=types)
+
+
+def test_details_of_findings_are_said_in_the_readers_language(tmp_path):
+    found = list(
+        compare.against(measured(1600, {"": 1600}), [measured(4000, {"text/css": 4000})] * 3, subject="H-1")
+    )
+    log = tmp_path / "crawl.jsonl"
+    parts = {
+        "dns": (-1, "no such name", ""),
+        "scope": (-5000, "embedded 1234 deep", "hops"),
+        "limit": (-4000, "", ""),
+    }
+    lines = [{"url": A, "status": 200, "path": ""}]
+    lines += [
+        {"url": f"{A}{name}", "status": status, "reason": reason, "rule": rule, "path": "E"}
+        for name, (status, reason, rule) in parts.items()
+    ]
+    lines += [
+        {"url": f"{A}{kind}", "status": -5000, "reason": reason, "rule": kind, "path": "L"}
+        for kind, reason in (
+            ("edits", "Wiki (edits): edit; 1234 of them were taken"),
+            ("length", "9 characters"),
+        )
+    ]
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    links = tuple((f"{A}{name}", "E") for name in parts)
+    cut = Observation("body-truncated", "x.warc.gz byte 0", "7 of 1234 bytes received")
+    kept = RecordFacts(url=A, is_response=True, status=200, observed=(cut,))
+    traces = HarvestTraces(
+        harvest="H-1",
+        seeds=(A,),
+        records=[kept, RecordFacts(url=A, links=links)],
+        log=log,
+        trap_rules=("length",),
+        left_out={"edits": "editing forms"},
+    )
+    found += checks.check(traces)
+    german = {
+        each.code.removeprefix("quality."): wording.of_finding(load("de"), as_stored(each)) for each in found
+    }
+    assert german["count-differs"].endswith(
+        "1.600 Dokumente geerntet, gewöhnlich 4.000: das 0,4-Fache des Üblichen; verglichene Ernten: 3."
+    )
+    assert "unbekannt 0 % → 100 %, text/css 100 % → 0 %" in german["types-differ"]
+    assert german["part-unreachable"].endswith("der Name des Hosts ist nicht bekannt (no such name).")
+    assert german["part-out-of-scope"].endswith("1.234 Ebenen tief eingebettet (Regel: hops).")
+    assert german["part-over-limit"].endswith("es ist kein Grund vermerkt.")
+    assert german["left-out"].endswith(
+        "edits (Bearbeitungsformulare), Wiki (edits): edit; 1.234 davon wurden abgerufen."
+    )
+    assert german["trap-stopped"].endswith("9 Zeichen (Regel: length).")
+    assert "7 von 1.234 Bytes empfangen" in german["body-truncated"]
+    assert [wording.of_finding(load("en"), as_stored(each)) for each in found] == [
+        each.message for each in found
+    ]
+
+
+def test_facts_of_another_program_do_not_break_a_page():
+    strange = {
+        "detail": {"key": "quality.details.times", "values": {"count": 3}, "text": "a few"},
+        "pages": "x",
+    }
+    told = replace(
+        quality_texts.finding("part-error", subject="x", **FACTS), facts=reasons.from_plain(strange)
+    )
+    assert "a few" in wording.of_finding(load("de"), told)
+
+
+def test_every_reason_of_a_rule_has_its_text():
+    """Logs have these sentences in English only."""
+    folder = Path(reasons.__file__).parent / "harvest"
+    calls = [
+        node
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("accept", "reject")
+    ]
+    sentences = [sentence for call in calls if len(call.args) > 1 and (sentence := example_of(call.args[1]))]
+    assert len(sentences) > 20
+    sentences += of_archive(folder).kinds.values()
+    for code in ("nl", "de"):
+        said = {each: wording.of_said(load(code), "scope", each) for each in sentences}
+        same = {each for each, words in said.items() if each == words}
+        assert same <= {"feeds"}
+
+
+def example_of(node: ast.expr) -> str:
+    """A sentence of the source with 12 in its gaps; nothing if it is not written there."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    parts = node.values if isinstance(node, ast.JoinedStr) else []
+    return "".join(str(part.value) if isinstance(part, ast.Constant) else "12" for part in parts)
 
 
 def test_reasons_of_an_earlier_wording_are_said_in_the_readers_language():

@@ -23,6 +23,7 @@ from typing import IO, Any, BinaryIO
 from webdepot import cdxj
 from webdepot.errors import CorruptData
 from webdepot.model import Capture, Finding, Severity
+from webdepot.reasons import from_plain, to_plain
 
 MOST_RUNS = 64
 RUN_BYTES = 8 << 20
@@ -65,6 +66,7 @@ def write_findings(path: Path, findings: Iterable[Finding]) -> int:
         path,
         (
             {name: value for name in _FINDING if (value := getattr(each, name)) or name != "facts"}
+            | ({"facts": to_plain(each.facts)} if each.facts else {})
             for each in findings
         ),
     )
@@ -73,8 +75,9 @@ def write_findings(path: Path, findings: Iterable[Finding]) -> int:
 def read_findings(stream: BinaryIO, *, where: str) -> Iterator[Finding]:
     for row in read_rows(stream, where=where):
         try:
-            yield Finding(**row | {"severity": Severity(row["severity"])})
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            facts = from_plain(row.get("facts") or {})
+            yield Finding(**row | {"severity": Severity(row["severity"]), "facts": facts})
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise CorruptData(f"{where} has a row that is not a finding: {error}.", where=where) from error
 
 

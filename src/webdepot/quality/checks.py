@@ -30,6 +30,7 @@ from webdepot.quality.check_database import CheckDatabase, LinkTarget, Visited
 from webdepot.quality.compare import HarvestMeasures
 from webdepot.quality.record_facts import RecordFacts
 from webdepot.quality.texts import finding, pages
+from webdepot.reasons import Reason, logged, said
 from webdepot.url import domain_of, host_of
 
 MOST_REDIRECTS = 10
@@ -43,18 +44,19 @@ LONG_SEGMENTS = 12
 LONG_CHARACTERS = 500
 _ROBOTS, _SCOPE, _LIMIT = Failure.ROBOTS.status, Failure.SCOPE.status, Failure.LIMIT.status
 _FAILURES = {
-    Failure.DNS.status: "the name of its host is not known",
-    Failure.CONNECT.status: "its server could not be reached",
-    Failure.DISCONNECT.status: "its server closed the connection",
-    Failure.TIMEOUT.status: "its server did not answer in time",
-    Failure.PROTOCOL.status: "the response is not valid",
-    Failure.TLS.status: "no secure connection to its server",
-    Failure.PRIVATE_ADDRESS.status: "its host has a private address",
-    Failure.ROBOTS.status: "robots.txt forbids it",
-    Failure.SCOPE.status: "",
-    Failure.LIMIT.status: "",
+    Failure.DNS.status: said("quality.details.dns", "the name of its host is not known"),
+    Failure.CONNECT.status: said("quality.details.connect", "its server could not be reached"),
+    Failure.DISCONNECT.status: said("quality.details.disconnect", "its server closed the connection"),
+    Failure.TIMEOUT.status: said("quality.details.timeout", "its server did not answer in time"),
+    Failure.PROTOCOL.status: said("quality.details.protocol", "the response is not valid"),
+    Failure.TLS.status: said("quality.details.tls", "no secure connection to its server"),
+    Failure.PRIVATE_ADDRESS.status: said("quality.details.private", "its host has a private address"),
+    Failure.ROBOTS.status: said("quality.details.robots", "robots.txt forbids it"),
 }
-"""In words; for a rule or a limit, its reason says all."""
+_RULES = frozenset({Failure.SCOPE.status, Failure.LIMIT.status})
+"""For a rule or a limit, its reason says all."""
+_MEASURED = frozenset({"body-truncated", "digest-differs"})
+"""Codes whose details are sentences of the program; those of others quote the page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +110,9 @@ def check(traces: HarvestTraces) -> Iterator[Finding]:
         yield from _check_links(database, traces)
         yield from _check_loops(database)
         for url, code, place, detail in database.iter_observed():
-            yield finding(code, subject=url, place=place, detail=detail)
+            yield finding(
+                code, subject=url, place=place, detail=logged(detail) if code in _MEASURED else detail
+            )
         for url, why in database.iter_noted(UNSEEN):
             yield finding("browser-failed", subject=url, detail=why)
         for url in islice((url for url, more in database.iter_noted(MISSING) if not more), MOST_LISTED):
@@ -142,10 +146,16 @@ def _check_rejected(database: CheckDatabase, traces: HarvestTraces) -> Iterator[
     """Findings about what was not harvested as a trap or as no content: one for each rule."""
     for rule, count, example, reason in database.iter_rejected(_SCOPE):
         if rule in traces.left_out:
-            detail = f"{rule} ({traces.left_out[rule]}), {reason}"
+            detail = said(
+                "quality.details.left_out",
+                "{kind} ({description}), {reason}",
+                kind=rule,
+                description=logged(traces.left_out[rule]),
+                reason=logged(reason),
+            )
             yield finding("left-out", subject=example, count=count, detail=detail)
         elif rule in traces.trap_rules:
-            yield finding("trap-stopped", subject=example, count=count, detail=f"{reason} (rule: {rule})")
+            yield finding("trap-stopped", subject=example, count=count, detail=_by_rule(rule, reason))
 
 
 def _check_parts(database: CheckDatabase, traces: HarvestTraces) -> Iterator[Finding]:
@@ -225,7 +235,13 @@ def _check_paths(database: CheckDatabase) -> Iterator[Finding]:
             yield finding("path-repeats", subject=url, detail=repeated)
         elif len(segments) > LONG_SEGMENTS or len(url) > LONG_CHARACTERS:
             count += 1
-            yield finding("path-long", subject=url, detail=f"{len(segments)} parts, {len(url)} characters")
+            detail = said(
+                "quality.details.long",
+                "{parts} parts, {count} characters",
+                parts=len(segments),
+                count=len(url),
+            )
+            yield finding("path-long", subject=url, detail=detail)
 
 
 def _repeated(segments: list[str]) -> str:
@@ -303,7 +319,19 @@ def _outcome(end: Visited) -> str:
     if end.status >= 100:
         phrase = HTTPStatus(end.status).phrase if end.status in set(HTTPStatus) else ""
         return f"{end.status} {phrase}".rstrip()
-    if words := _FAILURES.get(end.status, f"status {end.status}"):
-        return f"{words} ({end.reason})" if end.reason else words
-    rule = f" (rule: {end.rule})" if end.rule else ""
-    return f"{end.reason or 'no reason is recorded'}{rule}"
+    if end.status in _RULES:
+        return _by_rule(end.rule, end.reason)
+    words = _FAILURES.get(end.status) or said(
+        "quality.details.status", "status {status}", status=str(end.status)
+    )
+    if not end.reason:
+        return words
+    return said("quality.details.because", "{words} ({reason})", words=words, reason=end.reason)
+
+
+def _by_rule(rule: str, reason: str) -> Reason:
+    """What a rule of the scope or a limit said."""
+    words = logged(reason) if reason else said("quality.details.no_reason", "no reason is recorded")
+    return (
+        said("quality.details.by_rule", "{reason} (rule: {rule})", reason=words, rule=rule) if rule else words
+    )

@@ -11,6 +11,7 @@ from statistics import median
 
 from webdepot.model import Finding
 from webdepot.quality.texts import finding
+from webdepot.reasons import Reason, said
 
 FACTOR = 2.0
 """A figure more than this many times larger or smaller than the median gives a finding."""
@@ -48,15 +49,28 @@ def against(now: HarvestMeasures, earlier: Sequence[HarvestMeasures], *, subject
 
 def _compared(code: str, subject: str, now: float, usual: float, count: int) -> Iterator[Finding]:
     if now > usual * FACTOR or now * FACTOR < usual:
-        change = f"{now / usual:.1f} times the usual" if usual else "there was nothing before"
         yield finding(
-            code,
-            subject=subject,
-            place=f"{count} earlier harvests",
-            now=f"{now:,.0f}",
-            usual=f"{usual:,.0f}",
-            detail=change,
+            code, subject=subject, now=round(now), usual=round(usual), detail=_change(now, usual, count)
         )
+
+
+def _change(now: float, usual: float, count: int) -> Reason:
+    """How many times the usual it is; `count` is the number of harvests compared."""
+    if not usual:
+        return said(
+            "quality.details.nothing_before",
+            "there was nothing before; harvests compared: {count}",
+            count=count,
+        )
+    factor = round(now / usual, 1)
+    if not factor:
+        return said("quality.details.fraction", "less than a tenth; harvests compared: {count}", count=count)
+    return said(
+        "quality.details.times",
+        "{factor} times the usual; harvests compared: {count}",
+        factor=factor,
+        count=count,
+    )
 
 
 def _types(now: HarvestMeasures, earlier: Sequence[HarvestMeasures], subject: str) -> Iterator[Finding]:
@@ -71,12 +85,19 @@ def _types(now: HarvestMeasures, earlier: Sequence[HarvestMeasures], subject: st
     usual = {name: median(_share(each, name) for each in earlier) for name in names}
     differences = {name: _share(now, name) - usual[name] for name in names}
     if sum(map(abs, differences.values())) / 2 > TYPES_SHARE:
-        most = sorted(differences.items(), key=lambda each: -abs(each[1]))[:3]
-        shares = ", ".join(
-            f"{name or 'unknown'} {usual[name]:.0%} → {_share(now, name):.0%}" for name, _ in most
-        )
-        place = f"{len(earlier)} earlier harvests"
-        yield finding("types-differ", subject=subject, place=place, detail=shares)
+        most = sorted(differences.items(), key=lambda each: (-abs(each[1]), each[0]))[:3]
+        shares = [
+            said(
+                "quality.details.share",
+                "{type} {usual}% → {now}%",
+                type=name or said("quality.details.unknown", "unknown"),
+                usual=round(100 * usual[name]),
+                now=round(100 * _share(now, name)),
+            )
+            for name, _ in most
+        ]
+        detail = Reason(", ".join(shares), "quality.details.shares", {"shares": shares})
+        yield finding("types-differ", subject=subject, detail=detail)
 
 
 def _share(measures: HarvestMeasures, name: str) -> float:

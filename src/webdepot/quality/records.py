@@ -9,6 +9,7 @@ from sqlalchemy import Connection, RowMapping, case, delete, func, insert, liter
 from webdepot.model import Answer, Finding, HarvestId, Severity, TargetId, Verdict
 from webdepot.quality.tables import findings, ignored_findings, judgements
 from webdepot.quality.texts import Action
+from webdepot.reasons import from_plain, to_plain
 
 _BATCH = 1000
 _RANKS = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
@@ -146,10 +147,10 @@ def _values(harvest: HarvestId, each: Finding) -> dict[str, object]:
         "message": each.message,
         "place": each.place,
         "action": each.action[:200],
-        "facts": dict(each.facts),
+        "facts": to_plain(each.facts),
     }
 
 
 def _finding(row: RowMapping) -> Finding:
     values = {name: row[name] for name in ("code", "subject", "message", "place", "action")}
-    return Finding(severity=Severity(row["severity"]), facts=row["facts"] or {}, **values)
+    return Finding(severity=Severity(row["severity"]), facts=from_plain(row["facts"] or {}), **values)

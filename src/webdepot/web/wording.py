@@ -1,10 +1,10 @@
 """Findings and reasons in the reader's language.
 
-A reason has a key and values (`webdepot.reasons`). Findings, and reasons stored by older versions, are kept
-as English sentences, since the depot, the command line and other programs read them too. To translate one, a
-page matches the sentence with the English text, takes the values out of its gaps and puts them into the text
-of its own language (`quality.words`, `formats.words`, `quality.reasons` in the tables of texts). Values such
-as messages of a library, or what a person typed, stay as they are.
+A reason has a key and values (`webdepot.reasons`), a finding a code and facts, which may be reasons. Reasons
+in crawl logs, and what older versions stored, are English sentences only. To translate one, a page matches
+the sentence with the English text, takes the values out of its gaps and puts them into the text of its own
+language (`quality.words`, `formats.words`, `quality.reasons` in the tables of texts). Values such as messages
+of a library, or what a person typed, stay as they are.
 """
 
 import re
@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from webdepot.model import Finding
-from webdepot.reasons import TOGETHER, Choice, Reason
+from webdepot.reasons import LOGGED, TOGETHER, Choice, Reason
 from webdepot.selection.permission import Ground
 from webdepot.text.patterns import LinearPattern
 from webdepot.web.language import DEFAULT, Language, load
@@ -85,15 +85,14 @@ _ENUMERATIONS = {
 
 
 def of_finding(language: Language, finding: Finding) -> str:
-    """The message of a finding in the language; the English message if its text is not in the table.
-
-    A message that an earlier version of the program worded differently is filled from the finding's facts.
+    """The message of a finding in the language, filled with the finding's facts; the English message if its
+    text is not in the table. Of a finding without facts, the values are taken from the English message.
     """
     component, _, code = finding.code.partition(".")
     key = f"formats.words.{code}" if component == "formats" else f"quality.words.{code}"
     return (
-        _said(language, key, finding.message)
-        or _said_by_facts(language, key, finding.facts)
+        _said_by_facts(language, key, finding.facts)
+        or _said(language, key, finding.message)
         or finding.message
     )
 
@@ -159,10 +158,15 @@ def of_kind(language: Language, kind: str) -> str:
 def _reason(language: Language, reason: Reason) -> str:
     if reason.key == TOGETHER:
         return " ".join(_value(language, part) for part in reason.values["parts"])
+    if reason.key == LOGGED:
+        return of_said(language, "scope", str(reason))
     text = language.texts.get(f"reasons.{reason.key}") or language.texts.get(reason.key)
     if text is None:  # written by a later version of the program
         return str(reason)
-    return text.format(**{name: _value(language, value) for name, value in reason.values.items()})
+    try:
+        return text.format(**{name: _value(language, value) for name, value in reason.values.items()})
+    except KeyError:  # values that another program wrote
+        return str(reason)
 
 
 def _value(language: Language, value: object) -> str:
@@ -178,6 +182,8 @@ def _value(language: Language, value: object) -> str:
             return language.day(value)
         case int():
             return language.number(value)
+        case float():
+            return language.decimal(value)
         case list() | tuple():
             return ", ".join(_value(language, each) for each in value)
         case _:
