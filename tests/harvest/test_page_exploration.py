@@ -28,8 +28,10 @@ const show = async () => {
   const name = location.hash ? location.hash.slice(2) : location.pathname.slice(1) || 'home';
   document.title = 'App: ' + name;
   if (name === 'home') home(); else view.innerHTML = `<h1>The ${name}</h1><p>${await data(name)}</p>`
-    + (name === 'harbour' ? '<a href=#/pi' + 'er>Pier</a>' : '');
+    + (name === 'harbour' ? '<a href=#/pi' + 'er>Pier</a>' : '')
+    + (/^lock/.test(name) ? '<button onclick=onwards()>Onwards</button>' : '');
 };
+const onwards = () => { location.hash = '#/lock-' + Math.min(Number(location.hash.slice(-1)) + 1, 4); };
 const go = (address) => { history.pushState({}, '', address); show(); };
 document.getElementById('fleet').onclick = () => go('/fle' + 'et');
 document.getElementById('crew').addEventListener('click', () => go('/cr' + 'ew?sort=name'));
@@ -39,7 +41,7 @@ document.addEventListener('click', event => {
 });
 onpopstate = show;
 function home() {
-  view.innerHTML = `<p>Welcome</p> <a href=#/de${'ck'}>Deck</a> <a href=#/bri${'dge'}>Bridge</a>
+  view.innerHTML = `<p>Welcome</p> <a href=#/de${'ck'}>Deck</a> <a href=#/bri${'dge'}>Bridge</a> <a href=#/lock-1>Lock</a>
   <ul id=list></ul><button id=more>Load more</button>
   <div role=tablist><button role=tab aria-selected=true>One</button><button role=tab id=two>Two</button></div><p id=panel></p>
   <button aria-expanded=false id=opener>History</button><p id=fold hidden>Built in a shipyard</p>
@@ -171,10 +173,20 @@ def test_a_route_behind_a_click_is_a_page_of_its_own(harvested: Harvested, route
     [
         *("page-2", "page-3", "page-4", "tab", "fold", "year-2002", "year-2003"),
         *("slide-1", "slide-2", "slide-3", "card", "filter", "harbour", "pier", "deck", "bridge", "by-click"),
+        *("lock-1", "lock-2", "lock-3", "lock-4"),
     ],
 )
 def test_data_behind_a_click_is_captured_once(harvested: Harvested, name: str):
     assert harvested.asked.count(f"/data/{name}") == harvested.kept.count(f"/data/{name}") == 1
+
+
+def test_a_button_that_leads_elsewhere_on_each_page_is_clicked_on_all_and_others_are_not():
+    memory, host = exploration.ClickMemory(), "app.example"
+    for number in range(1, 5):
+        memory.note(host, "next", is_fruitful=False, destination=f"{HOST}/ship/{number}")
+        memory.note(host, "home", is_fruitful=False, destination=f"{HOST}/")
+        memory.note(host, "colours", is_fruitful=False)
+    assert [memory.is_fruitless(host, key) for key in ("next", "home", "colours")] == [False, True, True]
 
 
 def test_a_player_behind_its_poster_is_played(harvested: Harvested):

@@ -40,6 +40,7 @@ UNHANDLED_LINKS = 3
 CLICK_REST_S = 0.15
 EXPECTED_REST_S = 1.0
 """After a click that should have made a request or changed the address, and has not yet."""
+_ANYWHERE = "*"
 _REPEATED = frozenset({"more", "next"})
 _EXPECTED = _REPEATED | {"route"}
 
@@ -55,6 +56,8 @@ class ClickMemory:
     def __init__(self) -> None:
         self._known: OrderedDict[int, None] = OrderedDict()
         self._fruitless: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._destinations: OrderedDict[tuple[str, str], str] = OrderedDict()
+        """Where a button led at first; `_ANYWHERE` if it led to several addresses."""
 
     def are_new(self, things: list[str]) -> bool:
         """Whether one of these is new to the crawl; afterwards none is."""
@@ -68,9 +71,18 @@ class ClickMemory:
         return hash(thing) in self._known
 
     def is_fruitless(self, host: str, key: str) -> bool:
-        return self._fruitless.get((host, key), 0) >= FRUITLESS
+        """Whether a button has shown nothing new several times. What a button such as "next" shows depends on
+        the page: it is clicked on every page, even if it led to known ones so far.
+        """
+        leads_anywhere = self._destinations.get((host, key)) == _ANYWHERE
+        return not leads_anywhere and self._fruitless.get((host, key), 0) >= FRUITLESS
 
-    def note(self, host: str, key: str, *, is_fruitful: bool) -> None:
+    def note(self, host: str, key: str, *, is_fruitful: bool, destination: str = "") -> None:
+        """Remember what a click showed; `destination` is the address that the page moved to."""
+        if destination and self._destinations.setdefault((host, key), destination) != destination:
+            self._destinations[host, key] = _ANYWHERE
+        while len(self._destinations) > MOST_REMEMBERED:
+            self._destinations.popitem(last=False)
         if is_fruitful:
             self._fruitless.pop((host, key), None)
             return
@@ -129,6 +141,8 @@ class Exploration:
     _unhandled: int = 0
     _start: str = ""
     """The address of the page itself."""
+    _route: str = ""
+    """After `#`, where the page is."""
 
     async def run(self) -> None:
         """Click until the limits. The page may have changed in any way afterwards, or be gone."""
@@ -223,9 +237,10 @@ class Exploration:
             await self.page.settle(EXPECTED_REST_S)
         if item.kind in _EXPECTED and len(self.page.addresses) == before:
             await self.page.settle(EXPECTED_REST_S)
+        route = self._route
         is_new = await self._note_news(item, before)
         self._idle = 0 if is_new else self._idle + 1
-        self.routes += is_new and item.kind == "route"
+        self.routes += is_new and (item.kind == "route" or self._route not in ("", route))
         return is_new
 
     async def _press(self, item: Clickable) -> str:
@@ -243,6 +258,7 @@ class Exploration:
         """Add what a click has shown; whether some of it is new to the crawl."""
         address, links, lines = await self.page.run("webdepot.news()")
         self.links += links
+        self._route = address.partition("#")[2]
         asked = list(self.page.addresses)[before:]
         is_here = _without_hash(address) == _without_hash(self._start)
         self.has_moved |= address != self._start
@@ -253,7 +269,8 @@ class Exploration:
             self.memory.are_new([f"click:{item.href}"])
             self.memory.note(self.page.host, "link", is_fruitful=True)
         is_new = self.memory.are_new([*asked, *links, *(lines if is_here else ())])
-        self.memory.note(self.page.host, item.key, is_fruitful=is_new)
+        destination = address if address != self._start else ""
+        self.memory.note(self.page.host, item.key, is_fruitful=is_new, destination=destination)
         if not is_here:
             await self._return()
         return is_new

@@ -146,9 +146,11 @@
     return items.flat();
   };
   const look = () => {
-    // Without those that were listed before.
-    const fresh = find().filter(([key]) => !listed.has(key)).slice(0, MOST_LISTED);
-    for (const [key] of fresh) listed.add(key);
+    // Without those that were listed before. A button of the same name on another route after '#' is another one.
+    const place = /^#[!/]/.test(location.hash) ? location.hash : '';
+    const name = ([key, kind]) => kind === 'route' || kind === 'link' ? key : place + key;
+    const fresh = find().filter((item) => !listed.has(name(item))).slice(0, MOST_LISTED);
+    for (const item of fresh) listed.add(name(item));
     return fresh;
   };
 
