@@ -187,6 +187,11 @@ COMMANDS = (
         help="Partner depots: harvest their records, ingest their objects.",
     ),
     Command(
+        name="webhook",
+        module="webhook",
+        help="Web hooks: messages to other programs about harvests, reviews and alarms.",
+    ),
+    Command(
         name="depot",
         module="depot",
         help="Long-term preservation: audits, copies, recovery.",

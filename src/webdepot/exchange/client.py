@@ -6,7 +6,7 @@ IP address at the moment of connecting, after redirects and DNS, so that no host
 """
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.message import Message
 
@@ -102,11 +102,41 @@ class PartnerClient:
         """
         response = PartnerResponse()
         body = _Body(sink=sink, limit_bytes=limit_bytes, response=response)
+        lines = [f"Authorization: Bearer {self.token}"] if self.token and with_token else []
+        if offset:
+            lines.append(f"Range: bytes={offset}-")
+            lines += [f"If-Range: {etag}"] if etag else []
+        options = {pycurl.FOLLOWLOCATION: 1, **({pycurl.ACCEPT_ENCODING: "gzip"} if packed else {})}
+        return self._perform(url, lines, options, body)
+
+    def post(self, url: str, data: bytes, headers: Mapping[str, str], *, timeout_s: int) -> int:
+        """Send one POST request and return its status. Redirects are not followed and the body of the
+        response is not read; RemoteError if there is no response in time.
+        """
+        lines = [f"{name}: {value}" for name, value in headers.items()]
+        options = {
+            pycurl.POST: 1,
+            pycurl.POSTFIELDS: data,
+            pycurl.FOLLOWLOCATION: 0,
+            pycurl.TIMEOUT: timeout_s,
+            pycurl.CONNECTTIMEOUT: min(self.connect_s, timeout_s),
+        }
+        response = PartnerResponse()
+        body = _Body(sink=lambda _, piece: None, limit_bytes=0, response=response)
+        try:
+            return self._perform(url, [*lines, "Expect:"], options, body).status
+        except TooLarge:  # it has a body, but the status is all that counts
+            return response.status
+
+    def _perform(
+        self, url: str, lines: list[str], options: Mapping[int, object], body: _Body
+    ) -> PartnerResponse:
+        response = body.response
         sockets: list[socket.socket] = []
         refused: list[str] = []
         curl = pycurl.Curl()
         try:
-            self._prepare(curl, url, offset, etag, packed, with_token)
+            self._prepare(curl, url, lines, options)
             curl.setopt(
                 pycurl.OPENSOCKETFUNCTION, lambda _, address: self._open_socket(address, sockets, refused)
             )
@@ -119,7 +149,7 @@ class PartnerClient:
                 raise body.failure from None
             if body.is_too_large:
                 raise TooLarge(
-                    f"The response of {url[:500]} is larger than {limit_bytes} bytes.", retry=False
+                    f"The response of {url[:500]} is larger than {body.limit_bytes} bytes.", retry=False
                 ) from error
             if refused and not sockets:
                 raise RemoteError(
@@ -149,18 +179,11 @@ class PartnerClient:
         sockets.append(socket.socket(family, kind, protocol))
         return sockets[-1]
 
-    def _prepare(
-        self, curl: pycurl.Curl, url: str, offset: int, etag: str, packed: bool, with_token: bool
-    ) -> None:
-        lines = [f"Authorization: Bearer {self.token}"] if self.token and with_token else []
-        if offset:
-            lines.append(f"Range: bytes={offset}-")
-            lines += [f"If-Range: {etag}"] if etag else []
+    def _prepare(self, curl: pycurl.Curl, url: str, lines: list[str], own: Mapping[int, object]) -> None:
         options = {
             pycurl.URL: url,
             pycurl.USERAGENT: self.user_agent,
             pycurl.HTTPHEADER: lines,
-            pycurl.FOLLOWLOCATION: 1,
             pycurl.MAXREDIRS: MOST_REDIRECTS,
             pycurl.PROTOCOLS: pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS,
             pycurl.REDIR_PROTOCOLS: pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS,
@@ -169,8 +192,7 @@ class PartnerClient:
             pycurl.LOW_SPEED_TIME: self.stalled_s,
             pycurl.NOSIGNAL: 1,
             pycurl.NOPROXY: "*",
+            **own,
         }
         for option, value in options.items():
             curl.setopt(option, value)
-        if packed:
-            curl.setopt(pycurl.ACCEPT_ENCODING, "gzip")

@@ -1,6 +1,8 @@
-"""Tables of the catalogue, of the objects offered to partners, and of partners and their records."""
+"""Tables of the catalogue, of the objects offered to partners, of partners and their records, and of web
+hooks.
+"""
 
-from sqlalchemy import JSON, BigInteger, Boolean, Column, Index, Integer, String, Table, Text
+from sqlalchemy import JSON, BigInteger, Boolean, Column, ForeignKey, Index, Integer, String, Table, Text
 
 from webdepot.database import Moment, metadata
 
@@ -143,4 +145,35 @@ partner_records = Table(
     Column("seen_at", Moment, nullable=False),
     Column("done_at", Moment),
     Index("ix_partner_records_state", "partner", "state", "identifier"),
+)
+
+webhooks = Table(
+    "webhooks",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("name", String(60), nullable=False, unique=True),
+    Column("url", Text, nullable=False),
+    Column("salt", String(64), nullable=False),
+    Column("events", JSON, nullable=False),
+    Column("created_by", String(200), nullable=False),
+    Column("created_at", Moment, nullable=False),
+)
+
+webhook_messages = Table(
+    "webhook_messages",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("hook", Integer, ForeignKey("webhooks.id"), nullable=False),
+    Column("event", String(30), nullable=False),
+    Column("key", String(300), nullable=False),
+    Column("body", Text, nullable=False),
+    Column("state", String(10), nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("queued_at", Moment, nullable=False),
+    Column("next_at", Moment, nullable=False),
+    Column("claimed_until", Moment),
+    Column("sent_at", Moment),
+    Column("error", Text, nullable=False),
+    Index("ix_webhook_messages_hook_key", "hook", "key", unique=True),
+    Index("ix_webhook_messages_state_next_at", "state", "next_at", "id"),
 )

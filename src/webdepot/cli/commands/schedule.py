@@ -15,6 +15,7 @@ from webdepot.model import TargetId
 from webdepot.selection.plan_dates import Frequency, Plan
 from webdepot.selection.plans import PlanFilter
 from webdepot.selection.scheduled_harvests import Turn, TurnState
+from webdepot.services.exchange import webhooks
 from webdepot.services.harvest import profiles
 from webdepot.services.schedule import chores, plans
 from webdepot.services.schedule import scheduler as scheduler_service
@@ -216,6 +217,7 @@ def scheduler(
         if once:
             for turn in scheduler_service.run_due(archive):
                 _print_turn(output, "", turn)
+            webhooks.deliver(archive)
             return
         stop = threading.Event()
 
@@ -225,7 +227,8 @@ def scheduler(
         signal.signal(signal.SIGINT, request_stop)
         signal.signal(signal.SIGTERM, request_stop)
         output.result({"state": "running"}, "The scheduler is running. Stop with Ctrl-C.")
-        scheduler_service.Scheduler(archive, chores=chores.CHORES).run(stop)
+        with webhooks.sending(archive):
+            scheduler_service.Scheduler(archive, chores=chores.CHORES).run(stop)
 
 
 def _target(archive: Archive, text: str) -> TargetId:

@@ -15,6 +15,7 @@ from webdepot import browser_files
 from webdepot.cli.call import Call, Json, Quiet, call_of
 from webdepot.cli.output import plain
 from webdepot.errors import ConfigError
+from webdepot.services.exchange import webhooks
 from webdepot.services.schedule import chores, scheduler
 from webdepot.web.serve import serve as serve_archive
 
@@ -94,7 +95,7 @@ def _scheduling(call: Call, *, wanted: bool) -> Iterator[None]:
     stop = threading.Event()
 
     def run() -> None:
-        with call.archive() as archive:
+        with call.archive() as archive, webhooks.sending(archive):
             scheduler.Scheduler(archive, chores=chores.CHORES).run(stop)
 
     thread = threading.Thread(target=run, name="scheduler")

@@ -1,15 +1,18 @@
 """The alarm of the depot: damage that cannot be repaired, and places that cannot be reached, are reported by
-email and by a command. The pages show them too.
+email, by a command and to web hooks. The pages show them too.
 
 If an email or the command fails, an event records it, and the audit continues.
 """
 
+import secrets
 import subprocess
 from collections.abc import Sequence
 
 from webdepot import mail
 from webdepot.archive import Archive
 from webdepot.errors import WebdepotError
+from webdepot.exchange import webhooks
+from webdepot.exchange.webhooks import HookEvent
 from webdepot.guard import environment
 from webdepot.mail import Message
 from webdepot.provenance import Outcome, append
@@ -32,6 +35,9 @@ def send(archive: Archive, alarms: Sequence[str]) -> None:
             "",
         ]
     )
+    data = {"alarms": [*alarms[:MOST_ALARMS], *more], "count": len(alarms), "path": "/api/depot"}
+    with archive.database.transaction() as connection:
+        webhooks.queue(connection, HookEvent.DEPOT_ALARM, secrets.token_hex(8), data, now=archive.clock())
     for address in archive.config.depot.alarm_mail:
         error = _send_mail(archive, address, f"{name}: depot alarm ({len(alarms)})", text)
         _record(archive, f"email to {address}", error, len(alarms))

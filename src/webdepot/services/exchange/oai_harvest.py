@@ -90,15 +90,19 @@ def _harvest(
         raise
 
 
-def client_for(archive: Archive, partner: Partner) -> PartnerClient:
-    """A client that connects to public addresses, and to private ones that the configuration allows."""
+def client_for(archive: Archive, partner: Partner | None = None) -> PartnerClient:
+    """A client that connects to public addresses, and to private ones that the configuration allows; with the
+    token of a partner.
+    """
     config = archive.config.harvest
     networks = tuple(map(ipaddress.ip_network, config.private_networks))
 
     def allowed(address: str) -> bool:
         return config.allow_private or is_allowed(address, networks)
 
-    return PartnerClient(user_agent=archive.user_agent, allowed=allowed, token=partner.token)
+    return PartnerClient(
+        user_agent=archive.user_agent, allowed=allowed, token=partner.token if partner else ""
+    )
 
 
 def _run(

@@ -16,6 +16,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from webdepot.archive import Archive
 from webdepot.container import locations, recovery
 from webdepot.errors import InputError, RemoteError, WebdepotError
+from webdepot.exchange import webhooks
+from webdepot.exchange.webhooks import HookEvent
 from webdepot.harvest import control, runs
 from webdepot.harvest.report import live, log
 from webdepot.harvest.report.result import CrawlResult, End, Trouble
@@ -208,3 +210,12 @@ def _end(
             connection,
             archive.event("harvested", "harvest", harvest.id, message=reason, outcome=outcome, detail=detail),
         )
+        if state in (HarvestState.FINISHED, HarvestState.FAILED):
+            ended = runs.get(connection, harvest.id)
+            webhooks.queue(
+                connection,
+                HookEvent.HARVEST_FINISHED,
+                f"{ended.id} {state.value}",
+                webhooks.data_of(ended),
+                now=archive.clock(),
+            )

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 from webdepot.archive import Archive
 from webdepot.errors import InputError, NotPermitted
+from webdepot.exchange import webhooks
+from webdepot.exchange.webhooks import HookEvent
 from webdepot.formats import report
 from webdepot.formats.report import FormatShare, HarvestTable
 from webdepot.harvest import runs
@@ -217,6 +219,10 @@ def settle(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> V
         verdict = judge_by_rules(archive, harvest)
     if verdict:
         accept(archive, harvest.id, words=verdict.reason, is_automatic=True, watch=watch)
+        return verdict
+    data = {**webhooks.data_of(harvest), "verdict": verdict.answer.value, "why": str(verdict.reason)}
+    with archive.database.transaction() as connection:
+        webhooks.queue(connection, HookEvent.REVIEW_WAITING, harvest.id, data, now=archive.clock())
     return verdict
 
 
