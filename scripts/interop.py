@@ -37,6 +37,7 @@ PYPI = [
     "cdxj-indexer",
     "fastwarc",
     "feedparser",
+    "har2warc",
     "memento_client",
     "ocfl-py",
     "openapi-spec-validator",
@@ -313,6 +314,52 @@ def check_pywb_memento(world: World) -> str:
     return _pywb_version()
 
 
+def check_pywb_xmlquery(world: World) -> str:
+    interpreter = ROOT / ".pywb" / "bin" / "python"
+    if not interpreter.exists():
+        raise Unavailable("make install-test installs it")
+    code = (
+        "import sys\nfrom pywb.warcserver.index.indexsource import XmlQueryIndexSource\n"
+        "source = XmlQueryIndexSource(sys.argv[1])\n"
+        "exact = source.load_index({'url': 'https://mill.example/'})\n"
+        "prefix = source.load_index({'url': 'https://mill.example/', 'matchType': 'prefix'})\n"
+        "print([len(list(exact)), len(list(prefix))])"
+    )
+    output = run([interpreter, "-W", "ignore", "-c", code, f"{world.replay}/all/xmlquery"]).strip()
+    same(output.splitlines()[-1], "[2, 3]")
+    return _pywb_version()
+
+
+def check_har2warc(world: World) -> str:
+    """Its WARC of a HAR file and ours have the same payloads."""
+    from webdepot.container.conversion import har
+    from webdepot.times import utc_now
+
+    file, ours, theirs = (
+        world.folder / "x.har",
+        world.folder / "ours.warc.gz",
+        world.folder / "theirs.warc.gz",
+    )
+    headers = [{"name": "Content-Type", "value": "text/html; charset=utf-8"}]
+    answer = {"status": 200, "statusText": "OK", "httpVersion": "HTTP/1.1", "headers": headers}
+    answer |= {"content": {"text": "<p>It turns.", "mimeType": "text/html", "size": 12}, "redirectURL": ""}
+    asked = {"method": "GET", "url": SITE, "httpVersion": "HTTP/1.1", "headers": [], "queryString": []}
+    entry = {"startedDateTime": "2024-01-01T00:00:00Z", "time": 1, "request": asked, "response": answer}
+    page = {"id": "page_1", "title": SITE, "startedDateTime": "2024-01-01T00:00:00Z"}
+    log = {"version": "1.2", "creator": {"name": "x", "version": "1"}, "pages": [page]}
+    file.write_text(json.dumps({"log": log | {"entries": [entry | {"pageref": "page_1"}]}}))
+    run([PLACE / "bin" / "har2warc", file, theirs])
+    with file.open("rb") as stream:
+        har.to_warc(stream, ours, name=file.name, now=utc_now(), note=print)
+    code = (
+        "import sys\nfrom warcio.archiveiterator import ArchiveIterator\n"
+        "print([(r.rec_headers['WARC-Target-URI'], r.rec_headers['WARC-Date'], r.content_stream().read())\n"
+        "       for r in ArchiveIterator(open(sys.argv[1], 'rb')) if r.rec_type == 'response'])"
+    )
+    same(python(code, ours), python(code, theirs))
+    return version_of("har2warc")
+
+
 def _pywb_version() -> str:
     code = "from importlib.metadata import version; print(version('pywb'))"
     return run([ROOT / ".pywb" / "bin" / "python", "-c", code]).strip()
@@ -446,6 +493,8 @@ TOOLS = (
     Tool(name="feedparser", source="PyPI", what="Atom feed of a search", check=check_feed),
     Tool(name="pywb", source="PyPI", what="take in a WACZ export", check=check_pywb_wacz),
     Tool(name="pywb", source="PyPI", what="our TimeGate as a source", check=check_pywb_memento),
+    Tool(name="pywb", source="PyPI", what="our XML query as a source", check=check_pywb_xmlquery),
+    Tool(name="har2warc", source="PyPI", what="a HAR file becomes the same captures", check=check_har2warc),
     Tool(name="ReplayWeb.page", source="npm", what="replay a WACZ of a later harvest", check=check_replayweb),
     Tool(name="jwarc", source="Maven", what="validate WARC files", check=check_jwarc),
     Tool(name="jwarc", source="Maven", what="deduplicate against us (OutbackCDX)", check=check_jwarc_dedupe),

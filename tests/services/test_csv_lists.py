@@ -7,7 +7,9 @@ import pytest
 
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, NotFound
+from webdepot.exchange.catalogue import Source
 from webdepot.selection.targets import Nomination, TargetFilter
+from webdepot.services.catalogue import described_lists, records
 from webdepot.services.selection import contacts, csv_lists, targets
 from webdepot.text.csv_text import harmless, read_cell
 from webdepot.url import Url
@@ -111,3 +113,36 @@ def test_numbers_stay_numbers():
         "'- a",
         "x",
     ]
+
+
+def test_a_list_of_archive_it_becomes_sites_with_records(archive: Archive):
+    text = (
+        "URL,Title,Creator,Subject,Subject,Description,Language,Frequency,Collector\n"
+        "https://mill.example/,The Mill,J. Molen,mills,wind,Turns.,nl,MONTHLY,Library\n"
+        "https://known.example/,Other,,,,,,,\n"
+    )
+    targets.enter(archive, Nomination(seeds=(Url("https://known.example/"),), collection="all"))
+    seen = csv_lists.import_file(archive, text.encode())
+    assert list(seen.ignored) == ["Frequency", "Collector"] and (len(seen.new), len(seen.known)) == (1, 1)
+    assert described_lists.describe(archive, seen.rows) == []
+    mill = targets.find(archive, "mill.example")
+    assert mill.name == "The Mill"
+    record = records.site_record(archive, mill.target)
+    assert (record.title, record.creators, record.keywords) == ("The Mill", ("J. Molen",), ("mills", "wind"))
+    assert (record.abstract, record.languages, record.sources["creators"]) == (
+        "Turns.",
+        ("nl",),
+        Source.PERSON,
+    )
+    records.write(archive, record.key, {"title": "Our mill"})
+    long = text.replace("The Mill", "A mill").replace("Turns.", "x" * 100_000)
+    remarks = described_lists.describe(archive, csv_lists.preview(archive, long.encode(), keep=False).rows)
+    assert remarks == [], "what a person wrote stays, so nothing is written twice"
+    assert records.site_record(archive, mill.target).title == "Our mill"
+    bad = described_lists.describe(
+        archive,
+        csv_lists.preview(
+            archive, b"url,publisher\nhttps://mill.example/," + b"x" * 100_000, keep=False
+        ).rows,
+    )
+    assert [line for line, _ in bad] == [2] and "publisher" in bad[0][1]

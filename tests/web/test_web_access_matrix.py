@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from datetime import UTC, date, datetime
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, quote_plus, urlsplit
 
 import pytest
 from museum import PASSWORD, Answer, Served, Warc, make_home, serving, sign_in
@@ -255,6 +255,7 @@ def test_every_surface_agrees_with_the_reference_over_http(served: Served):
             "/cdx/search/cdx",
             "/web/timemap/cdx",
             "/outbackcdx/{collection}",
+            "/{collection}/xmlquery",
             "/wayback/available",
             "/-/banner/{address:path}",
         }, face
@@ -348,6 +349,9 @@ def _compare_lists(asker: Asker, url: str, mine: list[str], status: int, case: s
         assert [row[1] for row in rows[1:]] == mine, (url, case)
     lines = asker.get("replay", f"/outbackcdx/all?url={url}").text.splitlines()
     assert [line.split(" ")[1] for line in lines] == mine, (url, case)
+    query = quote_plus(f"type:urlquery url:{quote_plus(url)}")
+    dates = re.findall(r"<capturedate>(\d+)", asker.get("replay", f"/all/xmlquery?q={query}").text)
+    assert dates == mine, (url, case)
     closest = json.loads(asker.get("replay", f"/wayback/available?url={url}").text)["archived_snapshots"]
     assert [one["timestamp"] for one in closest.values()] == mine[-1:], (url, case)
 

@@ -3,6 +3,8 @@
 import json
 import re
 from pathlib import Path
+from urllib.parse import quote_plus
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -297,6 +299,31 @@ def test_outbackcdx_answers_crawlers_that_deduplicate(served: Served):
     assert (missing.status, missing.text) == (200, "")
     refused = ask(base, "POST", body=line.encode())
     assert refused.status == 403 and "webdepot import" in refused.text
+
+
+def test_xmlquery_answers_openwayback_and_pywb(served: Served):
+    def query(words: str, *more: str, path: str = "/outbackcdx/all") -> ElementTree.Element:
+        answer = ask(f"{served.replay}{path}?{'&'.join(['q=' + quote_plus(words), *more])}")
+        assert (answer.status, answer.headers["content-type"]) == (200, "application/xml")
+        return ElementTree.fromstring(answer.text)
+
+    address = f"url:{quote_plus('http://www.example.org/')}"
+    root = query(f"type:urlquery {address}", path="/all/xmlquery")
+    dates = [result.findtext("capturedate") for result in root.iter("result")]
+    assert dates == list(EDITIONS) and root.findtext("request/numresults") == "4"
+    first = root.find("results/result")
+    assert first.findtext("urlkey") == "org,example)/" and first.findtext("file").endswith(".warc.gz")
+    second = query(f"type:urlquery {address}", "count=1", "start_page=2")
+    assert [one.findtext("capturedate") for one in second.iter("result")] == [EDITIONS[1]]
+    assert second.findtext("request/numresults") == "4" and second.findtext("request/numreturned") == "1"
+    later = query(f"type:urlquery startdate:{EDITIONS[3]} {address}")
+    assert [one.findtext("capturedate") for one in later.iter("result")] == [EDITIONS[3]]
+    pages = query(f"type:prefixquery {address}")
+    counts = {one.findtext("urlkey"): one.findtext("numcaptures") for one in pages.iter("result")}
+    assert counts["org,example)/"] == "4" and len(counts) > 1
+    assert query("type:urlquery url:http%3A%2F%2Fnobody.example%2F%3Fa%3C").findtext("error/title")
+    for wrong in ("q=type:capturequery", "q=url:", "q=type:urlquery+url:x.example&count=many"):
+        assert ask(f"{served.replay}/all/xmlquery?{wrong}").status == 400, wrong
 
 
 def test_availability_and_the_timemap_of_the_internet_archive(served: Served):

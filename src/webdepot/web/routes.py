@@ -367,6 +367,7 @@ PORTAL_ROUTES = (
     RouteRow(path="/outbackcdx/{collection}", endpoint="api.cdx:of_outbackcdx"),
     RouteRow(path="/wayback/available", endpoint="api.cdx:available"),
     RouteRow(path="/{collection}/cdx", endpoint="api.cdx:of_collection"),
+    RouteRow(path="/{collection}/xmlquery", endpoint="api.cdx:of_xmlquery"),
     RouteRow(path="/{collection}/{address:path}", endpoint="reader.versions:show_archived", heavy=LISTS),
 )
 
@@ -396,6 +397,7 @@ REPLAY_ROUTES = (
     RouteRow(path="/outbackcdx/{collection}", endpoint="api.cdx:of_outbackcdx", methods=("GET", "POST")),
     RouteRow(path="/wayback/available", endpoint="api.cdx:available"),
     RouteRow(path="/{collection}/cdx", endpoint="api.cdx:of_collection"),
+    RouteRow(path="/{collection}/xmlquery", endpoint="api.cdx:of_xmlquery"),
     RouteRow(
         path="/{collection}/{address:path}",
         endpoint="replay.raw:answer",

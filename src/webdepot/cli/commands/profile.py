@@ -14,7 +14,7 @@ from webdepot.cli.progress import shown
 from webdepot.harvest.scope.conditions import CONDITIONS
 from webdepot.harvest.scope.software import Take
 from webdepot.model import Answer
-from webdepot.services.harvest import profiles
+from webdepot.services.harvest import foreign_profiles, profiles
 from webdepot.times import to_iso
 
 if TYPE_CHECKING:
@@ -92,6 +92,36 @@ def save(
         profile = profiles.save(archive, name, text)
     output.result(
         {"name": profile.name, "origin": profile.origin}, f"Saved as [bold]{plain(profile.origin)}[/bold]."
+    )
+
+
+@commands.command(
+    name="import", epilog="Example: webdepot profile import museum heritrix/jobs/museum --dry-run"
+)
+def import_(
+    context: typer.Context,
+    name: Name,
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH",
+            help="Folder of a Heritrix job, its crawler-beans.cxml, or a file of seeds and SURT prefixes.",
+        ),
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the profile; save nothing.")] = False,
+    json: Json = False,
+) -> None:
+    """Save a job of another crawler as a new profile, and list what has no counterpart."""
+    call = call_of(context)
+    output = call.output(json)
+    with call.archive() as archive:
+        done = foreign_profiles.import_(archive, name, path, dry_run=dry_run)
+    for reason in done.unmapped:
+        output.warn(f"Not in the profile: {plain(reason)}")
+    state = plain(done.text) if dry_run else f"Saved as [bold]profiles/{plain(name)}.toml[/bold]"
+    output.result(
+        {**asdict(done), "saved": not dry_run},
+        f"{state}\n{done.seeds} seeds, {done.rules} rules, {len(done.unmapped)} things have no counterpart.",
     )
 
 

@@ -4,15 +4,17 @@ of a filtered list.
     address,name,collection,purpose,strategy,note,contact_name,contact_mail,contact_language
 
 Only `address` is required; several addresses of one site are separated by spaces. Columns may be separated
-by comma, semicolon or tab. Sites that are already known, in any spelling, are listed and left unchanged. A
-list is stored between preview and import, so that exactly what was previewed is imported.
+by comma, semicolon or tab. Lists of Archive-It and the Web Curator Tool are read under their own names
+(`FOREIGN`, `DESCRIPTIONS`); columns without a counterpart are reported. Sites that are already known, in any
+spelling, are listed and left unchanged. A list is stored between preview and import, so that exactly what was
+previewed is imported.
 """
 
 import csv
 import io
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from sqlalchemy import Connection, delete, insert, select
@@ -44,6 +46,27 @@ COLUMNS = (
     "contact_mail",
     "contact_language",
 )
+FOREIGN = {
+    "url": "address",
+    "seed": "address",
+    "seeds": "address",
+    "seed url": "address",
+    "primary seed": "address",
+    "target name": "name",
+    "collection name": "collection",
+}
+"""Columns of Archive-It (seeds, seed metadata) and of the Web Curator Tool (targets) -> ours."""
+DESCRIPTIONS = {
+    "title": "title",
+    "creator": "creators",
+    "contributor": "contributors",
+    "publisher": "publisher",
+    "subject": "keywords",
+    "description": "abstract",
+    "language": "languages",
+    "rights": "rights",
+}
+"""Columns of Dublin Core, which can be repeated -> fields of the catalogue record."""
 EXPORTED = ("id", "state", "since", "reason", "origin", "nominated_by", "created", *COLUMNS)
 """An exported list can be imported again: the additional columns are ignored."""
 
@@ -56,6 +79,8 @@ class ListRow:
     nomination: Nomination
     contact: Contact | None
     known: TargetId | None = None
+    description: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Values for the catalogue record, by field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +91,8 @@ class ListPreview:
     rows: Sequence[ListRow]
     bad: Sequence[tuple[int, str]]
     """Line number and what is wrong with it."""
+    ignored: Sequence[str] = ()
+    """Columns without a counterpart."""
 
     @property
     def new(self) -> Sequence[ListRow]:
@@ -188,8 +215,9 @@ def _decoded(raw: bytes) -> str:
 def _read(connection: Connection, text: str, *, by: str, origin: Origin, token: str) -> ListPreview:
     rows: list[ListRow] = []
     bad: list[tuple[int, str]] = []
+    ignored: list[str] = []
     first_seen: dict[str, int] = {}
-    for line, cells in _lines(text, bad):
+    for line, cells in _lines(text, bad, ignored):
         try:
             row = _row(line, cells, by=by, origin=origin)
         except InputError as error:
@@ -205,7 +233,8 @@ def _read(connection: Connection, text: str, *, by: str, origin: Origin, token: 
     if not rows and not bad:
         raise InputError(said("list_empty", "The list has no line with an address."))
     known = targets.known_keys(connection, list(first_seen))
-    return ListPreview(token=token, rows=[_with_known(row, known) for row in rows], bad=sorted(bad))
+    listed = [_with_known(row, known) for row in rows]
+    return ListPreview(token=token, rows=listed, bad=sorted(bad), ignored=ignored)
 
 
 def _with_known(row: ListRow, known: Mapping[str, TargetId]) -> ListRow:
@@ -213,13 +242,20 @@ def _with_known(row: ListRow, known: Mapping[str, TargetId]) -> ListRow:
     return replace(row, known=next((known[key] for key in keys if key in known), None))
 
 
-def _lines(text: str, bad: list[tuple[int, str]]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line numbers and cells by column; lines that cannot be read are added to `bad`."""
+def _lines(
+    text: str, bad: list[tuple[int, str]], ignored: list[str]
+) -> Iterator[tuple[int, dict[str, list[str]]]]:
+    """Line numbers and the cells of each column; lines that cannot be read are added to `bad`, columns
+    without a counterpart to `ignored`.
+    """
     head = text.partition("\n")[0]
     delimiter = max(",;\t", key=head.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
-        columns = [name.strip().lower() for name in next(reader, [])]
+        stated = [name.strip() for name in next(reader, [])]
+        columns = [FOREIGN.get(name.lower(), name.lower()) for name in stated]
+        known = {*EXPORTED, *DESCRIPTIONS, ""}
+        ignored += [name[:60] for name, column in zip(stated, columns, strict=True) if column not in known]
         if "address" not in columns:
             raise InputError(
                 said(
@@ -245,7 +281,10 @@ def _lines(text: str, bad: list[tuple[int, str]]) -> Iterator[tuple[int, dict[st
                 text = "The line has {cells} cells, but there are {columns} columns."
                 bad.append((line, said("list_cells", text, cells=len(values), columns=len(columns))))
                 continue
-            yield line, dict(zip(columns, map(read_cell, values), strict=False))
+            by_column: dict[str, list[str]] = {}
+            for column, value in zip(columns, map(read_cell, values), strict=False):
+                by_column.setdefault(column, []).append(value.strip())
+            yield line, by_column
     except csv.Error as error:
         bad.append((reader.line_num, f"The line cannot be read: {error}."))
 
@@ -258,13 +297,18 @@ def _numbered(reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
         before = reader.line_num  # type: ignore[attr-defined]
 
 
-def _row(line: int, cells: Mapping[str, str], *, by: str, origin: Origin) -> ListRow:
+def _row(line: int, cells: Mapping[str, Sequence[str]], *, by: str, origin: Origin) -> ListRow:
     def cell(name: str) -> str:
-        return cells.get(name, "").strip()
+        return " ".join(value for value in cells.get(name, ()) if value)
 
+    description = {
+        target: values
+        for column, target in DESCRIPTIONS.items()
+        if (values := [value for value in cells.get(column, ()) if value])
+    }
     nomination = targets_service.draft(
         cell("address").split(),
-        name=cell("name"),
+        name=cell("name") or cell("title"),
         collection=cell("collection") or EVERYTHING,
         purpose=cell("purpose") or Purpose.HERITAGE,
         strategy=cell("strategy") or Strategy.SELECTIVE,
@@ -282,7 +326,7 @@ def _row(line: int, cells: Mapping[str, str], *, by: str, origin: Origin) -> Lis
                 target=TargetId(0), name=cell("contact_name"), mail=cell("contact_mail"), language=language
             )
         )
-    return ListRow(line=line, nomination=nomination, contact=contact)
+    return ListRow(line=line, nomination=nomination, contact=contact, description=description)
 
 
 def _enter(connection: Connection, archive: Archive, read: ListPreview, *, by: str) -> None:

@@ -6,6 +6,7 @@ Archive's server.
                             header row
 /web/timemap/cdx?url=…      the same, where Zeno asks
 /outbackcdx/{collection}?url=…   as OutbackCDX answers: CDX lines with eleven columns
+/{collection}/xmlquery?q=…  as OpenWayback's index answers, in XML; also /outbackcdx/{collection}?q=…
 /wayback/available?url=…    the closest capture as JSON
 
 One answer reads a limited number of captures (`access.cdx.MOST_EXAMINED`). If it ends there, its last line is
@@ -25,7 +26,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from webdepot.access.cdx import CdxOutput, CdxQuery, CdxSort, Dialect
 from webdepot.errors import Closed, InputError, NotFound
 from webdepot.model import EVERYTHING, Capture
-from webdepot.services.access import cdx_answer, lookup
+from webdepot.services.access import cdx_answer, lookup, xml_query
 from webdepot.url import UrlMatch, from_typed
 from webdepot.web import heavy_work
 from webdepot.web.api.openapi_parts import COLLECTION, NOT_KEPT, parameter
@@ -60,7 +61,26 @@ async def of_outbackcdx(request: Request) -> Response:
     if request.method == "POST":
         message = "This index is not written with CDX lines. Import the WARC files: webdepot import"
         return JSONResponse({"message": message}, status_code=403)
+    if "q" in request.query_params:
+        return await of_xmlquery(request)
     return await _answer(request, Dialect.OUTBACKCDX, request.path_params["collection"].lower())
+
+
+async def of_xmlquery(request: Request) -> Response:
+    """As OpenWayback's index answers, in XML."""
+    return await heavy_work.run(request, partial(_make_xml, request))
+
+
+def _make_xml(request: Request) -> Response:
+    site, (reader, headers) = site_of(request), machine_reader(request)
+    collection = request.path_params["collection"].lower()
+    try:
+        if not address.COLLECTION.match(collection):
+            raise InputError(f"{collection[:60]!r} is not the name of a collection.")
+        text = xml_query.answer(site.archive, request.query_params, reader=reader, collection=collection)
+    except InputError as error:
+        return JSONResponse({"message": str(error)}, status_code=400, headers=headers)
+    return Response(text, media_type="application/xml", headers=headers)
 
 
 async def available(request: Request) -> Response:

@@ -19,6 +19,7 @@ from webdepot.selection.targets import Origin, Strategy, TargetFilter, TargetSor
 from webdepot.selection.templates import LANGUAGES
 from webdepot.services.admin import bulk_actions, target_view
 from webdepot.services.admin.bulk_actions import BulkAct
+from webdepot.services.catalogue import described_lists
 from webdepot.services.harvest import seed_check
 from webdepot.services.harvest.seed_check import SeedCheck
 from webdepot.services.permission import consent, delivery, letters
@@ -238,6 +239,7 @@ def take_in(request: Request) -> Response:
         return _import_page(request, status=error.http_status, wrong=explain(request, error))
     if origin_of(request) is Origin.PARTNER:
         return RedirectResponse("/nominations?done=1", status_code=303)
+    described_lists.describe(archive, imported.rows, by=name_of(request))
     return RedirectResponse(f"/targets?sort=created&order=down&imported={len(imported.new)}", status_code=303)
 
 

@@ -14,7 +14,7 @@ from webdepot.model import EVERYTHING, Purpose
 from webdepot.selection.criteria import SCALE, AnswerKind, Judgement
 from webdepot.selection.states import TargetState
 from webdepot.selection.targets import Dossier, Origin, Strategy, TargetFilter, TargetSort
-from webdepot.services.catalogue import description, records
+from webdepot.services.catalogue import described_lists, description, records
 from webdepot.services.catalogue.description import RecordForm
 from webdepot.services.permission import letters
 from webdepot.services.selection import criteria as criteria_service
@@ -240,7 +240,9 @@ def describe(
 @commands.command(name="import", epilog="Example: webdepot target import sites.csv --dry-run")
 def import_(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="CSV in UTF-8 with a column `address`.")],
+    file: Annotated[
+        Path, typer.Argument(help="CSV in UTF-8 with a column `address`, or a list of Archive-It.")
+    ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the file; import nothing.")] = False,
     json: Json = False,
 ) -> None:
@@ -252,14 +254,21 @@ def import_(
         preview = csv_lists.preview(archive, raw, keep=False)
         for line, error in preview.bad:
             output.result({"line": line, "error": error}, f"[red]line {line}[/red]  {plain(error)}")
+        remarks: list[described_lists.Remark] = []
         if not preview.bad and not dry_run:
             preview = csv_lists.import_file(archive, raw)
+            remarks = described_lists.describe(archive, preview.rows)
+    for line, remark in remarks:
+        output.warn(f"Line {line}: {plain(remark)}")
+    if preview.ignored:
+        output.warn(f"Columns without a counterpart: {plain(', '.join(preview.ignored))}.")
     done = "would be imported" if dry_run else "not imported" if preview.bad else "imported"
     counts = {
         "new": len(preview.new),
         "known": len(preview.known),
         "bad": len(preview.bad),
         "entered": not (dry_run or preview.bad),
+        **({"ignored_columns": list(preview.ignored)} if preview.ignored else {}),
     }
     output.result(
         counts,

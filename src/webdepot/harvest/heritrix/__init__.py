@@ -1,0 +1,1 @@
+"""Jobs of the crawler Heritrix, read as profiles."""
