@@ -6,8 +6,8 @@
     disposition, crawlController, crawlLimiter    delay_s, workers, limits
 
 Rules of Heritrix and of profiles work alike: the last one that answers wins. A rule without a counterpart is
-reported, never replaced by something similar. robots.txt is always obeyed in the profile: whoever wants it
-otherwise must give the reason.
+reported, never replaced by something similar. robots.txt is always obeyed in the profile:
+not to obey it needs a reason, which a person must write.
 """
 
 from collections.abc import Callable, Iterable, Mapping
