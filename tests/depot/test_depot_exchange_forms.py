@@ -19,7 +19,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from webdepot.archive import Archive
 from webdepot.depot import package
-from webdepot.depot.bundle import bag, submission, zipped
+from webdepot.depot.bundle import bag_check, submission, zipped
 from webdepot.depot.bundle.submission import SubmissionKind, SubmissionState
 from webdepot.errors import Conflict, CorruptData, InputError, NotFound
 from webdepot.provenance import iter_of
@@ -54,7 +54,7 @@ def test_a_bag_is_valid_by_the_judge_and_holds_everything(archive, keep_site, tm
     assert made.info["External-Identifier"] == kept.urn
     assert files(tmp_path / "out" / "bag" / "data") == logical(archive, kept.id)
     assert done.size_bytes == sum(map(len, logical(archive, kept.id).values()))
-    assert list(bag.check(tmp_path / "out" / "bag")) == []
+    assert list(bag_check.check(tmp_path / "out" / "bag")) == []
     with pytest.raises(Conflict):
         export.export(archive, kept.id, PackageForm.BAGIT, tmp_path / "out" / "bag")
 
@@ -343,11 +343,13 @@ def test_everything_beside_the_containers_is_kept_in_the_package(archive, tmp_pa
 def test_refused_submissions_without_containers_have_their_own_places(archive, tmp_path):
     places = set()
     for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "thesis.txt").write_text(name)
+        (tmp_path / name / "data").mkdir(parents=True)
+        (tmp_path / name / "data" / "thesis.txt").write_text("the same in both")
+        (tmp_path / name / "manifest-md5.txt").write_text("")
         receipt = submissions.receive(archive, tmp_path / name, collection="x").receipt
-        assert receipt.state is SubmissionState.REFUSED
-        assert (archive.home / receipt.place / name / "thesis.txt").read_text() == name
+        assert (receipt.state, receipt.kind) == (SubmissionState.REFUSED, SubmissionKind.BAG)
+        assert "bagit.txt is missing" in receipt.reasons
+        assert (archive.home / receipt.place / name / "data" / "thesis.txt").is_file()
         places.add(receipt.place)
     (tmp_path / "broken.zip").write_bytes(b"PK\x03\x04 nothing more")
     places.add(submissions.receive(archive, tmp_path / "broken.zip", collection="x").receipt.place)

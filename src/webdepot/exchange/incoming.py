@@ -116,15 +116,20 @@ def check_files(folder: Path, delivered: DeliveredObject, checked: list[CheckedF
     """Problems of the unpacked files: wrong checksums. Files without a problem are added to `checked`."""
     for file in delivered.files:
         path = folder / member_of(file)
-        sha256 = _digest(path, "sha256")
-        algorithm = _ALGORITHMS.get(file.file_checksum_type.upper()) if file.file_checksum else "sha256"
-        if algorithm is None:
-            yield f"{file.name[:200]} has a checksum of the unknown type {file.file_checksum_type[:20]!r}"
-        elif file.file_checksum and (actual := _digest(path, algorithm)) != file.file_checksum.lower():
-            expected = f"{file.file_checksum_type} {file.file_checksum[:130]}"
-            yield f"{file.name[:200]} is damaged: expected {expected}, found {actual}"
-        else:
+        reasons = list(check_checksum(path, file.name, file.file_checksum, file.file_checksum_type))
+        yield from reasons
+        if not reasons:
+            sha256 = _digest(path, "sha256")
             checked.append(CheckedFile(facts=file, path=path, sha256=sha256, size_bytes=path.stat().st_size))
+
+
+def check_checksum(path: Path, name: str, checksum: str, kind: str) -> Iterator[str]:
+    """A message if a file does not have the checksum that was stated, if any."""
+    algorithm = _ALGORITHMS.get(kind.upper())
+    if checksum and algorithm is None:
+        yield f"{name[:200]} has a checksum of the unknown type {kind[:20]!r}"
+    elif checksum and algorithm and (actual := _digest(path, algorithm)) != checksum.lower():
+        yield f"{name[:200]} is damaged: expected {kind} {checksum[:130]}, found {actual}"
 
 
 def urls_of(file: CheckedFile, delivered: DeliveredObject, files: Sequence[CheckedFile]) -> tuple[str, ...]:

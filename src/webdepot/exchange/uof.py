@@ -23,7 +23,7 @@ from webdepot.errors import InputError
 from webdepot.exchange import urn
 from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
-from webdepot.exchange.metadata import dublin_core, lmer, mab, marc, markup, regbib
+from webdepot.exchange.metadata import descriptions, lmer, mab, markup, regbib
 from webdepot.exchange.metadata.lmer import LmerFile, LmerObject
 from webdepot.exchange.metadata.markup import XSI, add
 from webdepot.exchange.metadata.regbib import METS, SCHEMA, XLINK, DeliveredLevel, DeliveredObject
@@ -161,7 +161,7 @@ def read(data: bytes) -> DeliveredObject:
 def _read_files(root: etree._Element, inside: Mapping[str, etree._Element]) -> Iterator[LmerFile]:
     for element in root.iterfind(f"{{{METS}}}fileSec//{{{METS}}}file"):
         place = element.find(f"{{{METS}}}FLocat")
-        path = _path_of(place.get(f"{{{XLINK}}}href", "") if place is not None else "")
+        path = path_of(place.get(f"{{{XLINK}}}href", "") if place is not None else "")
         own = next(
             (
                 inside[name]
@@ -185,7 +185,7 @@ def _read_files(root: etree._Element, inside: Mapping[str, etree._Element]) -> I
         )
 
 
-def _path_of(href: str) -> str:
+def path_of(href: str) -> str:
     """The path in the package of an address like `file://./content/a.pdf`; InputError if it is outside the
     package.
     """
@@ -220,23 +220,10 @@ def _read_levels(root: etree._Element, facts: LmerObject) -> tuple[DeliveredLeve
     """All levels that are in MABxml; else one level, from another description or from the object's name. The
     lowest level gets the object's URN.
     """
-    levels = list(regbib.levels_of(root)) or [_read_level(root)]
+    nothing = DeliveredLevel(level=RecordLevel.MONOGRAPH, fields={}, xml="", kind="")
+    levels = list(descriptions.levels_of(root)) or [nothing]
     if not levels[-1].fields.get("urn") and urn.is_nbn(facts.persistent_identifier):
         levels[-1].fields["urn"] = facts.persistent_identifier
     if not levels[-1].fields.get("title"):
         levels[-1].fields["title"] = facts.name or root.get("LABEL", "") or facts.persistent_identifier
     return tuple(levels)
-
-
-def _read_level(root: etree._Element) -> DeliveredLevel:
-    for content in root.iterfind(f"{{{METS}}}dmdSec/{{{METS}}}mdWrap/{{{METS}}}xmlData"):
-        record = next((each for each in content.iter(f"{{{marc.MARC}}}record")), None)
-        if record is not None:
-            level, fields = marc.from_element(record)
-            return DeliveredLevel(level=level, fields=fields, xml=markup.verbatim(record), kind=marc.FOREIGN)
-        if next(content.iter(f"{{{dublin_core.DC}}}title"), None) is not None:
-            level, fields = dublin_core.to_fields(dublin_core.from_element(content))
-            return DeliveredLevel(
-                level=level, fields=fields, xml=markup.verbatim(content), kind=dublin_core.FOREIGN
-            )
-    return DeliveredLevel(level=RecordLevel.MONOGRAPH, fields={}, xml="", kind="")

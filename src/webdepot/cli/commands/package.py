@@ -18,6 +18,7 @@ from webdepot.services.depot.export import ExportedPackage, PackageForm
 from webdepot.services.intake import submissions
 
 commands = typer.Typer(no_args_is_help=True)
+_MOST_WARNINGS = 20
 Identifier = Annotated[str, typer.Argument(metavar="ID", help="Identifier or URN of the package.")]
 
 
@@ -145,30 +146,37 @@ def _requirements(done: ExportedPackage) -> str:
     return words
 
 
-@commands.command(name="import", epilog="Example: webdepot package import partner-bag/ museum.wacz")
+@commands.command(
+    name="import", epilog="Example: webdepot package import partner-bag/ museum.wacz thesis.pdf"
+)
 def import_(
     context: typer.Context,
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="PATH...", help="Bags, WACZ, UOF, ZIP or tar files, OCFL folders, folders of WARC files."
+            metavar="PATH...",
+            help="Bags, OCFL objects, WACZ, UOF, ZIP and tar files, folders, or single files. "
+            "What has no WARC inside is taken in as one object. A CSV file lists several objects.",
         ),
     ],
     collection: Annotated[str, typer.Option(help="Collection to put it into.")] = "imported",
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Check submissions and ingest them, each completely or not at all. Refused ones are put into quarantine
-    with the reasons; the exit code is 1 then.
+    """Check submissions and ingest them, each completely or not at all: harvests, or objects such as a
+    thesis, an article or a copied disc. Refused ones are put into quarantine with the reasons; the exit code
+    is 1 then.
     """
     call = call_of(context)
     output = call.output(json, quiet)
     refused = 0
     for path in paths:
         with call.archive() as archive, shown(output) as watch:
-            done = submissions.receive(archive, path.absolute(), collection=collection, watch=watch)
-        refused += done.receipt.state is SubmissionState.REFUSED
-        _print_received(output, path, done)
+            for done in submissions.receive_each(
+                archive, path.absolute(), collection=collection, watch=watch
+            ):
+                refused += done.receipt.state is SubmissionState.REFUSED
+                _print_received(output, path, done)
     if refused:
         raise typer.Exit(1)
 
@@ -291,6 +299,7 @@ def _print_received(output: Output, path: Path, done: submissions.ReceivedSubmis
         "package": done.package.id if done.package else None,
         "quarantine": receipt.place or None,
         "reasons": list(receipt.reasons),
+        "warnings": list(done.warnings),
     }
     if receipt.state is SubmissionState.REFUSED:
         reasons = "".join(f"\n  {plain(reason)}" for reason in receipt.reasons)
@@ -302,6 +311,8 @@ def _print_received(output: Output, path: Path, done: submissions.ReceivedSubmis
     else:
         package = done.package.id if done.package else receipt.harvest
         text = f"Ingested {plain(str(path))} as {plain(package)}."
+    for warning in done.warnings[:_MOST_WARNINGS]:
+        output.warn(plain(f"{path}: {warning}"))
     output.result(fields, text)
 
 

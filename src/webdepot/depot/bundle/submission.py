@@ -2,43 +2,51 @@
 
     bag               a folder with bagit.txt
     wacz              datapackage.json and archive/
-    package           a package of Webdepot: as a bag, as files, or as an OCFL object
+    package           a package of Webdepot: as a bag or as files
+    ocfl              an OCFL object, of Webdepot or of others, alone or in its storage root
     uof               mets.xml (METS with a list of files, and LMER) at the top; files of any kind
-    zip, tar, folder  WARC and ARC files
+    zip, tar, folder  WARC and ARC files, or the files of one object: a thesis, a picture, a copied disc
     container         one WARC or ARC file
+    file              one file of any other kind
 
 Each can be a folder, a ZIP file or a tar file.
 
 The identity of a submission is the SHA-256 of the digests of its files, independent of their names and of how
-they are packed.
+they are packed. One that is refused for its form is identified by its names too, so that no two share a place
+in the quarantine.
 """
 
 import hashlib
 import json
-import os
 import shlex
 import subprocess
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select
 
 from webdepot import digest
-from webdepot.depot.bundle import bag, unpacking, zipped
-from webdepot.depot.ocfl import layout
+from webdepot.depot.bundle import bag, bag_check, unpacking, zipped
+from webdepot.depot.ocfl import validation
 from webdepot.depot.package import FACTS, FORMAT
 from webdepot.depot.store.keys import is_key
 from webdepot.depot.tables import submissions
 from webdepot.guard import environment
+from webdepot.model import Finding, Severity
 
 SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
 LONGEST_DESCRIPTION_BYTES = 16 << 20
 LONGEST_UOF_BYTES = 64 << 20
 SCANNER_LIMIT_S = 24 * 3600
 UOF_METS = "mets.xml"
+MOST_FINDINGS = 1000
+_DOCUMENTS = (".docx", ".xlsx", ".pptx", ".odt", ".ods", ".odp", ".odg", ".epub", ".cbz", ".kmz", ".jar")
+"""Endings of files that are ZIP files inside, but one document."""
+_PACKED = (".zip", ".wacz", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 _UOF_MARKS = (b"http://www.loc.gov/METS/", b"fileSec", b"http://www.ddb.de/LMER")
 
 
@@ -52,6 +60,7 @@ class SubmissionKind(StrEnum):
     TAR = "tar"
     FOLDER = "folder"
     CONTAINER = "container"
+    FILE = "file"
 
 
 class SubmissionState(StrEnum):
@@ -69,6 +78,8 @@ class Submission:
     """The folder of its files, or its only file."""
     reasons: tuple[str, ...] = ()
     """Why it may not be taken in."""
+    warnings: tuple[str, ...] = ()
+    """What its sender should know; it is taken in all the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,33 +102,61 @@ def open_up(path: Path, folder: Path) -> Submission:
     """Recognise a submission and unpack it to `folder`; the file itself is not touched."""
     if path.is_dir():
         kind, root = _kind_of_folder(path)
-        return Submission(path=path, kind=kind, root=root, reasons=tuple(_check(kind, root)))
+        return _checked(path, kind, root)
+    if path.name.lower().endswith(_DOCUMENTS):
+        return _checked(path, SubmissionKind.FILE, path)
     packed = unpacking.unpack(path, folder)
     if not packed.kind:
-        return Submission(path=path, kind=SubmissionKind.CONTAINER, root=path)
+        name = path.name.lower()
+        if name.endswith(_PACKED):
+            reason = "it is named like a ZIP or tar file, but cannot be opened as one"
+            return Submission(path=path, kind=SubmissionKind.FILE, root=path, reasons=(reason,))
+        is_container = name.endswith(SUFFIXES)
+        return _checked(path, SubmissionKind.CONTAINER if is_container else SubmissionKind.FILE, path)
     packing = SubmissionKind(packed.kind)
     if packed.reasons:
         return Submission(path=path, kind=packing, root=folder, reasons=packed.reasons)
     kind, root = _kind_of_folder(folder)
-    kind = packing if kind is SubmissionKind.FOLDER else kind
-    return Submission(path=path, kind=kind, root=root, reasons=tuple(_check(kind, root)))
+    return _checked(path, packing if kind is SubmissionKind.FOLDER else kind, root)
 
 
 def containers_of(submission: Submission) -> list[Path]:
     """Its WARC and ARC files, sorted by path."""
     if submission.root.is_file():
-        return [submission.root]
+        return [submission.root] if submission.kind is SubmissionKind.CONTAINER else []
     return sorted(
         path for path in submission.root.rglob("*") if path.name.lower().endswith(SUFFIXES) and path.is_file()
     )
 
 
+def payload_of(submission: Submission) -> dict[str, Path]:
+    """The files that its sender wants to be kept, by their paths: without the manifests of a bag, and of an
+    OCFL object those of the newest version. All files if it is neither.
+    """
+    if submission.root.is_file():
+        return {submission.root.name: submission.root}
+    if submission.kind is SubmissionKind.OCFL:
+        return validation.head_files(validation.find_objects(submission.root)[0])
+    root = submission.root / "data" if submission.kind is SubmissionKind.BAG else submission.root
+    return {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*")) if path.is_file()}
+
+
 def contents_of(submission: Submission) -> list[Path]:
-    """The files that define its identity: its containers, but for UOF all files except the description."""
+    """The files that define its identity: its containers, or else its payload; for UOF all files except the
+    description.
+    """
     if submission.kind is not SubmissionKind.UOF:
-        return containers_of(submission)
+        return containers_of(submission) or list(payload_of(submission).values())
     described = submission.root / UOF_METS
     return sorted(path for path in submission.root.rglob("*") if path.is_file() and path != described)
+
+
+def is_own_package(submission: Submission) -> bool:
+    """Whether it is a package of Webdepot, in any form."""
+    if submission.kind is not SubmissionKind.OCFL:
+        return submission.kind is SubmissionKind.PACKAGE
+    facts = payload_of(submission).get(FACTS)
+    return facts is not None and _are_facts(facts)
 
 
 def others_of(submission: Submission) -> dict[str, Path]:
@@ -143,14 +182,24 @@ def read_description(submission: Submission, name: str) -> bytes:
 
 
 def id_of(submission: Submission) -> str:
-    """The identity of a submission: equal for equal files. If it has no containers, all its files count, and
-    if it cannot be unpacked, the file itself.
+    """The identity of a submission: equal for equal files. One that has reasons to be refused is identified
+    by its names too.
     """
-    paths = contents_of(submission) or [*others_of(submission).values()]
-    if not paths and submission.path.is_file():
-        paths = [submission.path]
-    digests = sorted(digest.of_file(path).value.hex() for path in paths) or [submission.path.name]
+    if submission.reasons:
+        return _id_of_refused(submission)
+    digests = sorted(digest.of_file(path).value.hex() for path in contents_of(submission))
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+def _id_of_refused(submission: Submission) -> str:
+    top = submission.path
+    paths = [top] if top.is_file() else sorted(top.rglob("*"))
+    lines = [top.name] + [
+        f"{path.relative_to(top).as_posix()} {digest.of_file(path).value.hex()}"
+        for path in paths
+        if path.is_file() and not path.is_symlink()
+    ]
+    return hashlib.sha256("\n".join(lines).encode(errors="surrogateescape")).hexdigest()
 
 
 def scan(command: str, path: Path) -> Iterator[str]:
@@ -209,10 +258,10 @@ def _kind_of_folder(folder: Path) -> tuple[SubmissionKind, Path]:
         kind, root = _kind_of_folder(entries[0])
         if kind is not SubmissionKind.FOLDER:
             return kind, root
-    if (folder / bag.DECLARATION).is_file():
+    if (folder / bag.DECLARATION).is_file() or _is_bag_without_declaration(folder):
         is_package = _is_package(folder / "data")
         return (SubmissionKind.PACKAGE if is_package else SubmissionKind.BAG), folder
-    if (folder / layout.ROOT_DECLARATION).is_file():
+    if validation.is_root(folder) or validation.is_object(folder):
         return SubmissionKind.OCFL, folder
     if (folder / zipped.DATAPACKAGE).is_file() and (folder / "archive").is_dir():
         return SubmissionKind.WACZ, folder
@@ -230,7 +279,11 @@ def _is_uof(described: Path) -> bool:
 
 
 def _is_package(folder: Path) -> bool:
-    path = folder / FACTS
+    return _are_facts(folder / FACTS)
+
+
+def _are_facts(path: Path) -> bool:
+    """Whether a file is `package.json` of a package of Webdepot."""
     try:
         if not path.is_file() or path.stat().st_size > LONGEST_DESCRIPTION_BYTES:
             return False
@@ -240,20 +293,63 @@ def _is_package(folder: Path) -> bool:
         return False
 
 
-def _check(kind: SubmissionKind, root: Path) -> Iterator[str]:
-    if any(path.is_symlink() for path in root.rglob("*")):
-        yield "it contains symbolic links"
+def _is_bag_without_declaration(folder: Path) -> bool:
+    return (folder / "data").is_dir() and any(folder.glob("manifest-*.txt"))
+
+
+def _checked(path: Path, kind: SubmissionKind, root: Path) -> Submission:
+    findings = list(islice(_check(kind, root), MOST_FINDINGS))
+    return Submission(
+        path=path,
+        kind=kind,
+        root=root,
+        reasons=tuple(each.message for each in findings if each.severity is Severity.ERROR),
+        warnings=tuple(each.message for each in findings if each.severity is not Severity.ERROR),
+    )
+
+
+def _check(kind: SubmissionKind, root: Path) -> Iterator[Finding]:
+    """What is wrong with the form of a submission, before anything of it is used."""
+    if root.is_file():
         return
-    if (root / bag.DECLARATION).is_file():
-        yield from bag.check(root)
+    paths = list(root.rglob("*"))
+    if any(path.is_symlink() for path in paths):
+        yield _wrong("it contains symbolic links")
+        return
+    names = [path.relative_to(root).as_posix() for path in paths]
+    yield from (_wrong(f"{name[:200]!r} is not a usable file name") for name in names if not is_key(name))
+    if kind is SubmissionKind.BAG or (root / bag.DECLARATION).is_file():
+        yield from bag_check.check(root)
     elif kind is SubmissionKind.WACZ:
-        yield from zipped.check_wacz(root)
-    names = (path.relative_to(root).as_posix() for path in root.rglob("*"))
-    yield from (f"{name[:200]!r} is not a usable file name" for name in names if not is_key(name))
-    if kind not in (SubmissionKind.OCFL, SubmissionKind.UOF) and not any(
-        name.lower().endswith(SUFFIXES) for _, _, names in os.walk(root) for name in names
-    ):
-        yield f"it contains no WARC or ARC file ({', '.join(SUFFIXES)})"
+        yield from map(_wrong, zipped.check_wacz(root))
+    elif kind is SubmissionKind.OCFL:
+        yield from _check_ocfl(root)
+    is_web = kind in (SubmissionKind.WACZ, SubmissionKind.PACKAGE)
+    if is_web and not any(name.lower().endswith(SUFFIXES) for name in names):
+        yield _wrong(f"it contains no WARC or ARC file ({', '.join(SUFFIXES)})")
+    if not any(path.is_file() for path in paths):
+        yield _wrong("it contains no files")
+
+
+def _check_ocfl(root: Path) -> Iterator[Finding]:
+    """The one object of a submission, and its storage root if it came in one."""
+    if not validation.is_object(root):
+        yield from validation.check_root(root)
+    objects = validation.find_objects(root)
+    if len(objects) != 1:
+        yield _wrong(
+            f"it contains {len(objects)} OCFL objects; a submission is one. Submit the folder of each object"
+        )
+        return
+    findings = list(islice(validation.check(objects[0]), MOST_FINDINGS))
+    yield from findings
+    is_valid = all(each.severity is not Severity.ERROR for each in findings)
+    if is_valid and not validation.head_files(objects[0]):
+        yield _wrong("the newest version of the object has no files")
+
+
+def _wrong(message: str) -> Finding:
+    return Finding(code="submission.wrong", severity=Severity.ERROR, subject="", message=message)
 
 
 def _receipt(row: RowMapping) -> Receipt:

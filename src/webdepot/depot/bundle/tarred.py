@@ -17,9 +17,11 @@ from webdepot.depot.store.keys import is_key
 BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError, RecursionError)
 
 
-def check_members(archive: tarfile.TarFile, largest_bytes: int, members: dict[str, int]) -> Iterator[str]:
-    """One message for each reason not to unpack the file; its files are added to `members`. A tar bomb is not
-    read to its end.
+def check_members(
+    archive: tarfile.TarFile, largest_bytes: int, members: dict[str, int], times: dict[str, int]
+) -> Iterator[str]:
+    """One message for each reason not to unpack the file; its files are added to `members`, and to `times`
+    when they were written. A tar bomb is not read to its end.
     """
     names: set[str] = set()
     total_bytes = 0
@@ -41,6 +43,7 @@ def check_members(archive: tarfile.TarFile, largest_bytes: int, members: dict[st
             return
         if member.isreg():
             members[name] = member.size
+            times[name] = int(member.mtime)
 
 
 def unpack(archive: tarfile.TarFile, folder: Path, largest_bytes: int) -> None:

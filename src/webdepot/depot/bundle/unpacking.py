@@ -5,14 +5,16 @@ half a megabyte can unpack to gigabytes, or have a member whose name is gigabyte
 it unpacks; what a file says about its own size is not believed.
 
     question   {"place", "folder", "largest_bytes", "unpack"}
-    answer     {"kind": "zip", "tar" or "", "members": {path: size}, "reasons"}
+    answer     {"kind": "zip", "tar" or "", "members": {path: size}, "times": {path: seconds}, "reasons"}
 """
 
+import os
 import shutil
 import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -44,6 +46,8 @@ class PackedFile:
     """`zip`, `tar`, or nothing if it is neither."""
     members: dict[str, int] = field(default_factory=dict)
     """Path and declared size of its files."""
+    times: dict[str, int] = field(default_factory=dict)
+    """Path of a file to when it was written, in seconds since 1970."""
     reasons: tuple[str, ...] = ()
     """Why it may not be unpacked."""
 
@@ -56,7 +60,11 @@ def look(path: Path, folder: Path) -> PackedFile:
 def unpack(path: Path, folder: Path) -> PackedFile:
     """Check a file and unpack it to the folder, which is incomplete if there are reasons."""
     folder.mkdir(parents=True, exist_ok=True)
-    return _ask(path, folder, unpack=True)
+    packed = _ask(path, folder, unpack=True)
+    for name, seconds in packed.times.items() if not packed.reasons else ():
+        with suppress(OSError, OverflowError):  # a time that this system cannot write
+            os.utime(folder / name, (seconds, seconds), follow_symlinks=False)
+    return packed
 
 
 def _ask(path: Path, folder: Path, *, unpack: bool) -> PackedFile:
@@ -72,7 +80,12 @@ def _ask(path: Path, folder: Path, *, unpack: bool) -> PackedFile:
         (answer,) = guard.ask_many([question | {"place": batch.places[0]}], batch.descriptor)
     if isinstance(answer, GuardFailure):
         return PackedFile(kind="zip" if zipped.is_zip(path) else "tar", reasons=(_reason(answer),))
-    return PackedFile(kind=answer["kind"], members=answer["members"], reasons=tuple(answer["reasons"]))
+    return PackedFile(
+        kind=answer["kind"],
+        members=answer["members"],
+        times=answer["times"],
+        reasons=tuple(answer["reasons"]),
+    )
 
 
 def _reason(failure: GuardFailure) -> str:
@@ -103,33 +116,37 @@ def _begin(arguments: list[str]) -> tuple[Work, Message]:
 
 def _answer(stream: BinaryIO, question: Message) -> Message:
     members: dict[str, int] = {}
+    times: dict[str, int] = {}
     reasons: list[str] = []
     kind = ""
     try:
         # Files that only start like a WARC also come here: first the cheap question.
         if zipped.is_zip(stream):
             kind = "zip"
-            _of_zip(stream, question, members, reasons)
+            _of_zip(stream, question, members, times, reasons)
         elif _is_tar(stream):
             kind = "tar"
-            _of_tar(stream, question, members, reasons)
+            _of_tar(stream, question, members, times, reasons)
     except (*zipped.BROKEN, *tarred.BROKEN, OSError) as error:
         reasons.append(f"the {kind or 'packed'} file cannot be unpacked: {str(error)[:300]}")
     except MemoryError:
         members.clear()
+        times.clear()
         reasons = [f"it needs more than {MEMORY_BYTES >> 20} MB of memory to unpack"]
         kind = kind or "tar"
-    return {"kind": kind, "members": members, "reasons": reasons}
+    return {"kind": kind, "members": members, "times": times, "reasons": reasons}
 
 
-def _of_zip(stream: BinaryIO, question: Message, members: dict[str, int], reasons: list[str]) -> None:
+def _of_zip(
+    stream: BinaryIO, question: Message, members: dict[str, int], times: dict[str, int], reasons: list[str]
+) -> None:
     with zipfile.ZipFile(stream) as archive:
         reasons += islice(zipped.check_members(archive, question["largest_bytes"]), MOST_REASONS)
         if reasons:
             return
-        members.update(
-            (member.filename, member.file_size) for member in archive.infolist() if not member.is_dir()
-        )
+        files = [member for member in archive.infolist() if not member.is_dir()]
+        members.update((member.filename, member.file_size) for member in files)
+        times.update((member.filename, zipped.seconds_of(member)) for member in files)
         if question["unpack"]:
             zipped.unpack(archive, Path(question["folder"]), question["largest_bytes"])
 
@@ -142,10 +159,14 @@ def _is_tar(stream: BinaryIO) -> bool:
         return False
 
 
-def _of_tar(stream: BinaryIO, question: Message, members: dict[str, int], reasons: list[str]) -> None:
+def _of_tar(
+    stream: BinaryIO, question: Message, members: dict[str, int], times: dict[str, int], reasons: list[str]
+) -> None:
     stream.seek(0)
     with tarfile.open(fileobj=stream) as archive:
-        reasons += islice(tarred.check_members(archive, question["largest_bytes"], members), MOST_REASONS)
+        reasons += islice(
+            tarred.check_members(archive, question["largest_bytes"], members, times), MOST_REASONS
+        )
     if not reasons and question["unpack"]:
         stream.seek(0)
         with tarfile.open(fileobj=stream) as archive:

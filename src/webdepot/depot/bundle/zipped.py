@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -171,6 +171,14 @@ def copy_member(source: IO[bytes], target: Path, largest_bytes: int) -> int:
                 raise ValueError("it unpacks to more bytes than it declares")
             sink.write(chunk)
     return size_bytes
+
+
+def seconds_of(member: zipfile.ZipInfo) -> int:
+    """When a member was written, by its packer's clock; 0 if it does not say."""
+    try:
+        return int(datetime(*member.date_time, tzinfo=UTC).timestamp())
+    except ValueError:
+        return 0
 
 
 def check_wacz(folder: Path) -> Iterator[str]:

@@ -344,6 +344,11 @@ def levels_of(root: etree._Element) -> tuple[DeliveredLevel, ...]:
     return _levels(root, _described(root))
 
 
+def level_of(record: etree._Element) -> RecordLevel:
+    """The level of a MABxml record, by its own fields."""
+    return _level("", record)
+
+
 def division(level: RecordLevel) -> str:
     """The name of a level in a structural map."""
     return _DIVISIONS[level]
@@ -365,13 +370,11 @@ def _levels(root: etree._Element, described: dict[str, etree._Element]) -> tuple
         order = _by_links(order, read)
     return tuple(
         DeliveredLevel(
-            level=_level(
-                named.get(identifier, ""), described[identifier], is_lowest=number == len(order) - 1
-            ),
+            level=_level(named.get(identifier, ""), described[identifier]),
             fields=read[identifier],
             xml=markup.verbatim(described[identifier]),
         )
-        for number, identifier in enumerate(order)
+        for identifier in order
     )
 
 
@@ -385,7 +388,7 @@ def _by_links(order: list[str], read: dict[str, dict[str, Any]]) -> list[str]:
     return sorted(order, key=depth)
 
 
-def _level(name: str, record: etree._Element, *, is_lowest: bool) -> RecordLevel:
+def _level(name: str, record: etree._Element) -> RecordLevel:
     if name.lower() in _LEVELS:
         return _LEVELS[name.lower()]
     coded = {field.get("nr"): markup.text_of(field) for field in markup.children(record, "feld")}

@@ -8,7 +8,7 @@
    become part of the package.
 
 All or nothing: an object that cannot be loaded completely leaves nothing. Used for partners' objects
-(`takeover`) and for submissions in UOF (`submissions`).
+(`takeover`) and for submissions without containers (`file_objects`).
 """
 
 import hashlib
@@ -56,8 +56,8 @@ class Sender:
     """Kept with the harvest."""
     origin: Mapping[str, str] = field(default_factory=dict)
     """Kept with each catalogue record: where its description comes from."""
-    descriptions: Mapping[str, bytes] = field(default_factory=dict)
-    """The sender's own descriptions by file name, unchanged."""
+    descriptions: Mapping[str, bytes | Path] = field(default_factory=dict)
+    """What the sender put around the files, by path, unchanged: descriptions, manifests, older versions."""
 
 
 def load(

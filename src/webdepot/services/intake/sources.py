@@ -74,7 +74,8 @@ def measure(addresses: Sequence[str]) -> SourceTotals:
     if not files:
         raise InputError(
             f"There is no WARC, ARC, WACZ or HAR file in {', '.join(addresses)}. "
-            f"Files must have one of these endings: {', '.join(ENDINGS)}"
+            f"Files must have one of these endings: {', '.join(ENDINGS)}. "
+            "To take in other files as an object, run: webdepot package import"
         )
     return SourceTotals(files=files, size_bytes=size_bytes)
 

@@ -1,22 +1,23 @@
-"""Take in submissions: bags, WACZ, ZIP and UOF files, folders of containers, packages of another Webdepot.
+"""Take in submissions: bags, OCFL objects, WACZ, UOF, ZIP and tar files, folders, single files, packages of
+another Webdepot.
 
 1. Unpack it to a temporary folder, recognise its kind, check structure, checksums and names, run the virus
    scanner.
 2. Read every container: if one has no complete record, the whole submission is refused. The rows of a
    package of another Webdepot are written and undone, before anything of it gets into the depot.
 3. A submission that was taken in before is recognised by its content, however it is packed now.
-4. RefusedObject: a copy of it goes to the quarantine, with the list of reasons. The sender's own file is not
+4. Refused: a copy of it goes to the quarantine, with the list of reasons. The sender's own file is not
    touched.
 5. Taken in: the containers become a harvest of kind `import`, which is ingested like every harvest; the
    sender's other files (descriptions, lists of pages, logs, signatures) become part of the package. A package
-   of another Webdepot is kept as it is, under its own identifier. An object in UOF, with any kind of
-   files, is treated like the objects of partners (`uof`).
+   of another Webdepot is kept as it is, under its own identifier. A submission without containers is one
+   object, with any kind of files, and is treated like the objects of partners (`file_objects`).
 """
 
 import json
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from webdepot import durable
@@ -25,11 +26,13 @@ from webdepot.container.reader import iter_records
 from webdepot.depot import fixity, holdings, package, replication, tombstone
 from webdepot.depot.bundle import submission
 from webdepot.depot.bundle.submission import Receipt, Submission, SubmissionKind, SubmissionState
+from webdepot.depot.ocfl import layout, validation
 from webdepot.depot.ocfl import objects as ocfl_objects
 from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import Conflict, CorruptData, InputError, NotFound, WebdepotError
 from webdepot.exchange import uof
 from webdepot.exchange.incoming import RefusedObject
+from webdepot.exchange.metadata.regbib import DeliveredLevel
 from webdepot.harvest import runs
 from webdepot.model import Harvest, HarvestId, HarvestKind, HarvestState, Package, PackageId, Severity
 from webdepot.provenance import Outcome, append
@@ -37,8 +40,7 @@ from webdepot.services.catalogue import submitted_records
 from webdepot.services.depot import deposit
 from webdepot.services.depot import replication as replication_service
 from webdepot.services.harvest import harvests
-from webdepot.services.intake import in_place, ingest, objects, warc_files
-from webdepot.services.intake import uof as uof_service
+from webdepot.services.intake import file_objects, in_place, ingest, object_lists, objects, warc_files
 from webdepot.services.intake.imports import ImportReport
 from webdepot.services.intake.ingest import ArchiveReport
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
@@ -51,6 +53,8 @@ class ReceivedSubmission:
     """Whether it had been taken in before, so that nothing was done."""
     package: Package | None
     report: ArchiveReport | None = None
+    warnings: tuple[str, ...] = ()
+    """What the sender should know."""
 
 
 def receive(archive: Archive, path: Path, *, collection: str, watch: Watch = unwatched) -> ReceivedSubmission:
@@ -62,21 +66,53 @@ def receive(archive: Archive, path: Path, *, collection: str, watch: Watch = unw
     with archive.scratch_folder(ScratchPurpose.UNPACK) as folder:
         watch(Progress(phase=Phase.IMPORT, done=0, note=f"checking {path.name}"))
         opened = submission.open_up(path, folder / "submission")
-        identifier = submission.id_of(opened)
-        with archive.database.reading() as connection:
-            before = submission.find(connection, identifier)
-        if before is not None and before.state is SubmissionState.TAKEN and not opened.reasons:
-            return ReceivedSubmission(
-                receipt=before, is_known=True, package=_package_of(archive, before.harvest)
-            )
-        reasons = list(_reasons(archive, opened, watch))
-        if reasons:
-            return _refuse(archive, opened, identifier, reasons)
-        if opened.kind is SubmissionKind.UOF:
-            return _take_uof(archive, opened, identifier, collection, folder, watch)
-        if opened.kind in (SubmissionKind.PACKAGE, SubmissionKind.OCFL):
-            return _take_package(archive, opened, identifier, folder, watch)
-        return _take_containers(archive, opened, identifier, collection, watch)
+        return _receive(archive, opened, collection, folder, watch)
+
+
+def receive_each(
+    archive: Archive, path: Path, *, collection: str, watch: Watch = unwatched
+) -> Iterator[ReceivedSubmission]:
+    """As `receive`; if the path is a list of objects (`object_lists`), one result for each. InputError if a
+    line of the list is wrong; then nothing is taken in.
+    """
+    if not object_lists.is_list(path):
+        yield receive(archive, path, collection=collection, watch=watch)
+        return
+    for listed in object_lists.read(path):
+        with archive.scratch_folder(ScratchPurpose.UNPACK) as folder:
+            watch(Progress(phase=Phase.IMPORT, done=0, note=f"{path.name}, line {listed.line}"))
+            top = object_lists.lay_out(listed, folder)
+            opened = submission.open_up(top, folder / "submission")
+            yield _receive(archive, opened, collection, folder, watch, levels=listed.levels)
+
+
+def _receive(
+    archive: Archive,
+    opened: Submission,
+    collection: str,
+    folder: Path,
+    watch: Watch,
+    *,
+    levels: tuple[DeliveredLevel, ...] = (),
+) -> ReceivedSubmission:
+    """Take in what was opened; `levels` describe it if its sender did that elsewhere."""
+    identifier = submission.id_of(opened)
+    with archive.database.reading() as connection:
+        before = submission.find(connection, identifier)
+    if before is not None and before.state is SubmissionState.TAKEN and not opened.reasons:
+        return ReceivedSubmission(receipt=before, is_known=True, package=_package_of(archive, before.harvest))
+    reasons = list(_reasons(archive, opened, watch))
+    if reasons:
+        return _refuse(archive, opened, identifier, reasons)
+    if submission.is_own_package(opened):
+        return _take_package(archive, opened, identifier, folder, watch)
+    is_object = opened.kind is SubmissionKind.UOF or levels or not submission.containers_of(opened)
+    taken = (
+        _take_object(archive, opened, identifier, collection, folder, watch, levels)
+        if is_object
+        else _take_containers(archive, opened, identifier, collection, watch)
+    )
+    return replace(taken, warnings=opened.warnings)
 
 
 def _reasons(archive: Archive, opened: Submission, watch: Watch) -> Iterator[str]:
@@ -85,7 +121,7 @@ def _reasons(archive: Archive, opened: Submission, watch: Watch) -> Iterator[str
     if opened.reasons:
         return
     yield from submission.scan(archive.config.depot.virus_scanner, opened.path)
-    if opened.kind is SubmissionKind.OCFL:
+    if opened.kind is SubmissionKind.OCFL and submission.is_own_package(opened):
         yield from _reasons_of_ocfl(archive, opened)
         return
     if opened.kind is SubmissionKind.UOF:
@@ -103,18 +139,22 @@ def _reasons(archive: Archive, opened: Submission, watch: Watch) -> Iterator[str
 
 
 def _reasons_of_ocfl(archive: Archive, opened: Submission) -> Iterator[str]:
-    store = FolderStore(opened.root)
-    identifiers = list(ocfl_objects.iter_objects(store))
-    if len(identifiers) != 1:
-        yield f"it contains {len(identifiers)} objects; a submission must contain exactly one package"
-        return
-    if not package.is_identifier(identifiers[0]):
+    """What is wrong with a package of Webdepot, beyond the rules of OCFL."""
+    folder = validation.find_objects(opened.root)[0]
+    identifier = validation.identifier_of(folder)
+    if not package.is_identifier(identifier):
         yield "its object does not have the identifier of a package (urn:uuid:…)"
         return
-    for finding in fixity.verify_package(store, PackageId(identifiers[0])):
+    if folder.relative_to(opened.root).as_posix() != layout.folder_of(identifier):
+        yield (
+            f"the package {identifier} is not in its place in a storage root. "
+            "Submit what this command wrote: webdepot package export --form ocfl"
+        )
+        return
+    for finding in fixity.verify_package(FolderStore(opened.root), PackageId(identifier)):
         if finding.severity is Severity.ERROR:
             yield finding.message
-    yield from _withdrawn(archive, identifiers[0])
+    yield from _withdrawn(archive, identifier)
 
 
 def _withdrawn(archive: Archive, identifier: str) -> Iterator[str]:
@@ -197,11 +237,19 @@ def _take_package(
     return ReceivedSubmission(receipt=receipt, is_known=False, package=held)
 
 
-def _take_uof(
-    archive: Archive, opened: Submission, identifier: str, collection: str, folder: Path, watch: Watch
+def _take_object(
+    archive: Archive,
+    opened: Submission,
+    identifier: str,
+    collection: str,
+    folder: Path,
+    watch: Watch,
+    levels: tuple[DeliveredLevel, ...],
 ) -> ReceivedSubmission:
     try:
-        known, report = uof_service.take(archive, opened, collection=collection, folder=folder, watch=watch)
+        known, report = file_objects.take(
+            archive, opened, collection=collection, folder=folder, watch=watch, levels=levels
+        )
     except RefusedObject as refused:
         return _refuse(archive, opened, identifier, list(refused.reasons))
     held = known or (report.package if report else None)
@@ -310,11 +358,11 @@ def _accept(archive: Archive, opened: Submission, identifier: str, harvest: str)
         agent=archive.agent,
         harvest=harvest,
     )
-    _record(archive, receipt)
+    _record(archive, receipt, opened.warnings if not submission.is_own_package(opened) else ())
     return receipt
 
 
-def _record(archive: Archive, receipt: Receipt) -> None:
+def _record(archive: Archive, receipt: Receipt, warnings: tuple[str, ...] = ()) -> None:
     is_taken = receipt.state is SubmissionState.TAKEN
     message = f"{receipt.name} ({receipt.kind.value})"
     event = archive.event(
@@ -323,7 +371,7 @@ def _record(archive: Archive, receipt: Receipt) -> None:
         receipt.id,
         outcome=Outcome.SUCCESS if is_taken else Outcome.FAILURE,
         message=f"{message}: {receipt.reasons[0]}" if receipt.reasons else message,
-        detail={"harvest": receipt.harvest},
+        detail={"harvest": receipt.harvest, **({"warnings": list(warnings[:20])} if warnings else {})},
     )
     with archive.database.transaction() as connection:
         submission.record(connection, receipt)

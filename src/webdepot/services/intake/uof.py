@@ -1,62 +1,30 @@
-"""Take in an object in UOF (`webdepot package import`): a thesis, an article, the files of a web site,
-containers.
+"""Read an object in UOF (kopal): a thesis, an article, the files of a web site, containers.
 
-1. Read `mets.xml`: every file it lists must be present with the listed size and checksum, and there must be
-   no other file.
-2. An object whose URN is known and whose files are the same is known; if it was withdrawn, or has other
-   files, it is refused.
-3. An object without a URN:NBN gets one of ours, derived from its files.
-4. The files become a harvest of kind `import` (`objects`), which is ingested like every harvest.
+Every file that `mets.xml` lists must be present with the listed size and checksum, and there must be no other
+file.
 """
 
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
-from webdepot.archive import Archive
-from webdepot.depot import holdings
 from webdepot.depot.bundle import submission
 from webdepot.depot.bundle.submission import Submission
 from webdepot.errors import InputError
-from webdepot.exchange import catalogue, incoming, transfer, uof, urn
+from webdepot.exchange import incoming, uof
 from webdepot.exchange.incoming import CheckedFile, RefusedObject
 from webdepot.exchange.metadata.lmer import LmerFile
-from webdepot.exchange.metadata.regbib import DeliveredLevel, DeliveredObject
-from webdepot.model import HarvestState, Package
-from webdepot.services.intake import ingest, objects, warc_files
-from webdepot.services.intake.ingest import ArchiveReport
-from webdepot.services.intake.objects import Sender
-from webdepot.services.progress import Watch
+from webdepot.exchange.metadata.regbib import DeliveredObject
+from webdepot.services.intake.loose_objects import UNKNOWN_FORMAT, UNKNOWN_MIME, ReadObject
 from webdepot.times import from_iso, to_iso
 
-UNKNOWN_MIME, UNKNOWN_FORMAT = "application/octet-stream", "UNKNOWN"
 _MOST_REASONS = 50
 
 
-def take(
-    archive: Archive, opened: Submission, *, collection: str, folder: Path, watch: Watch
-) -> tuple[Package | None, ArchiveReport | None]:
-    """The package of an object that is known, or the report of a new one. RefusedObject with all reasons,
-    leaving nothing.
-    """
+def read(opened: Submission) -> ReadObject:
+    """The description of an object and its files; RefusedObject if they do not match."""
     described = (opened.root / submission.UOF_METS).read_bytes()
     delivered, files = _verify(opened, described)
-    delivered = _with_urns(archive, delivered, files)
-    known = _find_known(archive, delivered, files)
-    harvest = objects.find_harvest(archive, delivered)
-    if known is not None and (harvest is None or ingest.is_complete(archive, harvest)):
-        return known, None
-    sender = Sender(
-        name=opened.path.name,
-        collection=collection,
-        settings={"submission": opened.path.name},
-        descriptions={submission.UOF_METS: described},
-    )
-    if harvest is None or not (known or objects.is_loaded(archive, harvest)):
-        harvest = objects.load(archive, sender, delivered, files, folder)
-    finished = warc_files.finish(archive, harvest) if harvest.state is HarvestState.RUNNING else harvest
-    return None, ingest.take_in(archive, finished, deposit=True, watch=watch)
+    return ReadObject(delivered=delivered, files=files, around={submission.UOF_METS: described}, mark="uof")
 
 
 def _verify(opened: Submission, described: bytes) -> tuple[DeliveredObject, list[CheckedFile]]:
@@ -111,47 +79,3 @@ def _complete(file: CheckedFile, delivered: DeliveredObject, *, strip: bool) -> 
         format=facts.format or UNKNOWN_FORMAT,
     )
     return replace(file, facts=complete)
-
-
-def _with_urns(archive: Archive, delivered: DeliveredObject, files: Sequence[CheckedFile]) -> DeliveredObject:
-    """The object with a URN at every level; a level without one gets ours, always the same for the same
-    files.
-    """
-    own = hashlib.sha256("\n".join(sorted(file.sha256 for file in files)).encode()).hexdigest()[:20]
-    levels: list[DeliveredLevel] = []
-    for number, level in enumerate(delivered.levels):
-        name = str(level.fields.get("urn", "")).lower()
-        if not urn.is_nbn(name):
-            is_lowest = number == len(delivered.levels) - 1
-            title = f"{level.level} {level.fields.get('title', '')}"
-            suffix = own if is_lowest else hashlib.sha256(title.encode()).hexdigest()[:20]
-            name = urn.mint(archive.config.exchange.urn_namespace, f"uof-{suffix}")
-        levels.append(replace(level, fields={**level.fields, "urn": name}))
-    lowest, identifier = levels[-1], delivered.object.persistent_identifier
-    if identifier and identifier.lower() != lowest.fields["urn"]:
-        others = dict.fromkeys((*lowest.fields.get("identifiers", ()), identifier))
-        levels[-1] = replace(lowest, fields={**lowest.fields, "identifiers": tuple(others)})
-    return replace(
-        delivered,
-        levels=tuple(levels),
-        object=replace(delivered.object, persistent_identifier=levels[-1].fields["urn"]),
-    )
-
-
-def _find_known(archive: Archive, delivered: DeliveredObject, files: Sequence[CheckedFile]) -> Package | None:
-    """The package of an object that is known; RefusedObject if it was withdrawn or has other files."""
-    with archive.database.reading() as connection:
-        record = catalogue.find_urn(connection, delivered.urn)
-        known = transfer.find(connection, record.key) if record is not None else None
-        held = holdings.find(connection, record.package) if record is not None and record.package else None
-    if record is None or (known is None and record.withdrawn_at is None):
-        return None
-    if record.withdrawn_at is not None:
-        raise RefusedObject(f"{delivered.urn} was withdrawn here on {record.withdrawn_at:%Y-%m-%d}")
-    if known is not None and sorted(file.sha256 for file in known.files) != sorted(
-        file.sha256 for file in files
-    ):
-        raise RefusedObject(
-            f"{delivered.urn} is already in the depot with other files, which are not replaced"
-        )
-    return held

@@ -1,0 +1,174 @@
+"""Lists of objects in a CSV file: each line is one object, with its files and its description.
+
+    filename,title,creator,date,type,journal,issn,volume,issue
+    a/thesis.pdf,Pendulum clocks,"Huygens, Christiaan",2004,doctoralThesis,,,,
+    12-3/cheeks.pdf|12-3/data,On cheeks,"Huygens, Christiaan",2004,article,Horology,1234-5679,12,3
+
+`filename` names files and folders relative to the list. Columns are the elements of Dublin Core, also as
+`dc.title`, and `journal`, `issn`, `volume`, `issue` of articles. Several values are separated by `|` or are
+in columns of the same name. The whole list is checked before the first object is taken in; then each line is
+a submission by itself, so that an interrupted import of a list can be repeated.
+"""
+
+import csv
+import io
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from webdepot.depot.store.keys import is_key
+from webdepot.errors import InputError
+from webdepot.exchange.catalogue import RecordLevel
+from webdepot.exchange.metadata import descriptions, dublin_core
+from webdepot.exchange.metadata.dublin_core import DublinCore
+from webdepot.exchange.metadata.regbib import DeliveredLevel
+from webdepot.text import csv_text
+
+LONGEST_BYTES = 64 << 20
+ROW_FILE = "object.csv"
+"""The line of the list, with its header, beside the files of an object."""
+_FILES = ("filename", "filenames", "file", "files", "path")
+_HOST = ("journal", "issn", "volume", "issue")
+_ELEMENTS = tuple(each.name for each in fields(DublinCore))
+_MOST_REASONS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedObject:
+    line: int
+    name: str
+    files: Mapping[str, Path]
+    """Path in the object to the file."""
+    levels: tuple[DeliveredLevel, ...]
+    text: str
+    """Its line as CSV, with the header."""
+
+
+def is_list(path: Path) -> bool:
+    """Whether a file is a list of objects: CSV with columns for files and titles."""
+    if not path.name.lower().endswith(".csv") or not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        first = stream.readline(65_536).decode("utf-8-sig", errors="replace")
+    names = _columns(next(csv.reader([first]), []))
+    return "title" in names and any(name in _FILES for name in names)
+
+
+def read(path: Path) -> list[ListedObject]:
+    """All objects of a list; InputError with all reasons if a line is wrong."""
+    if path.stat().st_size > LONGEST_BYTES:
+        raise InputError(f"{path.name} is larger than {LONGEST_BYTES >> 20} MB. Split it.")
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path.name} is not CSV in UTF-8: {error}") from error
+    header = _columns(rows[0]) if rows else []
+    objects: list[ListedObject] = []
+    reasons: list[str] = []
+    for line, row in enumerate(rows[1:], start=2):
+        if not any(cell.strip() for cell in row):
+            continue
+        problems = list(_check(path.parent, header, row))
+        reasons += [f"{path.name}, line {line}: {problem}" for problem in problems]
+        if not problems:
+            objects.append(_object(path, rows[0], header, row, line))
+    if reasons:
+        more = f" and {len(reasons) - _MOST_REASONS} more" if len(reasons) > _MOST_REASONS else ""
+        raise InputError("; ".join(reasons[:_MOST_REASONS]) + more)
+    if not objects:
+        raise InputError(f"{path.name} lists no objects.")
+    return objects
+
+
+def lay_out(listed: ListedObject, folder: Path) -> Path:
+    """The object as a folder of its own in `folder`: its files, linked or copied, and its line."""
+    top = folder / listed.name
+    for name, path in listed.files.items():
+        target = top / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(path, target)
+        except OSError:  # on another disk
+            shutil.copy2(path, target)
+    (top / ROW_FILE).write_text(listed.text, encoding="utf-8")
+    return top
+
+
+def _columns(header: list[str]) -> list[str]:
+    """The names of columns: `dc.Title` and `dcterms.title[en]` become `title`."""
+    return [re.sub(r"^(?:dc|dcterms)[.:]|\[.*|\..*", "", name.strip().lower()) for name in header]
+
+
+def _cells(header: list[str], row: list[str]) -> dict[str, tuple[str, ...]]:
+    """The values of each column that has any."""
+    cells: dict[str, tuple[str, ...]] = {}
+    for name, cell in zip(header, row, strict=False):
+        values = tuple(value.strip() for value in cell.split("|") if value.strip())
+        if values:
+            cells[name] = (*cells.get(name, ()), *values)
+    return cells
+
+
+def _check(folder: Path, header: list[str], row: list[str]) -> Iterator[str]:
+    if len(row) > len(header):
+        yield f"there are {len(row)} values for {len(header)} columns"
+        return
+    cells = _cells(header, row)
+    if not cells.get("title"):
+        yield "there is no title"
+    names = _names(cells)
+    if not names:
+        yield "there is no file"
+    for name in names:
+        path = folder / name
+        if not is_key(name):
+            yield f"{name[:200]!r} is not a path below the folder of the list"
+        elif path.is_symlink() or any(parent.is_symlink() for parent in _below(path, folder)):
+            yield f"{name[:200]} is a symbolic link"
+        elif not path.is_file() and not (path.is_dir() and any(each.is_file() for each in path.rglob("*"))):
+            yield f"there is no file {name[:200]}"
+        elif path.is_dir() and any(each.is_symlink() for each in path.rglob("*")):
+            yield f"{name[:200]} contains symbolic links"
+
+
+def _below(path: Path, folder: Path) -> list[Path]:
+    return [parent for parent in path.parents if parent.is_relative_to(folder) and parent != folder]
+
+
+def _names(cells: Mapping[str, tuple[str, ...]]) -> list[str]:
+    return [name.removesuffix("/") for column in _FILES for name in cells.get(column, ())]
+
+
+def _object(list_: Path, titles: list[str], header: list[str], row: list[str], line: int) -> ListedObject:
+    cells, folder = _cells(header, row), list_.parent
+    files: dict[str, Path] = {}
+    for name in _names(cells):
+        path = folder / name
+        inside = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+        files |= {each.relative_to(folder).as_posix(): each for each in inside}
+    top = os.path.commonpath([str(Path(name).parent) for name in files]) if files else ""
+    return ListedObject(
+        line=line,
+        name=f"{list_.stem}-line-{line}",
+        files={name.removeprefix(f"{top}/") if top else name: path for name, path in files.items()},
+        levels=_levels(cells),
+        text="".join(csv_text.written([titles, row])),
+    )
+
+
+def _levels(cells: Mapping[str, tuple[str, ...]]) -> tuple[DeliveredLevel, ...]:
+    record = DublinCore(**{name: cells[name] for name in _ELEMENTS if name in cells})
+    level, values = dublin_core.to_fields(record)
+    host = {name: cells[name][0] for name in _HOST if name in cells}
+    if "journal" in host:
+        host["title"] = host.pop("journal")
+        host |= {"date": str(values["date"])[:4]} if values.get("date") else {}
+    own = DeliveredLevel(level=level, fields=descriptions.with_access(values), xml="", kind="")
+    levels = descriptions.below_journal(own, host)
+    if levels[-1].level is RecordLevel.MONOGRAPH and "article" in " ".join(record.type).lower():
+        return (DeliveredLevel(level=RecordLevel.ARTICLE, fields=own.fields, xml="", kind=""),)
+    return levels

@@ -1,0 +1,342 @@
+"""Objects that are not web sites: theses, articles, pictures and folders, in bags, OCFL objects, ZIP and tar files
+or loose, become packages that are described, found, shown and kept whole.
+"""
+
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import bagit
+import ocfl
+import pytest
+from typer.testing import CliRunner
+
+from webdepot.access.policy import ANYONE
+from webdepot.archive import Archive
+from webdepot.cli.main import build_app
+from webdepot.depot import package
+from webdepot.depot.bundle.submission import Submission, SubmissionKind, SubmissionState
+from webdepot.errors import InputError
+from webdepot.exchange.catalogue import Access, RecordLevel
+from webdepot.exchange.incoming import RefusedObject
+from webdepot.services.access import replay, search
+from webdepot.services.catalogue import records
+from webdepot.services.exchange import oai_provider
+from webdepot.services.intake import loose_objects, submissions
+
+PAGE = b"<!doctype html><title>Clocks</title><p>The escapement of Huygens, with cycloidal cheeks.</p>"
+NOTES = b"Tower clocks of Friesland, a list."
+WRITTEN = datetime(2004, 9, 24, 10, tzinfo=UTC)
+DC = """<oai_dc:dc xmlns:oai_dc="http://www.openarchives.org/OAI/2.0/oai_dc/" xmlns:dc="http://purl.org/dc/elements/1.1/">
+<dc:title>Pendulum clocks</dc:title><dc:creator>Huygens, Christiaan</dc:creator><dc:type>doctoralThesis</dc:type>
+<dc:date>2004</dc:date><dc:rights>info:eu-repo/semantics/restrictedAccess</dc:rights></oai_dc:dc>"""
+OPEN = DC.replace("info:eu-repo/semantics/restrictedAccess", "CC BY 4.0")
+DSPACE = """<dublin_core schema="dc"><dcvalue element="title" qualifier="none">Pendulum clocks</dcvalue>
+<dcvalue element="contributor" qualifier="author">Huygens, Christiaan</dcvalue>
+<dcvalue element="date" qualifier="available">2020-01-01</dcvalue><dcvalue element="date" qualifier="issued">2004</dcvalue>
+<dcvalue element="type" qualifier="none">Thesis or dissertation</dcvalue></dublin_core>"""
+MARC = """<collection xmlns="http://www.loc.gov/MARC21/slim"><record><leader>00000naa a2200000uu 4500</leader>
+<datafield tag="100" ind1="1" ind2=" "><subfield code="a">Huygens, Christiaan,</subfield></datafield>
+<datafield tag="245" ind1="1" ind2="0"><subfield code="a">On cheeks /</subfield></datafield>
+<datafield tag="773" ind1="0" ind2=" "><subfield code="t">Horology.</subfield><subfield code="x">1234-5679</subfield>
+<subfield code="g">Vol. 12, no. 3 (2004), p. 1-9</subfield></datafield></record></collection>"""
+MODS = """<mods xmlns="http://www.loc.gov/mods/v3"><titleInfo><nonSort>The</nonSort><title>pendulum</title></titleInfo>
+<name type="personal"><namePart type="family">Huygens</namePart><namePart type="given">Christiaan</namePart>
+<role><roleTerm type="code">aut</roleTerm></role></name><name><namePart>A printer</namePart><role><roleTerm>prt</roleTerm></role></name>
+<genre>thesis</genre><originInfo><publisher>Leiden</publisher><dateIssued>2004-05</dateIssued></originInfo>
+<language><languageTerm type="code">eng</languageTerm></language><identifier type="doi">10.1000/1</identifier>
+<accessCondition>CC BY</accessCondition></mods>"""
+JATS = """<?xml version="1.0"?><!DOCTYPE article PUBLIC "-//NLM//DTD JATS (Z39.96) Journal Publishing DTD v1.2//EN" "JATS.dtd">
+<article xml:lang="en"><front><journal-meta><journal-title-group><journal-title>Horology</journal-title></journal-title-group>
+<issn>1234-5679</issn></journal-meta><article-meta><article-id pub-id-type="doi">10.1000/2</article-id>
+<title-group><article-title>On the <italic>verge</italic></article-title></title-group><contrib-group>
+<contrib contrib-type="author"><name><surname>Fromanteel</surname><given-names>Ahasuerus</given-names></name></contrib></contrib-group>
+<pub-date><day>5</day><month>3</month><year>2004</year></pub-date><volume>12</volume><issue>3</issue></article-meta></front>
+<body><p>The verge and its crown wheel.</p></body></article>"""
+
+
+def folder_of(path: Path, files: dict[str, bytes | str]) -> Path:
+    for name, data in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(data if isinstance(data, bytes) else data.encode())
+        os.utime(path / name, (WRITTEN.timestamp(), WRITTEN.timestamp()))
+    return path
+
+
+def take(archive: Archive, path: Path):
+    done = submissions.receive(archive, path, collection="theses")
+    assert done.receipt.reasons == ()
+    assert done.package is not None
+    return done, records.get(archive, done.package.urn)
+
+
+def delivered(archive: Archive, key: str) -> dict[str, bytes]:
+    """The files that a partner fetches."""
+    found = oai_provider.hand_over(archive, key, reader=ANYONE)
+    with zipfile.ZipFile(io.BytesIO(b"".join(found.pieces(0, found.layout.size_bytes)))) as packed:
+        return {name: packed.read(name) for name in packed.namelist()}
+
+
+def kept(archive: Archive, identifier: str) -> dict[str, bytes]:
+    facts = package.read(archive.store, identifier)
+    files = {}
+    for name in facts.inventory.files():
+        with package.open_file(archive.store, facts, name) as stream:
+            files[name] = stream.read()
+    return files
+
+
+def test_a_thesis_in_a_bag_is_described_found_shown_kept_and_handed_on(archive, tmp_path):
+    folder = folder_of(tmp_path / "thesis-17", {"thesis.html": PAGE, "data/notes.txt": NOTES, "dc.xml": DC})
+    bagit.make_bag(str(folder), {"External-Identifier": "hdl:1887/17"}, checksums=["sha256"])
+    done, own = take(archive, folder)
+    assert (done.receipt.kind, done.warnings) == (SubmissionKind.BAG, ())
+    assert (own.level, own.title, own.creators, own.date, own.access) == (
+        RecordLevel.THESIS,
+        "Pendulum clocks",
+        ("Huygens, Christiaan",),
+        "2004",
+        Access.RESTRICTED,
+    )
+    assert "hdl:1887/17" in own.identifiers
+    (hit,) = search.search(archive, "escapement", reader=ANYONE).hits
+    assert hit.url == f"{own.urn}/thesis.html"
+    opened = replay.open_capture(archive, hit.url, "2004", collection="all", reader=ANYONE)
+    assert (opened.payload.read(), opened.capture.timestamp) == (PAGE, "20040924100000")
+    opened.close()
+    files = kept(archive, done.package.id)
+    beginning = "metadata/submission/"
+    around = {name.removeprefix(beginning) for name in files if name.startswith(beginning)}
+    assert around == {
+        "bagit.txt",
+        "bag-info.txt",
+        "manifest-sha256.txt",
+        "tagmanifest-sha256.txt",
+        "data/dc.xml",
+    }
+    assert DC.encode() in files.values()
+    zipped = Path(shutil.make_archive(str(tmp_path / "again"), "zip", folder))
+    assert submissions.receive(archive, zipped, collection="theses").is_known
+
+
+def test_an_object_in_ocfl_keeps_its_identifier_and_its_older_versions(archive, tmp_path):
+    folder_of(tmp_path / "source" / "v1", {"a.txt": b"first words"})
+    folder_of(tmp_path / "source" / "v2", {"a.txt": NOTES, "b.txt": b"more"})
+    ocfl.Object(identifier="ark:/12345/x").build(
+        srcdir=str(tmp_path / "source"), versions_metadata={}, objdir=str(tmp_path / "object")
+    )
+    done, own = take(archive, tmp_path / "object")
+    assert (done.receipt.kind, own.title) == (SubmissionKind.OCFL, "object")
+    assert "ark:/12345/x" in own.identifiers
+    assert delivered(archive, own.key) == {"a.txt": NOTES, "b.txt": b"more"}
+    assert b"first words" in kept(archive, done.package.id).values()
+    (tmp_path / "object" / "v1" / "content" / "a.txt").write_bytes(b"other words")
+    bad = submissions.receive(archive, tmp_path / "object", collection="theses").receipt
+    assert bad.state is SubmissionState.REFUSED
+    assert bad.reasons[0].startswith("E092: v1/content/a.txt is damaged: expected sha512 ")
+
+
+def test_articles_of_one_issue_share_their_journal(archive, tmp_path):
+    """One file with MARCXML beside it, and one that is JATS: both are below the same journal and issue."""
+    folder = folder_of(tmp_path / "in", {"cheeks.html": PAGE, "cheeks.marc.xml": MARC})
+    _, first = take(archive, folder / "cheeks.html")
+    _, second = take(archive, folder_of(tmp_path / "verge", {"verge.xml": JATS}) / "verge.xml")
+    assert (first.level, first.title, second.level, second.title) == (
+        RecordLevel.ARTICLE,
+        "On cheeks",
+        RecordLevel.ARTICLE,
+        "On the verge",
+    )
+    assert first.parent == second.parent
+    issue = records.get(archive, first.parent)
+    journal = records.get(archive, issue.parent)
+    assert (issue.level, issue.part) == (RecordLevel.ISSUE, "12 (2004), 3")
+    assert (journal.level, journal.title, journal.identifiers) == (
+        RecordLevel.JOURNAL,
+        "Horology",
+        ("issn:1234-5679",),
+    )
+    assert second.date == "2004-03-05"
+    assert delivered(archive, second.key) == {"verge.xml": JATS.encode()}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("dublin_core.xml", DSPACE, (RecordLevel.THESIS, "Pendulum clocks", "2004", ())),
+        ("metadata/mods.xml", MODS, (RecordLevel.THESIS, "The pendulum", "2004-05", ("A printer",))),
+        ("readme.xml", "<other><title>x</title></other>", (RecordLevel.MONOGRAPH, "box", "", ())),
+    ],
+)
+def test_other_descriptions_in_a_zip_with_a_folder_around_everything(archive, tmp_path, name, text, expected):
+    folder_of(
+        tmp_path / "in" / "box", {"scan.png": b"\x89PNG\r\n\x1a\n not a picture", "n.txt": NOTES, name: text}
+    )
+    done, own = take(archive, Path(shutil.make_archive(str(tmp_path / "box"), "zip", tmp_path / "in")))
+    assert (own.level, own.title, own.date, own.contributors) == expected
+    names = {"scan.png", "n.txt"} | ({name} if expected[0] is RecordLevel.MONOGRAPH else set())
+    assert set(delivered(archive, own.key)) == names
+    assert done.package.harvest.startswith("20040924100000-"), "the time that the ZIP file says"
+
+
+BAD = {
+    "entities": ({"a.txt": b"x", "dc.xml": '<!DOCTYPE d [<!ENTITY x "boom">]><d>&x;</d>'}, "declares a document type"),
+    "not XML": ({"a.txt": b"x", "marc.xml": "<record>"}, "not well-formed XML"),
+    "nothing": ({"__MACOSX/a.txt": b"x"}, "no files besides those of an operating system"),
+    "not a file name": ({"a\\b.txt": b"x"}, "is not a usable file name"),
+    "a bag without its declaration": ({"data/a.txt": b"x", "manifest-md5.txt": b""}, "bagit.txt is missing"),
+    "an object without its declaration": (
+        {"inventory.json": b"{}", "inventory.json.sha512": b"x", "v1/content/a": b"x"},
+        "E003: the object has no declarations",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_wrong_is_refused_whole_and_lies_in_the_quarantine(archive, tmp_path, case):
+    files, words = BAD[case]
+    folder = folder_of(tmp_path / "bad", files)
+    receipt = submissions.receive(archive, folder, collection="theses").receipt
+    assert receipt.state is SubmissionState.REFUSED
+    assert words in "; ".join(receipt.reasons)
+    lying = archive.home / receipt.place / "bad"
+    assert {path.relative_to(lying).as_posix() for path in lying.rglob("*") if path.is_file()} == set(files)
+    assert records.list_records(archive) == []
+
+
+def test_by_the_command_with_warnings(archive, tmp_path):
+    folder = folder_of(tmp_path / "disc", {"a.txt": NOTES})
+    bagit.make_bag(str(folder), checksums=["md5"])
+    listed = folder / "manifest-md5.txt"
+    listed.write_text(listed.read_text().replace("  data", " *data"))
+    (folder / "tagmanifest-md5.txt").unlink()
+    done = CliRunner().invoke(
+        build_app(), ["--home", str(archive.home), "package", "import", str(folder), "--json"]
+    )
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert (told["kind"], told["state"]) == ("bag", "taken")
+    assert told["warnings"] == ["manifest-md5.txt, line 1 has * before the path, as md5sum writes it"]
+    assert search.search(archive, "Friesland", reader=ANYONE).hits
+
+
+LIST = """filename,dc.title,dc.creator,dc.creator,dc.date,dc.type,journal,issn,volume,issue
+a/thesis.html,Pendulum clocks,"Huygens, Christiaan","Coster, Salomon",2004,doctoralThesis,,,,
+12-3/verge.xml|12-3/data,On the verge,,,2004,article,Horology,1234-5679,12,3
+"""
+
+
+def test_a_list_of_objects(archive, tmp_path):
+    folder = folder_of(
+        tmp_path,
+        {"a/thesis.html": PAGE, "12-3/verge.xml": JATS, "12-3/data/t.csv": b"t;x\n", "list.csv": LIST},
+    )
+    done = list(submissions.receive_each(archive, folder / "list.csv", collection="theses"))
+    thesis, article = (records.get(archive, each.package.urn) for each in done)
+    assert (thesis.level, thesis.creators) == (RecordLevel.THESIS, ("Huygens, Christiaan", "Coster, Salomon"))
+    assert delivered(archive, thesis.key) == {"thesis.html": PAGE}
+    assert (article.level, records.get(archive, article.parent).part) == (RecordLevel.ARTICLE, "12 (2004), 3")
+    assert delivered(archive, article.key) == {"verge.xml": JATS.encode(), "data/t.csv": b"t;x\n"}
+    assert b"On the verge,,,2004" in kept(archive, done[1].package.id)["metadata/submission/object.csv"]
+    again = submissions.receive_each(archive, folder / "list.csv", collection="theses")
+    assert [each.is_known for each in again] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("absent.pdf,Title", "list.csv, line 2: there is no file absent.pdf"),
+        ("../secret,Title", "line 2: '../secret' is not a path below the folder of the list"),
+        ("link.txt,Title", "line 2: link.txt is a symbolic link"),
+        ("a.txt,", "line 2: there is no title"),
+        (",Title", "line 2: there is no file"),
+        ("a.txt,Title,more", "line 2: there are 3 values for 2 columns"),
+        ('"a.txt,Title', "is not CSV in UTF-8"),
+        ("", "list.csv lists no objects"),
+    ],
+)
+def test_a_wrong_list_is_refused_before_its_first_object(archive, tmp_path, row, words):
+    folder = folder_of(tmp_path / "in", {"a.txt": NOTES, "list.csv": f"filename,title\n{row}\n"})
+    (folder / "link.txt").symlink_to("/etc/passwd")
+    with pytest.raises(InputError, match=re.escape(words)):
+        list(submissions.receive_each(archive, folder / "list.csv", collection="theses"))
+    assert records.list_records(archive) == []
+
+
+METS_FILE = '<file ID="F{n}" MIMETYPE="{mime}" SIZE="{size}" CREATED="2020-01-01T00:00:00" CHECKSUM="{sum}" CHECKSUMTYPE="SHA-256"><FLocat LOCTYPE="URL" x:type="simple" x:href="{href}"/></file>'
+
+
+def csip(files: dict[str, bytes], **swap: str) -> str:
+    """`METS.xml` of an E-ARK package with these files."""
+    listed = "".join(
+        METS_FILE.format(
+            n=n, mime="text/html", size=len(data), sum=hashlib.sha256(data).hexdigest(), href=name
+        )
+        for n, (name, data) in enumerate(files.items())
+    )
+    dc = OPEN.encode()
+    text = (
+        '<mets xmlns="http://www.loc.gov/METS/" xmlns:x="http://www.w3.org/1999/xlink" xmlns:csip="https://DILCIS.eu/XML/METS/CSIPExtensionMETS" '
+        'OBJID="ark:/1/eark" TYPE="Theses" PROFILE="https://earkcsip.dilcis.eu/profile/E-ARK-CSIP.xml">'
+        '<metsHdr CREATEDATE="2020-01-01T00:00:00" csip:OAISPACKAGETYPE="SIP"><agent ROLE="CREATOR" TYPE="OTHER"><name>n</name></agent></metsHdr>'
+        f'<dmdSec ID="D"><mdRef LOCTYPE="URL" MDTYPE="DC" x:type="simple" x:href="metadata/descriptive/dc.xml" SIZE="{len(dc)}" CHECKSUM="{hashlib.sha256(dc).hexdigest()}" CHECKSUMTYPE="SHA-256"/></dmdSec>'
+        f'<fileSec ID="S"><fileGrp USE="Representations/rep1" ID="G">{listed}</fileGrp></fileSec>'
+        '<structMap TYPE="PHYSICAL" LABEL="CSIP" ID="M"><div ID="V" LABEL="eark"><div ID="R" LABEL="Representations"><fptr FILEID="G"/></div></div></structMap></mets>'
+    )
+    return text.replace(swap["old"], swap["new"]) if swap else text
+
+
+EARK = {"representations/rep1/data/thesis.html": PAGE}
+
+
+def eark(path: Path, **swap: str) -> Path:
+    return folder_of(
+        path,
+        {
+            "METS.xml": csip(EARK, **swap),
+            "metadata/descriptive/dc.xml": OPEN,
+            "schemas/mets.xsd": b"<x/>",
+            **EARK,
+        },
+    )
+
+
+def test_an_e_ark_package(archive, tmp_path):
+    done, own = take(archive, eark(tmp_path / "sip"))
+    assert (own.level, own.title) == (RecordLevel.THESIS, "Pendulum clocks")
+    assert "ark:/1/eark" in own.identifiers
+    assert delivered(archive, own.key) == EARK
+    names = kept(archive, done.package.id)
+    for name in ("METS.xml", "metadata/descriptive/dc.xml", "schemas/mets.xsd"):
+        assert f"metadata/submission/{name}" in names
+
+
+BAD_CSIP = {
+    "OBJID": ('OBJID="ark:/1/eark"', "", "CSIP1: METS.xml has no OBJID"),
+    "header": ("metsHdr", "other", "CSIP117: METS.xml has no metsHdr"),
+    "date": ('CREATEDATE="2020-01-01T00:00:00"', "", "CSIP7: "),
+    "kind": ("csip:OAISPACKAGETYPE", "KIND", "CSIP9: "),
+    "agent": ("CREATOR", "OTHER", "CSIP11: "),
+    "size": (f'SIZE="{len(PAGE)}" CREATED', "CREATED", "CSIP69: F0 in METS.xml has no SIZE"),
+    "other size": (f'SIZE="{len(PAGE)}" CREATED', 'SIZE="1" CREATED', "but 1 are listed"),
+    "checksum": (hashlib.sha256(PAGE).hexdigest(), "00", "thesis.html is damaged: expected SHA-256 00"),
+    "address": ("representations/rep1/data/thesis.html", "../../etc/passwd", "is not a file of the package"),
+    "absent": ("data/thesis.html", "data/other.html", "data/other.html is listed but not in the package"),
+    "map": ('LABEL="CSIP"', "", "CSIP82: "),
+    "pointer": ('FILEID="G"', 'FILEID="H"', "points to 'H', which is not there"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CSIP)
+def test_an_e_ark_package_that_is_wrong_is_refused(tmp_path, case):
+    old, new, words = BAD_CSIP[case]
+    folder = eark(tmp_path / "sip", old=old, new=new)
+    with pytest.raises(RefusedObject) as refused:
+        loose_objects.read(Submission(path=folder, kind=SubmissionKind.FOLDER, root=folder))
+    assert words in "; ".join(refused.value.reasons)
