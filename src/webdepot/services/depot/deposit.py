@@ -317,7 +317,8 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
         stored_at=archive.clock(),
         address=archive.config.archive.contact,
         decisions=decisions,
-        tools={"webdepot": VERSION, "formats": archive.identifier.engine},
+        # As the surveys name it: asking the engine itself would start it, which takes a second.
+        tools={"webdepot": VERSION, "formats": ", ".join(sorted({each["engine"] for each in surveys}))},
     )
 
 
