@@ -28,19 +28,29 @@ from webdepot.services.admin import setup
 from webdepot.services.depot import audit
 from webdepot.services.index import indexer
 
-def peak():
-    return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
+def peak(pid="self"):
+    return int(Path(f"/proc/{pid}/status").read_text().partition("VmHWM:")[2].split()[0])
+
+def descendants(pid):
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            yield child
+            yield from descendants(child)
+
+def peak_of_others():
+    # Of workers, and of the guarded processes that they keep.
+    return max(map(peak, descendants("self")))
 
 def main(folder):
     setup.found(folder / "home")
     peaks = {}
     with Archive.open(folder / "home") as archive:
         pipeline.import_files(archive, [str(folder / "warc")], collection="c")
-        peaks["import"] = peak()
+        peaks |= {"import": peak(), "workers of import": peak_of_others()}
         assert audit.audit(archive, older_than_days=0).lost == 0
         peaks["audit"] = peak()
         indexer.rebuild(archive)
-        peaks["rebuild"] = peak()
+        peaks |= {"rebuild": peak(), "workers of rebuild": peak_of_others()}
         print(json.dumps([archive.captures.total(), peaks]))
 
 if __name__ == "__main__":
@@ -74,7 +84,7 @@ def response(path: str, mime: str, body: bytes) -> bytes:
 
 
 def peaks_of(folder: Path, captures: int) -> dict[str, int]:
-    """The peaks of the main process in kilobytes, after each step."""
+    """The peaks of the main process and of the largest other one in kilobytes, after each step."""
     write(folder, captures)
     script = folder / "measured.py"
     script.write_text(MEASURED)
