@@ -6,6 +6,7 @@ HOME/
   harvests/ID/             working folder of a harvest: containers, log, queue; removed after the deposit
   depot/                   main place of the depot (OCFL); from it and the database all else can be rebuilt
   cache/containers/        containers fetched from a remote depot
+  jobs/                    files of running jobs for workers of a cluster (unless [work] place is elsewhere)
   quarantine/              refused submissions, unchanged
   signatures/              installed sets of PRONOM signatures
   index/captures.db        the capture index (unless it is on a PostgreSQL server)
@@ -30,8 +31,9 @@ from webdepot.container import locations
 from webdepot.database import Database
 from webdepot.depot import places
 from webdepot.depot.store import cache
+from webdepot.depot.store.stored_file import StoredFile
 from webdepot.depot.store.wrappers import open_seekable
-from webdepot.errors import NotFound, NotPermitted, RemoteError
+from webdepot.errors import ConfigError, NotFound, NotPermitted, RemoteError
 from webdepot.model import Container, ContainerState
 from webdepot.ports import CaptureIndex, Engine, FormatIdentifier, ObjectStore, TextIndex
 from webdepot.provenance import Event, Outcome
@@ -39,6 +41,8 @@ from webdepot.times import Clock, utc_now
 from webdepot.version import VERSION
 
 DATABASE_NAME = "webdepot.db"
+WORK = "work"
+"""Name of the working place, for its credentials."""
 
 
 class ScratchPurpose(StrEnum):
@@ -250,9 +254,43 @@ class Archive:
 
     @cached_property
     def engine(self) -> Engine:
+        """The processes of this machine."""
         from webdepot.engine.process_pool import ProcessEngine
 
         return ProcessEngine(workers=self.config.index.workers)
+
+    @cached_property
+    def cluster(self) -> Engine | None:
+        """The workers on other machines that read containers; None if the processes of this one do."""
+        if self.config.engine.kind == "processes":
+            return None
+        try:
+            from webdepot.engine.dask_engine import DaskEngine
+        except ImportError as error:
+            raise ConfigError("Dask is not installed. Install it: pip install 'webdepot[cluster]'") from error
+        return DaskEngine(self.config.engine.scheduler)
+
+    @property
+    def work(self) -> ObjectStore:
+        """The working place, for files of jobs that other machines run."""
+        return self._open_place(WORK, self.work_address)
+
+    @property
+    def work_address(self) -> str:
+        """Folder or s3:// address of the working place."""
+        place = self.config.work.place
+        return place if place.startswith("s3:") else str(self.home / place)
+
+    def find_stored(self, name: str) -> StoredFile | None:
+        """A container as any machine can read it; None if only this one has it. NotFound if it is unknown."""
+        container = self._find_container(name)
+        if container is None:
+            raise NotFound(f"Container {name} is unknown. Run: webdepot doctor")
+        is_at_home = container.state is ContainerState.SEALED and not self.config.work.place
+        if container.state is not ContainerState.KEPT and not is_at_home:
+            return None
+        place, address = (WORK, self.work_address) if is_at_home else (places.MAIN, self.depot_address)
+        return StoredFile(place=place, address=address, key=container.place, sha256=container.sha256)
 
     @cached_property
     def identifier(self) -> FormatIdentifier:
@@ -424,7 +462,7 @@ class Archive:
                 continue
 
     def close(self) -> None:
-        for name in ("captures", "texts", "engine", "identifier"):
+        for name in ("captures", "texts", "cluster", "engine", "identifier"):
             part = self.__dict__.pop(name, None)
             if part is not None:
                 part.close()

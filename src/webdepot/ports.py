@@ -671,7 +671,8 @@ class Done(Generic[Item, Result]):
 
 class Engine(Protocol):
     """Runs one function over many items, on several cores or machines. The function must be importable, its
-    arguments and results must be picklable.
+    arguments and results must be picklable. When a worker dies, it may be run again for the same item: what
+    it writes can be written twice. Threads may share an engine.
     """
 
     @property
@@ -680,7 +681,7 @@ class Engine(Protocol):
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Done[Item, Result]]:
         """Outcomes in the order they are ready. The failure of an item is reported in its `Done`; the others
-        continue.
+        continue. RemoteError if the cluster cannot be reached.
         """
 
     def close(self) -> None: ...

@@ -4,18 +4,25 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from webdepot.engine.process_pool import ProcessEngine
 from webdepot.errors import InputError
 
-MAKERS = {"processes": lambda: ProcessEngine(workers=2), "one process": lambda: ProcessEngine(workers=1)}
+PROCESSES = {"processes": 2, "one process": 1}
 
 
-@pytest.fixture(params=sorted(MAKERS), scope="module")
+@pytest.fixture(params=[*PROCESSES, "dask"], scope="module")
 def engine(request):
-    made = MAKERS[request.param]()
+    if request.param in PROCESSES:
+        made = ProcessEngine(workers=PROCESSES[request.param])
+    else:
+        scheduler = request.getfixturevalue("dask_scheduler")
+        from webdepot.engine.dask_engine import DaskEngine  # where it is installed
+
+        made = DaskEngine(scheduler)
     yield made
     made.close()
 
@@ -71,7 +78,31 @@ def test_a_result_that_cannot_travel_is_a_failure(engine):
 
 
 def unsendable(_):
-    return lambda: None
+    return threading.Lock()
+
+
+def test_an_item_that_cannot_travel_is_a_failure(engine):
+    done = {
+        one.item if isinstance(one.item, int) else "lock": one
+        for one in engine.map(str, [1, threading.Lock(), 2])
+    }
+    assert (done[1].result, done[2].result, done["lock"].result) == ("1", "2", None)
+    assert "pickle" in done["lock"].error
+
+
+def test_a_worker_that_is_killed_during_its_work_costs_no_item(engine, tmp_path):
+    done = list(engine.map(first_time_killed, [(number, tmp_path) for number in range(8)]))
+    assert sorted(one.result for one in done) == list(range(8))
+    assert [path.name for path in tmp_path.iterdir()] == ["2"]
+
+
+def first_time_killed(item):
+    """As if the machine ran out of memory at some moment: not again for the same item."""
+    number, folder = item
+    if number == 2 and not (folder / "2").exists():
+        (folder / "2").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
 
 
 def test_work_is_not_done_in_the_callers_process(engine):

@@ -78,6 +78,8 @@ def from_tree(home: Path, tree: Mapping[str, Any], *, environment: Mapping[str, 
     config = Config(home=home, profiles=profiles, sources=sources, **parts)
     if config.index.captures == "postgresql" and not config.database.url:
         raise ConfigError(f"{origin}: [index] captures = 'postgresql' needs a server. Set [database] url.")
+    if config.engine.kind == "dask" and not config.engine.scheduler:
+        raise ConfigError(f"{origin}: [engine] kind = 'dask' needs a cluster. Set [engine] scheduler.")
     return config
 
 

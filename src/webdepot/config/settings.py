@@ -42,6 +42,12 @@ def _postgresql(value: str) -> str | None:
     return None
 
 
+def _scheduler(value: str) -> str | None:
+    if value and not re.fullmatch(r"(tcp|tls)://[^/]+:\d+", value):
+        return "must be an address such as tcp://batch.example.org:8786 or tls://batch.example.org:8786"
+    return None
+
+
 def _share(value: float) -> str | None:
     return None if 0 <= value <= 1 else "must be between 0 and 1"
 
@@ -473,6 +479,36 @@ class IndexConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """Who reads containers: for the indexes and to identify formats."""
+
+    kind: str = _key(
+        "processes",
+        "processes of this machine, or dask: workers of a Dask cluster, on any number of machines (needs "
+        "webdepot[cluster]).",
+        _one_of("processes", "dask"),
+    )
+    scheduler: str = _key(
+        "",
+        "Address of the Dask scheduler, such as tcp://batch.example.org:8786. Anyone who can connect to it "
+        "can run programs on the workers.",
+        _scheduler,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkConfig:
+    """Where files are that workers on other machines read and write."""
+
+    place: str = _key(
+        "",
+        "A folder that all machines have at the same path, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME "
+        "(credentials: WEBDEPOT_PLACE_WORK_ACCESS_KEY, WEBDEPOT_PLACE_WORK_SECRET_KEY). Empty means the "
+        "home.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WebConfig:
     """The portal and the replay server."""
 
@@ -753,6 +789,8 @@ class Config:
     depot: DepotConfig = field(default_factory=DepotConfig)
     exchange: ExchangeConfig = field(default_factory=ExchangeConfig)
     index: IndexConfig = field(default_factory=IndexConfig)
+    engine: EngineConfig = field(default_factory=EngineConfig)
+    work: WorkConfig = field(default_factory=WorkConfig)
     web: WebConfig = field(default_factory=WebConfig)
     statistics: StatisticsConfig = field(default_factory=StatisticsConfig)
     oidc: OidcConfig = field(default_factory=OidcConfig)

@@ -5,6 +5,7 @@ container for reports.
 nothing. Rows are never overwritten: another engine or signature release adds its own.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import datetime
@@ -50,15 +51,18 @@ _KNOWN = select(*(identifications.c[name] for name in _FACTS)).where(
 
 class KnownResults:
     """`survey.KnownRows` from the database: the rows of earlier surveys with the same engine. It can be
-    pickled; the look-ups of one `with` share a connection, since opening one takes longer than all else.
+    pickled; the look-ups of one `with` share a connection, since opening one takes longer than all else. The
+    password of a server, if none is given, is that of the machine that looks up.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, password: str = "") -> None:
         self.url = url
+        self._password = password
         self._opened = ExitStack()
 
     def __enter__(self) -> FindKnownRows:
-        database = self._opened.enter_context(closing(Database(self.url)))
+        password = self._password or os.environ.get("WEBDEPOT_DATABASE_PASSWORD", "")
+        database = self._opened.enter_context(closing(Database(self.url, password=password)))
         connection = self._opened.enter_context(database.reading())
 
         def find(digests: Sequence[str], engine: str) -> dict[str, Row]:
@@ -73,10 +77,10 @@ class KnownResults:
         self._opened.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"url": self.url}
+        return {"url": self.url, "password": self._password}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self.__init__(state["url"])  # type: ignore[misc]
+        self.__init__(state["url"], password=state["password"])  # type: ignore[misc]
 
 
 def record(connection: Connection, harvest: HarvestId, result: SurveyResult, *, at: datetime) -> None:

@@ -18,7 +18,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from webdepot import digest
@@ -57,6 +57,28 @@ class SurveyTask:
     signatures: Path | None = None
     workers: int = 1
     """Examiners at work at the same time."""
+
+    def find_result(self) -> None:
+        """The result is not known before."""
+
+    def elsewhere(self, path: Path, folder: Path, signatures: Path | None) -> "SurveyTask":
+        """In a worker of another machine: the same task with files there. It has one core."""
+        return replace(
+            self,
+            path=path,
+            rows=folder / self.rows.name,
+            temporary=folder.parent,
+            signatures=signatures,
+            workers=1,
+        )
+
+    def path_here(self, _name: str) -> Path:
+        """Where the file belongs that such a worker has written: the rows."""
+        return self.rows
+
+    def finish_here(self, result: "SurveyResult") -> "SurveyResult":
+        """The result of such a worker, when its rows are here."""
+        return replace(result, rows=self.rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ in a quarter of the time.
 
 import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from webdepot import cdxj
@@ -33,6 +33,22 @@ class Job:
     ready: "Extract | None" = None
     """The files, if they were written before."""
 
+    def find_result(self) -> "Extract | None":
+        """The result, if it is known already."""
+        return self.ready
+
+    def elsewhere(self, path: Path, folder: Path, _signatures: Path | None) -> "Job":
+        """In a worker of another machine: the same job with files there."""
+        return replace(self, path=path, folder=folder)
+
+    def path_here(self, name: str) -> Path:
+        """Where a file belongs that such a worker has written."""
+        return self.folder / name
+
+    def finish_here(self, result: "Extract") -> "Extract":
+        """The result of such a worker, when its files are here."""
+        return result.moved(self.folder)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extract:
@@ -43,6 +59,11 @@ class Extract:
     """As in `page_files`."""
     links: Path
     findings: tuple[Finding, ...]
+
+    def moved(self, folder: Path) -> "Extract":
+        """The same with files in another folder."""
+        captures, pages, links = (folder / path.name for path in (self.captures, self.pages, self.links))
+        return replace(self, captures=captures, pages=pages, links=links)
 
 
 def run(

@@ -89,6 +89,7 @@ def examine(
                 _privacy,
                 _disk,
                 _database,
+                _workers,
                 _harvests,
                 _containers,
                 _depot,
@@ -310,6 +311,31 @@ def _database(archive: Archive) -> Check:
             )
         return Check(name="database", state="ok", message=f"is intact (schema {archive.database.revision()})")
     return _server(archive)
+
+
+def _workers(archive: Archive) -> Check:
+    """Who reads containers, and whether they can share files with this machine."""
+    try:
+        cluster = archive.cluster
+        count = cluster.workers if cluster is not None else 0
+    except WebdepotError as error:
+        return Check(name="workers", state="error", message=str(error))
+    if cluster is None:
+        return Check(name="workers", state="ok", message="processes of this machine read containers")
+    message = f"{count} workers of {archive.config.engine.scheduler} read containers"
+    local = [
+        key
+        for key, address in (("[work] place", archive.work_address), ("[depot] place", archive.depot_address))
+        if not address.startswith("s3:")
+    ]
+    if local:
+        return Check(
+            name="workers",
+            state="warning",
+            message=f"{message}; they must have the folder of {' and '.join(local)} at the same path",
+            remedy="set them to s3:// addresses, or mount the folders on all machines",
+        )
+    return Check(name="workers", state="ok", message=message)
 
 
 def _server(archive: Archive) -> Check:

@@ -57,6 +57,29 @@ class DeriveTask:
     def name(self) -> str:
         return self.survey.name
 
+    def find_result(self) -> None:
+        """The result is not known before."""
+
+    def elsewhere(self, path: Path, folder: Path, signatures: Path | None) -> "DeriveTask":
+        """In a worker of another machine: the same task with files there."""
+        return replace(
+            self,
+            survey=self.survey.elsewhere(path, folder, signatures),
+            extract=self.extract.elsewhere(path, folder, signatures),
+        )
+
+    def path_here(self, name: str) -> Path:
+        """Where a file belongs that such a worker has written."""
+        is_rows = name == self.survey.rows.name
+        return self.survey.rows if is_rows else self.extract.path_here(name)
+
+    def finish_here(self, result: "tuple[SurveyResult, Derived]") -> SurveyResult:
+        """The survey of such a worker (`read`), when its files are here."""
+        surveyed, derived = result
+        folder = self.extract.folder
+        complete(self, Derived(extract=derived.extract.moved(folder), facts=folder / FACTS))
+        return self.survey.finish_here(surveyed)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
@@ -68,6 +91,13 @@ class Derived:
 
 def run(task: DeriveTask) -> SurveyResult:
     """In a worker: read a container once, and write what is derived from it; its survey."""
+    result, derived = read(task)
+    complete(task, derived)
+    return result
+
+
+def read(task: DeriveTask) -> "tuple[SurveyResult, Derived]":
+    """As `run`, without the note that the files are complete: they may have to travel first."""
     folder = task.extract.folder
     with ExitStack() as stack:
         surveying = stack.enter_context(survey.of_task(task.survey))
@@ -75,10 +105,14 @@ def run(task: DeriveTask) -> SurveyResult:
         seeing = _Seeing(surveying, facts, has_links=task.has_links)
         extracted = extract.run(task.extract, on_record=seeing.record, on_damage=seeing.damage)
         result = surveying.finish()
+    return result, Derived(extract=extracted, facts=folder / FACTS)
+
+
+def complete(task: DeriveTask, derived: Derived) -> None:
+    """Make the files of a pass durable, and note that it is complete."""
+    folder = task.extract.folder
     durable.sync_tree(folder)
-    derived = Derived(extract=extracted, facts=folder / FACTS)
     durable.write_whole(folder.parent / COMPLETE, pickle.dumps(derived, pickle.HIGHEST_PROTOCOL))
-    return result
 
 
 class _Seeing:

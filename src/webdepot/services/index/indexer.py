@@ -25,7 +25,7 @@ from webdepot.model import Container, Finding, Harvest, HarvestId
 from webdepot.ports import PageFile
 from webdepot.services.access import link_texts
 from webdepot.services.access.browse import thumbnail_cache
-from webdepot.services.index import derived, patch_merge, shown
+from webdepot.services.index import batch_jobs, derived, patch_merge, shown
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 MOST_FINDINGS = 1000
@@ -175,7 +175,7 @@ def index_containers(
             watch(Progress(phase=Phase.INDEX, done=0, total=len(waiting)))
         words = _Words(archive, failed)
         jobs = _jobs(archive, waiting, folder, failed)
-        for number, done in enumerate(archive.engine.map(extract.run, jobs), start=1):
+        for number, done in enumerate(batch_jobs.run_tasks(archive, extract.run, jobs), start=1):
             job = done.item
             if done.result is None:
                 failed[job.name] = done.error
@@ -270,7 +270,7 @@ def _jobs(
             with archive.database.reading() as connection:
                 collections[container.harvest] = runs.get(connection, container.harvest).collection
         try:
-            path = archive.container_path(container.name)
+            path = batch_jobs.path_for_task(archive, container.name)
         except WebdepotError as error:
             failed[container.name] = str(error)
             continue

@@ -30,7 +30,7 @@ from webdepot.model import Container, Finding, Harvest
 from webdepot.ports import Done
 from webdepot.provenance import Outcome, append
 from webdepot.services.harvest import harvests
-from webdepot.services.index import derive, derived
+from webdepot.services.index import batch_jobs, derive, derived
 from webdepot.services.index.derive import DeriveTask
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
@@ -68,7 +68,9 @@ def identify(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) ->
     waiting = _unidentified(archive, harvest)
     workers = cores_for_each(archive, len(waiting))
     tasks = (_derive_task(archive, harvest, each, workers=workers) for each in waiting)
-    outcomes = archive.engine.map(derive.run, tasks)
+    outcomes = batch_jobs.run_tasks(
+        archive, derive.run, tasks, elsewhere=derive.read, signatures=archive.signatures()
+    )
     for result in _iter_recorded(archive, outcomes, len(waiting), watch):
         _record(archive, harvest, result)
     with archive.database.reading() as connection:
@@ -92,7 +94,10 @@ def identify_container(archive: Archive, container: Container, *, cores: int) ->
         if results.is_surveyed(connection, container.name):
             return
     task = _derive_task(archive, harvest, container, workers=cores)
-    for outcome in archive.engine.map(derive.run, [task]):
+    outcomes = batch_jobs.run_tasks(
+        archive, derive.run, [task], elsewhere=derive.read, signatures=archive.signatures()
+    )
+    for outcome in outcomes:
         if outcome.result is not None:
             _record(archive, harvest, outcome.result)
 
@@ -110,7 +115,7 @@ def iter_surveys(
     """
     workers = cores_for_each(archive, len(containers))
     tasks = (_task(archive, container, folder, workers=workers) for container in containers)
-    outcomes = archive.engine.map(survey.run, tasks)
+    outcomes = batch_jobs.run_tasks(archive, survey.run, tasks, signatures=archive.signatures())
     return _iter_recorded(archive, outcomes, len(containers), watch)
 
 
@@ -156,14 +161,22 @@ def _record(archive: Archive, harvest: Harvest, result: SurveyResult) -> None:
 def _task(archive: Archive, container: Container, folder: Path, *, workers: int) -> SurveyTask:
     durable.make_folders(folder)
     return SurveyTask(
-        path=archive.container_path(container.name),
+        path=batch_jobs.path_for_task(archive, container.name),
         name=container.name,
         rows=folder / f"{container.name}.jsonl.gz",
-        already=results.KnownResults(archive.database.url),
+        already=_known_results(archive),
         temporary=folder,
         signatures=archive.signatures(),
         workers=workers,
     )
+
+
+def _known_results(archive: Archive) -> results.KnownResults | None:
+    """Finds the results of earlier surveys. None for workers on other machines if the database is a file."""
+    database = archive.config.database
+    if archive.cluster is None:
+        return results.KnownResults(archive.database.url, password=database.password)
+    return results.KnownResults(database.url) if database.url else None
 
 
 def examine_files(
