@@ -23,6 +23,21 @@ def test_sign_in_gives_a_session_that_ends(archive):
     assert sessions.find_session(archive.database, token + "x", now) is None
 
 
+def test_sessions_do_not_pile_up(archive):
+    now, database = utc_now(), archive.database
+    tokens = [
+        sessions.sign_in_external(database, "issuer#1", "anna", None, now + timedelta(seconds=number))
+        for number in range(sessions.MOST_SESSIONS + 2)
+    ]
+    later = now + timedelta(minutes=1)
+    assert [sessions.find_session(database, token, later) is None for token in tokens[:3]] == [
+        True,
+        True,
+        False,
+    ]
+    assert len(sessions.sessions_of(database, "anna", later)) == sessions.MOST_SESSIONS
+
+
 def test_sign_out_ends_the_session(archive):
     now = utc_now()
     accounts.add(archive.database, "anna", PASSWORD, [Role.READER], now)

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 from webdepot.errors import TooExpensive
+from webdepot.reasons import said
 
 _STEPS = 20_000
 """Instructions of SQLite between two looks at the budget: about a millisecond."""
@@ -64,8 +65,11 @@ class QueryBudget:
 
 def too_expensive() -> TooExpensive:
     return TooExpensive(
-        "This query takes too long to answer. Ask for less: a narrower address, a shorter time, "
-        "fewer or rarer words, or fewer results at once."
+        said(
+            "query_expensive",
+            "This query takes too long to answer. Ask for less: a narrower address, a shorter time, "
+            "fewer or rarer words, or fewer results at once.",
+        )
     )
 
 

@@ -15,7 +15,7 @@ from webdepot.exchange import transfer
 from webdepot.harvest import runs
 from webdepot.harvest.control import OrderVerb
 from webdepot.harvest.runs import HARVEST, HarvestFilter
-from webdepot.model import HarvestState, TargetId
+from webdepot.model import HarvestId, HarvestState, TargetId
 from webdepot.provenance import iter_of
 from webdepot.selection import targets
 from webdepot.selection.scheduled_harvests import TurnState
@@ -144,6 +144,9 @@ def test_pages_are_rated_and_the_ratings_stay_with_the_harvest(planned: Archive,
     view = review_view.view(planned, harvest)
     assert dict(view.tally) == {"needs work": 1, "good": 1}, "the last rating of a page counts"
     assert [each.url for each in view.pages] == [seed, f"{seed}two"]
+    assert ratings.tallies(planned, [view.dossier.harvest.id, HarvestId("no such harvest")]) == {
+        harvest: dict(view.tally)
+    }
     package = reviews.accept(planned, harvest, by="Bo", words="whole")
     assert [each.words for each in ratings.of_harvest(planned, harvest)] == ["", "a picture is missing"]
     facts = depot_package.read(planned.store, package.id)

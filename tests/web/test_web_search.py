@@ -65,6 +65,8 @@ def test_trend_as_picture_table_and_csv(served: Served):
     rows = list(csv.DictReader(io.StringIO(ask(f"{served.portal}/search/trend?w=clock&format=csv").text)))
     assert rows[0]["year"] == "2009" and int(rows[0]["clock"]) >= 1
     assert ask(f"{served.portal}/search/trend?" + "&".join(["w=x"] * 7)).status == 400
+    wrong = ask(f"{served.portal}/search/trend?w=type%3Afoo&lang=nl")
+    assert wrong.status == 400 and "Onbekend type" in wrong.text and 'value="type:foo"' in wrong.text
 
 
 def test_a_slip_is_mended(served: Served):

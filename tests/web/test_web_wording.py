@@ -13,8 +13,9 @@ from types import SimpleNamespace
 import pytest
 
 from webdepot import reasons
+from webdepot.access import query
 from webdepot.accounts import accounts, sessions
-from webdepot.errors import Conflict
+from webdepot.errors import Conflict, InputError
 from webdepot.formats import texts as format_texts
 from webdepot.harvest.control import OrderVerb
 from webdepot.harvest.report.result import End, LeftOut, Trouble, finished_reason, reason_of
@@ -454,3 +455,22 @@ def test_a_step_that_is_not_possible_is_refused_in_the_readers_language():
         "Website 7 (<b>): Der Schritt „Auswählen“ ist im Status „nominiert“ nicht möglich."
     )
     assert "beurteilt" in said and "{" not in said
+
+
+@pytest.mark.parametrize("code", ["nl", "de"])
+@pytest.mark.parametrize(
+    "typed",
+    [
+        *("", "-a", "site:", "sites:a.org", "OR a", "a OR", "-a OR b", "x site:[", "type:foo", "lang:dutch"),
+        *("before:x", "after:2010 before:2009", "-site:a.org", " ".join(["a"] * 65), "a" * 10_001),
+    ],
+)
+def test_errors_of_a_query_are_said_in_the_readers_language(code, typed):
+    with pytest.raises(InputError) as refused:
+        query.parse(typed)
+    reason = refused.value.args[0]
+    said = wording.of_reason(load(code), reason)
+    assert said != reason and said.partition("\n")[2] == reason.partition("\n")[2], (
+        "the place is still marked"
+    )
+    assert wording.of_reason(load("en"), reason) == reason.replace("10000", "10,000")

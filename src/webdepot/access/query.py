@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from webdepot import times
 from webdepot.errors import InputError
 from webdepot.ports import PagePart, TextQuery
+from webdepot.reasons import said
 from webdepot.times import EARLIEST, LATEST, Period
 from webdepot.url import find_canonical, is_known_host
 
@@ -102,10 +103,18 @@ class _Term:
 def parse(text: str) -> TextQuery:
     """Parse a query; InputError with the place marked if it is wrong, empty or too long."""
     if len(text) > LONGEST_QUERY:
-        raise InputError(f"The query is longer than {LONGEST_QUERY} characters. Shorten it.")
+        raise InputError(
+            said("query_long", "The query is longer than {most} characters. Shorten it.", most=LONGEST_QUERY)
+        )
     terms = list(_terms(text.translate(_QUOTES), text))
     if len(terms) > MOST_TERMS:
-        raise _wrong(text, terms[MOST_TERMS].at, f"A query can have at most {MOST_TERMS} words.")
+        raise _wrong(
+            text,
+            terms[MOST_TERMS].at,
+            "query_terms",
+            "A query can have at most {most} words.",
+            most=MOST_TERMS,
+        )
     wanted, groups = _with_alternatives([term for term in terms if not term.field], text)
     fields = [term for term in terms if term.field]
     query = TextQuery(
@@ -129,9 +138,9 @@ def parse(text: str) -> TextQuery:
     )
     if not (query.words or query.phrases or query.alternatives or fields):
         raise InputError(
-            "The query is empty. Enter at least one word to look for."
+            said("query_empty", "The query is empty. Enter at least one word to look for.")
             if not query.excluded
-            else "The query only excludes words. Enter also a word to look for."
+            else said("query_excludes", "The query only excludes words. Enter also a word to look for.")
         )
     return query
 
@@ -177,7 +186,9 @@ def _terms(text: str, original: str) -> Iterator[_Term]:
         value = text[at + is_phrase : end].strip()
         at = end + is_phrase
         if field in _FIELDS and not value:
-            raise _wrong(original, start, f"A value must follow {field}: without a space.")
+            raise _wrong(
+                original, start, "query_value", "A value must follow {field}: without a space.", field=field
+            )
         if field in _FIELDS or any(map(str.isalnum, value)):
             yield _Term(value, start, is_phrase, is_minus, field if field in _FIELDS else "")
 
@@ -200,7 +211,14 @@ def _refuse_near_field(field: str, original: str, at: int) -> None:
     """Refuse a misspelt field: `sites:` is a typing error, `Betreff:` or `http:` a word with a colon."""
     near = difflib.get_close_matches(field, _FIELDS, n=1, cutoff=0.75)
     if near:
-        raise _wrong(original, at, f"There is no field '{field}:'. Did you mean {near[0]}:?")
+        raise _wrong(
+            original,
+            at,
+            "query_field",
+            "There is no field '{field}:'. Did you mean {near}:?",
+            field=field,
+            near=near[0],
+        )
 
 
 def _with_alternatives(terms: list[_Term], text: str) -> tuple[list[_Term], list[tuple[str, ...]]]:
@@ -210,17 +228,17 @@ def _with_alternatives(terms: list[_Term], text: str) -> tuple[list[_Term], list
     at = 0
     while at < len(terms):
         if _is_or(terms[at]):
-            raise _wrong(text, terms[at].at, "OR needs a word before and after it.")
+            raise _wrong(text, terms[at].at, "query_or", "OR needs a word before and after it.")
         group = [terms[at]]
         while at + 1 < len(terms) and _is_or(terms[at + 1]):
             if at + 2 >= len(terms) or _is_or(terms[at + 2]):
-                raise _wrong(text, terms[at + 1].at, "OR needs a word before and after it.")
+                raise _wrong(text, terms[at + 1].at, "query_or", "OR needs a word before and after it.")
             group.append(terms[at + 2])
             at += 2
         if len(group) == 1:
             rest += group
         elif minus := next((term for term in group if term.is_minus), None):
-            raise _wrong(text, minus.at, "An excluded word cannot be an alternative of OR.")
+            raise _wrong(text, minus.at, "query_or_minus", "An excluded word cannot be an alternative of OR.")
         else:
             groups.append(tuple(term.text for term in group))
         at += 1
@@ -236,7 +254,13 @@ def _site(term: _Term, text: str) -> str:
     bare = re.sub(r"\A[a-z]+://", "", term.text.lower()).removeprefix("*.").partition("/")[0]
     canonical = find_canonical(f"http://{bare}/") if bare else None
     if canonical is None:
-        raise _wrong(text, term.at, f"{term.text[:50]!r} is not a host. Write it like site:example.org")
+        raise _wrong(
+            text,
+            term.at,
+            "query_host",
+            "{typed} is not a host. Write it like site:example.org",
+            typed=repr(term.text[:50]),
+        )
     return (
         canonical.removeprefix("http://").rstrip("/").partition(":")[0] if not bare.startswith("[") else bare
     )
@@ -252,7 +276,10 @@ def _mimes(term: _Term, text: str) -> tuple[str, ...]:
     raise _wrong(
         text,
         term.at,
-        f"Unknown type {value[:50]!r}. Use one of {', '.join(TYPES)}, or a media type such as text/html.",
+        "query_type",
+        "Unknown type {typed}. Use one of {types}, or a media type such as text/html.",
+        typed=repr(value[:50]),
+        types=", ".join(TYPES),
     )
 
 
@@ -270,7 +297,13 @@ def _language(term: _Term, text: str) -> str:
     _refuse_minus(term, text)
     value = term.text.lower()
     if not re.fullmatch(r"[a-z]{2,3}", value):
-        raise _wrong(text, term.at, f"{value[:50]!r} is not a language code. Write its two letters: lang:nl")
+        raise _wrong(
+            text,
+            term.at,
+            "query_language",
+            "{typed} is not a language code. Write its two letters: lang:nl",
+            typed=repr(value[:50]),
+        )
     return value
 
 
@@ -282,7 +315,7 @@ def _period(fields: list[_Term], text: str) -> Period | None:
     start, end = max(starts, default=EARLIEST), min(ends, default=LATEST)
     if start > end:
         last = next(term for term in reversed(fields) if term.field in ("after", "before"))
-        raise _wrong(text, last.at, "The period ends before it begins.")
+        raise _wrong(text, last.at, "query_period", "The period ends before it begins.")
     return Period(start, end)
 
 
@@ -294,20 +327,27 @@ def _dates(term: _Term, text: str) -> Period:
     raise _wrong(
         text,
         term.at,
-        f"{term.text[:50]!r} is not a date. "
-        f"Write {term.field}:2010, {term.field}:2010-03 or {term.field}:2010-03-01",
+        "query_date",
+        "{typed} is not a date. Write {field}:2010, {field}:2010-03 or {field}:2010-03-01",
+        typed=repr(term.text[:50]),
+        field=term.field,
     )
 
 
 def _refuse_minus(term: _Term, text: str) -> None:
     if term.is_minus:
-        raise _wrong(text, term.at, f"{term.field}: cannot be excluded with a minus sign.")
+        raise _wrong(
+            text,
+            term.at,
+            "query_minus",
+            "{field}: cannot be excluded with a minus sign.",
+            field=term.field,
+        )
 
 
-def _wrong(text: str, at: int, message: str) -> InputError:
+def _wrong(text: str, at: int, key: str, message: str, **values: object) -> InputError:
     """An error with the message, and the query with the place marked below it."""
     start = max(at - 30, 0)
     shown = text[start : start + 60].replace("\n", " ").replace("\t", " ")
-    return InputError(
-        f"{message}\n  {'…' if start else ''}{shown}\n  {' ' * (at - start + (1 if start else 0))}^"
-    )
+    place = f"\n  {'…' if start else ''}{shown}\n  {' ' * (at - start + (1 if start else 0))}^"
+    return InputError(said(key, message + "{place}", place=place, **values))

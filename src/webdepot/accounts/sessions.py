@@ -36,6 +36,8 @@ from webdepot.provenance import difference
 
 KEY_PREFIX = "wdk_"
 """Starts every key, so that secret scanners find one that was published by mistake."""
+MOST_SESSIONS = 10
+"""Open sessions of one person; a further sign-in ends the one that began first."""
 _SEEN_EVERY = timedelta(minutes=5)
 """How often the time of the last use is written."""
 
@@ -149,6 +151,10 @@ def _begin(
         connection.execute(delete(sessions).where(sessions.c.ends_at < now))
         if instead_of:
             connection.execute(delete(sessions).where(sessions.c.token_hash == _token_hash(instead_of)))
+        others = select(sessions.c.token_hash).where(sessions.c.person == row["id"])
+        newest_first = others.order_by(sessions.c.began_at.desc().nulls_last(), sessions.c.token_hash)
+        too_many = connection.execute(newest_first.offset(MOST_SESSIONS - 1)).scalars().all()
+        connection.execute(delete(sessions).where(sessions.c.token_hash.in_(too_many)))
         connection.execute(insert(sessions).values(token_hash=_token_hash(token), person=row["id"], **values))
         detail = {"before": {}, "after": {"session": _token_hash(token)[:16], "address": address[:60]}}
         note(connection, row["name"], "signed in", now, row["name"], detail=detail)

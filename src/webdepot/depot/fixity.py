@@ -134,7 +134,7 @@ def _repair(
         outcome = AuditOutcome.DAMAGED
         message = f"After the repair {left[0].subject} is still wrong: {left[0].message}"
     else:
-        outcome, message = AuditOutcome.REPAIRED, f"{len(copied.written)} files were restored."
+        outcome, message = AuditOutcome.REPAIRED, _restored(len(copied.written))
     sources = {key: copied.sources.get(key, "inventory") for key in copied.written}
     return _result(
         name,
@@ -204,3 +204,7 @@ def _finding(code: str, subject: str, message: str) -> Finding:
 
 def _others(count: int) -> str:
     return f" and {count} other files." if count > 1 else " and another file." if count else "."
+
+
+def _restored(count: int) -> str:
+    return "1 file was restored." if count == 1 else f"{count} files were restored."

@@ -48,6 +48,21 @@ def of_harvest(connection: Connection, harvest: HarvestId, limit: int) -> list[P
     ]
 
 
+def tallies(connection: Connection, harvests: Sequence[HarvestId]) -> dict[HarvestId, Mapping[Rating, int]]:
+    """The `tally` of each of these harvests that has rated pages."""
+    last = select(func.max(page_ratings.c.id)).where(page_ratings.c.harvest.in_(harvests))
+    chosen = (
+        select(page_ratings.c.harvest, page_ratings.c.rating, func.count())
+        .where(page_ratings.c.id.in_(last.group_by(page_ratings.c.harvest, page_ratings.c.url)))
+        .group_by(page_ratings.c.harvest, page_ratings.c.rating)
+    )
+    counts = {(harvest, rating): count for harvest, rating, count in connection.execute(chosen)}
+    return {
+        harvest: {each: counts[harvest, each] for each in reversed(Rating) if (harvest, each) in counts}
+        for harvest in dict.fromkeys(harvest for harvest, _ in counts)
+    }
+
+
 def find(connection: Connection, harvest: HarvestId, url: str) -> PageRating | None:
     """The last rating of a page; None if there is none."""
     chosen = (

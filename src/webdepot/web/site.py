@@ -342,6 +342,7 @@ def render(
             words_of=partial(wording.of_finding, spoken),
             reason_of=partial(wording.of_reason, spoken),
             rule_of=partial(wording.of_rule, spoken),
+            scope_rule_of=partial(wording.of_scope_rule, spoken),
             action_of=partial(wording.of_action, spoken),
             kind_of=partial(wording.of_kind, spoken),
             said_of=partial(wording.of_said, spoken),

@@ -124,6 +124,11 @@ def of_rule(language: Language, rule: str) -> str:
     return language.texts.get(known, rule)
 
 
+def of_scope_rule(language: Language, rule: str) -> str:
+    """The rule that decided whether an address is harvested; a rule of a profile as it is written there."""
+    return language.texts.get(f"scope_rules.{rule.replace(' ', '_')}", rule)
+
+
 def of_said(language: Language, area: str, words: str) -> str:
     """A sentence of the program about an area (`said` in the tables of texts) that is kept or computed in
     English: evidence, reasons of the scope, notes of the registry, messages of events. Other words, such as

@@ -18,6 +18,7 @@ from webdepot.index.text.weights import STEM_WEIGHT, WEIGHTS, RankedPart
 from webdepot.index.text.words import tokens as words_of
 from webdepot.model import EVERYTHING
 from webdepot.ports import ClosedArea, Facet, Hit, Hits, SearchSort, State, TextQuery
+from webdepot.reasons import said
 from webdepot.services.access import gate, link_texts, works
 from webdepot.services.access.works import VersionCount, WorkEntry
 
@@ -170,7 +171,11 @@ def ask(archive: Archive, text: str, *, reader: Reader, collection: str = EVERYT
     query = query_text.parse(text)
     if sum(len(words_of(part)) for part in (*wanted_texts(query), *query.excluded)) > MOST_WORDS:
         raise InputError(
-            f"The query has more than {MOST_WORDS} words, counting those in phrases. Shorten it."
+            said(
+                "query_words",
+                "The query has more than {most} words, counting those in phrases. Shorten it.",
+                most=MOST_WORDS,
+            )
         )
     closed_areas = gate.closed_areas(archive, reader)
     anchors = link_texts.may_be_searched(archive, closed_areas)
@@ -196,7 +201,11 @@ def _with_endings(archive: Archive, query: TextQuery) -> TextQuery:
         return query
     if len(starred) > MOST_STARS:
         raise InputError(
-            f"A query can have at most {MOST_STARS} words with a star. Write the others in full."
+            said(
+                "query_stars",
+                "A query can have at most {most} words with a star. Write the others in full.",
+                most=MOST_STARS,
+            )
         )
     endings = {word: _stands_for(archive, word)[0] for word in starred}
 
@@ -218,7 +227,14 @@ def _starred(query: TextQuery) -> list[str]:
     starred = [word for word in dict.fromkeys(words) if word.endswith(STAR) and len(words_of(word)) == 1]
     for word in starred:
         if len(words_of(word)[0]) < _SHORTEST_STEM:
-            raise InputError(f"At least {_SHORTEST_STEM} letters must be before the star of {word}")
+            raise InputError(
+                said(
+                    "query_stem",
+                    "At least {least} letters must be before the star of {word}.",
+                    least=_SHORTEST_STEM,
+                    word=word,
+                )
+            )
     return starred
 
 
@@ -252,7 +268,9 @@ def volume(archive: Archive, *, reader: Reader, collection: str = EVERYTHING) ->
 def trend(archive: Archive, words: Sequence[str], *, reader: Reader, collection: str = EVERYTHING) -> Trend:
     """Several queries over the years, and all captures; InputError if one is wrong or there are too many."""
     if len(words) > MOST_TREND_WORDS:
-        raise InputError(f"A trend can compare at most {MOST_TREND_WORDS} words.")
+        raise InputError(
+            said("query_trend", "A trend can compare at most {most} words.", most=MOST_TREND_WORDS)
+        )
     by_word = {
         text: archive.texts.find(
             replace(ask(archive, text, reader=reader, collection=collection), limit=1)
@@ -281,7 +299,9 @@ def explain(
     query = replace(ask(archive, text, reader=reader, collection=collection), keys=(key,))
     states = sorted(archive.texts.scan(query), key=lambda state: state.valid_from)
     if not states:
-        raise NotFound("No version of this page that can be shown matches the query.")
+        raise NotFound(
+            said("query_no_version", "No version of this page that can be shown matches the query.")
+        )
     last = states[-1]
     return Explained(url=last.url, title=last.title, states=states, reasons=list(_reasons(query, last)))
 

@@ -103,7 +103,7 @@ def _start_pages(archive: Archive, reader: Reader) -> Iterator[Capture]:
         newest = runs.latest(connection, MOST_HARVESTS)
     seen: set[str] = set()
     for capture in chain(
-        start_pages.of_harvests(archive, newest, reader=reader),
+        start_pages.of_harvests(archive, start_pages.of_sites(newest), reader=reader),
         start_pages.of_newest(archive, reader=reader, limit=MOST_LOOKED_THROUGH),
     ):
         if start_pages.site_of(capture.url) not in seen:

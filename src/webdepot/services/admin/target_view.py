@@ -9,8 +9,9 @@ from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 from webdepot.exchange.catalogue import CatalogueRecord, Source
 from webdepot.harvest.runs import HarvestFilter
-from webdepot.model import Harvest, HarvestKind, HarvestState, TargetId, Verdict
+from webdepot.model import Harvest, HarvestId, HarvestKind, HarvestState, TargetId, Verdict
 from webdepot.provenance import Event
+from webdepot.quality.page_ratings import Rating
 from webdepot.selection.contacts import Contact
 from webdepot.selection.grounds import KeptGround
 from webdepot.selection.letters import Letter
@@ -23,7 +24,7 @@ from webdepot.services.catalogue import records
 from webdepot.services.harvest import target_harvests
 from webdepot.services.harvest.target_harvests import TargetHarvests
 from webdepot.services.permission import consent, letters
-from webdepot.services.review import reviews
+from webdepot.services.review import ratings, reviews
 from webdepot.services.schedule import plans
 from webdepot.services.schedule.plans import TargetPlan
 from webdepot.services.selection import contacts, criteria, targets
@@ -60,6 +61,8 @@ class TargetView:
     plan: TargetPlan
     latest: Sequence[Harvest]
     """Its newest harvests."""
+    ratings: Mapping[HarvestId, Mapping[Rating, int]]
+    """Of those with rated pages: how many pages have each rating."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +113,7 @@ def view(archive: Archive, target: TargetId, *, roles: frozenset[Role]) -> Targe
         path=target_path.path_of(facts),
         plan=plan,
         latest=latest,
+        ratings=ratings.tallies(archive, [each.id for each in latest]),
     )
 
 

@@ -252,7 +252,8 @@ def _record_result(archive: Archive, result: CopyAudit) -> None:
             detail["repaired"] = dict(list(result.repaired.items())[:200])
         if result.lost:
             detail["lost"] = list(result.lost[:200])
-        message = f"{result.outcome.value} in {result.place}"
+        outcome = "intact" if result.outcome is AuditOutcome.WHOLE else result.outcome.value
+        message = f"{outcome} in {result.place}"
         event = archive.event(
             "repaired" if result.outcome is AuditOutcome.REPAIRED else "audited",
             "package",

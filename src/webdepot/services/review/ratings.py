@@ -2,8 +2,11 @@
 database, and events, which are in its package.
 """
 
+from collections.abc import Mapping, Sequence
+
 from webdepot.archive import Archive
 from webdepot.errors import InputError
+from webdepot.model import HarvestId
 from webdepot.provenance import Outcome, append, difference
 from webdepot.quality import page_ratings
 from webdepot.quality.page_ratings import PageRating, Rating
@@ -52,6 +55,12 @@ def of_harvest(archive: Archive, number: str) -> list[PageRating]:
     harvest = harvests.get(archive, number)
     with archive.database.reading() as connection:
         return page_ratings.of_harvest(connection, harvest.id, MOST_SHOWN)
+
+
+def tallies(archive: Archive, harvests: Sequence[HarvestId]) -> Mapping[HarvestId, Mapping[Rating, int]]:
+    """How many pages of each of these harvests have each rating."""
+    with archive.database.reading() as connection:
+        return page_ratings.tallies(connection, harvests)
 
 
 def _detail(before: PageRating | None) -> dict[str, object]:

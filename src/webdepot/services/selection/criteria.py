@@ -145,8 +145,9 @@ def _store_answers(
 
 
 def _judgement(verdict: Verdict) -> Reason:
-    key = "judged_accept" if verdict else "judged_reject"
-    return said(key, f"{verdict.answer.value}: {{reason}}", reason=verdict.reason)
+    if verdict:
+        return said("judged_accept", "fits the collection: {reason}", reason=verdict.reason)
+    return said("judged_reject", "does not fit the collection: {reason}", reason=verdict.reason)
 
 
 def _checked(given: Judgement, criterion: Criterion) -> Judgement:

@@ -13,7 +13,7 @@ from webdepot.errors import NotFound
 from webdepot.model import EVERYTHING, Capture
 from webdepot.services.access import comparison, gate, lookup
 from webdepot.services.access.browse import page_pictures
-from webdepot.web.problems import problem
+from webdepot.web.problems import explain, problem
 from webdepot.web.replay import address, staff_passes
 from webdepot.web.replay.address import ReplayAddress
 from webdepot.web.security import portal_policy
@@ -45,7 +45,7 @@ def compare(request: Request) -> Response:
     except lookup.NotKept:
         return problem(request, 404, language_of(request).texts["missing.heading"])
     except NotFound as error:
-        return problem(request, 404, str(error))
+        return problem(request, 404, explain(request, error))
     captures = (compared.before.capture, compared.after.capture)
     framed_urls = [site.hosts.url_for(capture.url) for capture in captures]
     return render(

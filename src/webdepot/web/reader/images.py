@@ -15,6 +15,7 @@ from webdepot.formats.thumbnail import MIME
 from webdepot.services.access import collections, images
 from webdepot.services.access.images import ImageHit, ImageHits
 from webdepot.web.forms import find_number
+from webdepot.web.problems import explain
 from webdepot.web.reader.search import SearchQuery, read_query
 from webdepot.web.replay import address, staff_passes
 from webdepot.web.security import portal_policy
@@ -30,7 +31,7 @@ def show(request: Request) -> Response:
         try:
             pictures = _find(request, query)
         except InputError as error:
-            wrong = str(error)
+            wrong = explain(request, error)
     response = render(
         request,
         "pictures.html",

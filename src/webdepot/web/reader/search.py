@@ -37,6 +37,7 @@ from webdepot.web.charts import DrawnBar
 from webdepot.web.csv_response import csv_file
 from webdepot.web.forms import page_number
 from webdepot.web.language import Language
+from webdepot.web.problems import explain
 from webdepot.web.reader.page_pictures import path_of as picture_path
 from webdepot.web.replay import address
 from webdepot.web.site import language_of, reader_of, render, site_of
@@ -135,7 +136,7 @@ def search(request: Request) -> Response:
             page = _search(request, query)
             groups = _groups(request, query, page) if query.by_site else None
         except InputError as error:
-            wrong = str(error)
+            wrong = explain(request, error)
     return render(
         request,
         "search.html",
@@ -256,13 +257,14 @@ def trend(request: Request) -> Response:
         word for word in (text.strip()[:LONGEST_QUERY] for text in request.query_params.getlist("w")) if word
     ]
     words = words or [word for word in query.words.split(",") if word.strip()]
-    trend = (
-        search_service.trend(
-            site_of(request).archive, words, reader=reader_of(request), collection=query.collection
-        )
-        if words
-        else None
-    )
+    trend, wrong = None, ""
+    if words:
+        try:
+            trend = search_service.trend(
+                site_of(request).archive, words, reader=reader_of(request), collection=query.collection
+            )
+        except InputError as error:
+            wrong = explain(request, error)
     if trend is not None and request.query_params.get("format") == "csv":
         head = ["year", "all", *trend.words]
         rows = [
@@ -275,6 +277,8 @@ def trend(request: Request) -> Response:
     return render(
         request,
         "trend.html",
+        status=400 if wrong else 200,
+        wrong=wrong,
         words=words,
         found=trend,
         asked=query,

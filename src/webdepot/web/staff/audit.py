@@ -1,8 +1,9 @@
 """The audit trail: every change with its values before and after, as a page and as CSV."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -12,8 +13,9 @@ from webdepot.provenance import Event, EventFilter, Outcome
 from webdepot.services.admin import audit_trail
 from webdepot.text.csv_text import written
 from webdepot.times import to_iso
+from webdepot.web import event_words
 from webdepot.web.forms import find_number
-from webdepot.web.site import render, site_of
+from webdepot.web.site import language_of, render, site_of
 
 ROWS = 100
 KINDS = (
@@ -53,7 +55,7 @@ _COLUMNS = (
 
 
 def show_list(request: Request) -> Response:
-    archive, fields = site_of(request).archive, _fields(request)
+    archive, fields, spoken = site_of(request).archive, _fields(request), language_of(request)
     older = find_number(request.query_params.get("older", ""))
     events = audit_trail.trail(archive, _query(fields), limit=ROWS, older_than=older or 0)
     query = urlencode({name: value for name, value in fields.items() if value})
@@ -67,7 +69,8 @@ def show_list(request: Request) -> Response:
         query=query,
         older=events[-1][0] if len(events) == ROWS else 0,
         kinds=KINDS,
-        changes_of=_changes,
+        message_of=partial(event_words.message_of, spoken),
+        changes_of=partial(event_words.changes_of, spoken),
     )
 
 
@@ -111,34 +114,6 @@ def _row(event: Event) -> list[object]:
         *(event.agent, event.action, event.subject_kind, event.subject, event.outcome.value, event.message),
         *("" if part is None else _plain(part) for part in parts),
     ]
-
-
-def _changes(event: Event) -> list[tuple[str, str | None, str | None]]:
-    """Each field with its value before and after; other facts of the event have only the second value."""
-    changes: list[tuple[str, str | None, str | None]] = []
-    before, after = (
-        {**part} if isinstance(part := event.detail.get(name), Mapping) else {}
-        for name in ("before", "after")
-    )
-    changes += [
-        (
-            name,
-            _shown(before[name]) if name in before else None,
-            _shown(after[name]) if name in after else None,
-        )
-        for name in dict.fromkeys((*before, *after))
-    ]
-    changes += [
-        (name, None, _shown(value)) for name, value in event.detail.items() if name not in ("before", "after")
-    ]
-    return changes
-
-
-def _shown(value: object) -> str:
-    """A value as people read it: a dash for an empty one, lists with commas."""
-    if value is None or value in ("", [], {}):
-        return "–"
-    return ", ".join(map(_plain, value)) if isinstance(value, list) else _plain(value)
 
 
 def _plain(value: object) -> str:

@@ -13,7 +13,7 @@ from webdepot.services.admin import dashboard, tasks
 from webdepot.services.admin.dashboard import MonthCount, Overview
 from webdepot.services.admin.tasks import TaskKind, UnderWay
 from webdepot.web.csv_response import csv_answer
-from webdepot.web.site import CURATORS, may, of_app, render, shared_of, site_of
+from webdepot.web.site import CURATORS, REVIEWERS, may, of_app, render, shared_of, site_of
 
 log = logging.getLogger(__name__)
 FRESH_S = 20.0
@@ -118,6 +118,7 @@ def show(request: Request) -> Response:
         work=tasks.open_work(archive),
         now=archive.clock(),
         may_change=may(request, CURATORS),
+        may_decide=may(request, REVIEWERS),
         doing=_DOING,
         under_way=_UNDER_WAY,
         months=last,

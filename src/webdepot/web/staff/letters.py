@@ -15,6 +15,7 @@ from webdepot.selection.templates import FIELDS, LANGUAGES, LetterKind, Template
 from webdepot.services.permission import deadlines, delivery
 from webdepot.services.permission import letters as letters_service
 from webdepot.services.permission.letters import Asking
+from webdepot.services.selection import targets
 from webdepot.web.forms import get_number, page_number, read_form
 from webdepot.web.mailing import start_postman
 from webdepot.web.problems import explain
@@ -47,8 +48,10 @@ def show_list(request: Request) -> Response:
 
 
 def show(request: Request) -> Response:
-    letter = letters_service.get_letter(site_of(request).archive, get_number(request.path_params["letter"]))
-    return render(request, "letter.html", letter=letter)
+    archive = site_of(request).archive
+    letter = letters_service.get_letter(archive, get_number(request.path_params["letter"]))
+    name = targets.get(archive, letter.target).name if letter.target else ""
+    return render(request, "letter.html", letter=letter, name=name)
 
 
 def send(request: Request) -> Response:

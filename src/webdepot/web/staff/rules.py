@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import date
+from functools import partial
 from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
@@ -12,9 +13,10 @@ from webdepot.access.policy import AccessPoint, RuleAnswer
 from webdepot.errors import InputError
 from webdepot.reasons import said
 from webdepot.services.access import rules
+from webdepot.web import event_words
 from webdepot.web.forms import SHORT_FORM, get_day, get_number, page_number, read_form
 from webdepot.web.problems import explain
-from webdepot.web.site import REVIEWERS, may, name_of, render, site_of
+from webdepot.web.site import REVIEWERS, language_of, may, name_of, render, site_of
 
 REASONS = ("privacy", "copyright", "owner", "embargo", "court", "robots", "other")
 EMBARGOES = "embargo"
@@ -63,6 +65,7 @@ def _page(
         today=archive.clock().date(),
         last_day=date.max,
         may_change=may(request, REVIEWERS),
+        message_of=partial(event_words.message_of, language_of(request)),
     )
 
 

@@ -298,6 +298,7 @@ def _page(
         path=view.path,
         plan=view.plan,
         latest=view.latest,
+        ratings=view.ratings,
         open_turn=plans.find_open(archive, view.dossier.id),
         may_change=may(request, CURATORS),
         is_known=bool(request.query_params.get("known")),

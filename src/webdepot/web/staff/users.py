@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
@@ -12,9 +13,37 @@ from webdepot.accounts import accounts, sessions
 from webdepot.accounts.accounts import Role
 from webdepot.errors import InputError, NotFound, WebdepotError
 from webdepot.web.forms import SHORT_FORM, find_number, get_number, read_fields, read_form
+from webdepot.web.language import Language
 from webdepot.web.problems import explain
 from webdepot.web.session.sign_in import MOST_FAILURES, SignInBrake
 from webdepot.web.site import has_key, language_of, name_of, of_app, person_of, render, session_token, site_of
+
+_BROWSERS = {
+    "Edg": "Edge",
+    "OPR/": "Opera",
+    "Firefox/": "Firefox",
+    "Chromium/": "Chromium",
+    "Chrome/": "Chrome",
+    "Safari/": "Safari",
+}
+"""By what their User-Agent contains; the first that fits, since most name others, too."""
+_SYSTEMS = {
+    "Windows": "Windows",
+    "Android": "Android",
+    "iPhone": "iOS",
+    "iPad": "iPadOS",
+    "Mac OS X": "macOS",
+    "CrOS": "ChromeOS",
+    "Linux": "Linux",
+}
+
+
+def device_of(language: Language, agent: str) -> str:
+    """A browser and its system in words, by the header User-Agent; the header if they are unknown."""
+    browser = next((name for part, name in _BROWSERS.items() if part in agent), "")
+    system = next((name for part, name in _SYSTEMS.items() if part in agent), "")
+    known = browser and system
+    return language.say("users.device_on", browser=browser, system=system) if known else agent[:80]
 
 
 def show_list(request: Request) -> Response:
@@ -104,6 +133,7 @@ def _person(request: Request, name: str, *, wrong: str = "", status: int = 200) 
         roles=list(Role),
         sessions=sessions.sessions_of(archive.database, name, now),
         keys=sessions.keys_of(archive.database, name),
+        device_of=partial(device_of, language_of(request)),
         wrong=wrong,
         is_self=name == name_of(request),
     )
@@ -158,6 +188,7 @@ def _own(
         account=account,
         sessions=sessions.sessions_of(archive.database, person.name, archive.clock()),
         keys=sessions.keys_of(archive.database, person.name),
+        device_of=partial(device_of, language_of(request)),
         this_session=sessions.session_id(session_token(request)),
         wrong=wrong,
         new_key=new_key,

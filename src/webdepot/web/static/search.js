@@ -23,7 +23,7 @@
   const chart = document.querySelector("[data-narrow]");
   if (!chart) return;
   const bars = [...chart.querySelectorAll("li[data-moment]")];
-  chart.querySelector(".needs-script")?.classList.remove("unseen");
+  chart.querySelector(".needs-script")?.classList.add("ready");
   let first = -1, last = -1, moved = false;
   const at = (target) => bars.indexOf(target?.closest?.("li[data-moment]"));
   const show = () => bars.forEach((bar, place) =>

@@ -138,7 +138,7 @@ def _sites(archive: Archive, name: str, reader: Reader) -> Iterator[Capture]:
     with most pages.
     """
     seen: set[str] = set()
-    harvests = _harvests(archive, name)
+    harvests = start_pages.of_sites(_harvests(archive, name))
     for capture in start_pages.of_harvests(archive, harvests, reader=reader, collection=name):
         seen.add(start_pages.site_of(capture.url))
         yield capture
@@ -160,9 +160,7 @@ def _sites(archive: Archive, name: str, reader: Reader) -> Iterator[Capture]:
 
 
 def _harvests(archive: Archive, name: str) -> Iterator[Harvest]:
-    """The newest harvests of a collection. Harvests that readers do not see are in no index, so that nothing
-    of theirs is found.
-    """
+    """The newest harvests of a collection."""
     for number in range(1, _MOST_PAGES_OF_HARVESTS + 1):
         with archive.database.reading() as connection:
             listed = runs.list_page(connection, HarvestFilter(collection=name, page=number))

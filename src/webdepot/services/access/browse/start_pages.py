@@ -2,6 +2,7 @@
 address of a site, redirects followed.
 
     find          the start page of an address
+    of_sites      harvests whose seeds are start pages of sites
     of_harvests   start pages of harvests, one for each site
     of_newest     the same for the newest pages of the index: imports have no seeds
     earlier       the start page in earlier years
@@ -15,7 +16,8 @@ from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.cdxj import REVISIT_MIME
 from webdepot.errors import Closed, InputError, NotFound
-from webdepot.model import EVERYTHING, Capture, Harvest
+from webdepot.harvest import runs
+from webdepot.model import EVERYTHING, Capture, Harvest, HarvestKind, HarvestState
 from webdepot.ports import TextQuery
 from webdepot.services.access import gate, lookup
 from webdepot.services.access.browse import page_pictures
@@ -81,6 +83,19 @@ def find(
             return capture if is_page else None
         url, timestamp = capture.redirect, capture.timestamp
     return None
+
+
+def of_sites(harvests: Iterable[Harvest]) -> Iterator[Harvest]:
+    """The harvests of whole sites that readers can see: not those under review, and neither patches nor
+    harvests of one page, whose seeds are other pages of the site.
+    """
+    return (
+        harvest
+        for harvest in harvests
+        if harvest.state is HarvestState.KEPT
+        and harvest.kind is not HarvestKind.PATCH
+        and not runs.is_page(harvest)
+    )
 
 
 def of_harvests(
