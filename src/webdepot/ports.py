@@ -508,9 +508,7 @@ class Hits:
     months: Mapping[int, int] = field(default_factory=dict)
     """Matching captures by month, as the number YYYYMM."""
     facets: Mapping[Facet, Sequence[tuple[str, int]]] = field(default_factory=dict)
-    """Matching pages by value, most frequent first, at most `MOST_VALUES`."""
-    facets_count_pages: bool = True
-    """False if the facets count states of pages, because there are too many to count by page."""
+    """Matching pages by value, most frequent first, at most `MOST_VALUES`; estimates, as `pages`."""
 
     @property
     def years(self) -> Mapping[int, int]:

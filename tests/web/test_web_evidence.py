@@ -2,6 +2,7 @@
 
 import json
 from io import BytesIO
+from pathlib import Path
 
 import pikepdf
 import pypdfium2
@@ -75,5 +76,28 @@ def test_a_file_can_be_written_whatever_the_values_are():
         made_at=datetime(2026, 1, 1, tzinfo=UTC),
         attached=b"{}",
         attached_name="a.json",
+        fonts=Path("/no/such/folder"),
     )
     assert "\\u{416} “title”" in text_of(data)
+
+
+@pytest.mark.skipif(not evidence_pdf.FONTS.is_dir(), reason="needs fonts-dejavu-core")
+def test_other_scripts_are_written_as_they_are_and_what_no_font_has_by_its_code():
+    from datetime import UTC, datetime
+
+    rows = tuple(SheetRow("Server", "Журнал ελληνικά ქართული “x” 日 א", code) for code in (True, False))
+    data = evidence_pdf.write(
+        title="Журнал",
+        lead="lead",
+        source="http://пример.example/",
+        sections=[SheetSection("one", "Один", rows)],
+        language="nl",
+        made_at=datetime(2026, 1, 1, tzinfo=UTC),
+        attached=b"{}",
+        attached_name="a.json",
+    )
+    text = text_of(data)
+    assert (
+        text.count("Журнал ελληνικά ქართული “x” \\u{65e5} \\u{5d0}") == 2 and "http://пример.example/" in text
+    )
+    assert len(data) < 150_000, "only the characters that are needed are in the file"

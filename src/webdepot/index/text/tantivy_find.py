@@ -33,6 +33,8 @@ _MOST_ROWS = 100
 """Best states among which phrases are looked for: always the same ones, whatever page of the result is
 shown.
 """
+_MOST_COUNTED = 3 * MOST_VALUES
+"""Values of a facet, those with most states, whose pages are counted."""
 _AS_GOOD = 0.999
 _SCANNED_AT_ONCE = 4000
 _FACET_FIELDS = {
@@ -81,8 +83,7 @@ class TantivySearch:
             exact=exact,
             hits=[self._hit(leader) for leader in groups[query.offset : query.offset + query.limit]],
             months=self._months(counted) if query.histogram else {},
-            facets=self._facets(counted, total),
-            facets_count_pages=total <= EXACT_UP_TO,
+            facets=self._facets(counted),
         )
 
     def states(self) -> Iterator[State]:
@@ -197,26 +198,29 @@ class TantivySearch:
         for facet in self._query.facets:
             # As many for each segment as there may be: otherwise counts of rarer values would be too low.
             aggregations[facet.value] = {
-                "terms": {"field": _FACET_FIELDS[facet], "size": MOST_VALUES + 1, "segment_size": 65_000}
+                "terms": {"field": _FACET_FIELDS[facet], "size": _MOST_COUNTED, "segment_size": 65_000}
             }
         return aggregations
 
-    def _facets(self, counted: Mapping[str, Any], total: int) -> dict[Facet, list[tuple[str, int]]]:
-        """Pages by value if there are few; else states, since counting the distinct pages of each value takes
-        too much memory.
+    def _facets(self, counted: Mapping[str, Any]) -> dict[Facet, list[tuple[str, int]]]:
+        """Pages by value. The values with most states are found first: counting the distinct pages of every
+        value would take too much memory. Large numbers are estimates, as the number of all pages is.
         """
-        facets = self._query.facets
-        if not facets or total > EXACT_UP_TO:
-            return {facet: _facet_values(counted[facet.value]["buckets"]) for facet in facets}
         by_page = {
             facet.value: {
-                "terms": {"field": _FACET_FIELDS[facet], "size": EXACT_UP_TO},
+                "terms": {"field": _FACET_FIELDS[facet], "size": _MOST_COUNTED, "include": values},
                 "aggs": {"pages": {"cardinality": {"field": "page"}}},
             }
-            for facet in facets
+            for facet in self._query.facets
+            if (values := [bucket["key"] for bucket in counted[facet.value]["buckets"] if bucket["key"]])
         }
-        counted = self._aggregate(by_page)
-        return {facet: _facet_values(counted[facet.value]["buckets"]) for facet in facets}
+        if not by_page:
+            return {facet: [] for facet in self._query.facets}
+        pages = self._aggregate(by_page)
+        return {
+            facet: _facet_values(pages[facet.value]["buckets"]) if facet.value in pages else []
+            for facet in self._query.facets
+        }
 
     def _months(self, counted: Mapping[str, Any]) -> dict[int, int]:
         """Captures by month: whole months are counted; those in which the asked period begins or ends are
@@ -328,12 +332,9 @@ def _place(address: Any) -> tuple[int, int]:
 
 
 def _facet_values(buckets: Iterable[Mapping[str, Any]]) -> list[tuple[str, int]]:
+    # An estimate may be higher than the number of states, each of which belongs to one page.
     counts = [
-        (
-            str(bucket["key"]),
-            round(bucket["pages"]["value"]) if "pages" in bucket else int(bucket["doc_count"]),
-        )
+        (str(bucket["key"]), min(round(bucket["pages"]["value"]), int(bucket["doc_count"])))
         for bucket in buckets
-        if bucket["key"]
     ]
     return sorted(counts, key=lambda value: (-value[1], value[0]))[:MOST_VALUES]

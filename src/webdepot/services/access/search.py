@@ -58,8 +58,6 @@ class SearchPage:
     """Matching captures by month, as the number YYYYMM."""
     facets: Mapping[Facet, Sequence[tuple[str, int]]]
     """Matching pages by site, domain, collection, format and language."""
-    facets_count_pages: bool
-    """False if the facets count states of pages, because there are very many."""
     catalogue: Sequence[WorkEntry]
     """Works of the catalogue that match."""
     format_names: Mapping[str, str]
@@ -152,7 +150,6 @@ def search(
         years=result.years,
         months=result.months,
         facets=result.facets,
-        facets_count_pages=result.facets_count_pages,
         catalogue=works.find_entries(archive, query, reader=reader) if not offset else (),
         format_names=_format_names(archive, result),
         spelling=spelling,
