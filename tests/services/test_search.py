@@ -8,6 +8,7 @@ import pytest
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
+import text_indexes
 from webdepot.access import rules
 from webdepot.access.policy import ANYONE, AccessPoint, Reader, Rule, RuleAnswer
 from webdepot.archive import Archive, ScratchPurpose
@@ -116,6 +117,18 @@ def test_pages_with_some_of_the_words_are_offered_if_none_has_all(filled):
     assert {hit.url for hit in relaxed.hits} >= {"http://example.org/news"} and relaxed.pages == 2
     assert not found(filled, "lighthouse sold", relax=True).is_relaxed
     assert not found(filled, "zeppelin", relax=True).hits
+
+
+def test_words_of_very_many_pages_do_not_count_if_no_page_has_all_words(filled):
+    pages = [f"http://many.org/{number}" for number in range(30)]
+    filled.texts.add(
+        "many.warc",
+        [text_indexes.page(url, text="the old map" if url.endswith("/7") else "the") for url in pages],
+    )
+    query = search.ask(filled, "the map zeppelin", reader=ANYONE)
+    assert search.relaxed(filled, query).alternatives == (("map", "zeppelin"),)
+    assert [hit.url for hit in found(filled, "the map zeppelin", relax=True).hits] == ["http://many.org/7"]
+    assert found(filled, "the zeppelin", relax=True).pages == 31, "without other words, they are all there is"
 
 
 @pytest.mark.parametrize("sort", SearchSort)

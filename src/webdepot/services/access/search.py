@@ -33,6 +33,8 @@ STAR = "*"
 MOST_STARS = 2
 _SHORTEST_STEM = 2
 MOST_TREND_WORDS = 6
+_COMMON, _FEW_STATES, _MOST_BEGINNINGS = 0.1, 20, 50
+"""A word is common if more than a tenth of all states have it, and not only a few."""
 _SHORTEST_PREFIX, _MOST_SUGGESTED, _MOST_CANDIDATES = 2, 8, 40
 _FARTHEST_SPELLING, _MOST_SPELLINGS = 2, 20_000
 
@@ -136,7 +138,7 @@ def search(
     spelling = correct_spelling(archive, text, query) if not result.pages else ""
     is_relaxed = False
     if relax and not result.pages and len(query.words) > 1:
-        query = relaxed(query)
+        query = relaxed(archive, query)
         result = archive.texts.find(query)
         is_relaxed = result.pages > 0
     versions = {hit.key: works.count_versions(archive, hit.key, collection, reader) for hit in result.hits}
@@ -184,9 +186,23 @@ def ask(archive: Archive, text: str, *, reader: Reader, collection: str = EVERYT
     )
 
 
-def relaxed(query: TextQuery) -> TextQuery:
-    """The query for pages that have at least one of its words."""
-    return replace(query, words=(), alternatives=(*query.alternatives, query.words))
+def relaxed(archive: Archive, query: TextQuery) -> TextQuery:
+    """The query for pages that have at least one of its words. Words that very many pages have, such as
+    articles, are left out if there are others: pages with many of them would come first.
+    """
+    counts = {word: _states_with(archive, word) for word in query.words}
+    most = max(archive.texts.total() * _COMMON, _FEW_STATES)
+    rare = tuple(word for word in query.words if counts[word] <= most)
+    wanted = rare if any(map(counts.get, rare)) else query.words
+    return replace(query, words=(), alternatives=(*query.alternatives, wanted))
+
+
+def _states_with(archive: Archive, typed: str) -> int:
+    """How many states have a word; 0 if it is not among the most frequent words that begin like it."""
+    return max(
+        (dict(archive.texts.words(word, limit=_MOST_BEGINNINGS)).get(word, 0) for word in words_of(typed)),
+        default=0,
+    )
 
 
 def _with_endings(archive: Archive, query: TextQuery) -> TextQuery:

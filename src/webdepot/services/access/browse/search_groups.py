@@ -53,7 +53,9 @@ def find(
 ) -> SiteGroups:
     """A page of sites with results; `is_relaxed` as in `SearchPage`. InputError for a wrong query."""
     asked = search.ask(archive, text, reader=reader, collection=collection)
-    query = replace(search.relaxed(asked) if is_relaxed else asked, sort=sort, histogram=False, fold=True)
+    query = replace(
+        search.relaxed(archive, asked) if is_relaxed else asked, sort=sort, histogram=False, fold=True
+    )
     sites = _sites(archive, query)
     first = (number - 1) * SITES_A_PAGE
     return SiteGroups(
