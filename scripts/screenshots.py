@@ -93,7 +93,7 @@ def take(page: Page, portal: str, words: str, url: str, folder: Path) -> None:
     page.frame_locator("#frame").locator("body:not(:has(#loading)) *").first.wait_for(timeout=20_000)
     page.wait_for_load_state("networkidle")
     keep(page, folder / "replay.png")
-    page.locator(".notes a").first.click()
+    page.locator(".notes a:not([data-back])").first.click()
     page.locator(".calendar").wait_for()
     keep(page, folder / "versions.png")
 

@@ -24,6 +24,7 @@ from webdepot.selection.plan_dates import Frequency
 from webdepot.selection.scheduled_harvests import TurnState
 from webdepot.selection.states import LetterState, TargetState
 from webdepot.selection.targets import Origin, Strategy
+from webdepot.services.permission.complaints import Area, Audience
 from webdepot.web import wording
 from webdepot.web.language import Language, name_of
 
@@ -34,6 +35,8 @@ _CHOICES: Mapping[tuple[str, str], tuple[type[StrEnum], str]] = {
     ("case", "ground"): (Objection, "cases.ground_"),
     ("case", "who"): (Who, "cases.who_"),
     ("case", "decision"): (Decision, "cases.decision_"),
+    ("case", "area"): (Area, "cases.area_"),
+    ("case", "audience"): (Audience, "cases.audience_"),
     ("harvest", "state"): (HarvestState, "status.state_"),
     ("harvest", "verdict"): (Answer, "quality.verdict_"),
     ("harvest", "rating"): (Rating, "rating."),

@@ -207,7 +207,7 @@ def _write_rows(
         "kept",
         "package",
         facts.package.id,
-        message=f"harvest {facts.harvest.id} in {len(facts.containers)} containers",
+        message=f"harvest {facts.harvest.id} in {_counted(len(facts.containers))}",
         detail={"urn": facts.package.urn, "bytes": facts.package.size_bytes},
     )
     append(connection, event)
@@ -357,3 +357,7 @@ def _history(connection: Connection, harvest: Harvest) -> Iterator[Event]:
     yield from iter_of(connection, "harvest", harvest.id)
     for container in locations.of_harvest(connection, harvest.id):
         yield from iter_of(connection, "container", container.name)
+
+
+def _counted(containers: int) -> str:
+    return "1 container" if containers == 1 else f"{containers} containers"

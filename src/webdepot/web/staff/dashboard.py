@@ -122,7 +122,7 @@ def show(request: Request) -> Response:
         doing=_DOING,
         under_way=_UNDER_WAY,
         months=last,
-        most_a_day=max((day.good + day.waiting + day.bad for day in overview.days), default=0) or 1,
+        most_a_day=max((day.good + day.waiting + day.bad for day in overview.days), default=0),
         most_bytes=max((month.size_bytes for month in last), default=0) or 1,
         most_targets=max(overview.targets.values(), default=0) or 1,
     )

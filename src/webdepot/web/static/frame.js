@@ -41,7 +41,7 @@
   function words(stamp) {
     const form = { year: "numeric", month: "long", day: "numeric", hour: "2-digit", minute: "2-digit", timeZone: "UTC" };
     const language = document.documentElement.lang === "en" ? "en-GB" : document.documentElement.lang;
-    return new Intl.DateTimeFormat(language, form).format(new Date(timeOf(stamp))) + "\u00a0UTC";
+    return new Intl.DateTimeFormat(language, form).format(new Date(timeOf(stamp))) + " UTC";
   }
 
   // The first moment behind a bar, whose label is a year or a month.
