@@ -2,6 +2,7 @@
 
 import io
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -18,7 +19,7 @@ from webdepot.errors import Conflict, CorruptData, InputError
 from webdepot.harvest import runs
 from webdepot.model import HarvestState
 from webdepot.ports import SearchSort
-from webdepot.services.access import lookup, search
+from webdepot.services.access import lookup, replay, search
 from webdepot.services.admin import setup
 from webdepot.services.depot import deposit
 from webdepot.services.index import indexer
@@ -129,6 +130,17 @@ def test_words_of_very_many_pages_do_not_count_if_no_page_has_all_words(filled):
     assert search.relaxed(filled, query).alternatives == (("map", "zeppelin"),)
     assert [hit.url for hit in found(filled, "the map zeppelin", relax=True).hits] == ["http://many.org/7"]
     assert found(filled, "the zeppelin", relax=True).pages == 31, "without other words, they are all there is"
+
+
+def test_a_document_is_called_by_its_title_and_not_by_its_file_name(filled):
+    news = lookup.find_closest(
+        filled, "http://example.org/news", "20110601000000", collection="one", reader=ANYONE
+    )
+    url = "http://example.org/leaflet.pdf"
+    leaflet = replace(news, url=url, key=key(url), mime="application/pdf")
+    assert replay.find_page_title(filled, leaflet) == "leaflet.pdf", "it is not in the index"
+    filled.texts.add("more.warc", [text_indexes.page(url, leaflet.timestamp, title="The tower")])
+    assert replay.find_page_title(filled, leaflet) == "The tower"
 
 
 @pytest.mark.parametrize("sort", SearchSort)

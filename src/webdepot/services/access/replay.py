@@ -11,6 +11,7 @@ The version is chosen by `lookup.py`, so every way to a capture passes the acces
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import islice
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
@@ -30,11 +31,12 @@ from webdepot.depot import migration
 from webdepot.depot.migration import Conversion
 from webdepot.errors import CorruptData, NotFound, NotPermitted, RemoteError, WebdepotError
 from webdepot.model import Capture, RecordKind
-from webdepot.ports import Tally
+from webdepot.ports import Tally, TextQuery
 from webdepot.services.access import lending
 from webdepot.services.access import lookup as lookup_service
 from webdepot.services.access.gate import KeyAccess
 from webdepot.services.access.lookup import NotKept
+from webdepot.times import moment_of
 from webdepot.url import key as key_of
 
 MOST_STAMPS = 400
@@ -192,6 +194,15 @@ def find_page_title(archive: Archive, capture: Capture) -> str:
     return "" if failure else name
 
 
+def find_indexed_title(archive: Archive, capture: Capture) -> str:
+    """The title of a page or document at the time of the capture, from the index: containers may be on
+    another server, and titles of PDF files take long to read. Empty if it has none.
+    """
+    moment = moment_of(capture.timestamp) + timedelta(seconds=1)
+    query = TextQuery(keys=(capture.key,), as_of=moment, limit=1, histogram=False)
+    return next((hit.title for hit in archive.texts.find(query).hits), "")
+
+
 def content_of(replayed: Replayed) -> BinaryIO:
     """The payload without its content coding."""
     return negotiated(replayed.payload, replayed.head, "identity").stream
@@ -317,7 +328,7 @@ def _look_into(archive: Archive, capture: Capture) -> tuple[str, WebdepotError |
             return title.of_html(content_of(replayed), content_type), None
         if xml_view.is_xml(capture.mime):
             return title.of_feed(content_of(replayed), content_type) or name, None
-        return name, None
+        return find_indexed_title(archive, capture) or name, None
     except CorruptData as error:
         return name, error
     finally:

@@ -10,7 +10,6 @@ address of a site, redirects followed.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
@@ -18,10 +17,9 @@ from webdepot.cdxj import REVISIT_MIME
 from webdepot.errors import Closed, InputError, NotFound
 from webdepot.harvest import runs
 from webdepot.model import EVERYTHING, Capture, Harvest, HarvestKind, HarvestState
-from webdepot.ports import TextQuery
-from webdepot.services.access import gate, lookup
+from webdepot.services.access import gate, lookup, replay
 from webdepot.services.access.browse import page_pictures
-from webdepot.times import moment_of, to_timestamp
+from webdepot.times import to_timestamp
 from webdepot.url import host_of
 
 MOST_SEEDS = 5
@@ -55,16 +53,9 @@ def card(archive: Archive, capture: Capture, reader: Reader) -> SiteCard:
     return SiteCard(
         url=capture.url,
         timestamp=capture.timestamp,
-        title=_title(archive, capture),
+        title=replay.find_indexed_title(archive, capture),
         has_picture=page_pictures.find_shown(archive, capture, reader) is not None,
     )
-
-
-def _title(archive: Archive, capture: Capture) -> str:
-    """The title of the page at that time, from the index: containers may be on another server."""
-    moment = moment_of(capture.timestamp) + timedelta(seconds=1)
-    query = TextQuery(keys=(capture.key,), as_of=moment, limit=1, histogram=False)
-    return next((hit.title for hit in archive.texts.find(query).hits), "")
 
 
 def find(
