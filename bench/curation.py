@@ -81,6 +81,12 @@ PAGES = {
     "catalogue by two words, few together": "/catalogue?words=person+k1",
     "catalogue by two words, none together": "/catalogue?words=almanac+k4711",
     "catalogue, no match": "/catalogue?words=nothing+here",
+    "subjects": "/catalogue/subjects",
+    "home": "/",
+    "collections": "/collections",
+    "access rules": "/rules",
+    "organisations": "/organisations",
+    "packages": "/depot/packages",
 }
 OTHERS = {"dashboard": "/dashboard", "plan of a target": "/schedule/targets/77", "target": "/targets/77"}
 
