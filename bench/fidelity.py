@@ -32,6 +32,8 @@ from statistics import mean
 from urllib.parse import urlsplit
 
 from bench import fidelity_archives as archives
+from bench import fidelity_manuals as manuals
+from bench import fidelity_npm as npm
 from bench import fidelity_servers as servers
 from bench import fidelity_sites as sites
 from bench import fidelity_software as software
@@ -48,6 +50,12 @@ SITES: dict[str, Callable[[Path], sites.Site]] = {
     "sphinx": software.build_sphinx,
     "mkdocs": software.build_mkdocs,
     "widgets": software.build_widgets,
+    "vue": npm.build_vue,
+    "vue-hash": npm.build_vue_hash,
+    "docusaurus": npm.build_docusaurus,
+    "hexo": npm.build_hexo,
+    "manuals": manuals.build_manuals,
+    "trac": manuals.build_trac,
     "dokuwiki": software.build_dokuwiki,
     "mediawiki": servers.build_mediawiki,
     "wordpress": servers.build_wordpress,
@@ -174,15 +182,15 @@ def _measured(site: sites.Site, folder: Path, pywb: Path | None) -> Iterator[Row
     """Look at the site, harvest it in every way, then look at each archive."""
     plain, browser, wget = folder / "plain", folder / "browser", folder / "wget"
     harvests: dict[str, Callable[[str], None]] = {
-        "plain": lambda seed: archives.harvest_with_webdepot(plain, seed, "never"),
-        "browser": lambda seed: archives.harvest_with_webdepot(browser, seed, "always"),
+        "plain": lambda base: archives.harvest_with_webdepot(plain, site, base, "never"),
+        "browser": lambda base: archives.harvest_with_webdepot(browser, site, base, "always"),
     }
     replays: dict[str, Callable[[], AbstractContextManager[archives.Replay]]] = {
         "plain": lambda: archives.webdepot_served(plain),
         "browser": lambda: archives.webdepot_served(browser),
     }
     if pywb:
-        harvests[PEER] = lambda seed: archives.harvest_with_wget(wget, seed, pywb, site.wget_rejects)
+        harvests[PEER] = lambda base: archives.harvest_with_wget(wget, site, base, pywb)
         replays[PEER] = lambda: archives.pywb_served(wget, pywb)
     failures: dict[str, str] = {}
     outside: dict[str, list[str]] = {}
@@ -195,7 +203,7 @@ def _measured(site: sites.Site, folder: Path, pywb: Path | None) -> Iterator[Row
             absent = viewer.missing
         for side, harvest in harvests.items():
             try:
-                harvest(base + site.pages[0])
+                harvest(base)
             except archives.HarvestFailed as error:
                 failures[side] = str(error)
             outside[side] = archives.asked_elsewhere(folder / side, base)

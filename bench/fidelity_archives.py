@@ -50,7 +50,7 @@ def serve(site: Site) -> Iterator[str]:
             yield base
         return
     port = _free_port()
-    command = [part.format(address=f"127.0.0.1:{port}") for part in site.command]
+    command = [part.format(address=f"127.0.0.1:{port}", port=port) for part in site.command]
     environment = {**os.environ, "PHP_CLI_SERVER_WORKERS": "4"}
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment, start_new_session=True
@@ -63,17 +63,25 @@ def serve(site: Site) -> Iterator[str]:
         process.wait(timeout=30)
 
 
-def harvest_with_webdepot(home: Path, seed: str, browser: str) -> None:
-    wait_for(begin_harvest(home, [seed], browser), good=(0, 1))  # 1: finished with findings
+def seeds_of(site: Site, base: str) -> list[str]:
+    return [base + path for path in (site.pages if site.limit_pages else site.pages[:1])]
 
 
-def begin_harvest(home: Path, seeds: list[str], browser: str) -> subprocess.Popen[str]:
+def harvest_with_webdepot(home: Path, site: Site, base: str, browser: str) -> None:
+    begun = begin_harvest(home, seeds_of(site, base), browser, limit_pages=site.limit_pages)
+    wait_for(begun, good=(0, 1))  # 1: finished with findings
+
+
+def begin_harvest(
+    home: Path, seeds: list[str], browser: str, *, limit_pages: int = 0
+) -> subprocess.Popen[str]:
     """Begin to archive sites of this machine, in a process of its own."""
     if not home.exists():
         sandbox = "browser_sandbox = false\n" if os.geteuid() == 0 else ""
         setup.found(home, settings=f"[harvest]\nallow_private = true\ndelay_s = 0\n{sandbox}")
     given = [sys.executable, "-c", COMMAND, "--home", str(home), "--quiet", "archive", *seeds]
-    return _begin([*given, "--browser", browser], home)
+    limit = ["--limit-pages", str(limit_pages)] if limit_pages else []
+    return _begin([*given, "--browser", browser, *limit], home)
 
 
 def asked_elsewhere(home: Path, seed: str) -> list[str]:
@@ -82,7 +90,7 @@ def asked_elsewhere(home: Path, seed: str) -> list[str]:
     """
     own = urlsplit(seed).netloc
     asked = []
-    for log in sorted(home.glob("depot/**/content/log/crawl.log")):
+    for log in _logs(home):
         for line in log.read_text(encoding="utf-8").splitlines():
             _, status, _, url, *_ = line.split()
             if int(status) > REFUSED and url.startswith("http") and urlsplit(url).netloc != own:
@@ -90,12 +98,17 @@ def asked_elsewhere(home: Path, seed: str) -> list[str]:
     return asked
 
 
+def _logs(home: Path) -> list[Path]:
+    """The crawl logs of the harvests: in their packages, or, after a limit, in their folders."""
+    return sorted(home.glob("depot/**/content/log/crawl.log")) or sorted(home.glob("harvests/*/crawl.log"))
+
+
 def count_page_requests(home: Path, site: Site) -> tuple[int, int]:
     """How many pages Webdepot asked for (not their parts, robots.txt, sitemaps and guesses), and how many of
     the site's pages with content it has.
     """
     asked, kept = 0, set()
-    for log in sorted(home.glob("depot/**/content/log/crawl.log")):
+    for log in _logs(home):
         for line in log.read_text(encoding="utf-8").splitlines():
             _, status, _, url, path, _, mime, *_ = line.split()
             if url.startswith("http") and int(status) > REFUSED:
@@ -106,7 +119,7 @@ def count_page_requests(home: Path, site: Site) -> tuple[int, int]:
     return asked, sum(path[1:] in kept for path in site.content)
 
 
-def harvest_with_wget(folder: Path, seed: str, programs: Path, rejects: str) -> None:
+def harvest_with_wget(folder: Path, site: Site, base: str, programs: Path) -> None:
     """Mirror with wget's own WARC writer, and add it to a collection of pywb."""
     folder.mkdir()
     mirror = [
@@ -118,9 +131,12 @@ def harvest_with_wget(folder: Path, seed: str, programs: Path, rejects: str) -> 
         str(folder / "mirror"),
         "--warc-file",
         str(folder / "wget"),
-        *(["--reject-regex", rejects] if rejects else ()),
+        *(["--reject-regex", site.wget_rejects] if site.wget_rejects else ()),
+        *(["--level=1"] if site.limit_pages else ()),
     ]
-    _run([*mirror, seed], folder, good=(0, 8))  # 8: a server answered with an error, such as 404
+    _run(
+        [*mirror, *seeds_of(site, base)], folder, good=(0, 3, 8)
+    )  # 3: a file has the name of a folder; 8: such as 404
     for command in (["init", "all"], ["add", "all", str(folder / "wget.warc.gz")]):
         _run([str(programs / "wb-manager"), *command], folder)
     shutil.rmtree(folder / "mirror", ignore_errors=True)

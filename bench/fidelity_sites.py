@@ -43,9 +43,11 @@ class Site:
     types: Mapping[str, str] = field(default_factory=dict)
     """Content types by path, where the usual one is not meant."""
     command: tuple[str, ...] = ()
-    """A server program; `{address}` in it is replaced by host and port."""
+    """A server program; `{address}` in it is replaced by host and port, `{port}` by the port."""
     wget_rejects: str = ""
     """Addresses that wget must leave out to come to an end: it has no rules about software."""
+    limit_pages: int = 0
+    """Of a site that is too large for a benchmark: all pages are seeds, and the harvests end after this number."""
     content: tuple[str, ...] = ()
     """The paths of all pages with content, where software adds others: histories, edits, feeds, lists."""
 

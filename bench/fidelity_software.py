@@ -15,7 +15,34 @@ from bench.fidelity_sites import SQUARE, Site
 NPM = {
     "react": ("vite@6.4.6", "react@19.3.1", "react-dom@19.3.1", "react-router@7.18.5"),
     "vitepress": ("vitepress@1.6.4",),
-    "widgets": ("leaflet@1.9.4", "video.js@8.23.3", "swagger-ui-dist@5.29.0", "pdfjs-dist@4.10.38"),
+    "widgets": (
+        "leaflet@1.9.4",
+        "video.js@8.23.3",
+        "swagger-ui-dist@5.29.0",
+        "pdfjs-dist@4.10.38",
+        "hls.js@1.7.4",
+    ),
+    "vue": ("vue@3.5.45", "vue-router@4.6.4", "vite@5.4.21", "@vitejs/plugin-vue@5.2.4"),
+    "docusaurus": (
+        "@docusaurus/core@3.8.1",
+        "@docusaurus/preset-classic@3.8.1",
+        "react@18.3.1",
+        "react-dom@18.3.1",
+        "@mdx-js/react@3.1.0",
+        "webpack@5.99.9",
+    ),
+    "hexo": (
+        "hexo@7.3.0",
+        "hexo-theme-landscape@1.1.0",
+        "hexo-renderer-marked@7.0.1",
+        "hexo-renderer-ejs@2.0.0",
+        "hexo-renderer-stylus@3.0.1",
+        "hexo-generator-index@4.0.0",
+        "hexo-generator-archive@2.0.0",
+        "hexo-generator-category@2.0.0",
+        "hexo-generator-tag@2.0.0",
+        "hexo-generator-feed@3.0.0",
+    ),
 }
 SPHINX = ("sphinx==8.1.3", "furo==2024.8.6")
 MKDOCS = ("mkdocs==1.6.1", "mkdocs-material==9.6.14")
@@ -193,6 +220,10 @@ def build_widgets(kept: Path) -> Site:
         for y in range(4)
     }
     _write(folder, {**WIDGET_PAGES, **tiles, "poster.svg": SQUARE.format("crimson")})
+    for number in range(STREAM_PARTS):
+        (folder / f"stream/low/part-{number}.aac").write_bytes(
+            SILENCE * 86
+        )  # 2 s of 1024 samples at 44.1 kHz
     (folder / "harbour.pdf").write_bytes(_pdf("The harbour office in Emden"))
     with wave.open(str(folder / "horn.wav"), "wb") as sound:
         sound.setnchannels(1)
@@ -208,12 +239,16 @@ def build_widgets(kept: Path) -> Site:
     )
 
 
+STREAM_PARTS = 3
+SILENCE = bytes.fromhex("fff15040 01bffc 00c800802380")
+"""A silent frame of AAC (one channel, 44.1 kHz) with its ADTS header of seven bytes."""
 WIDGET_FILES = {
     "leaflet.js": "leaflet/dist/leaflet.js",
     "leaflet.css": "leaflet/dist/leaflet.css",
     "images": "leaflet/dist/images",
     "video.js": "video.js/dist/video.min.js",
     "video.css": "video.js/dist/video-js.min.css",
+    "hls.js": "hls.js/dist/hls.min.js",
     "swagger.js": "swagger-ui-dist/swagger-ui-bundle.js",
     "swagger.css": "swagger-ui-dist/swagger-ui.css",
     "pdf.mjs": "pdfjs-dist/build/pdf.min.mjs",
@@ -235,7 +270,7 @@ OPENAPI = {
 }
 WIDGET_PAGES = {
     "index.html": "<!doctype html><meta charset=utf-8><title>Widgets</title><h1>Widgets</h1><ul><li><a href=/map.html>Map</a>"
-    "<li><a href=/player.html>Player</a><li><a href=/api.html>Interface</a><li><a href=/paper.html>Paper</a></ul>",
+    "<li><a href=/player.html>Player</a><li><a href=/stream.html>Stream</a><li><a href=/api.html>Interface</a><li><a href=/paper.html>Paper</a></ul>",
     "map.html": "<!doctype html><meta charset=utf-8><title>Map</title><link rel=stylesheet href=leaflet.css><h1>Map</h1>"
     "<div id=map style='width:600px;height:400px'></div><script src=leaflet.js></script><script>"
     "const map = L.map('map', {zoomAnimation: false, fadeAnimation: false}).setView([0, 0], 2);"
@@ -244,6 +279,13 @@ WIDGET_PAGES = {
     "player.html": "<!doctype html><meta charset=utf-8><title>Player</title><link rel=stylesheet href=video.css><h1>Player</h1>"
     "<video-js id=player controls width=480 height=270 poster=poster.svg><source src=horn.wav type=audio/wav></video-js>"
     "<script src=video.js></script><script>videojs('player')</script>",
+    "stream.html": "<!doctype html><meta charset=utf-8><title>Stream</title><h1>Stream</h1><video id=player controls muted></video>"
+    "<p id=words>Nothing yet</p><script src=hls.js></script><script>"
+    "const hls = new Hls(); let parts = 0; hls.loadSource('stream/low/list.m3u8'); hls.attachMedia(document.getElementById('player'));"
+    "hls.on(Hls.Events.FRAG_BUFFERED, () => { document.getElementById('words').textContent = ++parts + ' parts of the stream'; });</script>",
+    "stream/low/list.m3u8": "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:0\n"
+    + "".join(f"#EXTINF:2.0,\npart-{number}.aac\n" for number in range(STREAM_PARTS))
+    + "#EXT-X-ENDLIST\n",
     "api.html": "<!doctype html><meta charset=utf-8><title>Interface</title><link rel=stylesheet href=swagger.css><div id=ui></div>"
     "<script src=swagger.js></script><script>SwaggerUIBundle({url: 'openapi.json', dom_id: '#ui'})</script>",
     "paper.html": "<!doctype html><meta charset=utf-8><title>Paper</title><h1>Paper</h1><canvas id=page></canvas><p id=words></p>"
