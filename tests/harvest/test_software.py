@@ -70,6 +70,23 @@ PRODUCTS = {
             "listings": ("/doku.php?id=a&do=index",),
         },
     ),
+    "trac": Product(
+        '<link rel="stylesheet" href="/trac/chrome/common/css/trac.css" type="text/css" />',
+        '<div id="footer"><a id="tracpowered" href="https://trac.edgewall.org/"></a></div>',
+        ("/trac/wiki/Anchor", "/ticket/12", "/roadmap", "/report/3", "/browser/trunk/a.c", "/changeset/7",
+         "/attachment/wiki/Anchor/a.png", "/wiki/search", "/wiki/Anchor?redirectedfrom=Bower"),
+        {
+            "histories": ("/wiki/Anchor?action=history", "/trac/wiki/Anchor?action=diff&version=2",
+                          "/wiki/Anchor?version=1", "/ticket/12?action=comment-history&cnum=1", "/log/trunk/a.c?rev=7"),
+            "edits": ("/wiki/Anchor?action=edit", "/newticket?component=x", "/ticket/12?replyto=3#comment"),
+            "feeds": ("/timeline?daysback=90&format=rss",),
+            "exports": ("/wiki/Anchor?format=txt", "/ticket/12?format=csv"),
+            "logins": ("/trac/login", "/prefs/userinterface"),
+            "searches": ("/search?q=tide", "/search/opensearch"),
+            "orders": ("/report/1?sort=ticket&asc=1",),
+            "listings": ("/timeline?from=2026-01-01T10%3A00%3A00Z&precision=second", "/query?status=!closed"),
+        },
+    ),
     "wordpress": Product(
         '<meta name="generator" content="WordPress 6.1.9" />',
         "<link rel='https://api.w.org/' href='/wp-json/'><img src=/wp-content/a.png><script src=/wp-includes/b.js>",
