@@ -2,6 +2,7 @@
 others are built from published software (`fidelity_software`).
 """
 
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -120,7 +121,7 @@ def _page(title: str, words: str, meta: str) -> str:
 @contextmanager
 def serve_files(site: Site) -> Iterator[str]:
     """Serve a folder on loopback; yields its base address without a slash at the end."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Files, site)) as server:
+    with _Server(("127.0.0.1", 0), partial(_Files, site)) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
@@ -128,6 +129,12 @@ def serve_files(site: Site) -> Iterator[str]:
         finally:
             server.shutdown()
             thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        if not isinstance(sys.exception(), ConnectionError):  # a browser leaves when it has seen enough
+            super().handle_error(request, client_address)
 
 
 class _Files(SimpleHTTPRequestHandler):

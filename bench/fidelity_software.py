@@ -69,7 +69,7 @@ DATA_FOLDERS = (
     "tmp",
     "log",
 )
-INSTALL_TIMEOUT_S = 600
+INSTALL_TIMEOUT_S = 1200
 
 
 class NotInstalled(Exception):
