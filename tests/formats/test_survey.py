@@ -51,6 +51,7 @@ def test_each_payload_once(surveyed):
         record(f"{A}note", b"outlink: x", kind="metadata", content_type="application/warc-fields"),
         record(f"{A}r.txt", b"a resource", kind="resource", content_type="text/plain"),
         record(f"urn:view:{A}", image("PNG"), kind="resource", content_type="image/png"),
+        record(f"urn:pageinfo:{A}", b"{}", kind="resource", content_type="application/json"),
         record(f"urn:text:{A}", b"as the browser showed it", kind="resource", content_type="text/plain"),
         record(
             f"{A}q",

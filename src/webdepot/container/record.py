@@ -42,6 +42,7 @@ ABOUT_PAGES = (
     "urn:fullPage:",
     "urn:text:",
     "urn:textFinal:",
+    "urn:pageinfo:",
     "urn:screenshot:",
     "screenshot:",
 )
