@@ -109,3 +109,14 @@ def test_any_text_is_cdx_or_refused(text: str):
         list(cdx.read(text.split("\n"), name="x"))
     except InputError as error:
         assert "line" in str(error)
+
+
+def test_requests_and_metadata_in_a_cdx_file_are_not_captures():
+    lines = [
+        " CDX N b a m s k r M S V g",
+        *(
+            f"example,mill)/ 20240101000000 https://mill.example/ {mime} - - - - 10 {offset} a.warc.gz"
+            for offset, mime in enumerate(("warc/request", "text/html", "warc/metadata", "warc/warcinfo"))
+        ),
+    ]
+    assert [capture.location.offset for capture in cdx.read(lines, name="x.cdx")] == [1]

@@ -19,6 +19,10 @@ HEADS = {9: " CDX N b a m s k r V g", 11: " CDX N b a m s k r M S V g"}
 _NEEDED = frozenset("abVg")
 
 
+_NOT_CAPTURES = frozenset({"warc/request", "warc/metadata", "warc/warcinfo"})
+"""webarchive-commons lists these records, too."""
+
+
 def line(capture: Capture, columns: int) -> str:
     """The line of a capture in 9 or 11 columns, without line end."""
     is_revisit = capture.kind is RecordKind.REVISIT
@@ -52,7 +56,9 @@ def read(lines: Iterable[str], *, name: str) -> Iterator[Capture]:
                 )
         elif text.strip():
             letters = letters or _guess_columns(text, name, number)
-            yield _parse(text, letters, name, number)
+            capture = _parse(text, letters, name, number)
+            if capture.mime not in _NOT_CAPTURES:
+                yield capture
 
 
 def _guess_columns(text: str, name: str, number: int) -> list[str]:
