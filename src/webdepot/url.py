@@ -218,6 +218,18 @@ def key(url: str) -> str:
     return f"{_key_host(host)}){path}{_key_query(_unescaped(query) if '%' in query else query)}"
 
 
+def address_of_key(key: str) -> str:
+    """The address of a key as people write it, without its scheme: `org,example)/a` -> `example.org/a`. A key
+    without a host is returned unchanged.
+    """
+    labels, mark, path = key.partition(")")
+    if not mark:
+        return key
+    name, _, port = labels.partition(":")
+    host = ".".join(reversed([label for label in name.split(",") if label]))
+    return host + (f":{port}" if port else "") + path
+
+
 def _key_of_parts(parts: _Parts) -> str:
     if parts.host:
         head = f"{_key_host(parts.host)}){_key_path(parts.path or '/')}"

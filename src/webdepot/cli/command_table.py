@@ -52,6 +52,14 @@ COMMANDS = (
         epilog="Example: webdepot search '\"town council\" after:2010' --json",
     ),
     Command(
+        name="derive",
+        module="derive",
+        function="derive",
+        help="Write a table for research, as Parquet or CSV: hosts, links between sites, texts or pictures "
+        "of the whole archive.",
+        epilog="Example: webdepot derive web-graph --to links.parquet",
+    ),
+    Command(
         name="serve",
         module="serve",
         function="serve",

@@ -8,6 +8,7 @@ nothing. Rows are never overwritten: another engine or signature release adds it
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -168,6 +169,29 @@ def puids(connection: Connection, digests: Iterable[str]) -> dict[str, str]:
         digest: puid
         for digest, puid in connection.execute(chosen.order_by(identifications.c.identified_at))
         if puid
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PayloadFacts:
+    """What is known about the bytes of a payload."""
+
+    puid: str
+    size_bytes: int
+    properties: Mapping[str, Any]
+
+
+def payload_facts(connection: Connection, digests: Iterable[str]) -> dict[str, PayloadFacts]:
+    """Format, size and properties of payloads by digest, of the last identification; those that were not
+    identified are left out. Pass at most a few hundred at a time.
+    """
+    column = identifications.c
+    chosen = select(column.digest, column.puid, column.size_bytes, column.properties).where(
+        column.digest.in_(set(digests))
+    )
+    return {
+        row.digest: PayloadFacts(puid=row.puid, size_bytes=row.size_bytes, properties=row.properties or {})
+        for row in connection.execute(chosen.order_by(column.identified_at))
     }
 
 

@@ -24,7 +24,7 @@ from webdepot.provenance import Event, EventFilter, append, difference
 from webdepot.provenance import page as page_of_events
 from webdepot.reasons import said
 from webdepot.times import period_of, to_timestamp
-from webdepot.url import UrlMatch, from_typed, host_of, key_range, split_wildcard
+from webdepot.url import UrlMatch, address_of_key, from_typed, host_of, key_range, split_wildcard
 
 MOST_COUNTED = 100
 MOST_EXAMINED = 300
@@ -241,13 +241,10 @@ def ended(archive: Archive) -> Sequence[Event]:
 def pattern_of(rule: Rule) -> str:
     """The pattern that a rule covers, as people type it."""
     labels, mark, path = rule.prefix.partition(")")
-    name, _, port = labels.partition(":")
-    host = ".".join(reversed([label for label in name.split(",") if label])) + (f":{port}" if port else "")
+    address = address_of_key(f"{labels}){path}")
     if not mark:
-        return f"*.{host}"
-    if rule.exact:
-        return f"{host}{path}"
-    return f"{host}{path}*" if path else host
+        return f"*.{address}"
+    return f"{address}*" if path and not rule.exact else address
 
 
 def _count(archive: Archive, rule: Rule, today: date) -> int:
