@@ -76,7 +76,6 @@ AREAS = (
 )
 """Areas of `services`, lowest first: an area imports itself and those before it."""
 DEFERRED: dict[tuple[str, str], str] = {
-    ("webdepot", "webdepot.archive"): "sqlalchemy",
     ("webdepot.archive", "webdepot.depot.store.in_place"): "obstore",
     ("webdepot.archive", "webdepot.engine.dask_engine"): "distributed",
     ("webdepot.archive", "webdepot.engine.process_pool"): "multiprocessing",

@@ -3,10 +3,8 @@
 from webdepot import Archive
 """
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from webdepot.archive import Archive
+from importlib import import_module
+from typing import Any
 
 __all__ = ["Archive"]
 
@@ -15,6 +13,4 @@ def __getattr__(name: str) -> Any:
     """`Archive`, imported when it is asked for: `webdepot --help` needs no database."""
     if name != "Archive":
         raise AttributeError(f"module 'webdepot' has no attribute {name!r}")
-    from webdepot.archive import Archive
-
-    return Archive
+    return import_module("webdepot.archive").Archive

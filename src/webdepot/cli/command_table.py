@@ -53,7 +53,7 @@ COMMANDS = (
     ),
     Command(
         name="derive",
-        module="derive",
+        module="index",
         function="derive",
         help="Write a table for research, as Parquet or CSV: hosts, links between sites, texts or pictures "
         "of the whole archive.",

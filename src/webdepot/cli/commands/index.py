@@ -1,4 +1,6 @@
-"""`webdepot index`: the capture index and the text index; both can be rebuilt from the containers."""
+"""`webdepot index`: the capture index and the text index; both can be rebuilt from the containers. And
+`webdepot derive`: tables for research, from the same sources.
+"""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -7,12 +9,15 @@ from typing import Annotated
 
 import typer
 
+from webdepot.access.policy import ANYONE, Reader
 from webdepot.cli.call import Json, Quiet, call_of
 from webdepot.cli.output import plain, size_words
 from webdepot.cli.progress import shown
+from webdepot.model import EVERYTHING
 from webdepot.services.access import cdx_server
 from webdepot.services.access.cdx_server import CdxFileForm
-from webdepot.services.index import indexer
+from webdepot.services.index import derivatives, indexer
+from webdepot.services.index.derivatives import Derivative
 
 commands = typer.Typer(no_args_is_help=True)
 
@@ -113,3 +118,25 @@ def import_(
             f"{len(done.unknown)} containers are not in this archive ({plain(done.unknown[0])}, …). "
             "Import them with: webdepot import FILE"
         )
+
+
+def derive(
+    context: typer.Context,
+    derivative: Annotated[
+        Derivative, typer.Argument(metavar="TABLE", help="domains, web-graph, text or images.")
+    ],
+    to: Annotated[Path, typer.Option("--to", help="New file; its name ends with .parquet or .csv.")],
+    collection: Annotated[str, typer.Option(help="Of this collection only.")] = EVERYTHING,
+    staff: Annotated[
+        bool, typer.Option("--staff", help="With what access rules close to the public but not to staff.")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    call = call_of(context)
+    output = call.output(json, quiet)
+    with call.archive() as archive, shown(output) as watch:
+        reader = Reader.staff(archive.agent) if staff else ANYONE
+        rows = derivatives.derive(archive, derivative, to, reader=reader, collection=collection, watch=watch)
+    fields = {"table": derivative.value, "file": str(to), "rows": rows}
+    output.result(fields, f"Wrote {rows:,} rows to {plain(str(to))}.")

@@ -1,0 +1,1 @@
+from webdepot.archive import Archive as Archive
