@@ -86,6 +86,7 @@ def take(page: Page, portal: str, words: str, url: str, folder: Path) -> None:
     newest = page.locator(".cards a").first
     path = f"/all/{url}" if url else newest.get_attribute("href", timeout=5000) or "/"
     page.evaluate("document.activeElement.blur()")
+    page.wait_for_load_state("networkidle")
     keep(page, folder / "home.png")
     page.goto(f"{portal}/search?q={words}")
     keep(page, folder / "search.png")

@@ -25,6 +25,7 @@ def follow(served: Served, path: str) -> tuple[str, str, str]:
         ("2018", EDITIONS[3], "You asked for 2018. The closest version is from 11 September 2019 (later)"),
         ("2012", EDITIONS[1], ""),
         ("20120601", EDITIONS[1], ""),
+        ("20120601235959", EDITIONS[2], ""),
     ],
 )
 def test_the_date_asked_for_and_the_date_shown_are_both_said(

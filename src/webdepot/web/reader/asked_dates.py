@@ -17,6 +17,8 @@ from webdepot.web.site import language_of, render, site_of
 
 COOKIE = "asked-date"
 LASTS_S = 60
+_DAY_DIGITS = 8
+"""Of a timestamp: the banner names days, so a version of the same day is the one asked for."""
 
 
 def go(request: Request) -> Response:
@@ -44,7 +46,7 @@ def go(request: Request) -> Response:
 
 def remember(request: Request, response: Response, asked: str, shown: str) -> Response:
     """Note on a redirect which date was asked for, if the version shown is from another time."""
-    if asked and not shown.startswith(asked):
+    if asked and not shown.startswith(asked[:_DAY_DIGITS]):
         site = site_of(request)
         response.set_cookie(
             site.cookie_name(COOKIE),
@@ -71,7 +73,7 @@ def words(request: Request, shown: str) -> str:
     if noted != shown:
         return ""
     try:
-        period = times.period_of(asked)
+        period = times.period_of(asked[:_DAY_DIGITS])
     except ValueError:
         return ""
     spoken, moment = language_of(request), times.moment_of(shown)
