@@ -4,8 +4,8 @@
 
 Captures of 5,000 hosts (Zipf) in containers of 5,000 are added to both indexes in turns. Printed for each:
 CPU of adding a row (of our process and of the server), bytes a row with all indexes, write-ahead log a row,
-and the wall time of questions from a fixed seed: the nearest capture of an address, 500 captures of a host, 16
-payloads at once. Both run on this machine; a real server adds the time of the network to each question.
+and wall time and CPU of questions from a fixed seed: the nearest capture of an address, 500 captures of a host,
+16 payloads at once. Both run on this machine; a real server adds the time of the network to each question.
 
 The limits, for PostgreSQL: 35 us of the server and 420 bytes a row; the nearest capture in 5 ms and the 500
 captures in 10 ms, at the 99th percentile on a quiet machine.
@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -94,22 +95,29 @@ def log_bytes(url: str) -> float:
         return float(connection.execute("SELECT pg_current_wal_lsn() - '0/0'").fetchone()[0])
 
 
-def times_of(asked: list[Callable[[], object]]) -> dict[str, float]:
-    took = []
+def times_of(asked: list[Callable[[], object]], server: Callable[[], float]) -> dict[str, float]:
+    took, client_s, there_s = [], time.process_time(), server()
     for question in asked:
         start = time.perf_counter()
         question()
         took.append((time.perf_counter() - start) * 1000)
     took.sort()
-    return {"p50 ms": took[len(took) // 2], "p99 ms": took[len(took) * 99 // 100]}
+    return {
+        "p50 ms": took[len(took) // 2],
+        "p99 ms": took[len(took) * 99 // 100],
+        "client CPU ms": (time.process_time() - client_s) * 1000 / len(took),
+        "server CPU ms": (server() - there_s) * 1000 / len(took),
+    }
 
 
-def questions(index: CaptureIndex, known: list[Capture], count: int) -> dict[str, float]:
+def questions(
+    index: CaptureIndex, known: list[Capture], count: int, server: Callable[[], float]
+) -> dict[str, float]:
     chance = random.Random(SEED)
     figures: dict[str, float] = {}
 
     def measure(label: str, asked: list[Callable[[], object]]) -> None:
-        for name, value in times_of(asked).items():
+        for name, value in times_of(asked, server).items():
             figures[f"{label} {name}"] = value
 
     def some() -> Capture:
@@ -159,7 +167,8 @@ def measured(rows: int, hosts: int, asked: int) -> dict[str, dict[str, float]]:
         figures["postgresql"]["bytes a row"] = float(size) / rows
         figures["sqlite"]["bytes a row"] = sum(path.stat().st_size for path in Path(folder).iterdir()) / rows
         for engine, index in indexes.items():
-            figures[engine] |= questions(index, known, asked)
+            server = partial(server_s, address) if engine == "postgresql" else float
+            figures[engine] |= questions(index, known, asked, server)
             index.close()
     return figures
 

@@ -400,8 +400,9 @@ def _of_keys(
     """Which conditions the captures of a range of keys have, for the queries, and their values."""
     low, high, is_inexact = table.range_of(start, stop)
     starts, stops = _arrays(stretches_from(spans, 0))
-    # Everything between two keys of one host is of that host.
-    of_site = ")" in start and ")" in stop and table.host_of(start) == table.host_of(stop)
+    # Everything between two keys of one host is of that host. `*` follows `)`.
+    host = table.host_of(start)
+    of_site = ")" in start and (stop == f"{host}*" or (")" in stop and table.host_of(stop) == host))
     values = {
         "start": low,
         "stop": high,

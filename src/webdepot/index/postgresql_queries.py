@@ -27,7 +27,9 @@ def _of_key(in_collection: bool) -> str:
 
 def found(rows: str, order: str, *, also: str = "") -> bytes:
     """The columns of a capture for rows of the table, in an order."""
-    return f"""SELECT {also} coalesce(captures.full_key, captures.key), captures.timestamp, captures.url,
+    key = "coalesce(captures.full_key, captures.key)"
+    return f"""SELECT {also} {key}, captures.timestamp,
+        captures.url || CASE WHEN captures.headed THEN substr({key}, strpos({key}, ')') + 1) ELSE '' END,
         captures.kind, captures.status, mimes.name, captures.digest, containers.name, captures."offset",
         captures.length, captures.redirect, captures.refers_to_url, captures.refers_to_timestamp,
         captures.loops, captures.container, captures.key

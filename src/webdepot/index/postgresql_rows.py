@@ -5,6 +5,7 @@
     site         checksum of the host part of the key; the table is partitioned by its hash
     key          the key, or for a long one its beginning and a checksum of it (see `stored_key`)
     full_key     a long key in full
+    url          the URL; if `headed`, only its beginning, which the path of the key follows
     digest       see `digest_bytes`
 
     captures_pkey  key, timestamp, container, offset, site
@@ -25,7 +26,7 @@ from webdepot import digest as digests
 from webdepot.index.capture_rows import ALGORITHMS, KIND_NUMBERS, capture_of, digest_of, is_loop, number_of
 from webdepot.model import Capture
 
-SCHEMA = 1
+SCHEMA = 2
 PARTITIONS = 16
 KEY_HASH = "hashtextextended(key, 0)"
 LONGEST_KEY_BYTES = 2000
@@ -46,8 +47,9 @@ CREATE TABLE years (
 CREATE TABLE captures (
     timestamp bigint NOT NULL, "offset" bigint NOT NULL, length bigint NOT NULL, site integer NOT NULL,
     container integer NOT NULL, collection integer NOT NULL, mime integer NOT NULL, status integer NOT NULL,
-    kind smallint NOT NULL, loops boolean NOT NULL, key text COLLATE "C" NOT NULL, full_key text COLLATE "C",
-    url text NOT NULL, digest bytea, redirect text, refers_to_url text, refers_to_timestamp text,
+    kind smallint NOT NULL, loops boolean NOT NULL, headed boolean NOT NULL,
+    key text COLLATE "C" NOT NULL, full_key text COLLATE "C", url text NOT NULL, digest bytea,
+    redirect text, refers_to_url text, refers_to_timestamp text,
     PRIMARY KEY (key, timestamp, container, "offset", site)
 ) PARTITION BY HASH (site);
 CREATE INDEX by_collection ON captures (hashtextextended(key, 0), collection, timestamp);
@@ -57,8 +59,8 @@ CREATE INDEX by_time ON captures (timestamp) WHERE kind = 0 AND status = 200 AND
 CREATE INDEX by_container ON captures (container);
 """
 COLUMNS = (
-    'timestamp, "offset", length, site, container, collection, mime, status, kind, loops, key, full_key, '
-    "url, digest, redirect, refers_to_url, refers_to_timestamp"
+    'timestamp, "offset", length, site, container, collection, mime, status, kind, loops, headed, key, '
+    "full_key, url, digest, redirect, refers_to_url, refers_to_timestamp"
 )
 
 
@@ -125,7 +127,8 @@ def digest_text(stored: bytes | None) -> str:
 
 
 def row_of(capture: Capture, container: int, collection: int, mimes: dict[str, int]) -> tuple[Any, ...]:
-    key = stored_key(capture.key)
+    key, path = stored_key(capture.key), capture.key.partition(")")[2]
+    is_headed = bool(path) and capture.url.endswith(path)
     return (
         number_of(capture.timestamp),
         capture.location.offset,
@@ -137,9 +140,10 @@ def row_of(capture: Capture, container: int, collection: int, mimes: dict[str, i
         capture.status,
         KIND_NUMBERS[capture.kind],
         is_loop(capture),
+        is_headed,
         key,
         None if key == capture.key else capture.key,
-        capture.url,
+        capture.url.removesuffix(path) if is_headed else capture.url,
         digest_bytes(capture.digest),
         capture.redirect or None,
         capture.refers_to_url or None,

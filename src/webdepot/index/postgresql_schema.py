@@ -27,11 +27,13 @@ MOST_IDLE = 12
 """Connections that are kept for the next queries."""
 _MAKING = 8_247_340_003
 """Number of the advisory lock under which a schema is made or removed."""
-# The plans are fixed, as far as PostgreSQL allows it: an index that grows quickly has no good statistics.
+# The plans are fixed, as far as PostgreSQL allows it: an index that grows quickly has no good statistics, and
+# to plan a question takes longer than to answer it.
 # Writers wait for one another however long that takes.
 _SETTINGS = """
 SET search_path = {name}; SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
-SET enable_mergejoin = off; SET max_parallel_workers_per_gather = 0; SET jit = off; SET lock_timeout = 0
+SET enable_mergejoin = off; SET max_parallel_workers_per_gather = 0; SET jit = off; SET lock_timeout = 0;
+SET plan_cache_mode = force_generic_plan
 """
 
 
