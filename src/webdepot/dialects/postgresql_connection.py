@@ -68,6 +68,11 @@ def explain(cause: BaseException | None, where: str) -> WebdepotError | None:
                 f"Another process has been writing to {where} for {PATIENCE_S} seconds. Wait for it, or stop "
                 "it, and try again."
             )
+        case refusals.DeadlockDetected() | refusals.SerializationFailure():
+            return Conflict(
+                f"Another process changed the same rows of {where} at the same time. Nothing was changed. "
+                "Try again."
+            )
         case refusals.DiskFull() | refusals.ReadOnlySqlTransaction():
             return NoSpace(
                 f"The database {where} cannot be written; its disk is full or it is read-only. "

@@ -28,7 +28,6 @@ from webdepot.model import Capture
 
 SCHEMA = 2
 PARTITIONS = 16
-KEY_HASH = "hashtextextended(key, 0)"
 LONGEST_KEY_BYTES = 2000
 """PostgreSQL refuses index entries of more than 2,700 bytes."""
 _TABLES = """
