@@ -52,6 +52,7 @@ WORK = "http://b.org/x/work.html"
 NOT_ASKED = {
     "/opensearch.xml": "describes the search box",
     "/api/openapi.json": "describes the interfaces",
+    "/api/{rest:path}": "an error: there is no such interface",
     "/evidence/key.pem": "a public key",
     "/-/go": "leads to an archived address",
     "/about": "tells figures, no addresses",

@@ -2,11 +2,13 @@
 called at least once.
 """
 
+import json
 import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -44,6 +46,7 @@ NOTHING_CHANGES = {
     "/targets/import": "a list is looked at; nothing is taken in before its preview is confirmed",
     "/targets/bulk": "shows what an action on several sites would do",
     "/review/{harvest}/pictures": "pictures of what is archived, for the reviewer; nothing is changed",
+    "/api/{rest:path}": "an error: there is no such interface",
     "/profiles": "leads to the page where a profile is written; saving it is the change",
 }
 """Changing requests without an event, each with its reason."""
@@ -194,6 +197,7 @@ def test_every_changing_route_leaves_who_before_and_after(office: Office, box: L
     walk_plans_and_orders(walk)
     walk_quality_and_review(walk)
     walk_cases(walk)
+    walk_api(walk)
     walk_settings(walk)
     walk_staff_pages(walk)
     walk_people(walk)
@@ -285,6 +289,36 @@ def walk_staff_pages(walk: Walk) -> None:
     with walk.office.served.archive() as archive:
         page = targets.get(archive, walk.office.free_target).target.seeds[0]
     walk.post("/schedule/page", url=page)
+
+
+def walk_api(walk: Walk) -> None:
+    """The same steps by a program with an API key."""
+    with walk.office.served.archive() as archive:
+        _, key = sessions.make_key(archive.database, ADA, "walk", list(Role), archive.clock())
+    walk.office.new_events()
+
+    def send(path: str, **sent: object) -> Any:
+        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+        answer = ask(
+            walk.office.served.portal + path, "POST", headers=headers, body=json.dumps(sent).encode()
+        )
+        assert answer.status in (200, 201, 202), (path, answer.status, answer.text)
+        walk.look(path)
+        return json.loads(answer.text)
+
+    site = f"/api/targets/{send('/api/targets', seeds=['https://program.example/'])['target']['id']}"
+    for criterion in ("national", "cultural"):
+        send(f"{site}/answers", criterion=criterion, value=1, reason="it is")
+    send(f"{site}/decisions", act="select")
+    send(f"{site}/grounds", ground="legal deposit law", reason="Legal Deposit Act")
+    harvest = send(f"{site}/harvests", profile="quick")["id"]
+    send(f"/api/harvests/{harvest}/orders", order="limits", limit_pages=3, reason="small")
+    review = f"/api/harvests/{walk.office.harvests[1]}/review"
+    send(f"{review}/notes", words="looks good")
+    send(f"{review}/ratings", url="https://program.example/", rating="good")
+    send(f"{review}/decisions", decision="reject", words="too little")
+    added = send("/api/rules", pattern="program.example", answer="hide", reason="court")
+    send(f"/api/rules/{added['rules'][0]['id']}/end", why="a mistake")
 
 
 def walk_plans_and_orders(walk: Walk) -> None:
