@@ -9,12 +9,14 @@ import os
 import re
 import shutil
 import zipfile
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
 import bagit
 import ocfl
 import pytest
+from exchange_samples import portal
 from typer.testing import CliRunner
 
 from webdepot.access.policy import ANYONE
@@ -23,11 +25,14 @@ from webdepot.cli.main import build_app
 from webdepot.depot import package
 from webdepot.depot.bundle.submission import Submission, SubmissionKind, SubmissionState
 from webdepot.errors import InputError
+from webdepot.exchange import catalogue
 from webdepot.exchange.catalogue import Access, RecordLevel
 from webdepot.exchange.incoming import RefusedObject
 from webdepot.services.access import replay, search
+from webdepot.services.admin import setup
 from webdepot.services.catalogue import records
-from webdepot.services.exchange import oai_provider
+from webdepot.services.depot import export
+from webdepot.services.exchange import oai_harvest, oai_provider, partner_admin, takeover
 from webdepot.services.intake import loose_objects, submissions
 
 PAGE = b"<!doctype html><title>Clocks</title><p>The escapement of Huygens, with cycloidal cheeks.</p>"
@@ -340,3 +345,58 @@ def test_an_e_ark_package_that_is_wrong_is_refused(tmp_path, case):
     with pytest.raises(RefusedObject) as refused:
         loose_objects.read(Submission(path=folder, kind=SubmissionKind.FOLDER, root=folder))
     assert words in "; ".join(refused.value.reasons)
+
+
+def test_objects_go_from_depot_to_depot_with_digests_records_and_rights(archive, tmp_path):
+    """A thesis from a bag and an article in JATS, from A over HTTP to B, and from B to C."""
+    folder = folder_of(tmp_path / "thesis", {"thesis.html": PAGE, "data/notes.txt": NOTES, "dc.xml": OPEN})
+    bagit.make_bag(str(folder), {"External-Identifier": "hdl:1887/17"}, checksums=["sha256"])
+    urns = [take(archive, path)[1].urn for path in (folder, folder_of(tmp_path / "v", {"verge.xml": JATS}))]
+    depots = [archive]
+    with ExitStack() as stack:
+        for name in ("b", "c"):
+            setup.found(tmp_path / name)
+            following = stack.enter_context(Archive.open(tmp_path / name, agent=name))
+            with portal(depots[-1].home) as url:
+                partner_admin.add(following, "p", f"{url}/oai")
+                oai_harvest.harvest(following, "p")
+                done = takeover.ingest(following, "p")
+            assert (sorted(done.taken), done.refused) == (sorted(urns), {})
+            depots.append(following)
+        for urn in urns:
+            seen = {repr(seen_of(depot, urn)) for depot in depots}
+            assert len(seen) == 1, seen
+        assert "CC BY 4.0" in repr(seen_of(depots[-1], urns[0]))
+        assert search.search(depots[-1], "cycloidal", reader=ANYONE).hits
+
+
+def seen_of(depot: Archive, urn: str) -> object:
+    """What must be the same in every depot: files, and the records of all levels."""
+    with depot.database.reading() as connection:
+        own = catalogue.find_urn(connection, urn)
+        levels = catalogue.levels(connection, own)
+    files = sorted(
+        (name, hashlib.sha256(data).hexdigest()) for name, data in delivered(depot, own.key).items()
+    )
+    names = (
+        "level",
+        "urn",
+        "title",
+        "creators",
+        "date",
+        "part",
+        "identifiers",
+        "rights",
+        "access",
+        "languages",
+    )
+    return files, [[getattr(level, name) for name in names] for level in levels]
+
+
+def test_restricted_rights_stay_restricted_elsewhere(archive, tmp_path):
+    _, own = take(archive, folder_of(tmp_path / "thesis", {"thesis.html": PAGE, "dc.xml": DC}))
+    export.export(archive, own.urn, export.PackageForm.UOF, tmp_path / "out.zip")
+    setup.found(tmp_path / "b")
+    with Archive.open(tmp_path / "b", agent="b") as other:
+        there = take(other, tmp_path / "out.zip")[1]
+        assert (there.urn, there.rights, there.access) == (own.urn, own.rights, Access.RESTRICTED)

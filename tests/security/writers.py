@@ -267,6 +267,18 @@ def _prepare_migration(folder: Path) -> None:
     import_into(folder, [path])
 
 
+def _prepare_object(folder: Path) -> None:
+    """A thesis with its description, which is not a harvest."""
+    _found_quietly(folder)
+    with zipfile.ZipFile(folder / "thesis.zip", "w") as packed:
+        packed.writestr(
+            zipfile.ZipInfo("thesis.html", (2004, 9, 24, 10, 0, 0)), "<title>Clocks</title><p>Pendulum"
+        )
+        packed.writestr(zipfile.ZipInfo("big.bin", (2004, 9, 24, 10, 0, 0)), bytes(4 << 20))
+        title = "<title xmlns='http://purl.org/dc/elements/1.1/'>Clocks</title>"
+        packed.writestr(zipfile.ZipInfo("dc.xml", (2004, 9, 24, 10, 0, 0)), f"<metadata>{title}</metadata>")
+
+
 def _prepare_submission(folder: Path) -> None:
     found(folder)
     with zipfile.ZipFile(folder / "mills.zip", "w") as packed:
@@ -347,6 +359,11 @@ WRITERS = (
         name="submission",
         prepare=_prepare_submission,
         command=_command("package", "import", "FOLDER/mills.zip"),
+    ),
+    Writer(
+        name="object",
+        prepare=_prepare_object,
+        command=_command("package", "import", "FOLDER/thesis.zip"),
     ),
     Writer(
         name="package receipt",
@@ -477,5 +494,5 @@ LIVE = {
     "harvest with the browser": browser_writer,
 }
 S3 = ("copy to S3", "depot on S3")
-LONG = frozenset({"harvest of several processes", "harvest with the browser", *S3})
+LONG = frozenset({"object", "harvest of several processes", "harvest with the browser", *S3})
 """Writers that the ordinary test run cannot afford."""

@@ -140,7 +140,7 @@ def urls_of(file: CheckedFile, delivered: DeliveredObject, files: Sequence[Check
     index page of a folder also gets the folder's address.
     """
     if url := delivered.urls.get(file.facts.file_identifier):
-        return (url,)
+        return _with_path(url, file.member) if delivered.is_rewritten else (url,)
     addresses = [
         each
         for level in reversed(delivered.levels)
@@ -160,6 +160,14 @@ def urls_of(file: CheckedFile, delivered: DeliveredObject, files: Sequence[Check
     if _INDEX_PAGES.match(file.facts.name):
         return (url, url[: len(url) - len(quote(file.facts.name))])
     return (url,)
+
+
+def _with_path(url: str, member: str) -> tuple[str, ...]:
+    """An original address, and that of the file's own path on the same server, if it is another one."""
+    parts = urlsplit(url)
+    path = member.partition("/")[2]
+    own = f"{parts.scheme}://{parts.netloc}/{quote(path, safe='/~@!$&()*+,;=:%')}"
+    return (url,) if own == url else (url, own)
 
 
 def address_without_site(urn: str, member: str, addresses: Sequence[str], *, count: int) -> str:

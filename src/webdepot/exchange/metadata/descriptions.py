@@ -154,4 +154,4 @@ def _host_of_marc(record: etree._Element) -> dict[str, str]:
 
 
 def _level(level: RecordLevel, fields: dict[str, Any], element: etree._Element, kind: str) -> DeliveredLevel:
-    return DeliveredLevel(level=level, fields=with_access(fields), xml=markup.verbatim(element), kind=kind)
+    return DeliveredLevel(level=level, fields=fields, xml=markup.verbatim(element), kind=kind)

@@ -201,6 +201,8 @@ class DeliveredObject:
     is_web: bool
     urls: Mapping[str, str] = field(default_factory=dict)
     """Original web addresses by file identifier, as far as the sender gives them."""
+    is_rewritten: bool = False
+    """Whether links in its pages lead to the paths of files instead of their addresses."""
 
     @property
     def urn(self) -> str:

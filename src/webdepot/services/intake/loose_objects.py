@@ -8,15 +8,18 @@
 3. Everything else that came (manifests, inventories, older versions, files of operating systems) is kept with
    the package.
 
+The folder of an offline browser is a web site (`mirrors`): its files are captures with addresses and dates.
+
 An object without a description has the name of its folder as title; a person completes it.
 """
 
 import mimetypes
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from lxml import etree
 
@@ -31,7 +34,8 @@ from webdepot.exchange.incoming import CheckedFile, RefusedObject
 from webdepot.exchange.metadata import descriptions
 from webdepot.exchange.metadata.lmer import LmerFile, LmerObject
 from webdepot.exchange.metadata.regbib import DeliveredLevel, DeliveredObject
-from webdepot.services.intake import mets_objects, object_lists
+from webdepot.services.intake import mets_objects, mirrors, object_lists
+from webdepot.services.intake.mirrors import Mirror
 from webdepot.times import to_iso
 
 UNKNOWN_MIME, UNKNOWN_FORMAT = "application/octet-stream", "UNKNOWN"
@@ -88,6 +92,9 @@ def read(opened: Submission, levels: tuple[DeliveredLevel, ...] = ()) -> ReadObj
             if not _OF_SYSTEMS.fullmatch(name)
         }
     )
+    mirror = mirrors.find(payload)
+    if mirror is not None:
+        return _of_mirror(opened, mirror)
     listed = mets_objects.read(opened, payload)
     found = (
         FoundDescription(levels=listed.levels)
@@ -112,6 +119,38 @@ def read(opened: Submission, levels: tuple[DeliveredLevel, ...] = ()) -> ReadObj
         delivered=deliver(levels, files, name=name, identifier=identifier),
         files=files,
         around=around(opened, files),
+    )
+
+
+def _of_mirror(opened: Submission, mirror: Mirror) -> ReadObject:
+    """The folder of an offline browser: a web site and one slice of it, with addresses and dates."""
+    plain = check_files(mirror.files)
+    files = [
+        replace(file, facts=replace(file.facts, file_date_time=to_iso(mirror.dates[file.member])))
+        for file in plain
+    ]
+    host = urlsplit(mirror.site).hostname or mirror.site
+    day = f"{mirror.at:%Y-%m-%d}"
+    site = {"title": host, "genre": "Website", "addresses": (mirror.site,)}
+    slice_ = {"title": host, "genre": "Website", "addresses": (mirror.site,), "date": day, "part": day}
+    levels = (
+        DeliveredLevel(level=RecordLevel.SITE, fields=dict(site), xml="", kind=""),
+        DeliveredLevel(level=RecordLevel.SLICE, fields=dict(slice_), xml="", kind=""),
+    )
+    delivered = deliver(levels, files, name=host)
+    urls = {file.facts.file_identifier: mirror.urls[file.member] for file in files}
+    start = next((each for each, url in urls.items() if url == mirror.site), delivered.object.start_file)
+    return ReadObject(
+        delivered=replace(
+            delivered,
+            is_web=True,
+            urls=urls,
+            is_rewritten=mirror.is_rewritten,
+            object=replace(delivered.object, master_creation_date=to_iso(mirror.at), start_file=start),
+        ),
+        files=files,
+        around=around(opened, files),
+        mark="mirror",
     )
 
 

@@ -167,7 +167,7 @@ def _levels(cells: Mapping[str, tuple[str, ...]]) -> tuple[DeliveredLevel, ...]:
     if "journal" in host:
         host["title"] = host.pop("journal")
         host |= {"date": str(values["date"])[:4]} if values.get("date") else {}
-    own = DeliveredLevel(level=level, fields=descriptions.with_access(values), xml="", kind="")
+    own = DeliveredLevel(level=level, fields=values, xml="", kind="")
     levels = descriptions.below_journal(own, host)
     if levels[-1].level is RecordLevel.MONOGRAPH and "article" in " ".join(record.type).lower():
         return (DeliveredLevel(level=RecordLevel.ARTICLE, fields=own.fields, xml="", kind=""),)

@@ -28,7 +28,7 @@ from webdepot.errors import CorruptData, InputError
 from webdepot.exchange import catalogue, incoming, transfer
 from webdepot.exchange.catalogue import EDITABLE, CatalogueRecord, Source
 from webdepot.exchange.incoming import CheckedFile, RefusedObject
-from webdepot.exchange.metadata import regbib
+from webdepot.exchange.metadata import descriptions, regbib
 from webdepot.exchange.metadata.lmer import PRONOM
 from webdepot.exchange.metadata.regbib import DeliveredObject
 from webdepot.exchange.transfer import TransferFile, TransferForm
@@ -200,7 +200,8 @@ def records_of(archive: Archive, sender: Sender, delivered: DeliveredObject) -> 
     now = archive.clock()
     levels: list[CatalogueRecord] = []
     for number, level in enumerate(delivered.levels):
-        fields = {name: value for name, value in level.fields.items() if name in EDITABLE}
+        known = descriptions.with_access(level.fields)
+        fields = {name: value for name, value in known.items() if name in EDITABLE}
         name = str(level.fields["urn"]).lower()
         is_lowest = number == len(delivered.levels) - 1
         foreign = [{"kind": level.kind, "xml": level.xml}] if level.xml else []
