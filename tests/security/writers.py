@@ -269,7 +269,7 @@ def _prepare_migration(folder: Path) -> None:
 
 def _prepare_object(folder: Path) -> None:
     """A thesis with its description, which is not a harvest."""
-    _found_quietly(folder)
+    found(folder)
     with zipfile.ZipFile(folder / "thesis.zip", "w") as packed:
         packed.writestr(
             zipfile.ZipInfo("thesis.html", (2004, 9, 24, 10, 0, 0)), "<title>Clocks</title><p>Pendulum"
@@ -364,6 +364,7 @@ WRITERS = (
         name="object",
         prepare=_prepare_object,
         command=_command("package", "import", "FOLDER/thesis.zip"),
+        same_names=False,  # records get new identifiers, so the container has another checksum
     ),
     Writer(
         name="package receipt",
