@@ -136,7 +136,7 @@ def harvest_with_wget(folder: Path, site: Site, base: str, programs: Path) -> No
     ]
     _run(
         [*mirror, *seeds_of(site, base)], folder, good=(0, 3, 8)
-    )  # 3: a file has the name of a folder; 8: such as 404
+    )  # 3: a file error; 8: a server's error, such as 404
     for command in (["init", "all"], ["add", "all", str(folder / "wget.warc.gz")]):
         _run([str(programs / "wb-manager"), *command], folder)
     shutil.rmtree(folder / "mirror", ignore_errors=True)

@@ -117,14 +117,7 @@ def build_docusaurus(kept: Path) -> Site:
         },
     )
     _run(["node_modules/.bin/docusaurus", "build"], place)
-    pages = (
-        "/",
-        *(f"/docs/{name}" for name in names),
-        "/blog",
-        "/blog/elbe",
-        "/blog/tags/grain",
-        "/blog/archive",
-    )
+    pages = ("/", *(f"/docs/{name}" for name in names), "/blog", "/blog/elbe", "/blog/tags/grain")
     return Site(name="Docusaurus", pages=pages, folder=place / "build")
 
 

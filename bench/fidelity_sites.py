@@ -148,7 +148,8 @@ class _Files(SimpleHTTPRequestHandler):
 
     def send_head(self) -> BytesIO | BinaryIO | None:
         path = self.path.partition("?")[0]
-        absent = not Path(self.translate_path(path)).exists()
+        file = Path(self.translate_path(path))
+        absent = not file.exists() or (file.is_dir() and not (file / "index.html").exists())
         if absent and Path(self.translate_path(path + ".html")).is_file():
             self.path = path + ".html"
         elif absent and self.site.fallback and "." not in path.rpartition("/")[2]:
