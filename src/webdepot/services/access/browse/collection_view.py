@@ -110,10 +110,9 @@ def list_pictures(archive: Archive, name: str, *, reader: Reader) -> list[SiteCa
 
 def _tile(archive: Archive, name: str, reader: Reader) -> CollectionTile:
     page = collections.get(archive, name, hidden=True)
+    captures = sum(archive.captures.years(name).values())
     return CollectionTile(
-        page=page,
-        captures=sum(archive.captures.years(name).values()),
-        picture=_picture(archive, page, reader),
+        page=page, captures=captures, picture=_picture(archive, page, reader) if captures else None
     )
 
 
@@ -126,19 +125,21 @@ def _picture(archive: Archive, page: CollectionPage, reader: Reader) -> tuple[st
         if page.picture_url
         else None
     )
-    candidates = [chosen] if chosen else islice(_sites(archive, page.name, reader), _TILE_HARVESTS)
+    candidates = [chosen] if chosen else islice(_sites(archive, page.name, reader, pages=1), _TILE_HARVESTS)
     for capture in candidates:
         if page_pictures.find_shown(archive, capture, reader) is not None:
             return capture.url, capture.timestamp
     return None
 
 
-def _sites(archive: Archive, name: str, reader: Reader) -> Iterator[Capture]:
+def _sites(
+    archive: Archive, name: str, reader: Reader, *, pages: int = _MOST_PAGES_OF_HARVESTS
+) -> Iterator[Capture]:
     """The start page of each site, those harvested last first; for imports, which have no seeds, of the sites
-    with most pages.
+    with most pages. `pages` of the list of harvests are looked through.
     """
     seen: set[str] = set()
-    harvests = start_pages.of_sites(_harvests(archive, name))
+    harvests = start_pages.of_sites(_harvests(archive, name, pages))
     for capture in start_pages.of_harvests(archive, harvests, reader=reader, collection=name):
         seen.add(start_pages.site_of(capture.url))
         yield capture
@@ -159,9 +160,9 @@ def _sites(archive: Archive, name: str, reader: Reader) -> Iterator[Capture]:
             yield front
 
 
-def _harvests(archive: Archive, name: str) -> Iterator[Harvest]:
+def _harvests(archive: Archive, name: str, pages: int) -> Iterator[Harvest]:
     """The newest harvests of a collection."""
-    for number in range(1, _MOST_PAGES_OF_HARVESTS + 1):
+    for number in range(1, pages + 1):
         with archive.database.reading() as connection:
             listed = runs.list_page(connection, HarvestFilter(collection=name, page=number))
         yield from listed.rows
