@@ -107,12 +107,24 @@ def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def home(request: pytest.FixtureRequest, tmp_path: Path, empty_home: Path) -> Path:
+def home(request: pytest.FixtureRequest, tmp_path: Path, database_kind: str) -> Path:
     """A new, empty archive."""
-    folder = shutil.copytree(empty_home, tmp_path / "home")
-    if databases.IS_CHOSEN:
-        databases.own_database(folder, request.getfixturevalue("databases"))
-    return folder
+    empty: Path = request.getfixturevalue(
+        "empty_postgresql_home" if database_kind == "postgresql" else "empty_home"
+    )
+    return databases.copy_home(empty, tmp_path / "home")
+
+
+@pytest.fixture
+def database_kind() -> str:
+    """Where `home` has its database. Tests marked `both_databases` run with each kind."""
+    return "postgresql" if databases.IS_CHOSEN else "sqlite"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    is_marked = metafunc.definition.get_closest_marker("both_databases") is not None
+    if is_marked and "database_kind" in metafunc.fixturenames and not databases.IS_CHOSEN:
+        metafunc.parametrize("database_kind", ["sqlite", "postgresql"])
 
 
 @pytest.fixture

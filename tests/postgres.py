@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from bench import postgres_server
 
-from databases import IS_CHOSEN, Databases
+from databases import IS_CHOSEN, Databases, address_of, with_address
 from webdepot.config.config import FILE_NAME
 from webdepot.services.admin import setup
 
@@ -30,18 +30,25 @@ def _archives_on_postgresql(request: pytest.FixtureRequest) -> Iterator[None]:
     found = setup.found
 
     def found_there(home: Path, *, settings: str = "", **given: object) -> bool:
-        file = home / FILE_NAME
-        if not home.exists() or not setup.is_complete(home):
-            section = f'[database]\nurl = "{databases.create()}"\n'
-            if file.exists() and not settings:
-                file.write_text(f"{file.read_text()}\n{section}")
-            else:
-                settings = f"{settings}\n{section}"
+        if "[database]" not in settings and (not home.is_dir() or not setup.is_complete(home)):
+            address, file = address_of(home) or databases.create(), home / FILE_NAME
+            if settings or not file.exists():
+                settings = with_address(settings, address)
+            elif not address_of(home):
+                file.write_text(with_address(file.read_text(), address))
         return found(home, settings=settings, **given)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(setup, "found", found_there)
         yield
+
+
+@pytest.fixture(scope="session")
+def empty_postgresql_home(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Path:
+    """As `empty_home`, with its database on the server."""
+    folder = tmp_path_factory.mktemp("empty") / "home"
+    setup.found(folder, settings=with_address("", databases.create()))
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import pytest
 from depot_samples import write_warc
 from sqlalchemy import MetaData, select
 
+from databases import configure
 from webdepot.access.policy import ANYONE
 from webdepot.accounts import accounts
 from webdepot.accounts.accounts import Role
@@ -66,8 +67,8 @@ def answers(archive: Archive) -> list[object]:
 
 @pytest.fixture
 def filled(home: Path, tmp_path: Path) -> Path:
-    (home / "webdepot.toml").write_text(
-        '[archive]\nname = "Town archive"\n[exchange]\nurn_namespace = "urn:nbn:nl:ui:99-"\n'
+    configure(
+        home, '[archive]\nname = "Town archive"\n[exchange]\nurn_namespace = "urn:nbn:nl:ui:99-"\n'
     )
     with Archive.open(home, agent="anna") as archive:
         write_warc(tmp_path / "museum.warc.gz", PAGES)

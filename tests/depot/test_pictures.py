@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from databases import configure
 from small_warcs import write_warc
 from webdepot.access.policy import ANYONE, RuleAnswer
 from webdepot.archive import Archive
@@ -41,7 +42,7 @@ def _import(home: Path, tmp_path: Path) -> None:
 
 @pytest.mark.browser
 def test_pictures_are_made_once_kept_in_the_depot_and_are_not_files_of_the_site(home: Path, tmp_path: Path):
-    (home / "webdepot.toml").write_text("[harvest]\nbrowser_sandbox = false\n")
+    configure(home, "[harvest]\nbrowser_sandbox = false\n")
     _import(home, tmp_path)
     with Archive.open(home) as archive:
         files = format_watch.collection(archive).shares
@@ -67,6 +68,6 @@ def test_pictures_are_made_once_kept_in_the_depot_and_are_not_files_of_the_site(
 
 
 def test_without_a_browser_it_is_said_what_to_install(home: Path):
-    (home / "webdepot.toml").write_text('[harvest]\nbrowser = "no-such-browser"\n')
+    configure(home, '[harvest]\nbrowser = "no-such-browser"\n')
     with Archive.open(home) as archive, pytest.raises(ConfigError, match="Install one"):
         pictures.build(archive)

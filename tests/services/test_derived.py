@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from databases import copy_home
 from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.depot import package
@@ -77,7 +78,7 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def home(taken: Path, tmp_path: Path) -> Path:
-    shutil.copytree(taken, tmp_path / "home")
+    copy_home(taken, tmp_path / "home")
     return tmp_path / "home"
 
 
@@ -130,7 +131,7 @@ def outcome(archive: Archive) -> tuple[object, ...]:
 
 
 def test_the_steps_read_what_was_derived_instead_of_the_container(home: Path, tmp_path: Path):
-    shutil.copytree(home, tmp_path / "other")
+    copy_home(home, tmp_path / "other")
     with Archive.open(tmp_path / "other") as archive:
         identification.identify(archive, imported(archive)[0])
         shutil.rmtree(archive.home / "derived")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from databases import copy_home, save_database
 from webdepot.archive import Archive
 from webdepot.cli.main import build_app
 from webdepot.depot import copies, holdings, package
@@ -79,7 +80,7 @@ def folder(tmp_path):
 def home(kept, tmp_path):
     """A copy of it for each test."""
     place, harvest = kept
-    shutil.copytree(place, tmp_path / "home")
+    copy_home(place, tmp_path / "home")
     return tmp_path / "home", harvest
 
 
@@ -290,14 +291,12 @@ def test_an_examination_killed_before_its_rows_were_written_is_finished(
 ):
     place, harvest = copied
     shutil.copytree(tmp_path / "second", tmp_path / "second.before")
-    shutil.copyfile(place / "webdepot.db", tmp_path / "before.db")
+    restore_database = save_database(place, tmp_path)
     with Archive.open(place) as archive:
         examine_again(archive, harvest, kind)
         table = report_of(archive, harvest)
     # As after a kill between the depot and the database: the depot has the version, nothing else does.
-    for path in place.glob("webdepot.db*"):
-        path.unlink()
-    shutil.copyfile(tmp_path / "before.db", place / "webdepot.db")
+    restore_database()
     shutil.rmtree(tmp_path / "second")
     (tmp_path / "second.before").rename(tmp_path / "second")
     (told,) = [each for each in doctor.examine(place) if each.name == "depot"]

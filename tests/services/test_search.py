@@ -1,7 +1,6 @@
 """Search as readers use it: real containers, both indexes, access rules, rebuilding."""
 
 import io
-import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -10,6 +9,7 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 import text_indexes
+from databases import configure, copy_home
 from webdepot.access import rules
 from webdepot.access.policy import ANYONE, AccessPoint, Reader, Rule, RuleAnswer
 from webdepot.archive import Archive, ScratchPurpose
@@ -93,7 +93,7 @@ def taken(archive, path, collection):
 def filled_home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("filled")
     setup.found(folder / "home")
-    (folder / "home" / "webdepot.toml").write_text("[index]\nworkers = 1\n")
+    configure(folder / "home", "[index]\nworkers = 1\n")
     with Archive.open(folder / "home", agent="test") as archive:
         taken(archive, container(folder / "first.warc.gz", *FIRST), "one")
         taken(archive, container(folder / "second.warc.gz", *SECOND), "two")
@@ -102,7 +102,7 @@ def filled_home(tmp_path_factory):
 
 @pytest.fixture
 def filled(filled_home, tmp_path):
-    shutil.copytree(filled_home, tmp_path / "home")
+    copy_home(filled_home, tmp_path / "home")
     with Archive.open(tmp_path / "home", agent="test") as archive:
         yield archive
 

@@ -5,7 +5,6 @@ texts.
 import csv
 import io
 import json
-import shutil
 import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ import pytest
 from test_search import FIRST, SECOND, closing, container, found, taken
 from warcio.archiveiterator import ArchiveIterator
 
+from databases import configure, copy_home
 from webdepot.access import saved
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
@@ -47,7 +47,7 @@ LINKING = (
 def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("more")
     setup.found(folder / "home")
-    (folder / "home" / "webdepot.toml").write_text("[index]\nworkers = 1\n")
+    configure(folder / "home", "[index]\nworkers = 1\n")
     with Archive.open(folder / "home", agent="test") as archive:
         taken(archive, container(folder / "first.warc.gz", *FIRST), "one")
         taken(archive, container(folder / "second.warc.gz", *SECOND, *LINKING), "two")
@@ -56,7 +56,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture
 def archive(home, tmp_path):
-    shutil.copytree(home, tmp_path / "home")
+    copy_home(home, tmp_path / "home")
     with Archive.open(tmp_path / "home", agent="test") as opened:
         yield opened
 
@@ -134,7 +134,7 @@ def test_why_a_page_was_found(archive):
 @pytest.mark.parametrize("engine", ["tantivy", "sqlite"])
 def test_why_this_hit_shows_the_weights_that_the_engine_ranks_by(tmp_path, engine):
     setup.found(tmp_path / "home")
-    (tmp_path / "home" / "webdepot.toml").write_text(f'[index]\nworkers = 1\nengine = "{engine}"\n')
+    configure(tmp_path / "home", f'[index]\nworkers = 1\nengine = "{engine}"\n')
     record = ("http://mill.org/", "2014-01-01T00:00:00Z", "<title>Windmill</title><p>Open today.")
     with Archive.open(tmp_path / "home", agent="test") as archive:
         taken(archive, container(tmp_path / "mill.warc.gz", record), "one")

@@ -6,6 +6,7 @@ import textwrap
 
 from test_search import FIRST, container, taken
 
+from databases import configure
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
 from webdepot.index.text.sqlite_index import SqliteTextIndex
@@ -29,7 +30,7 @@ WITHOUT_TANTIVY = """
 
 
 def test_an_archive_may_keep_its_words_in_sqlite_and_needs_no_other_engine(home, tmp_path):
-    (home / "webdepot.toml").write_text('[index]\nworkers = 1\nengine = "sqlite"\n')
+    configure(home, '[index]\nworkers = 1\nengine = "sqlite"\n')
     with Archive.open(home, agent="test") as archive:
         taken(archive, container(tmp_path / "first.warc.gz", *FIRST), "one")
         assert isinstance(archive.texts, SqliteTextIndex)

@@ -3,7 +3,6 @@ and repeats nothing.
 """
 
 import json
-import shutil
 import subprocess
 from collections import Counter
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from databases import configure, copy_home
 from webdepot.access import cdx
 from webdepot.access.cdx import Dialect
 from webdepot.access.policy import ANYONE
@@ -42,8 +42,8 @@ def broken(lasting_site, webdepot_at, empty_home, tmp_path_factory) -> Made:
     )
     for number in range(COUNT):
         site.pages[f"/p/{number}.png"] = (503, {"Content-Type": "text/plain"}, b"later, please")
-    home = shutil.copytree(empty_home, tmp_path_factory.mktemp("broken") / "home")
-    (home / "webdepot.toml").write_text("[harvest]\ntries = 1\n")
+    home = copy_home(empty_home, tmp_path_factory.mktemp("broken") / "home")
+    configure(home, "[harvest]\ntries = 1\n")
     done = json.loads(
         webdepot_at(
             home, "archive", f"{site.url}/", "--delay", "0", "--allow-private", "--json", "--quiet"
@@ -57,7 +57,7 @@ def broken(lasting_site, webdepot_at, empty_home, tmp_path_factory) -> Made:
 @pytest.fixture(scope="module")
 def patched(broken, webdepot_at, tmp_path_factory) -> Made:
     """The same, patched."""
-    home = shutil.copytree(broken.home, tmp_path_factory.mktemp("patched") / "home")
+    home = copy_home(broken.home, tmp_path_factory.mktemp("patched") / "home")
     done = json.loads(webdepot_at(home, "quality", "patch", broken.harvest, "--json", "--quiet").stdout)
     return Made(home, broken.harvest, done["brought"])
 
@@ -88,7 +88,7 @@ def seen(home, url):
 def test_patched_pictures_are_one_version(broken, patched, site, webdepot, tmp_path):
     assert seen(broken.home, f"{site.url}/p/3.png") == ([503], 1, 503, b"later, please")
     assert patched.brought >= COUNT
-    home = shutil.copytree(patched.home, tmp_path / "home")
+    home = copy_home(patched.home, tmp_path / "home")
     mended = ([200], 1, 200, PNG + b"\3")
     assert seen(home, f"{site.url}/p/3.png") == mended
     assert seen(home, f"{site.url}/never.png")[0] == [404]
@@ -98,7 +98,7 @@ def test_patched_pictures_are_one_version(broken, patched, site, webdepot, tmp_p
 
 
 def test_the_next_harvest_is_compared_with_parent_and_patch(patched, site, webdepot, tmp_path):
-    shutil.copytree(patched.home, tmp_path / "home")
+    copy_home(patched.home, tmp_path / "home")
     site.page("/late.html", "Late", "<p>A page that was not there before, with words enough to be one.</p>")
     site.pages["/p/0.png"] = (200, {"Content-Type": "image/png"}, PNG + b"another picture")
     status, headers, start = site.pages["/"]
@@ -123,7 +123,7 @@ def test_a_killed_patch_goes_on(broken, site, webdepot, program, tmp_path):
     asked = [
         program,
         "--home",
-        shutil.copytree(broken.home, tmp_path / "home"),
+        copy_home(broken.home, tmp_path / "home"),
         "quality",
         "patch",
         broken.harvest,

@@ -2,7 +2,7 @@
 
 1. Create an archive in an empty home, with the configuration from the register and the given depot as its
    main place. Settings in an existing configuration file take precedence. A home where nothing has happened
-   since `init` counts as empty.
+   since `init` counts as empty. The address of a database server is taken only from that file.
 2. Restore people's decisions from the register, with their original ids.
 3. Restore target, harvest, containers, findings, formats and events from each package, and withdrawals from
    each tombstone.
@@ -16,6 +16,7 @@ import json
 import shutil
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -23,7 +24,7 @@ from typing import Any
 
 from sqlalchemy import Connection, MetaData, select
 
-from webdepot.archive import DATABASE_NAME, Archive
+from webdepot.archive import DATABASE_NAME, Archive, is_founded, open_database
 from webdepot.config import config
 from webdepot.config.config import FILE_NAME
 from webdepot.depot import copies, places, register, tombstone
@@ -45,6 +46,8 @@ from webdepot.times import Clock, from_iso, utc_now
 
 BATCH = 500
 """Rows of one transaction: other processes write between two."""
+_INITIAL = {FILE_NAME, "harvests", "index"}
+"""What `init` leaves in a home, besides the file of the database."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +84,9 @@ def rebuild(
 
 def _is_blank(home: Path) -> bool:
     """Whether a home is as `init` leaves it: without rows, harvests, a depot or other files."""
-    initial = {FILE_NAME, DATABASE_NAME, "harvests", "index"}
-    if not (home / DATABASE_NAME).exists() or {path.name for path in home.iterdir()} != initial:
+    if not home.exists() or {path.name for path in home.iterdir()} - {DATABASE_NAME} != _INITIAL:
+        return False
+    if not is_founded(config.read(home)):
         return False
     with Archive.open(home) as archive:
         if "depot.place" in archive.config.sources or any(archive.harvests_folder.iterdir()):
@@ -103,6 +107,12 @@ def _has_rows(connection: Connection) -> Iterator[bool]:
 
 def _clear(home: Path) -> None:
     """Remove what `init` created, except the configuration: an empty database and empty folders."""
+    settings = config.read(home)
+    if settings.database.url:
+        with closing(open_database(settings)) as database, database.transaction() as connection:
+            known = MetaData()
+            known.reflect(connection)
+            known.drop_all(connection)
     for path in home.glob(f"{DATABASE_NAME}*"):
         path.unlink()
     (home / "harvests").rmdir()
@@ -130,6 +140,7 @@ def _found(home: Path, source: str, *, clock: Clock, agent: str) -> None:
     _require_depot(store, address)
     known = register.find(store, clock().year)
     tree = tomllib.loads(register.read_config(store, known)) if known is not None else {}
+    tree.pop("database", None)  # that of the archive that was lost, or still lives
     tree.setdefault("depot", {})["place"] = address
     for section, keys in own.items():
         tree[section] = tree.get(section, {}) | keys
