@@ -16,7 +16,7 @@ help:
 	@echo "make test         style, types, documentation and all tests"
 	@echo "make install      create .venv with everything; the program is .venv/bin/webdepot"
 	@echo "make check        ruff, mypy --strict, generated documentation up to date"
-	@echo "make test-postgresql  the tests of services and pages on PostgreSQL (some still need the database in the home)"
+	@echo "make test-postgresql  the tests of services and pages on PostgreSQL; a part of them also runs in `make test`"
 	@echo "make kills        thirty kills and thirty power cuts of each command that writes (as root, about an hour)"
 	@echo "make bench        the benchmarks, compared with other programs in the same run"
 	@echo "make interop      run programs of others against ours and print a table (SLOW=1: also those compiled first)"

@@ -44,6 +44,7 @@ def pages() -> dict[str, str]:
 
 
 def states() -> Iterator[str]:
+    from webdepot.engine.jobs import JOB
     from webdepot.harvest.runs import HARVEST
     from webdepot.selection.cases import CASE
     from webdepot.selection.scheduled_harvests import TURN
@@ -62,6 +63,7 @@ def states() -> Iterator[str]:
         ("A letter", LETTER),
         ("A turn", TURN),
         ("A harvest", HARVEST),
+        ("A job", JOB),
         ("A case", CASE),
     ):
         yield from (f"## {title}", "")

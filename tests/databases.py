@@ -93,7 +93,9 @@ def with_address(settings: str, address: str) -> str:
 def address_of(home: Path) -> str:
     """The address of the database of a home; empty if it is a file in it."""
     file = home / FILE_NAME
-    found = re.search(r'^url = "(postgresql:[^"]*)"$', file.read_text(), re.MULTILINE) if file.exists() else None
+    found = (
+        re.search(r'^url = "(postgresql:[^"]*)"$', file.read_text(), re.MULTILINE) if file.exists() else None
+    )
     if found is None:
         return ""
     assert tomllib.loads(file.read_text())["database"]["url"] == found[1]

@@ -42,6 +42,7 @@ FOUNDATION = {
     "event_loop",
     "guard",
     "http_headers",
+    "leases",
     "mail",
     "model",
     "ports",
@@ -73,6 +74,7 @@ AREAS = (
     "schedule",
     "admin",
     "pipeline",
+    "jobs",
 )
 """Areas of `services`, lowest first: an area imports itself and those before it."""
 DEFERRED: dict[tuple[str, str], str] = {
@@ -105,6 +107,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("webdepot.services.review.preview", "webdepot.services.index.derived"): "resiliparse, lxml",
     ("webdepot.web.reader.page_pictures", "webdepot.services.depot.picture_maker"): "uvloop, pycurl",
     ("webdepot.web.reader.page_pictures", "webdepot.services.depot.pictures"): "resiliparse, lxml",
+    ("webdepot.services.jobs.worker", "webdepot.services.jobs.work"): "resiliparse, lxml, pycurl",
     ("webdepot.web.serve", "webdepot.web.replay.proxy_mode"): "cryptography",
 }
 """Imports of our own modules inside functions: (importer, imported) to the heavy library that a command or a

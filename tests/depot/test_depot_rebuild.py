@@ -67,9 +67,7 @@ def answers(archive: Archive) -> list[object]:
 
 @pytest.fixture
 def filled(home: Path, tmp_path: Path) -> Path:
-    configure(
-        home, '[archive]\nname = "Town archive"\n[exchange]\nurn_namespace = "urn:nbn:nl:ui:99-"\n'
-    )
+    configure(home, '[archive]\nname = "Town archive"\n[exchange]\nurn_namespace = "urn:nbn:nl:ui:99-"\n')
     with Archive.open(home, agent="anna") as archive:
         write_warc(tmp_path / "museum.warc.gz", PAGES)
         report = pipeline.import_files(archive, [tmp_path / "museum.warc.gz"], collection="museum")

@@ -6,13 +6,15 @@ from urllib.parse import urlencode
 
 import pytest
 from museum import NOW, PASSWORD, Answer, Served, ask, serving
+from sqlalchemy import func, select
 
-from webdepot.accounts import accounts, sessions
+from webdepot.accounts import accounts, attempts, sessions, tables
 from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
+from webdepot.times import utc_now
 from webdepot.web.client_address import wider_network_of
-from webdepot.web.session.sign_in import MOST_FAILURES, MOST_FAILURES_OF_NETWORK, SignInBrake
+from webdepot.web.session.sign_in import MOST_FAILURES, MOST_FAILURES_OF_NETWORK, WINDOW, SignInBrake
 
 
 @pytest.fixture
@@ -93,9 +95,21 @@ def test_networks_of_ipv6_cannot_be_changed_for_each_guess() -> None:
     assert wider_network_of("2001:db8:1:2::1") == wider_network_of("2001:db8:1:ffff::1") == "2001:db8:1::/48"
 
 
-def test_the_brake_has_a_limit_for_each_key() -> None:
-    brake = SignInBrake()
-    for _ in range(3):
-        assert not brake.is_on({"a": 3})
-        brake.note_failure({"a": 3, "b": 5})
-    assert brake.is_on({"a": 3}) and not brake.is_on({"b": 5}) and not brake.is_on({"a": 4, "c": 1})
+@pytest.mark.both_databases
+def test_the_brake_has_a_limit_for_each_name_over_all_portals_and_is_released(archive: Archive) -> None:
+    now = utc_now()
+    with Archive.open(archive.home) as other_portal:
+        brake = SignInBrake(archive.database, lambda: now)
+        other = SignInBrake(other_portal.database, lambda: now)
+        for _ in range(3):
+            assert not other.is_on({"a": 3})
+            brake.note_failure({"a": 3, "b": 5})
+        for each in (brake, other):
+            assert each.is_on({"a": 3}) and not each.is_on({"b": 5}) and not each.is_on({"a": 4, "c": 1})
+        assert not SignInBrake(other_portal.database, lambda: now + WINDOW).is_on({"a": 3})
+    limits, since = {"form": 2}, now - attempts.LONGEST
+    counted = [attempts.note_unless_limited(archive.database, limits, now, since=since) for _ in range(4)]
+    assert counted == [True, True, False, False]
+    attempts.note(archive.database, ["x"], now + attempts.LONGEST)
+    with archive.database.reading() as connection:
+        assert connection.execute(select(func.count()).select_from(tables.attempts)).scalar_one() == 1

@@ -17,6 +17,8 @@ from webdepot.services.permission import consent, letters
 from webdepot.services.schedule import plans
 from webdepot.services.selection import contacts, targets
 
+pytestmark = pytest.mark.both_databases
+
 ADA = Person(name="Ada", roles=frozenset({Role.CURATOR}))
 ALL = TargetChoice(wanted=TargetFilter())
 

@@ -17,6 +17,8 @@ from webdepot.services.permission import complaints, consent
 from webdepot.services.selection import contacts, criteria, targets
 from webdepot.times import utc_now
 
+pytestmark = pytest.mark.both_databases
+
 
 def counts(archive: Archive) -> dict[TaskKind, int]:
     return {task.kind: task.count for task in tasks.open_work(archive).waiting}

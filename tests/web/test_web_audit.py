@@ -32,6 +32,7 @@ from webdepot.services.access import collections
 from webdepot.services.admin import audit_trail, setup
 from webdepot.services.harvest import harvests as harvests_service
 from webdepot.services.harvest import profiles, runner
+from webdepot.services.jobs import kinds, queue
 from webdepot.services.schedule import plans, scheduler
 from webdepot.services.selection import contacts, targets
 from webdepot.services.selection import criteria as criteria_service
@@ -201,7 +202,8 @@ def test_every_changing_route_leaves_who_before_and_after(office: Office, box: L
     walk_settings(walk)
     walk_staff_pages(walk)
     walk_people(walk)
-    changing = {page.path for page in PORTAL_ROUTES if "POST" in page.methods}
+    pages = [page for page in PORTAL_ROUTES if not page.path.startswith("/api/")]  # see test_web_api
+    changing = {page.path for page in pages if "POST" in page.methods}
     assert walk.walked | set(NOTHING_CHANGES) == changing, (
         "a route that changes something and is walked nowhere"
     )
@@ -286,6 +288,11 @@ def walk_staff_pages(walk: Walk) -> None:
     sent = walk.office.post("/import", body, "multipart/form-data; boundary=x")
     assert sent.status == 303, sent.text
     walk.look("/import")
+    with walk.office.served.archive() as archive:  # a job that no worker can take
+        waiting = queue.add(
+            archive, kinds.IMPORT, "none", {"names": ["x.warc"]}, by=ADA, needs="uploads/none"
+        )
+    walk.post("/jobs", job=str(waiting.id))
     with walk.office.served.archive() as archive:
         page = targets.get(archive, walk.office.free_target).target.seeds[0]
     walk.post("/schedule/page", url=page)

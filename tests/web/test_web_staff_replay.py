@@ -68,8 +68,12 @@ def test_staff_open_what_is_closed_to_others(closed: Served):
 
 
 def test_a_pass_ends_and_leads_nowhere_else(closed: Served):
-    token = staff_passes.make(NOW, AccessPoint.STAFF, collection="all", url=f"{SITE}/")
-    assert staff_passes.is_valid(token, NOW) and not staff_passes.is_valid(token, NOW + timedelta(hours=2))
+    with closed.archive() as here, closed.archive() as other_portal:
+        token = staff_passes.make(here.database, NOW, AccessPoint.STAFF, collection="all", url=f"{SITE}/")
+        assert staff_passes.is_valid(other_portal.database, token, NOW)
+        for later in (timedelta(hours=2), timedelta(days=3)):
+            assert not staff_passes.is_valid(here.database, token, NOW + later)
+        assert not staff_passes.is_valid(here.database, token, NOW - timedelta(days=1))
     for target in ("/evil.example/", "//evil.example/", "/\\evil.example"):
         location = ask(f"{closed.frame}/-/pass/{token}/{target}").headers["Location"]
         assert location.startswith("/") and not location.startswith(("//", "/\\"))

@@ -75,6 +75,14 @@ COMMANDS = (
         epilog="Example: webdepot scheduler --once",
     ),
     Command(
+        name="batch",
+        module="serve",
+        function="batch",
+        help="Run the jobs that people start in the portal, as `webdepot serve` does, on any machine that "
+        "shares the home, or the database and the depot. Stop with Ctrl-C.",
+        epilog="Example: webdepot batch",
+    ),
+    Command(
         name="status",
         module="home",
         function="status",
@@ -106,6 +114,12 @@ COMMANDS = (
         name="harvest",
         module="harvest",
         help="Harvests: list, control, resume, report.",
+    ),
+    Command(
+        name="job",
+        module="serve",
+        group="job_commands",
+        help="Jobs: list the long work that was started in the portal, and cancel it.",
     ),
     Command(
         name="profile",

@@ -606,6 +606,22 @@ class ScheduleConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobsConfig:
+    """Long work that people start in the portal: imports, audits, surveys, actions on many sites."""
+
+    in_server: bool = _key(
+        True, "Run jobs inside `webdepot serve`. Switch it off if only `webdepot batch` should run them."
+    )
+    at_once: int = _key(4, "Maximum number of jobs that one worker runs in parallel.", _at_least(1))
+    lease_s: float = _key(
+        30.0,
+        "Time in seconds after which a worker that stopped responding counts as dead; another one repeats "
+        "its jobs.",
+        _at_least(1),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewConfig:
     """Acceptance of scheduled harvests into the depot: by a person, or automatically within these limits."""
 
@@ -785,6 +801,7 @@ class Config:
     container: ContainerConfig = field(default_factory=ContainerConfig)
     quality: QualityConfig = field(default_factory=QualityConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    jobs: JobsConfig = field(default_factory=JobsConfig)
     review: ReviewConfig = field(default_factory=ReviewConfig)
     depot: DepotConfig = field(default_factory=DepotConfig)
     exchange: ExchangeConfig = field(default_factory=ExchangeConfig)

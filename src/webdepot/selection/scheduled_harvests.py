@@ -1,9 +1,7 @@
 """Scheduled harvests in the database. Each is called a turn: one date of a plan, which comes due, is taken by
 one scheduler, and ends.
 
-The scheduler that works on a turn holds a lease and renews it; a lease that has expired means that its holder
-was killed, and the turn can be taken by another. A turn is taken in one statement that checks its state, so
-two schedulers never hold the same one.
+The scheduler that works on a turn holds a lease (`webdepot.leases`).
 """
 
 from collections.abc import Sequence
@@ -14,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection, RowMapping, String, exists, func, insert, select, update
 
+from webdepot import leases
 from webdepot.errors import NotFound
 from webdepot.model import TargetId
 from webdepot.selection.tables import targets, turns
@@ -186,16 +185,7 @@ def take(connection: Connection, now: datetime, *, holder: str, lease: timedelta
 
 def renew(connection: Connection, numbers: Sequence[int], *, holder: str, until: datetime) -> list[int]:
     """Renew leases; returns the turns that are still held. A missing one was taken by another scheduler."""
-    wanted = (
-        turns.c.id.in_(list(numbers)),
-        turns.c.holder == holder,
-        turns.c.state == TurnState.RUNNING.value,
-    )
-    return list(
-        connection.execute(
-            update(turns).where(*wanted).values(lease_ends_at=until).returning(turns.c.id)
-        ).scalars()
-    )
+    return leases.renew(connection, turns, numbers, holder=holder, until=until, state=TurnState.RUNNING.value)
 
 
 def held(connection: Connection) -> list[Turn]:

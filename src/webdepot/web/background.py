@@ -1,4 +1,6 @@
-"""Long work that a page starts and that continues after the answer."""
+"""Work that a page starts, that nobody waits for, and that may be lost when the server stops. Other long work
+is a job (`web/jobs`).
+"""
 
 import threading
 from collections.abc import Callable

@@ -1,18 +1,13 @@
-"""Forms and parameters of the portal: bounded in size, and limited in number where anybody may send them.
+"""Forms and parameters of the portal: bounded in size.
 
 `read_form` reads a form without files, `read_upload` one with a small file. `receive_files` reads one with
-large files (multipart/form-data, RFC 7578), which are written to a folder while they come in. A
-`SubmissionLimit` counts what comes from one address, and from all together, within an hour, so that a public
-form cannot be used to flood the curators.
+large files (multipart/form-data, RFC 7578), which are written to a folder while they come in.
 """
 
-import time
-from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from threading import Lock
 from typing import BinaryIO
 from urllib.parse import parse_qsl
 
@@ -28,9 +23,6 @@ from webdepot.errors import InputError
 from webdepot.reasons import said
 from webdepot.web.client_address import network_of
 
-WINDOW_S = 3600.0
-_MOST_REMEMBERED = 10_000
-_EVERYBODY = ""
 LONGEST_FIELD_BYTES = 4096
 MOST_FIELDS = 20
 MOST_FILES = 100
@@ -49,34 +41,6 @@ SHORT_FORM = FormLimits(size_bytes=16 << 10, fields=100)
 PUBLIC_FORM = FormLimits(size_bytes=32 << 10, fields=500)
 LONG_FORM = FormLimits(size_bytes=128 << 10, fields=500)
 """Forms of staff with long texts or many rows."""
-
-
-class SubmissionLimit:
-    """Limits how many forms may be sent in an hour, by one sender and by all together."""
-
-    def __init__(self) -> None:
-        self._seen: OrderedDict[str, deque[float]] = OrderedDict()
-        self._lock = Lock()
-
-    def allows(self, sender: str, *, most: int, most_in_all: int) -> bool:
-        """Whether one more may be sent; if so it is counted."""
-        now = time.monotonic()
-        with self._lock:
-            own, everybody = self._recent(sender, now), self._recent(_EVERYBODY, now)
-            if len(own) >= most or len(everybody) >= most_in_all:
-                return False
-            own.append(now)
-            everybody.append(now)
-            while len(self._seen) > _MOST_REMEMBERED:
-                self._seen.popitem(last=False)
-        return True
-
-    def _recent(self, sender: str, now: float) -> deque[float]:
-        times = self._seen.setdefault(sender, deque())
-        self._seen.move_to_end(sender)
-        while times and times[0] <= now - WINDOW_S:
-            times.popleft()
-        return times
 
 
 def sender_of(request: Request) -> str:

@@ -134,6 +134,9 @@ PORTAL_ROUTES = (
     RouteRow(path="/searches", endpoint="api.search:saved_list", roles=SIGNED_IN),
     RouteRow(path="/searches", endpoint="api.search:save", methods=("POST",), roles=SIGNED_IN),
     RouteRow(path="/searches/{token}.atom", endpoint="api.search:saved_feed", heavy=ALL),
+    RouteRow(path="/health", endpoint="api.monitoring:health"),
+    RouteRow(path="/ready", endpoint="api.monitoring:ready"),
+    RouteRow(path="/metrics", endpoint="api.monitoring:send_metrics", roles=STAFF),
     *API_ROUTES,
     RouteRow(path="/opensearch.xml", endpoint="api.search:opensearch"),
     RouteRow(path="/versions", endpoint="reader.versions:look_up", heavy=ALL),
@@ -178,6 +181,8 @@ PORTAL_ROUTES = (
     RouteRow(path="/status", endpoint="staff.status:show", roles=STAFF),
     RouteRow(path="/statistics", endpoint="staff.statistics:show", roles=STAFF),
     RouteRow(path="/statistics.csv", endpoint="staff.statistics:as_csv", roles=STAFF),
+    RouteRow(path="/jobs", endpoint="jobs.pages:show_list", roles=STAFF),
+    RouteRow(path="/jobs", endpoint="jobs.pages:cancel", methods=("POST",), roles=STAFF),
     RouteRow(path="/depot", endpoint="staff.depot:show_overview", roles=STAFF),
     RouteRow(path="/depot/packages", endpoint="staff.depot:show_packages", roles=STAFF),
     RouteRow(path="/depot/packages/{identifier}", endpoint="staff.depot:show_package", roles=STAFF),
@@ -305,7 +310,7 @@ PORTAL_ROUTES = (
     RouteRow(path="/targets/ask", endpoint="staff.letters:ask", methods=("POST",), roles=CURATORS),
     RouteRow(path="/targets/bulk", endpoint="staff.bulk:prepare", methods=("POST",), roles=CURATORS),
     RouteRow(path="/targets/bulk/run", endpoint="staff.bulk:run", methods=("POST",), roles=CURATORS),
-    RouteRow(path="/targets/bulk/{token}", endpoint="staff.bulk:show", roles=CURATORS),
+    RouteRow(path="/targets/bulk/{job}", endpoint="staff.bulk:show", roles=CURATORS),
     RouteRow(path="/targets/{target}", endpoint="staff.targets:show", roles=STAFF),
     RouteRow(
         path="/targets/{target}/answers", endpoint="staff.targets:answer", methods=("POST",), roles=STAFF

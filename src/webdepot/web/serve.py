@@ -36,6 +36,7 @@ from webdepot.services.admin import proxy_probe
 from webdepot.web.app import build_frame, build_portal, build_replay
 from webdepot.web.client_address import ForwardedClient
 from webdepot.web.heavy_turns import HeavyWork
+from webdepot.web.jobs.portal_worker import start_worker, stop_worker
 from webdepot.web.protocol import BoundedHttp, OpenConnections, ServerConfig, limit_connections
 from webdepot.web.security import HostGuard, SiteHostGuard
 from webdepot.web.site import WebOrigin
@@ -250,9 +251,11 @@ def _run(
     config.open_connections = OpenConnections(limit_connections())
     # Everything loaded by now stays, so the garbage collector need not look at it again.
     gc.freeze()
+    start_worker(apps[WebOrigin.PORTAL], archive)
     with _quiet_signals():
         event_loop.run(uvicorn.Server(config).serve(sockets=[each for group in sockets for each in group]))
     stop_counting(apps[WebOrigin.PORTAL])
+    stop_worker(apps[WebOrigin.PORTAL])
     for origin in (WebOrigin.PORTAL, WebOrigin.FRAME):
         apps[origin].state.counter.write()
 

@@ -68,7 +68,7 @@ STAFF_MENU = (
         ),
     ),
     ("keep", (("/depot", "depot.nav"), ("/formats", "formats.title"), ("/partners", "partners.title"))),
-    ("insight", (("/statistics", "statistics.nav"), ("/audit", "audit.title"))),
+    ("insight", (("/statistics", "statistics.nav"), ("/jobs", "jobs.title"), ("/audit", "audit.title"))),
     ("admin", (("/status", "common.status"), ("/users", "users.title"))),
 )
 """The second navigation bar of the portal, for staff: groups of links, each a path and a key of its text."""
@@ -295,7 +295,9 @@ def _point_by_pass(request: Request, asked: ReplayAddress) -> AccessPoint | None
         return None
     name = staff_passes.DESTINATION if asked.modifier == "sw_" else "sec-fetch-dest"
     destination = request.headers.get(name, "") if is_replay else ""
-    return staff_passes.find_point(token, asked, site.archive.clock(), destination=destination)
+    return staff_passes.find_point(
+        site.archive.database, token, asked, site.archive.clock(), destination=destination
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -1,23 +1,31 @@
-"""`webdepot serve` and `webdepot demo`: the portal, the replay server and, unless it runs separately, the
-scheduler; the demo archives a sample site first.
+"""`webdepot serve` and `webdepot demo`: the portal, the replay server and, unless they run separately, the
+scheduler and the worker for jobs; the demo archives a sample site first. `webdepot batch`: such a worker.
+`webdepot job`: list jobs, and cancel one that has not begun.
 """
 
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
 
 from webdepot import browser_files
 from webdepot.cli.call import Call, Json, Quiet, call_of
-from webdepot.cli.output import plain
+from webdepot.cli.output import Output, plain
+from webdepot.engine.jobs import JobState, QueuedJob
 from webdepot.errors import ConfigError
 from webdepot.services.exchange import webhooks
+from webdepot.services.jobs import kinds, queue
+from webdepot.services.jobs.worker import Worker
 from webdepot.services.schedule import chores, scheduler
 from webdepot.web.serve import serve as serve_archive
+
+job_commands = typer.Typer(no_args_is_help=True)
 
 Port = Annotated[
     int | None, typer.Option(min=0, max=65535, help="Port of the portal; 0 means any free port.")
@@ -124,3 +132,77 @@ def demo(
     run(call.home, lambda message: output.say(plain(message)))
     if not no_serve:
         serve(context, port=port, replay_port=replay_port, json=json, quiet=quiet)
+
+
+def batch(
+    context: typer.Context,
+    once: Annotated[bool, typer.Option("--once", help="Run the jobs that are waiting, then exit.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    call = call_of(context)
+    output = call.output(json, quiet)
+    stop = threading.Event()
+    with call.archive() as archive:
+        worker = Worker(archive)
+
+        def request_stop(number: int, frame: FrameType | None) -> None:
+            stop.set()
+            worker.wake()
+
+        signal.signal(signal.SIGINT, request_stop)
+        signal.signal(signal.SIGTERM, request_stop)
+        output.result({"state": "running"}, "The worker is running. Stop with Ctrl-C.")
+        worker.run(stop, until_idle=once)
+
+
+@job_commands.command("list", epilog="Example: webdepot job list --state running")
+def list_(
+    context: typer.Context,
+    state: Annotated[JobState | None, typer.Option(help="Only jobs in this state.")] = None,
+    page: Annotated[int, typer.Option(help="Which page of the list.", min=1)] = 1,
+    json: Json = False,
+) -> None:
+    """List jobs, the newest first: long work that people started in the portal."""
+    call = call_of(context)
+    output = call.output(json)
+    with call.archive() as archive:
+        found = queue.list_page(archive, state, page=page)
+    for job in found.rows:
+        _print(output, job)
+    output.say(f"There are more. Next: --page {page + 1}" if found.has_more else "End of the list.")
+
+
+@job_commands.command(epilog="Example: webdepot job cancel 12")
+def cancel(
+    context: typer.Context,
+    number: Annotated[int, typer.Argument(metavar="JOB", help="Number of the job.")],
+    json: Json = False,
+) -> None:
+    """Cancel a job that no worker has taken yet."""
+    call = call_of(context)
+    with call.archive() as archive:
+        job = queue.cancel(archive, number, by=archive.agent)
+        kinds.clean_up(archive, job)
+    _print(call.output(json), job)
+
+
+def _print(output: Output, job: QueuedJob) -> None:
+    fields = {
+        "job": job.id,
+        "kind": job.kind,
+        "subject": job.subject,
+        "state": job.state.value,
+        "by": job.by,
+        "created_at": job.created_at,
+        "ended_at": job.ended_at,
+        "tries": job.tries,
+        "holder": job.holder,
+        "reason": str(job.reason),
+    }
+    why = f"  {plain(str(job.reason))}" if job.reason else ""
+    output.result(
+        fields,
+        f"[bold]{job.id}[/bold]  {plain(job.kind)} {plain(job.subject)}  {job.state.value}  "
+        f"{job.created_at:%Y-%m-%d %H:%M} UTC  {plain(job.by)}{why}",
+    )

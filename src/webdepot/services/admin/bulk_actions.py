@@ -3,7 +3,8 @@
     order ─ check ─ preview: how many would change, which are refused and why ─ run, in batches
 
 A batch of 200 sites is one transaction, so that others can work meanwhile and memory does not grow with the
-number of sites. A run that is interrupted is repeated: sites that were done are then refused by their state.
+number of sites. How far a run is, is stored in the transaction of each batch; one that was interrupted
+continues after it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,7 @@ from webdepot.selection.target_batches import TargetChoice
 from webdepot.selection.targets import Dossier
 from webdepot.services.harvest import profiles
 from webdepot.services.permission import letters
+from webdepot.services.permission.letters import Asking
 from webdepot.services.schedule import plans
 from webdepot.services.selection import criteria, targets
 
@@ -85,12 +87,16 @@ class BulkPreview:
 
 @dataclass(slots=True, kw_only=True)
 class BulkResult:
-    """What a run has done so far."""
+    """What a run has done so far, and where it continues after an interruption."""
 
     total: int = 0
     done: int = 0
     refused: dict[str, int] = field(default_factory=dict)
     """How many sites were refused for each reason."""
+    after: int = 0
+    """The number of the last site it has seen."""
+    last: int = 0
+    """The number of the last site that there was when it began."""
 
     @property
     def seen(self) -> int:
@@ -102,6 +108,13 @@ class BulkResult:
         else:
             rest = said("other_reasons", "other reasons")
             self.refused[rest] = self.refused.get(rest, 0) + 1
+
+
+OnBatch = Callable[[Connection, BulkResult], None]
+
+
+def _ignore(_connection: Connection, _result: BulkResult) -> None:
+    """For callers who do not store how far a run is."""
 
 
 def check(archive: Archive, order: BulkOrder) -> None:
@@ -158,52 +171,73 @@ def run(
     person: Person,
     portal_url: str = "",
     result: BulkResult | None = None,
+    on_batch: OnBatch = _ignore,
 ) -> BulkResult:
-    """Carry out an order on the chosen sites. `result` is filled while it runs."""
+    """Carry out an order on the chosen sites. `result` is where an interrupted run was; it is filled while it
+    runs, and given to `on_batch` in the transaction of each batch.
+    """
     check(archive, order)
     result = result if result is not None else BulkResult()
-    with archive.database.reading() as connection:
-        last = target_batches.last_number(connection)
-        result.total = sum(target_batches.count_by_state(connection, choice).values())
-    after = 0
+    if not result.last:
+        with archive.database.reading() as connection:
+            result.last = target_batches.last_number(connection)
+            result.total = sum(target_batches.count_by_state(connection, choice).values())
     while True:
         with archive.database.reading() as connection:
-            batch = target_batches.next_batch(connection, choice, after=after, last=last)
+            batch = target_batches.next_batch(connection, choice, after=result.after, last=result.last)
         if not batch:
             return result
-        after = batch[-1].id
+        result.after = batch[-1].id
         if order.act is BulkAct.ASK:
-            _ask(archive, batch, result, person=person, portal_url=portal_url)
+            _ask(archive, batch, result, on_batch, person=person, portal_url=portal_url)
         else:
-            _change(archive, batch, order, result, person=person)
+            _change(archive, batch, order, result, on_batch, person=person)
 
 
 def _ask(
-    archive: Archive, batch: Sequence[Dossier], result: BulkResult, *, person: Person, portal_url: str
+    archive: Archive,
+    batch: Sequence[Dossier],
+    result: BulkResult,
+    on_batch: OnBatch,
+    *,
+    person: Person,
+    portal_url: str,
 ) -> None:
-    outcome = letters.ask(archive, [dossier.id for dossier in batch], by=person.name, portal_url=portal_url)
-    result.done += len(outcome.ready)
-    for _, reason in outcome.left_out:
-        result.refuse(reason)
+    def count(connection: Connection, outcome: Asking) -> None:
+        result.done += len(outcome.ready)
+        for _, reason in outcome.left_out:
+            result.refuse(reason)
+        on_batch(connection, result)
+
+    letters.ask(
+        archive,
+        [dossier.id for dossier in batch],
+        by=person.name,
+        portal_url=portal_url,
+        on_asked=count,
+    )
 
 
 def _change(
-    archive: Archive, batch: Sequence[Dossier], order: BulkOrder, result: BulkResult, *, person: Person
+    archive: Archive,
+    batch: Sequence[Dossier],
+    order: BulkOrder,
+    result: BulkResult,
+    on_batch: OnBatch,
+    *,
+    person: Person,
 ) -> None:
     work = _WORK.get(order.act, _decide)
-    refused: list[str] = []
     with archive.database.transaction() as connection:
         for dossier in batch:
-            if not allows(dossier.state, order.act):
-                refused.append(_its_state(dossier.state))
-                continue
             try:
+                if not allows(dossier.state, order.act):
+                    raise Conflict(_its_state(dossier.state))
                 work(connection, archive, dossier, order, person)
+                result.done += 1
             except (Conflict, NotPermitted) as error:
-                refused.append(error.args[0])
-    result.done += len(batch) - len(refused)
-    for reason in refused:
-        result.refuse(reason)
+                result.refuse(error.args[0])
+        on_batch(connection, result)
 
 
 def _decide(

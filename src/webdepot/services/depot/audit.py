@@ -14,6 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from sqlalchemy import Connection
+
 from webdepot.archive import Archive
 from webdepot.depot import copies, fixity, holdings, places
 from webdepot.depot.copies import Copy, CopyState
@@ -68,8 +70,11 @@ def audit(
     rate_bytes_s: float | None = None,
     repair: bool = True,
     watch: Watch = unwatched,
+    begun_at: datetime | None = None,
 ) -> AuditReport:
     """Copy what waits to be copied; then read the copies that are due, oldest first, and repair damage.
+
+    `begun_at` is when an audit began that was interrupted: what was read since then is not read again.
 
     Each result is durable before the next copy is begun, so an interrupted audit loses only the copies that
     it was reading.
@@ -77,7 +82,7 @@ def audit(
     if place and place != MAIN:
         with archive.database.reading() as connection:
             places.get(connection, place)
-    started = archive.clock()
+    started = begun_at or archive.clock()
     with replication.locked(archive):
         meter = replication.new_meter(archive, rate_bytes_s)
         if repair and not packages:
@@ -95,11 +100,10 @@ def audit(
         return run.report(filled, left=0 if packages else _left(archive, before, place, run.away))
 
 
-def note_request(archive: Archive, *, by: str) -> None:
+def note_request(connection: Connection, archive: Archive, *, by: str) -> None:
     """Record that a person asked for an audit."""
-    with archive.database.transaction() as connection:
-        detail = difference({}, {"audit": "asked for"})
-        append(connection, archive.event("asked for", "place", MAIN, by=by, detail=detail))
+    detail = difference({}, {"audit": "asked for"})
+    append(connection, archive.event("asked for", "place", MAIN, by=by, detail=detail))
 
 
 def _due(archive: Archive, before: datetime, place: str) -> Iterator[Copy]:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sqlalchemy import Connection
+
 from webdepot.archive import Archive
 from webdepot.exchange import partners
 from webdepot.exchange.partners import (
@@ -140,15 +142,14 @@ def retry(archive: Archive, name: str, identifier: str = "", *, by: str = "") ->
         return count
 
 
-def record_request(archive: Archive, name: str, *, by: str = "") -> None:
+def record_request(connection: Connection, archive: Archive, name: str, *, by: str = "") -> None:
     """Record the event that a person asked to harvest the partner's list now."""
-    with archive.database.transaction() as connection:
-        last = partners.last_run(connection, name)
-        detail = {
-            "before": {"run": last.state.value if last else ""},
-            "after": {"run": RunState.RUNNING.value},
-        }
-        append(connection, archive.event("asked for", "partner", name, detail=detail, by=by))
+    last = partners.last_run(connection, name)
+    detail = {
+        "before": {"run": last.state.value if last else ""},
+        "after": {"run": RunState.RUNNING.value},
+    }
+    append(connection, archive.event("asked for", "partner", name, detail=detail, by=by))
 
 
 def _settings(partner: Partner) -> dict[str, object]:

@@ -54,6 +54,7 @@ SILENT_AFTER = timedelta(seconds=60)
 """A test that has reported nothing for so long was interrupted."""
 KEPT_FOR = timedelta(days=1)
 _EXAMPLES = 20
+_PLACE = "cache/crawl-tests"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,22 +166,22 @@ def run(archive: Archive, test: CrawlTest, *, watch: Watch = unwatched) -> Crawl
     return done
 
 
-def get(archive: Archive, identifier: str) -> CrawlTest:
-    """A test; NotFound if there is none, or it is too old."""
+def get(archive: Archive, identifier: str, *, is_waiting: bool = False) -> CrawlTest:
+    """A test; NotFound if there is none, or it is too old. One that reports nothing was interrupted, unless
+    it `is_waiting` for its turn.
+    """
     is_id = len(identifier) == 16 and identifier.isalnum() and identifier.isascii()
     test = _read(_folder(archive) / f"{identifier}.json") if is_id else None
     if test is None:
         raise NotFound("This test crawl is not kept any more. Start it again.")
-    if test.state == "running" and archive.clock() - test.at > SILENT_AFTER:
+    if test.state == "running" and not is_waiting and archive.clock() - test.at > SILENT_AFTER:
         return replace(test, state="failed", note="The test was interrupted. Start it again.")
     return test
 
 
-def count_running(archive: Archive) -> int:
-    """How many tests run, in all processes."""
-    oldest = archive.clock() - SILENT_AFTER
-    tests = (_read(path) for path in _folder(archive).glob("*.json"))
-    return sum(test is not None and test.state == "running" and test.at >= oldest for test in tests)
+def place_of(test: CrawlTest) -> str:
+    """The file of a test, below the home."""
+    return f"{_PLACE}/{test.id}.json"
 
 
 def _crawl(archive: Archive, test: CrawlTest, watch: Watch) -> CrawlTest:
@@ -250,7 +251,7 @@ def _options(archive: Archive, test: CrawlTest) -> HarvestOptions:
 
 
 def _folder(archive: Archive) -> Path:
-    return archive.home / "cache" / "crawl-tests"
+    return archive.home / _PLACE
 
 
 def _write(archive: Archive, test: CrawlTest) -> None:

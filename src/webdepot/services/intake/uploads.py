@@ -1,11 +1,18 @@
 """WARC, ARC and WACZ files that staff upload in the portal: checked names, a folder to receive them, and an
 event that says who uploaded what. The import itself is that of `webdepot import`.
+
+    HOME/uploads/NAME/     the files of one upload, until they are imported
 """
 
+import os
+import secrets
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from sqlalchemy import Connection
+
+from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.errors import InputError
 from webdepot.provenance import append, difference
@@ -13,6 +20,7 @@ from webdepot.reasons import said
 from webdepot.services.intake.sources import ENDINGS
 from webdepot.text.file_names import is_name
 
+FOLDER = "uploads"
 _COPIES = 2
 """An uploaded file is copied into its harvest, and deposited, before it is removed."""
 
@@ -36,11 +44,35 @@ def check_room(archive: Archive, size_bytes: int) -> None:
         )
 
 
-def note(archive: Archive, files: Sequence[Path], *, collection: str, by: str) -> None:
+def keep_received(archive: Archive, files: Sequence[Path]) -> str:
+    """Move received files to where they wait for their import; returns the folder, below the home."""
+    place = f"{FOLDER}/{secrets.token_hex(8)}"
+    durable.make_folders(archive.home / place)
+    for file in files:
+        with file.open("rb") as stream:
+            os.fsync(stream.fileno())
+        file.rename(archive.home / place / file.name)
+    durable.sync_folder(archive.home / place)
+    return place
+
+
+def files_in(archive: Archive, place: str) -> list[Path]:
+    """The files of an upload that waits for its import."""
+    return sorted((archive.home / place).iterdir())
+
+
+def remove(archive: Archive, place: str) -> None:
+    """Remove the files of an upload that needs them no more."""
+    if place.startswith(f"{FOLDER}/") and ".." not in place:
+        shutil.rmtree(archive.home / place, ignore_errors=True)
+
+
+def note(
+    connection: Connection, archive: Archive, files: Sequence[Path], *, collection: str, by: str
+) -> None:
     """Record who uploaded which files."""
     names = [file.name for file in files]
     size_bytes = sum(file.stat().st_size for file in files)
     detail = difference({}, {"files": names, "size_bytes": size_bytes, "collection": collection})
-    with archive.database.transaction() as connection:
-        event = archive.event("uploaded", "archive", names[0], by=by, message=", ".join(names), detail=detail)
-        append(connection, event)
+    event = archive.event("uploaded", "archive", names[0], by=by, message=", ".join(names), detail=detail)
+    append(connection, event)

@@ -5,7 +5,7 @@ letter is queued, its text is only the secret address for the answer: the rest i
 because the deadline counts from that day.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
@@ -105,11 +105,21 @@ def _consider(connection: Connection, dossiers: Sequence[Dossier]) -> Asking:
     return Asking(ready=ready, left_out=left_out)
 
 
+def _ignore(_connection: Connection, _asking: Asking) -> None:
+    """For callers who have nothing to add to the transaction."""
+
+
 def ask(
-    archive: Archive, numbers: Sequence[int], *, by: str = "", portal_url: str = "", term_days: int = 0
+    archive: Archive,
+    numbers: Sequence[int],
+    *,
+    by: str = "",
+    portal_url: str = "",
+    term_days: int = 0,
+    on_asked: Callable[[Connection, Asking], None] = _ignore,
 ) -> Asking:
     """Write and queue a letter to the owner of each of these targets; `delivery.deliver` sends them. Targets
-    whose owner cannot be asked are left out.
+    whose owner cannot be asked are left out. `on_asked` is called in the same transaction.
     """
     now = archive.clock()
     days = term_days or archive.config.selection.term_days
@@ -139,6 +149,7 @@ def ask(
             )
             kept = letters.add(connection, draft)
             append(connection, _written_event(archive, "wrote a letter", kept, by=by))
+        on_asked(connection, outcome)
     return outcome
 
 

@@ -7,6 +7,7 @@ response of the patch is shown instead, and the parent is judged again.
 """
 
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, RemoteError
@@ -28,6 +29,7 @@ from webdepot.services.quality.harvest_check import HarvestCheck
 from webdepot.url import Url, find_canonical, host_of
 
 MOST_ADDRESSES = 100_000
+_UNFINISHED = (HarvestState.RUNNING, HarvestState.STOPPED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +53,12 @@ def missing(archive: Archive, harvest: Harvest) -> list[Url]:
     return [url for each in addresses if (url := find_canonical(each))]
 
 
-def patch(archive: Archive, harvest: str, *, watch: Watch = unwatched) -> PatchResult:
+def patch(
+    archive: Archive, harvest: str, *, watch: Watch = unwatched, since: datetime | None = None
+) -> PatchResult:
     """Harvest what is missing, then check the parent again. InputError if nothing is missing.
+
+    If a patch was begun `since` then, that was interrupted: it is completed, and no other is begun.
 
     The patch is deposited if its parent is, and shown to readers if its parent is; otherwise it waits for the
     decision about its parent.
@@ -69,17 +75,18 @@ def patch(archive: Archive, harvest: str, *, watch: Watch = unwatched) -> PatchR
             f"Patch the harvest it belongs to: {parent.settings.get('patch_of')}"
         )
     wanted = missing(archive, parent)
-    if not wanted:
+    begun = _begun_since(archive, parent, since) if since else None
+    if not wanted and begun is None:
         raise InputError(
             f"Nothing is missing from {parent.id} that another attempt could bring. "
             f"See: webdepot quality check {parent.id}"
         )
-    begun = _begin(archive, parent, wanted)
+    begun = begun or _begin(archive, parent, wanted)
     reason = ""
     try:
         done = ingest.take_in(
             archive,
-            harvest_run.run(archive, begun, watch=watch),
+            harvest_run.run(archive, begun, watch=watch) if begun.state in _UNFINISHED else begun,
             deposit=parent.state is HarvestState.KEPT,
             index=shown.is_shown(archive, parent),
             watch=watch,
@@ -89,6 +96,11 @@ def patch(archive: Archive, harvest: str, *, watch: Watch = unwatched) -> PatchR
     checked = examination.check_again(archive, parent, watch=watch)
     _note(archive, parent, begun, done is not None, asked=len(wanted), left=len(missing(archive, parent)))
     return PatchResult(parent=parent, patch=done, asked=len(wanted), checked=checked, reason=reason)
+
+
+def _begun_since(archive: Archive, parent: Harvest, since: datetime) -> Harvest | None:
+    begun = [each for each in harvests.patches_of(archive, parent) if each.started_at >= since]
+    return max(begun, key=lambda each: each.started_at, default=None)
 
 
 def _begin(archive: Archive, parent: Harvest, wanted: list[Url]) -> Harvest:

@@ -11,6 +11,7 @@ is also in the package, because the package contains the events.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from webdepot.archive import Archive
 from webdepot.errors import InputError, NotPermitted
@@ -262,23 +263,23 @@ def accept(
     words: str = "",
     is_automatic: bool = False,
     watch: Watch = unwatched,
+    since: datetime | None = None,
 ) -> Package:
     """Deposit and index a harvest with its patches. Conflict if its state does not allow it; NotPermitted by
-    the four-eyes rule.
+    the four-eyes rule. If this person has accepted it `since` then, that was interrupted and is completed.
     """
     harvest = harvests_service.get(archive, number)
-    HARVEST.after(harvest.state, "accept", f"Harvest {harvest.id}")
-    if archive.config.review.four_eyes and not is_automatic:
-        _require_other_person(archive, harvest, by or archive.agent)
-    _record(
-        archive,
-        harvest,
-        ReviewDecision.ACCEPT,
-        words,
-        by=by,
-        state=HarvestState.KEPT,
-        is_automatic=is_automatic,
-    )
+    if since is None or not _was_accepted(archive, harvest, by or archive.agent, since):
+        check_acceptance(archive, number, by=by, is_automatic=is_automatic)
+        _record(
+            archive,
+            harvest,
+            ReviewDecision.ACCEPT,
+            words,
+            by=by,
+            state=HarvestState.KEPT,
+            is_automatic=is_automatic,
+        )
     package = deposit.keep(archive, harvest, watch=watch)
     ingest.publish(archive, harvest.id, watch=watch)
     for patch in harvests_service.patches_of(archive, harvest):
@@ -286,6 +287,22 @@ def accept(
             deposit.keep(archive, patch, watch=watch)
         ingest.publish(archive, patch.id, watch=watch)
     return package
+
+
+def check_acceptance(archive: Archive, number: str, *, by: str = "", is_automatic: bool = False) -> None:
+    """Conflict if the state of a harvest does not allow to accept it; NotPermitted by the four-eyes rule."""
+    harvest = harvests_service.get(archive, number)
+    HARVEST.after(harvest.state, "accept", f"Harvest {harvest.id}")
+    if archive.config.review.four_eyes and not is_automatic:
+        _require_other_person(archive, harvest, by or archive.agent)
+
+
+def _was_accepted(archive: Archive, harvest: Harvest, by: str, since: datetime) -> bool:
+    with archive.database.reading() as connection:
+        return any(
+            review.decision is ReviewDecision.ACCEPT and review.by == by and review.at >= since
+            for review in reviews.of_harvest(connection, harvest.id)
+        )
 
 
 def reject(archive: Archive, number: str, *, by: str = "", words: str) -> Harvest:

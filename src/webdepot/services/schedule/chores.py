@@ -1,9 +1,13 @@
 """Periodic work besides harvests, which a scheduler does once an hour."""
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 
 from webdepot.archive import Archive
+from webdepot.engine import jobs
 from webdepot.services.permission import deadlines, delivery
+
+JOBS_KEPT_FOR = timedelta(days=90)
 
 
 def process_letters(archive: Archive) -> None:
@@ -12,4 +16,10 @@ def process_letters(archive: Archive) -> None:
     delivery.deliver_if_configured(archive)
 
 
-CHORES: Mapping[str, Callable[[Archive], None]] = {"letters": process_letters}
+def forget_jobs(archive: Archive) -> None:
+    """Remove jobs that ended long ago; the events of what they did stay."""
+    with archive.database.transaction() as connection:
+        jobs.forget(connection, before=archive.clock() - JOBS_KEPT_FOR)
+
+
+CHORES: Mapping[str, Callable[[Archive], None]] = {"letters": process_letters, "jobs": forget_jobs}

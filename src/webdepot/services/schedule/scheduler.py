@@ -20,7 +20,6 @@ import hashlib
 import logging
 import multiprocessing
 import os
-import secrets
 import signal
 import socket
 import threading
@@ -31,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from webdepot import durable
+from webdepot import durable, leases
 from webdepot.archive import Archive, ScratchPurpose
 from webdepot.engine.process_pool import die_with_the_parent
 from webdepot.errors import Conflict, NoSpace, NotPermitted, RemoteError, WebdepotError
@@ -69,7 +68,7 @@ class Scheduler:
         self, archive: Archive, *, chores: Mapping[str, Callable[[Archive], None]] | None = None
     ) -> None:
         self._archive = archive
-        self._holder = f"{socket.gethostname()[:40]}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._holder = leases.name_holder()
         self._running: dict[int, tuple[Turn, BaseProcess]] = {}
         self._chores = dict(chores or {})
         self._next_chores_at: datetime | None = None
@@ -321,7 +320,7 @@ def give_back_abandoned(archive: Archive) -> list[Turn]:
 def _is_abandoned(archive: Archive, turn: Turn, now: datetime) -> bool:
     if turn.holder.startswith(_once_here()):
         return not durable.is_in_use(archive.home / turn.holder.removeprefix(_once_here()))
-    return turn.lease_ends_at is None or turn.lease_ends_at <= now
+    return leases.is_expired(turn.lease_ends_at, now)
 
 
 # --- parts ---

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from sqlalchemy import Connection
+
 from webdepot.archive import Archive
 from webdepot.errors import InputError
 from webdepot.provenance import append, difference
@@ -65,16 +67,15 @@ def counts_of(archive: Archive, organisation: Organisation) -> Mapping[str, int]
         return organisations.counts(connection, organisation.id)
 
 
-def note_request(archive: Archive, host: str, *, by: str) -> None:
+def note_request(connection: Connection, archive: Archive, host: str, *, by: str) -> None:
     """Record that a person asked for a survey of an organisation, and when it was last surveyed."""
-    with archive.database.transaction() as connection:
-        known = organisations.find(connection, registrable(host))
-        before = {"surveyed_at": known.surveyed_at.isoformat() if known else ""}
-        detail = difference(before, {"survey": "asked for"})
-        append(
-            connection,
-            archive.event("asked for", "organisation", registrable(host), message=host, detail=detail, by=by),
-        )
+    known = organisations.find(connection, registrable(host))
+    before = {"surveyed_at": known.surveyed_at.isoformat() if known else ""}
+    detail = difference(before, {"survey": "asked for"})
+    append(
+        connection,
+        archive.event("asked for", "organisation", registrable(host), message=host, detail=detail, by=by),
+    )
 
 
 def correct(

@@ -18,6 +18,7 @@ from webdepot.model import Verdict
 from webdepot.quality.page_ratings import PageRating, Rating
 from webdepot.quality.reviews import Review, ReviewDecision
 from webdepot.services.harvest import harvests
+from webdepot.services.jobs import kinds
 from webdepot.services.review import ratings, review_view, reviews
 from webdepot.services.review.reviews import LONGEST_TEXT
 from webdepot.times import to_iso
@@ -37,7 +38,7 @@ from webdepot.web.api.openapi_parts import (
     ref,
 )
 from webdepot.web.site import Site, name_of, site_of
-from webdepot.web.staff.review import run_in_background
+from webdepot.web.staff.review import run_job
 
 DECISIONS = (ReviewDecision.ACCEPT, ReviewDecision.REJECT, ReviewDecision.REOPEN)
 DECISION = (
@@ -93,9 +94,8 @@ def _decide(request: Request, sent: dict[str, Any]) -> Response:
     harvest, is_done = harvests.get(site.archive, request.path_params["harvest"]), True
     match ReviewDecision(sent["decision"]):
         case ReviewDecision.ACCEPT:
-            is_done = run_in_background(
-                request, lambda own, each: reviews.accept(own, each, by=by, words=words), "accept"
-            )
+            reviews.check_acceptance(site.archive, harvest.id, by=by)
+            is_done = run_job(request, kinds.ACCEPT, {"words": words})
         case ReviewDecision.REJECT:
             reviews.reject(site.archive, harvest.id, by=by, words=words)
         case _:

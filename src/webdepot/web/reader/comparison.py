@@ -29,7 +29,9 @@ def compare(request: Request) -> Response:
     now = site.archive.clock()
     if site.origin is WebOrigin.PORTAL and site.frame_url != site.portal_url:
         point = reader_of(request).access_point
-        token = staff_passes.make(now, point, collection=first.collection, url=first.url)
+        token = staff_passes.make(
+            site.archive.database, now, point, collection=first.collection, url=first.url
+        )
         needed = f"/-/pass/{token}" if token else ""
         return RedirectResponse(site.frame_url + needed + here(request), status_code=302)
     reader = reader_of(request, first)
@@ -93,7 +95,9 @@ def _starts(request: Request, asked: ReplayAddress, captures: Sequence[Capture])
     if not all(gate.is_open(site.archive, capture, reader_by_network(request)) for capture in captures):
         # Shown only to people who are signed in: both are versions of one page.
         now, point = site.archive.clock(), reader_of(request, asked).access_point
-        token = staff_passes.make(now, point, collection=asked.collection, url=asked.url)
+        token = staff_passes.make(
+            site.archive.database, now, point, collection=asked.collection, url=asked.url
+        )
         shelf = address.shelf_of(asked.collection, token)
     return [
         (

@@ -102,7 +102,9 @@ def _thumbnail_url(request: Request, collection: str, picture: ImageHit) -> str:
     runs no scripts when shown as a picture.
     """
     site, point = site_of(request), reader_of(request).access_point
-    token = staff_passes.make(site.archive.clock(), point, collection=collection, url=picture.url)
+    token = staff_passes.make(
+        site.archive.database, site.archive.clock(), point, collection=collection, url=picture.url
+    )
     shelf = address.shelf_of(collection, token)
     if picture.mime == "image/svg+xml":
         return site.replay_url + address.path_of(shelf, f"{picture.timestamp}id_", picture.url)

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from webdepot.accounts import attempts
 from webdepot.errors import Conflict, InputError
 from webdepot.mail import checked_address
 from webdepot.selection.cases import Objection, Who
@@ -23,10 +24,11 @@ from webdepot.selection.templates import LetterKind
 from webdepot.services.permission import complaints, consent
 from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
 from webdepot.services.selection import targets
-from webdepot.web.forms import PUBLIC_FORM, SubmissionLimit, read_form, sender_of
+from webdepot.times import utc_now
+from webdepot.web.forms import PUBLIC_FORM, read_form, sender_of
 from webdepot.web.mailing import start_postman
 from webdepot.web.problems import explain
-from webdepot.web.site import language_of, of_app, render, site_of
+from webdepot.web.site import language_of, render, site_of
 
 TRAP = "website"
 
@@ -185,8 +187,13 @@ def _answer_page(
 
 
 def _may_send(request: Request) -> bool:
-    limit = of_app(request, SubmissionLimit)
-    config = site_of(request).archive.config.selection
-    return limit.allows(
-        sender_of(request), most=config.suggestions_per_hour, most_in_all=config.suggestions_in_all
-    )
+    """Count what comes from one network, and from all together, within an hour, so that nobody can flood the
+    curators.
+    """
+    archive = site_of(request).archive
+    config, now = archive.config.selection, utc_now()
+    limits = {
+        f"form of {sender_of(request)}": config.suggestions_per_hour,
+        "form": config.suggestions_in_all,
+    }
+    return attempts.note_unless_limited(archive.database, limits, now, since=now - attempts.LONGEST)

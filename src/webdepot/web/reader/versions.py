@@ -238,7 +238,7 @@ def accept_pass(request: Request) -> Response:
     request.state.is_archived = True
     site, token = site_of(request), request.path_params["token"]
     response = RedirectResponse(local_path(here(request).removeprefix(f"/-/pass/{token}")), status_code=302)
-    if staff_passes.is_valid(token, site.archive.clock()):
+    if staff_passes.is_valid(site.archive.database, token, site.archive.clock()):
         secure = site.archive.config.web.secure_cookies
         response.set_cookie(
             site.cookie_name(staff_passes.COOKIE),
@@ -262,7 +262,9 @@ def _pass_for(request: Request, asked: ReplayAddress, capture: Capture) -> str:
     if site.origin is WebOrigin.FRAME:
         return pass_cookie(request)
     point = reader_of(request).access_point
-    return staff_passes.make(site.archive.clock(), point, collection=asked.collection, url=capture.url)
+    return staff_passes.make(
+        site.archive.database, site.archive.clock(), point, collection=asked.collection, url=capture.url
+    )
 
 
 def _portal_for_pass(request: Request, asked: ReplayAddress) -> str:
@@ -270,8 +272,10 @@ def _portal_for_pass(request: Request, asked: ReplayAddress) -> str:
     site, token = site_of(request), pass_cookie(request)
     if site.origin is not WebOrigin.FRAME:
         return ""
-    now = site.archive.clock()
-    if not staff_passes.is_valid(token, now) or staff_passes.find_point(token, asked, now):
+    database, now = site.archive.database, site.archive.clock()
+    if not staff_passes.is_valid(database, token, now) or staff_passes.find_point(
+        database, token, asked, now
+    ):
         return ""
     return site.portal_url + address.path_of(asked.collection, asked.timestamp, asked.url)
 

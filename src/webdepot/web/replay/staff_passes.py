@@ -15,18 +15,18 @@ them. So the portal, where staff are signed in, gives them a pass when they open
 
 A pass is valid for an hour and for reading only. It opens the page (all its versions) and its parts: what
 the browser embeds as picture, style, script, font or medium, and what its scripts ask of its own host. Other
-pages need passes of their own, even if a script of this page asks for them. It is signed with a key that
-exists as long as the server runs.
+pages need passes of their own, even if a script of this page asks for them. It is signed with a key of
+the day that all portals share.
 """
 
 import hashlib
 import hmac
 import re
-import secrets
-from datetime import datetime
-from functools import cache
+from datetime import UTC, datetime
 
 from webdepot.access.policy import AccessPoint
+from webdepot.accounts import shared_keys
+from webdepot.database import Database
 from webdepot.url import key as key_of
 from webdepot.web.replay.address import ReplayAddress
 
@@ -34,6 +34,9 @@ COOKIE = "pass"
 DESTINATION = "x-replay-destination"
 """Header in which the replay worker says what the browser wants an address for."""
 LASTS_S = 3600
+_PURPOSE = "passes"
+_SKEW_S = 60
+"""How much the clocks of two portals may differ."""
 _TOKEN = re.compile(r"([0-9a-f]{8})([01])([0-9a-f]{16})([0-9a-f]{15})([0-9a-f]{32})\Z")
 _POINTS = (AccessPoint.STAFF, AccessPoint.PARTNER)
 _PARTS = frozenset(
@@ -57,7 +60,7 @@ _PARTS = frozenset(
 """Destinations of requests for parts of a page (https://fetch.spec.whatwg.org/#concept-request-destination)."""
 
 
-def make(now: datetime, point: AccessPoint, *, collection: str, url: str) -> str:
+def make(database: Database, now: datetime, point: AccessPoint, *, collection: str, url: str) -> str:
     """A new pass to a page for somebody who would see it at this access point; empty for readers, who need
     none.
     """
@@ -65,27 +68,28 @@ def make(now: datetime, point: AccessPoint, *, collection: str, url: str) -> str
         return ""
     until = f"{int(now.timestamp()) + LASTS_S:08x}{_POINTS.index(point)}"
     rest = until + _page_of(collection, url) + _host_of(url)
-    return rest + _sign(rest)
+    return rest + _sign(shared_keys.get(database, _PURPOSE, now), rest)
 
 
-def is_valid(token: str, now: datetime) -> bool:
+def is_valid(database: Database, token: str, now: datetime) -> bool:
     """Whether it is a pass to anything."""
     match = _TOKEN.match(token)
-    return (
-        match is not None
-        and hmac.compare_digest(match[5], _sign(token[:40]))
-        and now.timestamp() < int(match[1], 16)
-    )
+    left_s = int(match[1], 16) - now.timestamp() if match is not None else 0.0
+    if match is None or not 0 < left_s <= LASTS_S + _SKEW_S:
+        return False
+    made_at = datetime.fromtimestamp(int(match[1], 16) - LASTS_S, UTC)
+    key = shared_keys.find(database, _PURPOSE, made_at.date())
+    return key is not None and hmac.compare_digest(match[5], _sign(key, token[:40]))
 
 
 def find_point(
-    token: str, asked: ReplayAddress, now: datetime, *, destination: str = ""
+    database: Database, token: str, asked: ReplayAddress, now: datetime, *, destination: str = ""
 ) -> AccessPoint | None:
     """The access point at which a pass opens an address; None if it does not. `destination` says what the
     browser wants it for.
     """
     match = _TOKEN.match(token)
-    if match is None or not is_valid(token, now):
+    if match is None or not is_valid(database, token, now):
         return None
     is_own_request = asked.modifier == "sw_" and match[4] == _host_of(asked.url)
     if match[3] == _page_of(asked.collection, asked.url) or destination in _PARTS or is_own_request:
@@ -105,10 +109,5 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _sign(rest: str) -> str:
-    return hmac.new(_key(), rest.encode(), hashlib.sha256).hexdigest()[:32]
-
-
-@cache
-def _key() -> bytes:
-    return secrets.token_bytes(32)
+def _sign(key: bytes, rest: str) -> str:
+    return hmac.new(key, rest.encode(), hashlib.sha256).hexdigest()[:32]

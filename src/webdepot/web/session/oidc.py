@@ -1,12 +1,17 @@
 """Signing in with an account of the institution: redirect to the OpenID provider and back
 (`services.admin.oidc`).
 
-The provider is asked in two threads of its own: if it is slow, only those who sign in with it wait.
+The provider is asked in two threads of its own: if it is slow, only those who sign in with it wait. What was
+begun is in a signed cookie of the browser, so that the answer to another browser is not accepted, and any
+portal of the archive can complete it.
 """
 
+import base64
+import hashlib
+import hmac
+import json
 import secrets
-import time
-from collections import OrderedDict
+from datetime import date, timedelta
 from threading import Lock
 
 import anyio
@@ -14,9 +19,11 @@ from anyio.to_thread import run_sync
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.accounts import sessions
+from webdepot.accounts import sessions, shared_keys
+from webdepot.database import Database
 from webdepot.errors import NotFound, WebdepotError
 from webdepot.services.admin.oidc import IdentityProvider, StartedSignIn
+from webdepot.times import utc_now
 from webdepot.web.session.sign_in import page, signed_in
 from webdepot.web.site import language_of, local_path, of_app, session_token, site_of
 
@@ -24,16 +31,14 @@ COOKIE = "elsewhere"
 PATH = "/sign-in/oidc"
 ASKED_AT_ONCE = 2
 TIMEOUT_S = 600.0
-_MOST_AWAY = 10_000
+LONGEST_PATH = 1000
+_PURPOSE = "sign-ins"
 
 
-class PendingSignIns:
-    """Browsers that are at the provider now, for up to ten minutes. Each is bound to its own cookie, so that
-    the answer to another browser is not accepted.
-    """
+class SharedProvider:
+    """The provider, which all requests share, and the threads in which it is asked."""
 
     def __init__(self) -> None:
-        self._away: OrderedDict[str, tuple[float, str, StartedSignIn, str]] = OrderedDict()
         self._lock = Lock()
         self._provider: IdentityProvider | None = None
         self.limiter = anyio.CapacityLimiter(ASKED_AT_ONCE)
@@ -49,31 +54,50 @@ class PendingSignIns:
                 self._provider = IdentityProvider(config)
             return self._provider
 
-    def add(self, begun: StartedSignIn, cookie: str, to: str) -> None:
-        with self._lock:
-            self._away[begun.state] = (time.monotonic(), cookie, begun, to)
-            while len(self._away) > _MOST_AWAY:
-                self._away.popitem(last=False)
 
-    def take(self, state: str, cookie: str) -> tuple[StartedSignIn, str] | None:
-        """What was begun with a state, and where to go then; None if it is unknown, too old or of another
-        browser. A state can be taken once.
-        """
-        with self._lock:
-            at, owner, begun, to = self._away.pop(state, (0.0, "", None, ""))
-        if begun is None or time.monotonic() - at > TIMEOUT_S or not secrets.compare_digest(owner, cookie):
-            return None
-        return begun, to
+def _to_cookie(database: Database, begun: StartedSignIn, to: str) -> str:
+    """What a browser that is at the provider carries, so that any portal can complete its sign-in."""
+    now = utc_now()
+    values = [now.timestamp(), begun.state, begun.nonce, begun.verifier, to]
+    text = base64.urlsafe_b64encode(json.dumps(values).encode()).decode()
+    day = now.date().isoformat()
+    return f"{day}.{text}.{_sign(shared_keys.get(database, _PURPOSE, now), text)}"
+
+
+def _from_cookie(database: Database, cookie: str, state: str) -> tuple[StartedSignIn, str] | None:
+    """What was begun with a state, and where to go then; None if this browser did not begin it, or more than
+    ten minutes ago. The provider accepts its code once.
+    """
+    day, _, rest = cookie.partition(".")
+    text, _, signature = rest.partition(".")
+    now = utc_now()
+    if day not in {(now - timedelta(days=days)).date().isoformat() for days in (0, 1)}:
+        return None
+    key = shared_keys.find(database, _PURPOSE, date.fromisoformat(day))
+    if key is None or not secrets.compare_digest(_sign(key, text).encode(), signature.encode()):
+        return None
+    at, known, nonce, verifier, to = json.loads(base64.urlsafe_b64decode(text))
+    is_own = secrets.compare_digest(known.encode(), state.encode("utf-8", "surrogatepass"))
+    if not is_own or now.timestamp() - at > TIMEOUT_S:
+        return None
+    return StartedSignIn(state=known, nonce=nonce, verifier=verifier, address=""), to
+
+
+def _sign(key: bytes, text: str) -> str:
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 
 
 async def begin(request: Request) -> Response:
-    pending = of_app(request, PendingSignIns)
-    provider = pending.provider(request)
-    begun = await run_sync(provider.begin, _back_to(request), limiter=pending.limiter)
-    cookie = secrets.token_urlsafe(24)
-    pending.add(begun, cookie, local_path(request.query_params.get("to")))
+    shared, site = of_app(request, SharedProvider), site_of(request)
+    provider = shared.provider(request)
+    to = local_path(request.query_params.get("to"))[:LONGEST_PATH]
+
+    def start() -> tuple[StartedSignIn, str]:
+        begun = provider.begin(_back_to(request))
+        return begun, _to_cookie(site.archive.database, begun, to)
+
+    begun, cookie = await run_sync(start, limiter=shared.limiter)
     response = RedirectResponse(begun.address, status_code=303)
-    site = site_of(request)
     response.set_cookie(
         site.cookie_name(COOKIE),
         cookie,
@@ -87,15 +111,14 @@ async def begin(request: Request) -> Response:
 
 
 async def back(request: Request) -> Response:
-    return await run_sync(_back, request, limiter=of_app(request, PendingSignIns).limiter)
+    return await run_sync(_back, request, limiter=of_app(request, SharedProvider).limiter)
 
 
 def _back(request: Request) -> Response:
     site, query = site_of(request), request.query_params
-    pending = of_app(request, PendingSignIns)
-    provider = pending.provider(request)
-    own_cookie = request.cookies.get(site.cookie_name(COOKIE), "")[:200]
-    taken = pending.take(query.get("state", "")[:200], own_cookie)
+    provider = of_app(request, SharedProvider).provider(request)
+    own_cookie = request.cookies.get(site.cookie_name(COOKIE), "")[:4000]
+    taken = _from_cookie(site.archive.database, own_cookie, query.get("state", "")[:200])
     code = query.get("code", "")[:4000]
     issuer = query.get("iss", provider.config.issuer)
     if taken is None or not code or issuer.rstrip("/") != provider.config.issuer.rstrip("/"):

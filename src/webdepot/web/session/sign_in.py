@@ -6,25 +6,26 @@ counted apart, so that it gets in even if somebody guesses in the same network.
 https://owasp.org/www-community/Slow_Down_Online_Guessing_Attacks_with_Device_Cookies
 """
 
-import time
-from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
-from threading import Lock
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.accounts import sessions
+from webdepot.accounts import attempts, sessions
 from webdepot.accounts.accounts import STAFF, Role
+from webdepot.database import Database
 from webdepot.services.admin import demo_accounts
+from webdepot.times import Clock, utc_now
 from webdepot.web.client_address import wider_network_of
 from webdepot.web.forms import SHORT_FORM, read_form, sender_of
 from webdepot.web.heavy_turns import Turns
 from webdepot.web.site import language_of, local_path, of_app, person_of, render, session_token, site_of
 from webdepot.web.staff.dashboard import start_counting
 
-WINDOW_S = 60.0
+WINDOW = timedelta(minutes=1)
 MOST_FAILURES = 10
 """Failed attempts for one name from one network, or from one known browser, within the window."""
 MOST_FAILURES_OF_NETWORK = 30
@@ -34,30 +35,22 @@ MOST_FAILURES_NEAR_BY = 100
 _PASSWORDS_AT_ONCE = 2
 """Each takes 64 MB and much of a processor, and anybody can ask for it."""
 _DEVICE_S = 365 * 24 * 3600
-_MOST_REMEMBERED = 10_000
 
 
+@dataclass(frozen=True, slots=True)
 class SignInBrake:
-    """Counts failed attempts by keys within a minute; forgets the oldest when there are very many."""
+    """Counts failed attempts by names within a minute, over all portals."""
 
-    def __init__(self) -> None:
-        self._failures: OrderedDict[str, list[float]] = OrderedDict()
-        self._lock = Lock()
+    database: Database
+    clock: Clock = utc_now
+    """Real time, also in a demonstration with other dates."""
 
     def is_on(self, limits: Mapping[str, int]) -> bool:
-        """Whether one of the keys has reached its limit."""
-        since = time.monotonic() - WINDOW_S
-        with self._lock:
-            return any(
-                sum(at > since for at in self._failures.get(key, ())) >= most for key, most in limits.items()
-            )
+        """Whether one of the names has reached its limit."""
+        return attempts.is_limited(self.database, limits, since=self.clock() - WINDOW)
 
     def note_failure(self, limits: Mapping[str, int]) -> None:
-        with self._lock:
-            for key, most in limits.items():
-                self._failures[key] = [*self._failures.pop(key, ())[-most:], time.monotonic()]
-            while len(self._failures) > _MOST_REMEMBERED:
-                self._failures.popitem(last=False)
+        attempts.note(self.database, limits, self.clock())
 
 
 class PasswordQueue:
@@ -102,7 +95,7 @@ async def sign_in(request: Request) -> Response:
 
 def _signed_in(request: Request, form: dict[str, str]) -> Response:
     site, spoken = site_of(request), language_of(request)
-    brake, database = of_app(request, SignInBrake), site.archive.database
+    brake, database = SignInBrake(site.archive.database), site.archive.database
     name, to = form.get("name", "")[:100], local_path(form.get("to"))
     device = sessions.find_device(database, name, request.cookies.get(site.device_cookie, "")[:200])
     limits = {f"device {device}": MOST_FAILURES} if device else {}

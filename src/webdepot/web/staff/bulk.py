@@ -1,59 +1,31 @@
 """One action on many sites: choose them in the list, look at what would happen, do it, and watch it."""
 
 import secrets
-import time
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.accounts.accounts import Person
-from webdepot.archive import Archive
 from webdepot.errors import ConfigError, InputError, NotFound
 from webdepot.reasons import said
 from webdepot.selection.plan_dates import Frequency
 from webdepot.selection.target_batches import TargetChoice
 from webdepot.services.admin import bulk_actions
-from webdepot.services.admin.bulk_actions import BulkAct, BulkOrder, BulkResult
+from webdepot.services.admin.bulk_actions import BulkAct, BulkOrder
 from webdepot.services.harvest import profiles
+from webdepot.services.jobs import bulk, kinds, queue
 from webdepot.services.selection import criteria
-from webdepot.web.background import BackgroundRuns
-from webdepot.web.forms import find_number, get_day, read_fields
-from webdepot.web.mailing import start_postman
+from webdepot.web.forms import find_number, get_day, get_number, read_fields
+from webdepot.web.jobs.portal_worker import error_of, start_job
 from webdepot.web.problems import explain
-from webdepot.web.site import of_app, person_of, render, site_of
+from webdepot.web.site import render, site_of
 from webdepot.web.staff.targets import filter_of, link_of, list_page
 
-MOST_RUNS = 100
 SHORT_WAIT_S = 2.0
 """A run on few sites is over before the next page is shown."""
 _FIELDS = ("reason", "look_again_on", "collection", "frequency", "first_on", "at_time", "profile")
-
-
-@dataclass(slots=True, kw_only=True)
-class BulkRun:
-    act: BulkAct
-    query: str
-    """The filter of the list to return to."""
-    result: BulkResult = field(default_factory=BulkResult)
-
-
-class BulkRuns:
-    """Runs of this server, the last hundred."""
-
-    def __init__(self) -> None:
-        self.work = BackgroundRuns()
-        self.known: dict[str, BulkRun] = {}
-
-    def add(self, run: BulkRun) -> str:
-        token = secrets.token_urlsafe(9)
-        self.known[token] = run
-        for old in list(self.known)[:-MOST_RUNS]:
-            del self.known[old]
-        return token
 
 
 async def prepare(request: Request) -> Response:
@@ -99,8 +71,7 @@ def _page(
 
 
 def _run(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
-    archive, form, person = site_of(request).archive, dict(fields), person_of(request)
-    assert person is not None  # noqa: S101 - the route asks for a role
+    archive, form = site_of(request).archive, dict(fields)
     try:
         choice, order = _choice_of(request, fields), _order_of(form)
         bulk_actions.check(archive, order)
@@ -110,15 +81,17 @@ def _run(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
             raise InputError(said("list_has_changed", text))
     except (InputError, ConfigError, NotFound) as error:
         return _wrong(request, fields, explain(request, error))
-    runs = of_app(request, BulkRuns)
-    begun = BulkRun(act=order.act, query=link_of(filter_of(request)))
-    begun.result.total = expected.total
-    token = runs.add(begun)
-    runs.work.start(token, lambda: _work(request, archive, choice, order, person, begun))
-    deadline = time.monotonic() + SHORT_WAIT_S
-    while runs.work.is_running(token) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return RedirectResponse(f"/targets/bulk/{token}", status_code=303)
+    arguments = bulk.to_arguments(
+        choice,
+        order,
+        total=expected.total,
+        portal_url=site_of(request).portal_url,
+        query=link_of(filter_of(request)),
+    )
+    # Each run is a job of its own: two of them may act on the same sites, one after the other.
+    job = start_job(request, kinds.BULK, secrets.token_hex(8), arguments)
+    queue.wait(archive, job, at_most_s=SHORT_WAIT_S)
+    return RedirectResponse(f"/targets/bulk/{job.id}", status_code=303)
 
 
 def _wrong(request: Request, fields: Sequence[tuple[str, str]], wrong: str) -> Response:
@@ -128,27 +101,19 @@ def _wrong(request: Request, fields: Sequence[tuple[str, str]], wrong: str) -> R
         return list_page(request, status=400, wrong=wrong)
 
 
-def _work(
-    request: Request, archive: Archive, choice: TargetChoice, order: BulkOrder, person: Person, begun: BulkRun
-) -> None:
-    portal_url = site_of(request).portal_url
-    bulk_actions.run(archive, choice, order, person=person, portal_url=portal_url, result=begun.result)
-    if order.act is BulkAct.ASK:
-        start_postman(request)
-
-
 def show(request: Request) -> Response:
     """How far a run is."""
-    runs, token = of_app(request, BulkRuns), request.path_params["token"]
-    run = runs.known.get(token)
-    if run is None:
-        raise NotFound("This run is not known. It belongs to an earlier start of the server.")
+    job = queue.get(site_of(request).archive, get_number(request.path_params["job"]))
+    if job.kind != kinds.BULK:
+        raise NotFound(said("no_job", "There is no job {number}.", number=job.id))
     return render(
         request,
         "bulk_run.html",
-        run=run,
-        is_running=runs.work.is_running(token),
-        error=runs.work.errors.get(token, ""),
+        act=job.arguments["order"]["act"],
+        query=job.arguments["query"],
+        result=bulk.result_of(job),
+        is_running=job.is_open,
+        error=error_of(request, job),
     )
 
 

@@ -3,32 +3,26 @@ process of the server can show it.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.archive import Archive
 from webdepot.errors import ConfigError, Conflict, InputError, NotFound, NotPermitted
 from webdepot.services.harvest import crawl_test, profiles
+from webdepot.services.jobs import kinds, queue
 from webdepot.services.schedule import plan_view
 from webdepot.services.selection import targets
 from webdepot.url import Url
-from webdepot.web.background import BackgroundRuns
 from webdepot.web.forms import SHORT_FORM, find_number, read_form
+from webdepot.web.jobs.portal_worker import error_of, start_job
 from webdepot.web.problems import explain
-from webdepot.web.site import CURATORS, may, name_of, of_app, render, site_of
+from webdepot.web.site import CURATORS, may, name_of, render, site_of
 
 MOST_AT_ONCE = 3
 _FIELDS = ("addresses", "profile", "pages")
-
-
-class CrawlTests:
-    """Test crawls that this process runs."""
-
-    def __init__(self) -> None:
-        self.runs = BackgroundRuns()
 
 
 def show_form(request: Request) -> Response:
@@ -60,7 +54,7 @@ def show_live(request: Request) -> Response:
 def _start(request: Request, form: Mapping[str, str]) -> Response:
     archive, by = site_of(request).archive, name_of(request)
     try:
-        if crawl_test.count_running(archive) >= MOST_AT_ONCE:
+        if sum(job.is_open for job in queue.newest(archive, kinds.CRAWL_TEST)) >= MOST_AT_ONCE:
             raise Conflict(f"{MOST_AT_ONCE} test crawls are running. Wait until one of them has ended.")
         test = crawl_test.begin(
             archive,
@@ -77,11 +71,7 @@ def _start(request: Request, form: Mapping[str, str]) -> Response:
             status=400 if isinstance(error, ConfigError) else error.http_status,
         )
 
-    def work() -> None:
-        with Archive.open(archive.home, clock=archive.clock, agent=by or archive.agent) as own:
-            crawl_test.run(own, test)
-
-    of_app(request, CrawlTests).runs.start(test.id, work)
+    start_job(request, kinds.CRAWL_TEST, test.id, needs=crawl_test.place_of(test))
     return RedirectResponse(f"/scope/test/{test.id}", status_code=303)
 
 
@@ -102,7 +92,12 @@ def _form(request: Request, given: Mapping[str, str], *, wrong: str = "", status
 
 def _values(request: Request) -> dict[str, Any]:
     archive = site_of(request).archive
-    test = crawl_test.get(archive, request.path_params["test"])
+    identifier = request.path_params["test"]
+    job = queue.find(archive, kinds.CRAWL_TEST, identifier)
+    is_open = job is not None and job.is_open
+    test = crawl_test.get(archive, identifier, is_waiting=is_open)
+    if not is_open and (error := error_of(request, job)):
+        test = replace(test, state="failed", note=error)
     known = targets.find_known(archive, Url(test.seeds[0]))
     target = known.dossier if known is not None and known.is_same else None
     return {

@@ -13,20 +13,20 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
-from webdepot.archive import Archive, ScratchPurpose
+from webdepot.archive import ScratchPurpose
 from webdepot.errors import ConfigError, Conflict, InputError, NotPermitted, RemoteError
 from webdepot.services.catalogue import records
 from webdepot.services.depot import audit, export, replication, status
-from webdepot.services.depot.audit import AuditReport
 from webdepot.services.depot.export import PackageForm
 from webdepot.services.depot.status import DepotStatus
-from webdepot.services.progress import Progress
-from webdepot.web.background import BackgroundRuns
+from webdepot.services.jobs import kinds, queue
+from webdepot.services.jobs.task import WATCHED
 from webdepot.web.charts import DrawnBar
 from webdepot.web.forms import SHORT_FORM, read_form
+from webdepot.web.jobs.portal_worker import error_of, start_job
 from webdepot.web.language import Language
 from webdepot.web.problems import explain
-from webdepot.web.site import ADMINISTRATORS, CURATORS, language_of, may, name_of, of_app, render, site_of
+from webdepot.web.site import ADMINISTRATORS, CURATORS, language_of, may, name_of, render, site_of
 
 PER_PAGE = 50
 MOST_BARS = 36
@@ -35,24 +35,6 @@ MOST_VALUES = 6
 
 
 DOWNLOADS = (PackageForm.WACZ, PackageForm.ZIP)
-_AUDIT = "audit"
-
-
-class DepotRuns:
-    """The audit or copying that runs in this server, and the result of the last one."""
-
-    def __init__(self) -> None:
-        self.work = BackgroundRuns()
-        self.progress: Progress | None = None
-        self.report: AuditReport | None = None
-
-    def watch(self, progress: Progress) -> None:
-        self.progress = progress
-
-    def audit(self, archive: Archive, *, everything: bool) -> None:
-        """Copy what waits to be copied, then check the copies that are due, or all."""
-        self.progress = self.report = None
-        self.report = audit.audit(archive, older_than_days=0 if everything else None, watch=self.watch)
 
 
 def show_overview(request: Request) -> Response:
@@ -62,18 +44,19 @@ def show_overview(request: Request) -> Response:
 def _page(
     request: Request, *, status_code: int = 200, wrong: str = "", typed: Mapping[str, str] | None = None
 ) -> Response:
-    archive, runs = site_of(request).archive, of_app(request, DepotRuns)
+    archive = site_of(request).archive
     report = status.status(archive)
+    last = next(iter(queue.newest(archive, kinds.AUDIT, kinds.FILL, limit=1)), None)
     return render(
         request,
         "depot.html",
         status=status_code,
         report=report,
         bars=_growth(report, language_of(request)),
-        is_running=runs.work.is_running(_AUDIT),
-        progress=runs.progress,
-        audited=runs.report,
-        error=runs.work.errors.get(_AUDIT, ""),
+        is_running=last is not None and last.is_open,
+        progress=last.progress.get(WATCHED) if last else None,
+        audited=last.result if last and "counts" in last.result else None,
+        error=error_of(request, last),
         may_audit=may(request, CURATORS),
         may_add=may(request, ADMINISTRATORS),
         allowed=archive.config.depot.portal_places,
@@ -89,11 +72,14 @@ async def start_audit(request: Request) -> Response:
 
 def _start_audit(request: Request, form: Mapping[str, str]) -> Response:
     """Start an audit, unless one is running."""
-    archive, runs = site_of(request).archive, of_app(request, DepotRuns)
-    if not runs.work.is_running(_AUDIT):
-        audit.note_request(archive, by=name_of(request))
-        everything = form.get("which") == "all"
-        runs.work.start(_AUDIT, lambda: runs.audit(archive, everything=everything))
+    archive, by = site_of(request).archive, name_of(request)
+    start_job(
+        request,
+        kinds.AUDIT,
+        "",
+        {"everything": form.get("which") == "all"},
+        note=lambda connection: audit.note_request(connection, archive, by=by),
+    )
     return RedirectResponse("/depot#audit", status_code=303)
 
 
@@ -104,7 +90,7 @@ async def add_place(request: Request) -> Response:
 
 def _add_place(request: Request, form: Mapping[str, str]) -> Response:
     """Add a place, then copy every package to it in the background."""
-    archive, runs = site_of(request).archive, of_app(request, DepotRuns)
+    archive = site_of(request).archive
     name, address = form.get("name", "").strip(), form.get("address", "").strip()
     try:
         replication.check_portal_place(archive, address)
@@ -116,7 +102,7 @@ def _add_place(request: Request, form: Mapping[str, str]) -> Response:
         return _page(request, status_code=error.http_status, wrong=wrong, typed=form)
     except OSError as error:
         return _page(request, status_code=400, wrong=error.strerror or str(error), typed=form)
-    runs.work.start(_AUDIT, lambda: replication.fill(archive, place=name, watch=runs.watch))
+    start_job(request, kinds.FILL, name)
     return RedirectResponse("/depot#audit", status_code=303)
 
 

@@ -14,20 +14,19 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
-from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, NotPermitted
 from webdepot.harvest.control import OrderVerb
 from webdepot.harvest.report.reports import ReportKind
 from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import HarvestKind, HarvestState
-from webdepot.services import pipeline
 from webdepot.services.harvest import control, harvests, live_pictures
+from webdepot.services.jobs import kinds, queue
 from webdepot.services.review import ratings
 from webdepot.services.schedule import plans
 from webdepot.web import charts
-from webdepot.web.background import BackgroundRuns
 from webdepot.web.csv_response import csv_answer
 from webdepot.web.forms import SHORT_FORM, find_number, page_number, read_form
+from webdepot.web.jobs.portal_worker import error_of, start_job
 from webdepot.web.problems import explain
 from webdepot.web.site import CURATORS, language_of, may, name_of, of_app, render, site_of
 
@@ -70,13 +69,6 @@ class LiveStreams:
 
     def __init__(self) -> None:
         self.count = 0
-
-
-class HarvestEndings:
-    """Harvests that no process worked on and that are ended in the background."""
-
-    def __init__(self) -> None:
-        self.runs = BackgroundRuns()
 
 
 def show_list(request: Request) -> Response:
@@ -234,7 +226,7 @@ def _values(request: Request) -> dict[str, Any]:
         "ratings": ratings.of_harvest(archive, watched.harvest.id),
         "wrong": "",
         "typed": {},
-        "error": of_app(request, HarvestEndings).runs.errors.get(watched.harvest.id, ""),
+        "error": error_of(request, queue.find(archive, kinds.END_HARVEST, watched.harvest.id)),
     }
 
 
@@ -275,7 +267,8 @@ def obey(
     match command:
         case HarvestCommand.ABORT if not control.watch(archive, harvest).is_running:
             control.give_up(archive, harvest, by=by, reason=reason)
-            _end(request, harvest)
+            # Check, deposit and index what it has fetched.
+            start_job(request, kinds.END_HARVEST, harvest, needs=f"harvests/{harvest}")
         case HarvestCommand.RESUME if not control.watch(archive, harvest).is_running:
             plans.continue_harvest(archive, harvest, by=by)
         case HarvestCommand.LIMITS:
@@ -288,17 +281,6 @@ def obey(
             control.reject(archive, harvest, patterns, by=by, reason=reason)
         case verb:
             control.give(archive, harvest, OrderVerb(verb.value), by=by, reason=reason)
-
-
-def _end(request: Request, harvest: str) -> None:
-    """Check, deposit and index what an aborted harvest has fetched."""
-    archive, by = site_of(request).archive, name_of(request)
-
-    def work() -> None:
-        with Archive.open(archive.home, clock=archive.clock, agent=by or archive.agent) as own:
-            pipeline.resume(own, harvest)
-
-    of_app(request, HarvestEndings).runs.start(harvest, work)
 
 
 def _changes(form: Mapping[str, str]) -> dict[str, object]:

@@ -11,11 +11,12 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import InputError
 from webdepot.model import EVERYTHING
-from webdepot.services.selection import discovery, organisation_sites, organisation_view, organisations
-from webdepot.web.background import BackgroundRuns
+from webdepot.services.jobs import kinds, queue
+from webdepot.services.selection import organisation_sites, organisation_view, organisations
 from webdepot.web.forms import SHORT_FORM, find_number, read_fields, read_form
+from webdepot.web.jobs.portal_worker import start_job
 from webdepot.web.problems import explain
-from webdepot.web.site import CURATORS, may, name_of, of_app, render, site_of
+from webdepot.web.site import CURATORS, may, name_of, render, site_of
 from webdepot.web.staff import domain_chart
 
 KINDS = ("own", "ask", "other", "wait")
@@ -30,28 +31,22 @@ _FIELDS = {
 }
 
 
-class Surveys:
-    """Surveys in the background, one at a time for each organisation."""
-
-    def __init__(self) -> None:
-        self.runs = BackgroundRuns()
-
-
 def show_list(request: Request) -> Response:
     return _list_page(request)
 
 
 def _list_page(request: Request, *, status: int = 200, wrong: str = "", typed: str = "") -> Response:
-    runs = of_app(request, Surveys).runs
+    archive = site_of(request).archive
+    surveys = queue.newest(archive, kinds.SURVEY)
     return render(
         request,
         "organisations.html",
         status=status,
         wrong=wrong,
         typed=typed,
-        organisations=organisations.list_organisations(site_of(request).archive),
-        running=runs.running(),
-        errors=runs.errors,
+        organisations=organisations.list_organisations(archive),
+        running=queue.running(surveys),
+        errors=queue.last_errors(surveys),
     )
 
 
@@ -66,11 +61,12 @@ def _start(request: Request, form: Mapping[str, str]) -> Response:
         domain = organisations.parse_domain(form.get("domain", ""))
     except InputError as error:
         return _list_page(request, status=400, wrong=explain(request, error), typed=form.get("domain", ""))
-    runs = of_app(request, Surveys).runs
-    if not runs.is_running(domain):
-        organisations.note_request(archive, domain, by=by)
-    allow_private = archive.config.harvest.allow_private
-    runs.start(domain, lambda: discovery.discover(archive, domain, allow_private=allow_private, by=by))
+    start_job(
+        request,
+        kinds.SURVEY,
+        domain,
+        note=lambda connection: organisations.note_request(connection, archive, domain, by=by),
+    )
     return RedirectResponse("/organisations", status_code=303)
 
 
@@ -88,9 +84,8 @@ def _page(
 ) -> Response:
     kind = request.query_params.get("own", "")
     kind = kind if kind in KINDS else ""
-    view = organisation_view.view(
-        site_of(request).archive, request.path_params["root"], kind=kind, limit=MOST_ROWS
-    )
+    archive = site_of(request).archive
+    view = organisation_view.view(archive, request.path_params["root"], kind=kind, limit=MOST_ROWS)
     root = view.organisation.root
     return render(
         request,
@@ -110,7 +105,7 @@ def _page(
         kinds=KINDS,
         picture=domain_chart.draw(root, view.every_host),
         is_cut=len(view.hosts) >= MOST_ROWS,
-        is_running=of_app(request, Surveys).runs.is_running(root),
+        is_running=(survey := queue.find(archive, kinds.SURVEY, root)) is not None and survey.is_open,
     )
 
 

@@ -7,20 +7,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError
-from webdepot.services.exchange import oai_harvest, partner_admin, takeover
-from webdepot.web.background import BackgroundRuns
+from webdepot.services.exchange import partner_admin
+from webdepot.services.jobs import kinds, queue
 from webdepot.web.forms import SHORT_FORM, read_form
+from webdepot.web.jobs.portal_worker import error_of, start_job
 from webdepot.web.problems import explain
-from webdepot.web.site import ADMINISTRATORS, CURATORS, may, name_of, of_app, render, site_of
-
-
-class PartnerRuns:
-    """Harvests of partners in the background."""
-
-    def __init__(self) -> None:
-        self.runs = BackgroundRuns()
+from webdepot.web.site import ADMINISTRATORS, CURATORS, may, name_of, render, site_of
 
 
 def show_list(request: Request) -> Response:
@@ -30,28 +23,30 @@ def show_list(request: Request) -> Response:
 def _list_page(
     request: Request, *, status: int = 200, given: Mapping[str, str] | None = None, wrong: str = ""
 ) -> Response:
-    runs = of_app(request, PartnerRuns).runs
+    archive = site_of(request).archive
+    harvests = queue.newest(archive, kinds.PARTNER)
     return render(
         request,
         "partners.html",
         status=status,
         given=defaultdict(str, given or {}),
         wrong=wrong,
-        partners=partner_admin.every(site_of(request).archive),
-        running=runs.running(),
-        errors=runs.errors,
+        partners=partner_admin.every(archive),
+        running=queue.running(harvests),
+        errors=queue.last_errors(harvests),
         may_add=may(request, ADMINISTRATORS),
     )
 
 
 def show(request: Request) -> Response:
-    runs, name = of_app(request, PartnerRuns).runs, request.path_params["name"]
+    archive, name = site_of(request).archive, request.path_params["name"]
+    job = queue.find(archive, kinds.PARTNER, name)
     return render(
         request,
         "partner.html",
-        status_=partner_admin.status(site_of(request).archive, name),
-        is_running=runs.is_running(name),
-        error=runs.errors.get(name, ""),
+        status_=partner_admin.status(archive, name),
+        is_running=job is not None and job.is_open,
+        error=error_of(request, job),
         may_change=may(request, CURATORS),
     )
 
@@ -91,13 +86,11 @@ def _order(request: Request, form: Mapping[str, str]) -> Response:
         raise InputError("Choose what to do: run or retry.")
     if what == "retry":
         partner_admin.retry(archive, name, form.get("identifier", "")[:500], by=name_of(request))
-    runs = of_app(request, PartnerRuns).runs
-    if not runs.is_running(name):
-        partner_admin.record_request(archive, name, by=name_of(request))
-    runs.start(name, lambda: _harvest_and_ingest(archive, name))
+    by = name_of(request)
+    start_job(
+        request,
+        kinds.PARTNER,
+        name,
+        note=lambda connection: partner_admin.record_request(connection, archive, name, by=by),
+    )
     return RedirectResponse(f"/partners/{name}", status_code=303)
-
-
-def _harvest_and_ingest(archive: Archive, name: str) -> None:
-    oai_harvest.harvest(archive, name)
-    takeover.ingest(archive, name)

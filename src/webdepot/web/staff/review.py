@@ -2,32 +2,33 @@
 pages, findings and formats), and the decision.
 """
 
-import logging
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.archive import Archive
-from webdepot.errors import InputError, WebdepotError
+from webdepot.engine.jobs import JobState
+from webdepot.errors import Conflict, InputError, NotFound, NotPermitted, WebdepotError
 from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import HarvestState
 from webdepot.quality.page_ratings import Rating
 from webdepot.services.depot import examination
 from webdepot.services.harvest import harvests
+from webdepot.services.jobs import kinds, queue
 from webdepot.services.quality import harvest_check
-from webdepot.services.review import patches, ratings, replay_pictures, review_view, reviews
+from webdepot.services.review import ratings, replay_pictures, review_view, reviews
 from webdepot.web.forms import SHORT_FORM, find_number, page_number, read_form
+from webdepot.web.jobs.portal_worker import start_job
 from webdepot.web.problems import explain
-from webdepot.web.site import CURATORS, REVIEWERS, language_of, local_path, may, name_of, render, site_of
+from webdepot.web.site import CURATORS, REVIEWERS, local_path, may, name_of, render, site_of
 
-log = logging.getLogger(__name__)
 FINDINGS_A_PAGE = 50
 WAIT_S = 5.0
 """How long a page waits for work in the background; most of it is done by then."""
+_ERRORS = {error.http_status: error for error in (InputError, NotPermitted, NotFound, Conflict)}
 _BEGUN = ("accept", "patch", "pictures", "ignored")
 _STATES = (
     HarvestState.FINISHED,
@@ -80,16 +81,12 @@ async def annotate(request: Request) -> Response:
 
 def patch(request: Request) -> Response:
     """Harvest missing parts."""
-    return _in_background(request, lambda archive, harvest: patches.patch(archive, harvest), "patch")
+    return _start(request, kinds.PATCH)
 
 
 def take_pictures(request: Request) -> Response:
     """Take pictures of the replay again, for example after a patch."""
-
-    def take(archive: Archive, harvest: str) -> None:
-        replay_pictures.take(archive, harvests.get(archive, harvest))
-
-    return _in_background(request, take, "pictures")
+    return _start(request, kinds.PICTURES)
 
 
 def check_again(request: Request) -> Response:
@@ -190,17 +187,16 @@ def _decide(request: Request, form: Mapping[str, str]) -> Response:
     try:
         match form.get("order", ""):
             case "accept":
-                return _in_background(
-                    request, lambda own, each: reviews.accept(own, each, by=by, words=words), "accept"
-                )
+                reviews.check_acceptance(archive, harvest, by=by)
+                return _start(request, kinds.ACCEPT, {"words": words})
             case "reject":
                 reviews.reject(archive, harvest, by=by, words=words)
             case "reopen":
                 reviews.reopen(archive, harvest, by=by, words=words)
             case other:
                 raise InputError(f"{other[:50]!r} is not a decision. Choose accept, reject or reopen.")
-    except InputError as error:
-        return _page(request, wrong=explain(request, error), words=words, status=400)
+    except (InputError, Conflict, NotPermitted) as error:
+        return _page(request, wrong=explain(request, error), words=words, status=error.http_status)
     return RedirectResponse(f"/review/{harvest}", status_code=303)
 
 
@@ -213,42 +209,27 @@ def _annotate(request: Request, form: Mapping[str, str]) -> Response:
     return RedirectResponse(f"/review/{harvest}", status_code=303)
 
 
-def _in_background(request: Request, work: Callable[[Archive, str], object], name: str) -> Response:
-    """Start long work. The page waits a few seconds to show its result."""
+def _start(request: Request, kind: str, arguments: Mapping[str, Any] | None = None) -> Response:
+    """Start long work on a harvest. The page waits a few seconds to show its result."""
     harvest = harvests.get(site_of(request).archive, request.path_params["harvest"]).id
     try:
-        is_done = run_in_background(request, work, name)
+        is_done = run_job(request, kind, arguments)
     except WebdepotError as error:
         return _page(request, wrong=explain(request, error), status=error.http_status)
-    return RedirectResponse(f"/review/{harvest}" + ("" if is_done else f"?begun={name}"), status_code=303)
+    return RedirectResponse(f"/review/{harvest}" + ("" if is_done else f"?begun={kind}"), status_code=303)
 
 
-def run_in_background(request: Request, work: Callable[[Archive, str], object], name: str) -> bool:
-    """Start long work on the harvest of a request, in an archive opened for it. Returns after at most
-    `WAIT_S` seconds whether it is done; raises its error if it has failed by then.
+def run_job(request: Request, kind: str, arguments: Mapping[str, Any] | None = None) -> bool:
+    """Start long work on the harvest of a request. Returns after at most `WAIT_S` seconds whether it is done;
+    raises its error if it has failed by then.
     """
     archive = site_of(request).archive
     harvest = harvests.get(archive, request.path_params["harvest"]).id
-    by, failed = name_of(request), list[WebdepotError]()
-
-    def run() -> None:
-        with Archive.open(archive.home, clock=archive.clock, agent=by or archive.agent) as own:
-            try:
-                work(own, harvest)
-            except WebdepotError as error:
-                failed.append(error)
-            except Exception:  # a worker that died, a full disk: it must not look as if it had succeeded
-                log.exception(
-                    "background work of a review page failed", extra={"harvest": harvest, "work": name}
-                )
-                failed.append(WebdepotError(language_of(request).texts["errors.text_500"]))
-
-    thread = threading.Thread(target=run, name=name)
-    thread.start()
-    thread.join(WAIT_S)
-    if failed:
-        raise failed[0]
-    return not thread.is_alive()
+    job = start_job(request, kind, harvest, arguments, needs=f"harvests/{harvest}")
+    job = queue.wait(archive, job, at_most_s=WAIT_S)
+    if job.state is JobState.FAILED:
+        raise _ERRORS.get(job.result.get("http_status", 0), WebdepotError)(job.reason)
+    return not job.is_open
 
 
 def send_picture(request: Request) -> Response:

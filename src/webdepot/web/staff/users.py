@@ -16,7 +16,7 @@ from webdepot.web.forms import SHORT_FORM, find_number, get_number, read_fields,
 from webdepot.web.language import Language
 from webdepot.web.problems import explain
 from webdepot.web.session.sign_in import MOST_FAILURES, SignInBrake
-from webdepot.web.site import has_key, language_of, name_of, of_app, person_of, render, session_token, site_of
+from webdepot.web.site import has_key, language_of, name_of, person_of, render, session_token, site_of
 
 _BROWSERS = {
     "Edg": "Edge",
@@ -201,7 +201,7 @@ def _change_password(request: Request, form: Mapping[str, str]) -> Response:
     archive, name, spoken = site_of(request).archive, name_of(request), language_of(request)
     if has_key(request):
         raise InputError(spoken.texts["users.not_with_a_key"])
-    brake, limits = of_app(request, SignInBrake), {f"password of {name}": MOST_FAILURES}
+    brake, limits = SignInBrake(archive.database), {f"password of {name}": MOST_FAILURES}
     if brake.is_on(limits):
         return _own(request, wrong=spoken.texts["sign_in.too_many"], status=429)
     if not accounts.has_password(archive.database, name, form.get("old", "")):

@@ -1,0 +1,122 @@
+"""What a worker does for each kind of job (`kinds.py`)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from webdepot.archive import Archive
+from webdepot.reasons import to_kept
+from webdepot.services import pipeline
+from webdepot.services.depot import audit, replication
+from webdepot.services.exchange import oai_harvest, takeover
+from webdepot.services.harvest import crawl_test, harvests
+from webdepot.services.intake import uploads
+from webdepot.services.intake.ingest import ArchiveReport
+from webdepot.services.jobs import bulk, kinds
+from webdepot.services.jobs.task import JobTask
+from webdepot.services.review import patches, replay_pictures, reviews
+from webdepot.services.selection import discovery
+
+MOST_SKIPPED = 20
+Result = Mapping[str, Any]
+
+
+def _audit(archive: Archive, task: JobTask) -> Result:
+    report = audit.audit(
+        archive,
+        older_than_days=0 if task.arguments["everything"] else None,
+        watch=task.watch,
+        begun_at=task.job.created_at,
+    )
+    return {
+        "counts": {outcome.value: count for outcome, count in report.counts.items()},
+        "alarms": list(report.alarms)[:MOST_SKIPPED],
+    }
+
+
+def _fill(archive: Archive, task: JobTask) -> Result:
+    report = replication.fill(archive, place=task.job.subject, watch=task.watch)
+    return {"copied": report.copied, "waiting": report.waiting}
+
+
+def _import(archive: Archive, task: JobTask) -> Result:
+    def add_package(report: ArchiveReport) -> None:
+        known = task.saved.setdefault("harvests", [])
+        if report.harvest.id not in known:
+            known.append(report.harvest.id)
+
+    report = pipeline.import_files(
+        archive,
+        uploads.files_in(archive, task.job.needs),
+        collection=task.arguments["collection"],
+        watch=task.watch,
+        on_package=add_package,
+    )
+    return {
+        "files": {state.value: count for state, count in report.files.items()},
+        "harvests": task.saved.get("harvests", []),
+        "skipped": [
+            [outcome.file.rpartition("/")[2], to_kept(outcome.reason)]
+            for outcome in report.skipped[:MOST_SKIPPED]
+        ],
+    }
+
+
+def _survey(archive: Archive, task: JobTask) -> Result:
+    allow_private = archive.config.harvest.allow_private
+    discovery.discover(
+        archive, task.job.subject, allow_private=allow_private, by=task.job.by, watch=task.watch
+    )
+    return {}
+
+
+def _partner(archive: Archive, task: JobTask) -> Result:
+    oai_harvest.harvest(archive, task.job.subject, watch=task.watch)
+    takeover.ingest(archive, task.job.subject, watch=task.watch)
+    return {}
+
+
+def _crawl_test(archive: Archive, task: JobTask) -> Result:
+    crawl_test.run(archive, crawl_test.get(archive, task.job.subject, is_waiting=True), watch=task.watch)
+    return {}
+
+
+def _accept(archive: Archive, task: JobTask) -> Result:
+    reviews.accept(
+        archive,
+        task.job.subject,
+        by=task.job.by,
+        words=task.arguments["words"],
+        watch=task.watch,
+        since=task.job.created_at,
+    )
+    return {}
+
+
+def _patch(archive: Archive, task: JobTask) -> Result:
+    patches.patch(archive, task.job.subject, watch=task.watch, since=task.job.created_at)
+    return {}
+
+
+def _pictures(archive: Archive, task: JobTask) -> Result:
+    task.check()
+    return {"pictures": replay_pictures.take(archive, harvests.get(archive, task.job.subject))}
+
+
+def _end_harvest(archive: Archive, task: JobTask) -> Result:
+    pipeline.resume(archive, task.job.subject, watch=task.watch)
+    return {}
+
+
+RUNS: dict[str, Callable[[Archive, JobTask], Result]] = {
+    kinds.BULK: bulk.run,
+    kinds.AUDIT: _audit,
+    kinds.FILL: _fill,
+    kinds.IMPORT: _import,
+    kinds.SURVEY: _survey,
+    kinds.PARTNER: _partner,
+    kinds.CRAWL_TEST: _crawl_test,
+    kinds.ACCEPT: _accept,
+    kinds.PATCH: _patch,
+    kinds.PICTURES: _pictures,
+    kinds.END_HARVEST: _end_harvest,
+}
