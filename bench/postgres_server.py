@@ -22,6 +22,7 @@ def running(options: str = "-c fsync=off -c shared_buffers=16MB") -> Iterator[st
     # Not below pytest's own folders, which only root may enter where root runs the tests: PostgreSQL refuses
     # to run as root.
     folder = Path(tempfile.mkdtemp(prefix="webdepot-postgres-", dir="/tmp"))
+    folder.chmod(0o755)  # tests in a namespace of their own are not its owner
     as_whom = {"user": "nobody"} if os.geteuid() == 0 else {}
     try:
         if as_whom:

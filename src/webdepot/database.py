@@ -98,7 +98,8 @@ class Database:
             with self.engine.begin() as connection:
                 self._dialect.begin_writing(connection)
                 yield connection
-                self._dialect.end_writing(connection)
+                if connection.in_transaction():  # the caller may have rolled back what it only tried
+                    self._dialect.end_writing(connection)
             self._dialect.written()
 
     @contextmanager

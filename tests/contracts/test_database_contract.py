@@ -111,6 +111,16 @@ def test_a_failed_transaction_changes_nothing_and_lets_others_write(open_databas
         assert value_in(connection) == 2
 
 
+def test_what_was_only_tried_is_rolled_back_in_its_transaction(open_database: Opener):
+    database = open_database()
+    with database.transaction() as connection:
+        connection.execute(text("UPDATE facts SET value = 9"))
+        connection.rollback()
+    set_value(open_database(), 2)
+    with database.reading() as connection:
+        assert value_in(connection) == 2
+
+
 def test_own_commits_are_seen_at_once_and_those_of_others_soon(open_database: Opener):
     here, elsewhere = open_database(), open_database()
     for value in range(2, 30):

@@ -181,4 +181,4 @@ def test_what_is_no_depot_is_said(tmp_path, home):
         rebuild.rebuild(tmp_path / "new")
     with pytest.raises(InputError, match="no depot"):
         rebuild.rebuild(home, str(tmp_path / "nothing"))
-    assert (home / "webdepot.db").exists(), "nothing is cleared for a depot that is none"
+    assert setup.is_complete(home), "nothing is cleared for a depot that is none"

@@ -5,7 +5,7 @@ from io import BytesIO
 
 import pytest
 
-from databases import IS_CHOSEN, own_database
+from databases import copy_home
 from small_warcs import write_warc
 from webdepot.archive import Archive
 from webdepot.container import locations
@@ -53,12 +53,10 @@ def index_again(archive):
 
 
 @pytest.fixture(scope="module")
-def expected(request, empty_home, tmp_path_factory):
+def expected(empty_home, tmp_path_factory):
     """What the processes of one machine find out."""
     folder = tmp_path_factory.mktemp("embedded")
-    home = shutil.copytree(empty_home, folder / "home")
-    if IS_CHOSEN:
-        own_database(home, request.getfixturevalue("databases"))
+    home = copy_home(empty_home, folder / "home")
     with Archive.open(home, agent="test") as archive:
         _, found = fill(archive, folder)
         return found, index_again(archive)

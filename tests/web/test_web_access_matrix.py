@@ -66,6 +66,8 @@ NOT_ASKED = {
     "/title/{key}/{form}": "the description of a work in other notations",
     "/urn/{urn:path}": "leads to the title",
     "/compare/picture": "a screenshot, past `find_closest` as the comparison; tested in test_web_compare.py",
+    "/health": "whether the portal answers",
+    "/ready": "whether the database answers",
     "/sign-in/oidc": "signs in",
     "/sign-in/oidc/back": "signs in",
     "/suggest": "a form",
