@@ -260,7 +260,7 @@ def test_who_asks_for_too_much_is_told_so(served: Served) -> None:
         listed = ask(f"{strict.portal}/oai?verb=ListIdentifiers&metadataPrefix=oai_dc")
         assert listed.status == 400 and listed.text.startswith("This query takes too long to answer.")
         found = ask(f"{strict.portal}/api/search?q=words")
-        assert found.status == 400 and "too long" in json.loads(found.text)["error"]
+        assert found.status == 400 and "too long" in json.loads(found.text)["detail"]
         assert ask(f"{strict.portal}/search?q=words").status == 400
 
 

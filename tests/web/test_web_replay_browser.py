@@ -66,9 +66,9 @@ def test_the_banner_follows_links_inside_the_page_and_the_way_back(page: Page, s
     expect(page.locator(".page-title")).to_have_text("News of 2012")
     expect(page.locator(".page-address")).to_have_text(f"{SITE}/news.html")
     assert page.url == f"{served.frame}/all/{EDITIONS[1]}/{SITE}/news.html"
-    expect(page).to_have_title("News of 2012 · 1 June 2012, 12:00 · Archive of Clocks")
+    expect(page).to_have_title("News of 2012 · 1 June 2012, 12:00 UTC · Archive of Clocks")
     page.locator(".step.next").click()
-    expect(page.locator(".when strong")).to_have_text("1 June 2012, 18:00")
+    expect(page.locator(".when strong")).to_have_text("1 June 2012, 18:00 UTC")
     page.go_back()
     page.go_back()
     expect(page.locator(".page-title")).to_have_text("Museum of clocks 2012")
@@ -163,7 +163,7 @@ def test_without_scripts_pages_work_and_replay_says_why_it_does_not(browser: Bro
         expect(page.locator(".no-script")).to_be_visible()
         page.get_by_role("link", name="All versions").click()
         page.get_by_role("link", name="2012, 2 captures").click()
-        page.get_by_role("link", name="1 June 2012, 18:00", exact=True).click()
+        page.get_by_role("link", name="1 June 2012, 18:00 UTC", exact=True).click()
         expect(page.locator(".no-script a")).to_have_attribute(
             "href", f"{served.replay}/all/{EDITIONS[2]}id_/{SITE}/"
         )
@@ -323,7 +323,9 @@ def test_the_banner_warns_of_parts_from_another_time(page: Page, served: Served)
         "1 part of this page was captured at another time, up to 7 years apart"
     )
     page.locator(".drift summary").click()
-    expect(page.locator(".drift li")).to_have_text("11 September 2019 at 08:00 http://mixed.example/late.png")
+    expect(page.locator(".drift li")).to_have_text(
+        "11 September 2019 at 08:00 UTC http://mixed.example/late.png"
+    )
     open_edition(page, served, 1)
     expect(page.locator(".drift")).to_be_hidden()
 

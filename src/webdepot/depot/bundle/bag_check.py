@@ -33,11 +33,11 @@ _NEW = "1.0"
 _VERSIONS = ("0.93", "0.94", "0.95", "0.96", "0.97", _NEW)
 _DECLARED = re.compile(
     rb"BagIt-Version: ([0-9]+\.[0-9]+)(?:\r\n|\n|\r)"
-    rb"Tag-File-Character-Encoding: ([^\r\n]*[^\s])(?:\r\n|\n|\r)*"
+    rb"Tag-File-Character-Encoding: ([!-~]+)[\r\n]*"
 )
 _DECLARED_BEFORE = re.compile(
     rb"BagIt-Version[ \t]*:[ \t]*([0-9]+\.[0-9]+)[ \t]*(?:\r\n|\n|\r)"
-    rb"Tag-File-Character-Encoding[ \t]*:[ \t]*([^\r\n]*[^\s])\s*"
+    rb"Tag-File-Character-Encoding[ \t]*:[ \t]*([!-~]+)\s*"
 )
 _ENCODINGS = re.compile(r"utf-?(?:8|16|32)(?:-?[lb]e)?|us-ascii|iso-8859-[0-9]{1,2}|windows-125[0-8]", re.I)
 _MANIFEST = re.compile(r"(tag)?manifest-([A-Za-z0-9_-]{1,20})\.txt")
@@ -118,7 +118,7 @@ def _check_declaration(folder: Path) -> Generator[Finding, None, tuple[str, str]
             f"Tag-File-Character-Encoding: UTF-8 ({reason})",
         )
         return None
-    version, encoding = match[1].decode(), match[2].decode(errors="replace").strip()
+    version, encoding = match[1].decode(), match[2].decode()
     if version not in _VERSIONS:
         known = f"{_VERSIONS[0]} to {_VERSIONS[-2]} and {_NEW}"
         yield _error("version", DECLARATION, f"{DECLARATION} names version {version}; known are {known}")

@@ -15,10 +15,11 @@ from webdepot.exchange.metadata import dublin_core, jats, mab, marc, markup, mod
 from webdepot.exchange.metadata.regbib import METS, DeliveredLevel
 
 _PLAIN_DOCTYPE = re.compile(
-    rb"\A((?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*\?>)?\s*)<!DOCTYPE\s[^>\[]*>", re.IGNORECASE
+    rb"\A((?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?)<!DOCTYPE\s[^>\[]*>", re.IGNORECASE
 )
-_VOLUME = re.compile(r"(?:vol\w*\.?|bd\.?|jg\.?|band|jahrgang|jaargang)?\s*([0-9]+)", re.IGNORECASE)
-_ISSUE = re.compile(r"(?:no|nr|iss\w*|heft|h|number)\.?\s*([0-9]+[0-9/–-]*)", re.IGNORECASE)
+_VOLUME = re.compile(r"([0-9]+)")
+# Counted, not `*`: nothing is tried more than a few times at each place.
+_ISSUE = re.compile(r"(?:no|nr|iss[a-z]{0,5}|heft|h|number)\.?\s{0,3}([0-9][0-9/–-]{0,20})", re.IGNORECASE)
 _RESTRICTED = re.compile(r"(?:closed|restricted|embargoed)access\b", re.IGNORECASE)
 
 

@@ -43,6 +43,8 @@ _DESCRIPTION = re.compile(
     r"(?:.*[-_.])?(?:dc|oai_dc|dublin_?core|marc|marc21|marcxml|mods|mab|mabxml|jats|mets|metadata|record)\.xml",
     re.IGNORECASE,
 )
+_AFTER_NAME = re.compile(r"(?:[-_.][A-Za-z0-9_]{1,20})?\.xml", re.IGNORECASE)
+"""What follows the name of a file in the name of its description."""
 _IN_METADATA = re.compile(r"(?:metadata|descriptive|metadata/descriptive)/[^/]+", re.IGNORECASE)
 _OF_SYSTEMS = re.compile(
     r"(?:.*/)?(?:\.DS_Store|Thumbs\.db|desktop\.ini|\._[^/]*)|__MACOSX/.*", re.IGNORECASE
@@ -280,17 +282,20 @@ def is_described(names: Mapping[str, Path]) -> bool:
 
 def _beside(file: Path) -> Path | None:
     """The description next to a single file: `thesis.xml`, `thesis.dc.xml` or `thesis.pdf.xml`."""
-    stem = re.escape(file.name.rpartition(".")[0] or file.name)
-    pattern = re.compile(
-        rf"(?:{re.escape(file.name)}|{stem})(?:[-_.][A-Za-z0-9_]{{1,20}})?\.xml", re.IGNORECASE
-    )
+    names = (file.name, file.name.rpartition(".")[0] or file.name)
     return next(
         (
             path
             for path in sorted(file.parent.glob("*.xml"))
-            if path != file and pattern.fullmatch(path.name) and path.is_file() and not path.is_symlink()
+            if path != file and _is_named_after(path.name, names) and path.is_file() and not path.is_symlink()
         ),
         None,
+    )
+
+
+def _is_named_after(name: str, names: Sequence[str]) -> bool:
+    return any(
+        name.lower().startswith(each.lower()) and _AFTER_NAME.fullmatch(name[len(each) :]) for each in names
     )
 
 
@@ -313,11 +318,11 @@ def _identifier_of(opened: Submission) -> str:
     info = opened.root / "bag-info.txt"
     if opened.kind is SubmissionKind.BAG and info.is_file():
         match = re.search(
-            r"^External-Identifier\s*:\s*(\S.*?)\s*$",
+            r"^External-Identifier[ \t]*:(.*)",
             info.read_bytes()[:65_536].decode(errors="replace"),
             re.MULTILINE | re.IGNORECASE,
         )
-        return match[1][:500] if match else ""
+        return match[1].strip()[:500] if match else ""
     return ""
 
 

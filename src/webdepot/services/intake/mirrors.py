@@ -31,11 +31,11 @@ _SURE_HOST = re.compile(r"www\..*|.*\.(?:[a-z]{2}|com|org|net|edu|gov|info|int|m
 """Without a sign of HTTrack, a folder `old.data` is not taken for a host."""
 _PAGES = re.compile(r".*\.(?:x?html?|php|asp|aspx|jsp|cgi)", re.IGNORECASE)
 _MIRRORED = re.compile(
-    rb"<!--\s*Mirrored from (\S+) by HTTrack [^,>]*,\s*"
+    rb"<!--\s{0,9}Mirrored from (\S{1,2000}) by HTTrack [^,>]{0,200},\s{0,9}"
     rb"([A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9:]{8}) GMT"
 )
 _LAUNCHED = re.compile(
-    r"HTTrack\S* launched on ([A-Z][a-z]{2}, [0-9]{1,2} [A-Z][a-z]{2} [0-9]{4} [0-9:]{8})(?: at (\S+))?"
+    r"HTTrack\S{0,40} launched on ([A-Z][a-z]{2}, [0-9]{1,2} [A-Z][a-z]{2} [0-9]{4} [0-9:]{8})(?: at (\S{1,2000}))?"
 )
 _INDEX = re.compile(r"(.*/)(?:index|default|home)\.(?:x?html?|php)", re.IGNORECASE)
 
