@@ -35,7 +35,8 @@ _MIRRORED = re.compile(
     rb"([A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9:]{8}) GMT"
 )
 _LAUNCHED = re.compile(
-    r"HTTrack\S{0,40} launched on ([A-Z][a-z]{2}, [0-9]{1,2} [A-Z][a-z]{2} [0-9]{4} [0-9:]{8})(?: at (\S{1,2000}))?"
+    r"HTTrack\S{0,40} launched on ([A-Z][a-z]{2}, [0-9]{1,2} [A-Z][a-z]{2} [0-9]{4} [0-9:]{8})"
+    r"(?: at (\S{1,2000}))?"
 )
 _INDEX = re.compile(r"(.*/)(?:index|default|home)\.(?:x?html?|php)", re.IGNORECASE)
 
