@@ -1,6 +1,6 @@
 # All tasks of the project. `make run` and `make test` install everything they need on a plain Debian 12 with Python 3.11.
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test test-postgresql check quick kills bench interop fuzz docs screenshots constraints sbom clean
+.PHONY: help install install-test run test test-postgresql test-cluster check quick kills bench interop fuzz docs screenshots constraints sbom clean
 SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,6 +17,7 @@ help:
 	@echo "make install      create .venv with everything; the program is .venv/bin/webdepot"
 	@echo "make check        ruff, mypy --strict, generated documentation up to date"
 	@echo "make test-postgresql  the tests of services and pages on PostgreSQL; a part of them also runs in `make test`"
+	@echo "make test-cluster start a cluster of PostgreSQL, SeaweedFS, Dask and our own roles on this machine, and try it"
 	@echo "make kills        thirty kills and thirty power cuts of each command that writes (as root, about an hour)"
 	@echo "make bench        the benchmarks, compared with other programs in the same run"
 	@echo "make interop      run programs of others against ours and print a table (SLOW=1: also those compiled first)"
@@ -55,6 +56,9 @@ test: check
 POSTGRESQL := tests/services tests/selection tests/access tests/depot tests/exchange tests/web
 test-postgresql: install-test
 	WEBDEPOT_TEST_DATABASE=postgresql $(BIN)/pytest $(PARALLEL) -m "not browser" $(POSTGRESQL)
+
+test-cluster: install-test
+	WEBDEPOT_TEST_CLUSTER=1 $(BIN)/pytest tests/cluster
 
 quick: install-test
 	$(BIN)/pytest $(PARALLEL) -m "not browser and not slow"

@@ -37,7 +37,7 @@ from webdepot.url import key as key_of
 SEED = 20261118
 PER_CONTAINER = 5000
 LIMITS = {"server us a row": 35.0, "bytes a row": 420.0, "closest p99 ms": 5.0, "500 of a host p99 ms": 10.0}
-OPTIONS = "-c shared_buffers=256MB -c max_wal_size=2GB -c checkpoint_timeout=30min"
+OPTIONS = ("-c", "shared_buffers=256MB", "-c", "max_wal_size=2GB", "-c", "checkpoint_timeout=30min")
 
 
 def urls_of(chance: random.Random, count: int, hosts: int) -> list[str]:

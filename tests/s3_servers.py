@@ -2,12 +2,7 @@
 which has none of that.
 """
 
-import json
-import os
-import signal
-import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,23 +11,15 @@ from pathlib import Path
 import pytest
 
 from ports import free_port, free_ports
+from webdepot.cluster import processes, readiness, seaweedfs
+from webdepot.cluster.processes import Program
+from webdepot.cluster.seaweedfs import S3Key
 
 BIN = Path(sys.executable).parent
-READY_S = 60
-IDENTITIES = {
-    "identities": [
-        {
-            "name": "keeper",
-            "credentials": [{"accessKey": "keeper", "secretKey": "keeper-secret"}],
-            "actions": ["Admin", "Read", "Write", "List", "Tagging"],
-        },
-        {
-            "name": "auditor",
-            "credentials": [{"accessKey": "auditor", "secretKey": "auditor-secret"}],
-            "actions": ["Read", "List"],
-        },
-    ]
-}
+KEYS = (
+    S3Key(name="keeper", secret="keeper-secret"),
+    S3Key(name="auditor", secret="auditor-secret", may_write=False),
+)
 
 
 @dataclass(frozen=True)
@@ -40,7 +27,6 @@ class S3Server:
     """Where a server listens, and its keeper's credentials."""
 
     endpoint: str
-    process: subprocess.Popen[bytes]
     bucket: str = "shared"
     access_key: str = "keeper"
     secret_key: str = "keeper-secret"
@@ -67,10 +53,13 @@ class S3Server:
 
     def new_bucket(self) -> str:
         name = f"depot-{uuid.uuid4().hex[:12]}"
+        self.create_bucket(name)
+        return name
+
+    def create_bucket(self, name: str) -> None:
         client = self.client()
         client.create_bucket(Bucket=name)
         client.close()
-        return name
 
     def new_address(self) -> str:
         return f"s3://{self.bucket}/{self.new_prefix()}?endpoint={self.endpoint}"
@@ -79,24 +68,11 @@ class S3Server:
 @pytest.fixture(scope="session")
 def seaweed(tmp_path_factory) -> Iterator[S3Server]:
     folder = tmp_path_factory.mktemp("seaweed")
-    (folder / "s3.json").write_text(json.dumps(IDENTITIES))
-    (folder / "data").mkdir()
-    master, volume, filer, s3 = free_ports(4, neighbour=10_000)
-    arguments = [
-        "server", f"-dir={folder / 'data'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-master.port={master}", f"-volume.port={volume}",
-        "-volume.max=40", "-master.volumeSizeLimitMB=64", "-filer", f"-filer.port={filer}", "-s3", f"-s3.port={s3}",
-        f"-s3.config={folder / 's3.json'}", "-s3.port.iceberg=0", "-s3.port.lance=0", "-s3.iam=false",
-    ]  # fmt: skip
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [BIN / "weed", *arguments], cwd=folder, stdout=log, stderr=log, start_new_session=True
-        )
-    server = S3Server(endpoint=f"http://127.0.0.1:{s3}", process=process)
-    try:
-        _wait(server, folder / "log")
+    program = seaweedfs.single(folder, free_ports(4, neighbour=seaweedfs.GRPC), KEYS)
+    with processes.running(folder, program):
+        server = S3Server(endpoint=program.address)
+        server.create_bucket(server.bucket)
         yield server
-    finally:
-        _end(process)
 
 
 @pytest.fixture(scope="session")
@@ -115,34 +91,12 @@ def rclone(tmp_path_factory) -> Iterator[S3Server]:
         "--config",
         str(folder / "none.conf"),
     ]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [BIN / "rclone", *arguments, str(folder / "data")], stdout=log, stderr=log, start_new_session=True
-        )
-    server = S3Server(endpoint=f"http://127.0.0.1:{port}", process=process)
-    try:
-        _wait(server, folder / "log")
+    program = Program(
+        name="rclone",
+        command=[str(BIN / "rclone"), *arguments, str(folder / "data")],
+        is_ready=lambda: readiness.accepts(port),
+    )
+    with processes.running(folder, program):
+        server = S3Server(endpoint=f"http://127.0.0.1:{port}")
+        server.create_bucket(server.bucket)
         yield server
-    finally:
-        _end(process)
-
-
-def _wait(server: S3Server, log: Path) -> None:
-    """Until a bucket can be made: both open their port before they can do anything."""
-    until = time.monotonic() + READY_S
-    while True:
-        try:
-            client = server.client()
-            client.create_bucket(Bucket=server.bucket)
-            client.put_object(Bucket=server.bucket, Key="ready", Body=b"x")
-            client.close()
-            return
-        except Exception:
-            if time.monotonic() > until or server.process.poll() is not None:
-                raise AssertionError(log.read_text(errors="replace")[-3000:]) from None
-            time.sleep(0.1)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait(20)

@@ -27,6 +27,7 @@ COMPONENTS = {
     "access",
     "exchange",
     "engine",
+    "cluster",
 }
 SHARED_COMPONENT = "container"
 FOUNDATION = {
@@ -75,6 +76,7 @@ AREAS = (
     "admin",
     "pipeline",
     "jobs",
+    "cluster",
 )
 """Areas of `services`, lowest first: an area imports itself and those before it."""
 DEFERRED: dict[tuple[str, str], str] = {

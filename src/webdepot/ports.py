@@ -245,7 +245,7 @@ class CaptureIndex(Protocol):
         """
 
     def containers(self) -> Iterator[tuple[str, int]]:
-        """Every indexed container and its number of captures."""
+        """Every indexed container and its number of captures, in the order in which they were first added."""
 
     def having(self, containers: Iterable[str]) -> frozenset[str]:
         """Those of these containers that are indexed. Costs no more in a large index."""

@@ -29,11 +29,11 @@ def test_a_worker_of_another_version_is_named():
 
 
 def test_a_scheduler_that_stops_ends_the_call_with_a_sentence():
-    with running_cluster("--no-nanny") as (address, scheduler):
+    with running_cluster("--no-nanny") as (address, kill_scheduler):
         engine = DaskEngine(address)
         outcomes = engine.map(time.sleep, [0, 60, 60, 60])
         assert next(outcomes).error == ""
-        scheduler.kill()
+        kill_scheduler()
         with pytest.raises(RemoteError, match="was stopped during the work"):
             next(outcomes)
         engine.close()

@@ -234,6 +234,11 @@ COMMANDS = (
         help="Run the portal as a service (systemd).",
     ),
     Command(
+        name="cluster",
+        module="cluster",
+        help="Several machines: try a cluster on one machine, and move an archive to one and back.",
+    ),
+    Command(
         name="config",
         module="home",
         group="config_commands",

@@ -404,7 +404,7 @@ class SqliteCaptureIndex:
     # --- the whole ---
 
     def containers(self) -> Iterator[tuple[str, int]]:
-        return iter(self._rows("SELECT name, captures FROM containers ORDER BY name", {}))
+        return iter(self._rows("SELECT name, captures FROM containers ORDER BY id", {}))
 
     def having(self, containers: Iterable[str]) -> frozenset[str]:
         return self._file.names_in("containers", containers)

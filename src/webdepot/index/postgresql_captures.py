@@ -323,7 +323,7 @@ class PostgresqlCaptureIndex:
     # --- the whole ---
 
     def containers(self) -> Iterator[tuple[str, int]]:
-        return iter(self._rows(b"SELECT name, captures FROM containers ORDER BY name", {}))
+        return iter(self._rows(b"SELECT name, captures FROM containers ORDER BY id", {}))
 
     def having(self, containers: Iterable[str]) -> frozenset[str]:
         rows = self._rows(queries.find_names("containers"), {"names": list(containers)})

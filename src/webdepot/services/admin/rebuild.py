@@ -144,7 +144,7 @@ def _found(home: Path, source: str, *, clock: Clock, agent: str) -> None:
     tree.setdefault("depot", {})["place"] = address
     for section, keys in own.items():
         tree[section] = tree.get(section, {}) | keys
-    setup.found(home, clock=clock, agent=agent, settings=_toml(tree))
+    setup.found(home, clock=clock, agent=agent, settings=setup.toml_text(tree))
     if any(own.values()):
         file.with_name(f"{FILE_NAME}.before").write_text(given, encoding="utf-8")  # for its comments
 
@@ -265,10 +265,3 @@ def _facts(event: Event) -> int:
 def _require_depot(store: ObjectStore, address: str) -> None:
     if store.size(layout.ROOT_DECLARATION) is None:
         raise InputError(f"There is no depot at {address}: the file {layout.ROOT_DECLARATION} is missing.")
-
-
-def _toml(tree: Mapping[str, Any]) -> str:
-    lines = []
-    for section, keys in tree.items():
-        lines += [f"[{section}]", *(f"{key} = {setup.toml_of(value)}" for key, value in keys.items()), ""]
-    return "\n".join(lines)

@@ -5,7 +5,9 @@ is a lock, which is removed when the archive is complete.
 """
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from webdepot import durable
 from webdepot.archive import DATABASE_NAME, Archive, is_founded
@@ -16,8 +18,9 @@ from webdepot.provenance import append, latest
 from webdepot.times import Clock, utc_now
 
 _LOCK_NAME = ".creating"
-_BEFORE_THE_DATABASE = frozenset({FILE_NAME, FILE_NAME + durable.NEW_SUFFIX, _LOCK_NAME})
-"""What a folder may contain that is to become an archive; a process that was killed leaves the last two."""
+_BEFORE_THE_DATABASE = frozenset({FILE_NAME, "cluster", FILE_NAME + durable.NEW_SUFFIX, _LOCK_NAME})
+"""What a folder may contain that is to become an archive: also the engines of `webdepot cluster up`. A
+process that was killed leaves the last two."""
 
 
 def found(home: Path, *, clock: Clock = utc_now, agent: str = "", settings: str = "") -> bool:
@@ -81,6 +84,14 @@ def _write_config(home: Path, settings: str) -> None:
             lines += ["", f"# [{name}]" if f"[{name}]" in settings else f"[{name}]"]
         lines += [f"# {setting.doc}", f"# {key} = {toml_of(setting.default)}"]
     durable.write_whole(home / FILE_NAME, ("\n".join(lines) + "\n").encode(), mode=0o600)
+
+
+def toml_text(tree: Mapping[str, Any]) -> str:
+    """A configuration file with these sections."""
+    lines = []
+    for section, keys in tree.items():
+        lines += [f"[{section}]", *(f"{toml_of(key)} = {toml_of(value)}" for key, value in keys.items()), ""]
+    return "\n".join(lines)
 
 
 def toml_of(value: object) -> str:
