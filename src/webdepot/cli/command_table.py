@@ -230,12 +230,12 @@ COMMANDS = (
     ),
     Command(
         name="service",
-        module="service",
+        module="deployment.service",
         help="Run the portal as a service (systemd).",
     ),
     Command(
         name="cluster",
-        module="cluster",
+        module="deployment.cluster",
         help="Several machines: try a cluster on one machine, and move an archive to one and back.",
     ),
     Command(

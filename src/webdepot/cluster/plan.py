@@ -37,7 +37,7 @@ _CONNECTIONS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
+class ClusterRole:
     """A command of ours, as often as it is to run. `{port}` and `{replay_port}` are replaced."""
 
     name: str
@@ -47,9 +47,9 @@ class Role:
 
 
 ROLES = (
-    Role(name="scheduler", arguments=("scheduler",)),
-    Role(name="batch", arguments=("batch",)),
-    Role(
+    ClusterRole(name="scheduler", arguments=("scheduler",)),
+    ClusterRole(name="batch", arguments=("batch",)),
+    ClusterRole(
         name="portal",
         arguments=("serve", "--port", "{port}", "--replay-port", "{replay_port}"),
         count=2,
@@ -125,7 +125,7 @@ class ClusterPlan:
             for number in range(1, self.counts[role.name] + 1):
                 yield self._own(role, number, home)
 
-    def _own(self, role: Role, number: int, home: Path) -> Program:
+    def _own(self, role: ClusterRole, number: int, home: Path) -> Program:
         ports = dict[str, str]()
         if role.has_ports:
             for kind in ("port", "replay_port"):
