@@ -1,13 +1,13 @@
 # All tasks of the project. `make run` and `make test` install everything they need on a plain Debian 12 with Python 3.11.
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test test-postgresql test-cluster check quick kills bench interop fuzz docs screenshots constraints sbom clean
+.PHONY: help install install-test run test compiled-tests test-postgresql test-cluster check quick kills bench interop fuzz docs screenshots constraints sbom clean
 SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := demo-home
-# Each process starts with a quarter of the tests in order, and takes over some of another one at the end, so that
-# fixtures shared by the tests of a file are created once, not in each. Four for two cores: tests often wait.
-PARALLEL := -n 4 --dist worksteal
+# Each process starts with an equal part of the tests in order, and takes over some of another one at the end, so that
+# fixtures shared by the tests of a file are created once, not in each. Six for two cores: tests often wait.
+PARALLEL := -n 6 --dist worksteal
 # If it were set, every command started by the tests would compile the whole program again.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -49,8 +49,13 @@ check: install-test
 	$(BIN)/mypy
 	$(BIN)/python scripts/reference.py --check
 
-test: check
+test: install-test
+	$(MAKE) --jobs 2 check compiled-tests
 	$(BIN)/pytest $(PARALLEL)
+
+# Otherwise each of the parallel processes would compile all tests.
+compiled-tests: install-test
+	@$(BIN)/pytest --collect-only -qq > /dev/null || $(BIN)/pytest --collect-only -qq
 
 # Tests whose archives have their databases on PostgreSQL, which the tests start.
 POSTGRESQL := tests/services tests/selection tests/access tests/depot tests/exchange tests/web

@@ -320,8 +320,8 @@ def disk() -> Iterator[Path]:
 
 
 @pytest.mark.slow
-def test_a_record_of_two_gigabytes_is_imported_with_little_memory(disk):
-    size = 2 << 30
+def test_a_record_is_imported_with_less_memory_than_its_size(disk):
+    size = 800 << 20
     path = disk / "huge.warc.gz"
     block_head = b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\nContent-Length: %d\r\n\r\n" % size
     header = (
@@ -331,7 +331,7 @@ def test_a_record_of_two_gigabytes_is_imported_with_little_memory(disk):
     )
     write_packed_zeros(path, header.encode() + block_head, size, b"\r\n\r\n")
     home = disk / "home"
-    command = f"ulimit -v 6000000; exec {PROGRAM} --home {home} import {path} --json"
+    command = f"ulimit -d {size // 1024}; exec {PROGRAM} --home {home} import {path} --json"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["captures"] == 1

@@ -48,7 +48,9 @@ def warc(path: Path, word: str) -> Path:
 
 
 def start_import(home: Path, *arguments: object) -> subprocess.Popen[str]:
-    command = "from webdepot.cli.main import main; main()"
+    # If it ever hangs, its stack is in the message of the test that waits for it.
+    command = "import faulthandler; faulthandler.dump_traceback_later(240, exit=True); "
+    command += "from webdepot.cli.main import main; main()"
     return subprocess.Popen(
         [sys.executable, "-c", command, "--home", home, "import", *map(str, arguments), "--json"],
         stdout=subprocess.PIPE,
