@@ -80,13 +80,13 @@ def redirect(connection: socket.socket) -> None:
 @pytest.mark.parametrize("answer", [stay_silent, dribble])
 def test_pages_are_answered_while_the_provider_is_not(tmp_path: Path, answer: Answering) -> None:
     with provider_that(answer) as provider:
-        settings = f'[oidc]\nissuer = "{provider.issuer}"\nclient_id = "portal"\ntimeout_s = 3.0\n'
+        settings = f'[oidc]\nissuer = "{provider.issuer}"\nclient_id = "portal"\ntimeout_s = 8.0\n'
         setup.found(tmp_path / "home", settings=settings)
         with serving(tmp_path / "home") as served, ThreadPoolExecutor(20) as readers:
             signing_in = [readers.submit(ask, f"{served.portal}/sign-in/oidc") for _ in range(20)]
             while not provider.asked:
                 time.sleep(0.01)
-            # The provider has three seconds, and holds none of the threads that pages are made in.
+            # The provider has eight seconds, and holds none of the threads that pages are made in.
             assert all(ask(f"{served.portal}/about").status == 200 for _ in range(3))
             assert not all(each.done() for each in signing_in)
             assert {each.result().status for each in signing_in} == {502}
