@@ -2,8 +2,9 @@
 that a harvest asks for.
 """
 
+import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -14,6 +15,32 @@ from webdepot.selection.permission import Ground
 from webdepot.services.permission import consent
 from webdepot.services.selection import criteria as criteria_service
 from webdepot.services.selection import targets
+
+
+@contextmanager
+def proxied_site(pages: Mapping[str, tuple[str, bytes]]) -> Iterator[str]:
+    """HOST:PORT of a proxy that answers for all web addresses: with media type and body, or a 404."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            # Case of percent-encoding is not significant.
+            address = re.sub("%[0-9a-f]{2}", lambda code: code[0].upper(), self.path)
+            mime, body = pages.get(address, ("text/plain", b"not found"))
+            self.send_response(200 if address in pages else 404)
+            self.send_header("Content-Type", mime)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *words: object) -> None:
+            pass
+
+    with _served(Handler) as port:
+        yield f"127.0.0.1:{port}"
 
 
 @contextmanager
@@ -32,10 +59,16 @@ def small_site(page_of: Callable[[str], str]) -> Iterator[str]:
         def log_message(self, *words: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with _served(Handler) as port:
+        yield f"http://localhost:{port}"
+
+
+@contextmanager
+def _served(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://localhost:{server.server_port}"
+        yield server.server_port
     finally:
         server.shutdown()
         server.server_close()

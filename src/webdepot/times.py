@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from pathlib import Path
 
 Clock = Callable[[], datetime]
 
@@ -164,6 +165,12 @@ def from_http(text: str) -> datetime:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (TypeError, IndexError, OverflowError, ValueError) as error:
         raise ValueError(f"{text!r} is not an HTTP date") from error
+
+
+def written_at(path: Path) -> datetime:
+    """When a file was last written, to the second, between `EARLIEST` and `LATEST`."""
+    seconds = max(int(path.stat().st_mtime), int(EARLIEST.timestamp()))
+    return datetime.fromtimestamp(min(seconds, int(LATEST.timestamp())), UTC)
 
 
 def gap_s(one: str, other: str) -> int:

@@ -233,21 +233,32 @@ def test_by_the_command_with_warnings(archive, tmp_path):
 
 LIST = """filename,dc.title,dc.creator,dc.creator,dc.date,dc.type,journal,issn,volume,issue
 a/thesis.html,Pendulum clocks,"Huygens, Christiaan","Coster, Salomon",2004,doctoralThesis,,,,
-12-3/verge.xml|12-3/data,On the verge,,,2004,article,Horology,1234-5679,12,3
+12-3/verge.xml|12-3/data|12-3/object.csv,On the verge,,,2004,article,Horology,1234-5679,12,3
 """
 
 
 def test_a_list_of_objects(archive, tmp_path):
     folder = folder_of(
         tmp_path,
-        {"a/thesis.html": PAGE, "12-3/verge.xml": JATS, "12-3/data/t.csv": b"t;x\n", "list.csv": LIST},
+        {
+            "a/thesis.html": PAGE,
+            "12-3/verge.xml": JATS,
+            "12-3/data/t.csv": b"t;x\n",
+            "12-3/object.csv": b"its own table",
+            "list.csv": LIST,
+        },
     )
     done = list(submissions.receive_each(archive, folder / "list.csv", collection="theses"))
     thesis, article = (records.get(archive, each.package.urn) for each in done)
     assert (thesis.level, thesis.creators) == (RecordLevel.THESIS, ("Huygens, Christiaan", "Coster, Salomon"))
     assert delivered(archive, thesis.key) == {"thesis.html": PAGE}
     assert (article.level, records.get(archive, article.parent).part) == (RecordLevel.ARTICLE, "12 (2004), 3")
-    assert delivered(archive, article.key) == {"verge.xml": JATS.encode(), "data/t.csv": b"t;x\n"}
+    assert delivered(archive, article.key) == {
+        "verge.xml": JATS.encode(),
+        "data/t.csv": b"t;x\n",
+        "object.csv": b"its own table",
+    }
+    assert (folder / "12-3/object.csv").read_bytes() == b"its own table"  # files are linked, not copied
     assert b"On the verge,,,2004" in kept(archive, done[1].package.id)["metadata/submission/object.csv"]
     again = submissions.receive_each(archive, folder / "list.csv", collection="theses")
     assert [each.is_known for each in again] == [True, True]
@@ -288,11 +299,11 @@ def csip(files: dict[str, bytes], **swap: str) -> str:
     dc = OPEN.encode()
     text = (
         '<mets xmlns="http://www.loc.gov/METS/" xmlns:x="http://www.w3.org/1999/xlink" xmlns:csip="https://DILCIS.eu/XML/METS/CSIPExtensionMETS" '
-        'OBJID="ark:/1/eark" TYPE="Theses" PROFILE="https://earkcsip.dilcis.eu/profile/E-ARK-CSIP.xml">'
-        '<metsHdr CREATEDATE="2020-01-01T00:00:00" csip:OAISPACKAGETYPE="SIP"><agent ROLE="CREATOR" TYPE="OTHER"><name>n</name></agent></metsHdr>'
-        f'<dmdSec ID="D"><mdRef LOCTYPE="URL" MDTYPE="DC" x:type="simple" x:href="metadata/descriptive/dc.xml" SIZE="{len(dc)}" CHECKSUM="{hashlib.sha256(dc).hexdigest()}" CHECKSUMTYPE="SHA-256"/></dmdSec>'
+        'OBJID="ark:/1/eark" TYPE="Text" PROFILE="https://earkcsip.dilcis.eu/profile/E-ARK-CSIP.xml">'
+        '<metsHdr CREATEDATE="2020-01-01T00:00:00" csip:OAISPACKAGETYPE="SIP"><agent ROLE="CREATOR" TYPE="OTHER" OTHERTYPE="SOFTWARE"><name>n</name><note csip:NOTETYPE="SOFTWARE VERSION">1</note></agent></metsHdr>'
+        f'<dmdSec ID="D" CREATED="2020-01-01T00:00:00"><mdRef LOCTYPE="URL" MDTYPE="DC" MIMETYPE="application/xml" CREATED="2020-01-01T00:00:00" x:type="simple" x:href="metadata/descriptive/dc.xml" SIZE="{len(dc)}" CHECKSUM="{hashlib.sha256(dc).hexdigest()}" CHECKSUMTYPE="SHA-256"/></dmdSec>'
         f'<fileSec ID="S"><fileGrp USE="Representations/rep1" ID="G">{listed}</fileGrp></fileSec>'
-        '<structMap TYPE="PHYSICAL" LABEL="CSIP" ID="M"><div ID="V" LABEL="eark"><div ID="R" LABEL="Representations"><fptr FILEID="G"/></div></div></structMap></mets>'
+        '<structMap TYPE="PHYSICAL" LABEL="CSIP" ID="M"><div ID="V" LABEL="ark:/1/eark"><div ID="N" LABEL="Metadata" DMDID="D"/><div ID="R" LABEL="Representations"><fptr FILEID="G"/></div></div></structMap></mets>'
     )
     return text.replace(swap["old"], swap["new"]) if swap else text
 
@@ -328,12 +339,19 @@ BAD_CSIP = {
     "date": ('CREATEDATE="2020-01-01T00:00:00"', "", "CSIP7: "),
     "kind": ("csip:OAISPACKAGETYPE", "KIND", "CSIP9: "),
     "agent": ("CREATOR", "OTHER", "CSIP11: "),
-    "size": (f'SIZE="{len(PAGE)}" CREATED', "CREATED", "CSIP69: F0 in METS.xml has no SIZE"),
+    "size": (f'SIZE="{len(PAGE)}" CREATED', "CREATED", "CSIP69: the file 'F0' of METS.xml has no SIZE"),
     "other size": (f'SIZE="{len(PAGE)}" CREATED', 'SIZE="1" CREATED', "but 1 are listed"),
     "checksum": (hashlib.sha256(PAGE).hexdigest(), "00", "thesis.html is damaged: expected SHA-256 00"),
     "address": ("representations/rep1/data/thesis.html", "../../etc/passwd", "is not a file of the package"),
     "absent": ("data/thesis.html", "data/other.html", "data/other.html is listed but not in the package"),
-    "map": ('LABEL="CSIP"', "", "CSIP82: "),
+    "map": ('LABEL="CSIP"', "", "CSIP80, CSIP82: "),
+    "program": ('TYPE="OTHER" OTHERTYPE="SOFTWARE"', 'TYPE="INDIVIDUAL"', "CSIP12: "),
+    "version": ("SOFTWARE VERSION", "IDENTIFICATIONCODE", "CSIP16: "),
+    "section": ('<dmdSec ID="D" CREATED="2020-01-01T00:00:00">', '<dmdSec ID="D">', "CSIP19: "),
+    "locator": ('mdRef LOCTYPE="URL"', 'mdRef LOCTYPE="OTHER"', "CSIP22: "),
+    "metadata": (f'SIZE="{len(OPEN)}"', 'SIZE="1"', "CSIP27: metadata/descriptive/dc.xml has"),
+    "groups": ('LABEL="Metadata"', 'LABEL="Data"', "CSIP88, CSIP90: "),
+    "type": ('TYPE="Text"', 'TYPE="Other"', "CSIP2: METS.xml has the TYPE Other, but no OTHERTYPE"),
     "pointer": ('FILEID="G"', 'FILEID="H"', "points to 'H', which is not there"),
 }
 
@@ -345,6 +363,39 @@ def test_an_e_ark_package_that_is_wrong_is_refused(tmp_path, case):
     with pytest.raises(RefusedObject) as refused:
         loose_objects.read(Submission(path=folder, kind=SubmissionKind.FOLDER, root=folder))
     assert words in "; ".join(refused.value.reasons)
+
+
+def test_an_e_ark_package_of_windows_is_taken_in_with_warnings(archive, tmp_path):
+    """Backslashes, another case of a name, a schema of another size, paths from inside a representation."""
+    folder = eark(tmp_path / "sip")
+    schema = METS_FILE.format(n=9, mime="text/xml", size=1, sum="00", href="schemas\\METS.xsd")
+    inner = METS_FILE.format(
+        n=1, mime="text/html", size=len(PAGE), sum="", href="data\\thesis.html"
+    ) + schema.replace("schemas", "..\\..\\schemas")
+    mets = (folder / "METS.xml").read_text()
+    (folder / "METS.xml").write_text(
+        mets.replace("data/thesis.html", "data\\thesis.html")
+        .replace("</fileGrp>", f"</fileGrp><fileGrp>{schema}</fileGrp>")
+        .replace("<fileGrp>", '<fileGrp ID="H" USE="Schemas">')
+    )
+    (folder / "representations/rep1/METS.xml").write_text(
+        f'<mets xmlns="http://www.loc.gov/METS/" xmlns:x="http://www.w3.org/1999/xlink"><fileSec><fileGrp>{inner}</fileGrp></fileSec></mets>'
+    )
+    done, own = take(archive, folder)
+    assert delivered(archive, own.key) == EARK
+    warnings = "; ".join(done.warnings)
+    for words in (
+        "CSIP69: schemas/METS.xsd has 4 bytes, but 1 are listed",
+        "CSIP1: representations/rep1/METS.xml has no OBJID",
+    ):
+        assert words in warnings
+
+
+def test_folders_of_an_e_ark_package_without_mets_are_refused(tmp_path):
+    folder = eark(tmp_path / "sip")
+    (folder / "METS.xml").unlink()
+    with pytest.raises(RefusedObject, match="CSIPSTR4"):
+        loose_objects.read(Submission(path=folder, kind=SubmissionKind.FOLDER, root=folder))
 
 
 def test_objects_go_from_depot_to_depot_with_digests_records_and_rights(archive, tmp_path):

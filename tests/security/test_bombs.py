@@ -2,21 +2,33 @@
 nothing.
 """
 
+import gzip
 import io
+import json
 import lzma
+import os
 import resource
 import subprocess
 import sys
 import tarfile
 import zipfile
 import zlib
+from contextlib import suppress
+from datetime import UTC, datetime
+from hashlib import sha512
 
 import pikepdf
 import pytest
 
+from webdepot import times
+from webdepot.container.conversion import har
 from webdepot.container.http import HttpHead
 from webdepot.depot.bundle import unpacking, zipped
+from webdepot.depot.ocfl import validation
+from webdepot.errors import InputError
+from webdepot.exchange.metadata import markup
 from webdepot.harvest.links import bodies, extract, pdf
+from webdepot.services.intake import mirrors
 from webdepot.url import Url
 
 MB = 1 << 20
@@ -196,3 +208,82 @@ def test_good_packed_files_are_unpacked(tmp_path):
     assert unpacking.unpack(tmp_path / "a.tar.gz", tmp_path / "tar").kind == "tar"
     assert (tmp_path / "tar/in/a.zip").read_bytes() == (tmp_path / "a.zip").read_bytes()
     assert unpacking.unpack(tmp_path / "a.warc", tmp_path / "warc").kind == ""
+
+
+def test_xml_of_a_few_megabytes_cannot_become_gigabytes_of_elements():
+    with pytest.raises(InputError, match="more than 6,000,000 elements"):
+        markup.parse(b"<a>" + b"<b/>" * markup.MOST_NODES + b"</a>", what="The record")
+
+
+@pytest.mark.parametrize("charset", ["punycode", "idna", "utf-7"])
+def test_a_charset_of_a_har_file_that_takes_quadratic_time_is_not_used(tmp_path, charset):
+    entry = {
+        "startedDateTime": "2020-01-01T00:00:00Z",
+        "request": {"method": "GET", "url": "http://a.example/"},
+        "response": {
+            "status": 200,
+            "headers": [{"name": "Content-Type", "value": f"text/html; charset={charset}"}],
+            "content": {"text": "ä"},
+        },
+    }
+    source = io.BytesIO(json.dumps({"log": {"entries": [entry]}}).encode())
+    now = datetime(2020, 1, 1, tzinfo=UTC)
+    har.to_warc(source, tmp_path / "a.warc.gz", name="a.har", now=now, note=pytest.fail)
+    written = gzip.decompress((tmp_path / "a.warc.gz").read_bytes())
+    assert b"Content-Type: text/html; charset=utf-8\r\n" in written
+    assert written.count("ä".encode()) == 1
+
+
+def test_names_that_no_file_can_have_are_faults_of_an_ocfl_object(tmp_path):
+    inventory = json.dumps(
+        {
+            "id": "urn:a",
+            "type": "https://ocfl.io/1.1/spec/#inventory",
+            "digestAlgorithm": "sha512",
+            "head": "v1",
+            "contentDirectory": "c" * 300,
+            "manifest": {"a" * 128: ["v1/content/" + "b" * 300]},
+            "versions": {
+                "v1": {"created": "2020-01-01T00:00:00Z", "state": {"a" * 128: ["a"]}},
+                "v" + "1" * 300: {},
+            },
+        }
+    ).encode()
+    (tmp_path / "v1").mkdir()
+    (tmp_path / "0=ocfl_object_1.1").write_text("ocfl_object_1.1\n")
+    (tmp_path / "inventory.json").write_bytes(inventory)
+    (tmp_path / "inventory.json.sha512").write_text(f"{sha512(inventory).hexdigest()} inventory.json\n")
+    assert any("is missing" in each.message for each in validation.check(tmp_path))
+
+
+def test_an_inventory_with_millions_of_values_is_not_parsed(tmp_path, monkeypatch):
+    monkeypatch.setattr(validation, "MOST_VALUES", 1000)
+    (tmp_path / "0=ocfl_object_1.1").write_text("ocfl_object_1.1\n")
+    (tmp_path / "inventory.json").write_text(json.dumps({"id": "a", "manifest": {"a": [[]] * 1001}}))
+    assert any("too many values" in each.message for each in validation.check(tmp_path))
+
+
+def test_a_path_with_very_many_steps_is_not_unpacked(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("a/" * 900 + "b", b"")
+    assert "is not a path inside the file" in unpacking.look(tmp_path / "a.zip", tmp_path).reasons[0]
+
+
+def test_a_line_of_megabytes_in_a_list_of_httrack_costs_no_quadratic_time(tmp_path):
+    """Ten megabytes of steps would be compared with the files once for each step."""
+    for name, text in (
+        ("hts-cache/new.txt", "\t" * 8 + "/a" * 5_000_000),
+        ("www.a.example/index.html", "<title>a</title>"),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    payload = {name: tmp_path / name for name in ("hts-cache/new.txt", "www.a.example/index.html")}
+    found = mirrors.find(payload)
+    assert found is not None and found.urls == {"www.a.example/index.html": "http://www.a.example/"}
+
+
+def test_a_file_of_the_year_200000_has_the_last_date_that_there_is(tmp_path):
+    (tmp_path / "a").touch()
+    with suppress(OverflowError, OSError):  # a system with smaller times
+        os.utime(tmp_path / "a", (6e12, 6e12))
+    assert times.written_at(tmp_path / "a") <= times.LATEST

@@ -140,7 +140,7 @@ def urls_of(file: CheckedFile, delivered: DeliveredObject, files: Sequence[Check
     index page of a folder also gets the folder's address.
     """
     if url := delivered.urls.get(file.facts.file_identifier):
-        return _with_path(url, file.member) if delivered.is_rewritten else (url,)
+        return _with_paths(url, file.member, delivered) if delivered.is_rewritten else (url,)
     addresses = [
         each
         for level in reversed(delivered.levels)
@@ -162,12 +162,18 @@ def urls_of(file: CheckedFile, delivered: DeliveredObject, files: Sequence[Check
     return (url,)
 
 
-def _with_path(url: str, member: str) -> tuple[str, ...]:
-    """An original address, and that of the file's own path on the same server, if it is another one."""
+def _with_paths(url: str, member: str, delivered: DeliveredObject) -> tuple[str, ...]:
+    """An original address, and those that rewritten links lead to: the file's own path, there with the query
+    that HTTrack leaves behind it, and for a file of another host its folder beside the start page.
+    """
     parts = urlsplit(url)
     path = member.partition("/")[2]
     own = f"{parts.scheme}://{parts.netloc}/{quote(path, safe='/~@!$&()*+,;=:%')}"
-    return (url,) if own == url else (url, own)
+    asked = f"{own}?{parts.query}" if parts.query and not {"?", "@"} & set(path) else own
+    start = urlsplit(next(iter(delivered.levels[0].fields.get("addresses", ())), url))
+    beside = f"{start.scheme}://{start.netloc}/{quote(member, safe='/~@!$&()*+,;=:%')}"
+    is_elsewhere = start.netloc != parts.netloc
+    return tuple(dict.fromkeys((url, own, asked, *((beside,) if is_elsewhere else ()))))
 
 
 def address_without_site(urn: str, member: str, addresses: Sequence[str], *, count: int) -> str:

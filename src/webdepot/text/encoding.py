@@ -71,16 +71,16 @@ def _quoted(letter: str, encoding: str) -> str:
 
 def _declared(data: bytes, content_type: str) -> str:
     header = _HEADER.search(content_type)
-    if header and (name := _python_name(header[1])):
+    if header and (name := python_name(header[1])):
         return name
     own = _DECLARED.search(data, 0, _PRESCAN_BYTES)
-    name = _python_name((own[1] or own[2]).decode("ascii")) if own else ""
+    name = python_name((own[1] or own[2]).decode("ascii")) if own else ""
     # A page whose declaration can be read as ASCII is not in UTF-16.
     return "utf-8" if name.startswith("utf-16") else name
 
 
 @lru_cache(maxsize=256)
-def _python_name(label: str) -> str:
+def python_name(label: str) -> str:
     """Python's name of the encoding that browsers use for a label; empty for an unknown label."""
     try:
         info = codecs.lookup(label.strip().lower().removeprefix("x-"))

@@ -12,6 +12,8 @@ UNFINISHED = ".part-"
 LONGEST_STEP_BYTES = 255
 LONGEST_PATH_BYTES = 2048
 """Linux allows 4096 bytes for a whole path, which begins with the folder of the store."""
+MOST_STEPS = 200
+"""Walking through deeper folders ends at the limit of Python for nested calls."""
 LONGEST_NAME_BYTES = 200
 """Leaves room for the beginnings and endings that the program adds."""
 RULE = (
@@ -33,7 +35,13 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 def is_path(path: str) -> bool:
     """Whether it is a relative path that cannot lead out of its folder."""
     is_short = len(path.encode(errors="replace")) <= LONGEST_PATH_BYTES
-    return is_short and not _DRIVE.match(path) and not any(_is_bad(step) for step in path.split("/"))
+    steps = path.split("/")
+    return (
+        is_short
+        and len(steps) <= MOST_STEPS
+        and not _DRIVE.match(path)
+        and not any(_is_bad(step) for step in steps)
+    )
 
 
 def is_name(name: str) -> bool:

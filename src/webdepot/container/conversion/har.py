@@ -34,6 +34,7 @@ from webdepot.digest import sha1_label
 from webdepot.durable import whole_file
 from webdepot.errors import InputError
 from webdepot.model import Candidate, Finding, Severity, Visit
+from webdepot.text import encoding
 from webdepot.url import find_canonical
 
 SUFFIX = ".har"
@@ -159,8 +160,8 @@ def _body(response: Mapping[str, Any], status: int, url: str) -> tuple[bytes, st
     stated = _CHARSET.search(mime)
     if stated:
         try:
-            return text.encode(stated[1]), ""
-        except (LookupError, UnicodeError, ValueError):
+            return text.encode(encoding.python_name(stated[1]) or "ascii"), ""
+        except UnicodeError:
             mime = mime[: stated.start()].rstrip(" ;")
     if not _TEXT.match(mime.lower()):
         return text.encode("utf-8", "replace"), ""

@@ -26,6 +26,8 @@ from webdepot.model import Finding
 INVENTORY = "inventory.json"
 LONGEST_INVENTORY_BYTES = 256 << 20
 LONGEST_SMALL_BYTES = 65_536
+MOST_VALUES = 10_000_000
+"""Of an inventory: JSON of a few megabytes can become gigabytes of objects."""
 _OBJECT = re.compile(r"0=ocfl_object_(1\.[01])")
 _ROOT = re.compile(r"0=ocfl_(1\.[01])")
 _SIDECAR = re.compile(r"([0-9A-Fa-f]+)[ \t]+inventory\.json[ \t]*(?:\r\n|\n)?")
@@ -207,7 +209,7 @@ def _read_inventory(folder: Path, version: str) -> Generator[Finding, None, dict
     data = path.read_bytes()
     document = _json(data)
     if document is None:
-        yield error("E033", where, f"{where} is not JSON, or has a key twice")
+        yield error("E033", where, f"{where} is not JSON, has too many values, or has a key twice")
         return None
     yield from rules.check(document, where)
     if not isinstance(document, dict):
@@ -248,7 +250,7 @@ def _check_folder(opened: _Object) -> Iterator[Finding]:
         elif name not in algorithms and name != INVENTORY and not name.startswith("0=ocfl_object_"):
             yield error("E001", name, f"the file {name[:100]} does not belong into an object")
     for name in sorted(versions):
-        if rules.number_of(name) and not (opened.folder / name).is_dir():
+        if rules.number_of(name) and not _is_dir(opened.folder / name):
             yield error("E010", name, f"version {name} has no folder")
 
 
@@ -259,7 +261,7 @@ def _check_versions(opened: _Object) -> Iterator[Finding]:
     before = ""
     for name in versions:
         folder = opened.folder / name
-        if not folder.is_dir():
+        if not _is_dir(folder):
             continue
         yield from _check_version_folder(opened, folder)
         if not (folder / INVENTORY).is_file():
@@ -294,7 +296,7 @@ def _check_version_folder(opened: _Object, folder: Path) -> Iterator[Finding]:
         elif not entry.is_dir() and entry.name not in allowed:
             yield error("E015", name, f"{entry.name[:100]} in version {name} is not in its content folder")
     content = folder / opened.content
-    if not content.is_dir():
+    if not _is_dir(content):
         return
     paths = sorted(content.rglob("*"))
     if not any(path.is_file() for path in paths):
@@ -333,7 +335,7 @@ def _check_older(opened: _Object, name: str, document: Document) -> Iterator[Fin
     number = rules.number_of(name)
     known = rules.content_digests(document)
     for path in sorted(rules.content_digests(opened.root).keys() - known.keys()):
-        if 0 < rules.number_of(path.partition("/")[0]) <= number and (opened.folder / path).is_file():
+        if 0 < rules.number_of(path.partition("/")[0]) <= number and _is_file(opened.folder / path):
             yield error("E023", where, f"{path[:200]} is not in the manifest of {where}")
     newer = rules.block(opened.root, "versions")
     for each, version in rules.block(document, "versions").items():
@@ -393,7 +395,7 @@ def _check_content(folder: Path, name: str, expected: Mapping[tuple[str, str], s
     if {"", ".", ".."} & set(name.split("/")) or "\\" in name or "\0" in name:
         return  # reported as E099 or E100; such a path is not opened
     path = folder / name
-    if not path.is_file():
+    if not _is_file(path):
         for code in codes:
             yield error(code, name, f"{name[:200]} is missing")
         return
@@ -413,6 +415,21 @@ def _check_content(folder: Path, name: str, expected: Mapping[tuple[str, str], s
             )
 
 
+def _is_file(path: Path) -> bool:
+    """Whether a file is there; no file has a path that the system does not allow."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _is_dir(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def _check_extensions(folder: Path, misplaced: str, unregistered: str) -> Iterator[Finding]:
     if not folder.is_dir():
         return
@@ -424,7 +441,9 @@ def _check_extensions(folder: Path, misplaced: str, unregistered: str) -> Iterat
 
 
 def _json(data: bytes) -> Any:
-    """The JSON value; None if it is not JSON, or an object has a key twice."""
+    """The JSON value; None if it is not JSON, has too many values, or an object has a key twice."""
+    if data.count(b",") + data.count(b"[") + data.count(b"{") > MOST_VALUES:
+        return None
     try:
         return json.loads(data, object_pairs_hook=_unique)
     except (ValueError, RecursionError):
@@ -439,5 +458,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _small(path: Path) -> bytes:
+    """The start of a file; nothing if there is no file, but perhaps a folder, of that name."""
+    if not _is_file(path):
+        return b""
     with path.open("rb") as stream:
         return stream.read(LONGEST_SMALL_BYTES)

@@ -11,6 +11,8 @@ from webdepot.errors import InputError
 
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
 LONGEST_BYTES = 64 << 20
+MOST_NODES = 6_000_000
+"""Elements and attributes: each takes up to 200 bytes of memory, and four bytes of XML can be an element."""
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SPACES = re.compile(r"\s+")
 
@@ -21,6 +23,8 @@ def parse(data: bytes, *, what: str) -> etree._Element:
     """
     if len(data) > LONGEST_BYTES:
         raise InputError(f"{what} is larger than {LONGEST_BYTES} bytes.")
+    if data.count(b"<") + data.count(b"=") > MOST_NODES:
+        raise InputError(f"{what} has more than {MOST_NODES:,} elements and attributes.")
     parser = etree.XMLParser(
         resolve_entities=False,
         no_network=True,

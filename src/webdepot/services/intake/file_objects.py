@@ -11,7 +11,7 @@ copied disc, the files of a web site.
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from webdepot.archive import Archive
@@ -24,8 +24,18 @@ from webdepot.model import HarvestState, Package
 from webdepot.services.intake import ingest, loose_objects, objects, uof, warc_files
 from webdepot.services.intake.ingest import ArchiveReport
 from webdepot.services.intake.loose_objects import ReadObject
+from webdepot.services.intake.object_lists import ListedObject
 from webdepot.services.intake.objects import Sender
 from webdepot.services.progress import Watch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenObject:
+    known: Package | None = None
+    """The package of an object that was there already."""
+    report: ArchiveReport | None = None
+    """Of a new one."""
+    warnings: Sequence[str] = ()
 
 
 def take(
@@ -35,18 +45,18 @@ def take(
     collection: str,
     folder: Path,
     watch: Watch,
-    levels: tuple[DeliveredLevel, ...] = (),
-) -> tuple[Package | None, ArchiveReport | None]:
-    """The package of an object that is known, or the report of a new one. RefusedObject with all reasons,
-    leaving nothing. `levels` describe an object whose description is in a list.
+    listed: ListedObject | None = None,
+) -> TakenObject:
+    """Take in an object, unless it is known. RefusedObject with all reasons,
+    leaving nothing. `listed` describes an object of a list.
     """
-    is_uof = opened.kind is SubmissionKind.UOF and not levels
-    read = uof.read(opened) if is_uof else loose_objects.read(opened, levels)
+    is_uof = opened.kind is SubmissionKind.UOF and listed is None
+    read = uof.read(opened) if is_uof else loose_objects.read(opened, listed)
     delivered = _with_urns(archive, read)
     known = _find_known(archive, delivered, read.files)
     harvest = objects.find_harvest(archive, delivered)
     if known is not None and (harvest is None or ingest.is_complete(archive, harvest)):
-        return known, None
+        return TakenObject(known=known, warnings=read.warnings)
     sender = Sender(
         name=opened.path.name,
         collection=collection,
@@ -56,7 +66,8 @@ def take(
     if harvest is None or not (known or objects.is_loaded(archive, harvest)):
         harvest = objects.load(archive, sender, delivered, read.files, folder)
     finished = warc_files.finish(archive, harvest) if harvest.state is HarvestState.RUNNING else harvest
-    return None, ingest.take_in(archive, finished, deposit=True, watch=watch)
+    report = ingest.take_in(archive, finished, deposit=True, watch=watch)
+    return TakenObject(report=report, warnings=read.warnings)
 
 
 def _with_urns(archive: Archive, read: ReadObject) -> DeliveredObject:

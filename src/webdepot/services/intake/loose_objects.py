@@ -36,7 +36,8 @@ from webdepot.exchange.metadata.lmer import LmerFile, LmerObject
 from webdepot.exchange.metadata.regbib import DeliveredLevel, DeliveredObject
 from webdepot.services.intake import mets_objects, mirrors, object_lists
 from webdepot.services.intake.mirrors import Mirror
-from webdepot.times import to_iso
+from webdepot.services.intake.object_lists import ListedObject
+from webdepot.times import to_iso, written_at
 
 UNKNOWN_MIME, UNKNOWN_FORMAT = "application/octet-stream", "UNKNOWN"
 _DESCRIPTION = re.compile(
@@ -63,6 +64,8 @@ class ReadObject:
     files: Sequence[CheckedFile]
     around: Mapping[str, bytes | Path]
     """Everything that came with it and is not a file of the object, by path."""
+    warnings: Sequence[str] = ()
+    """What its sender should know; it is taken in all the same."""
     mark: str = "object"
     """The beginning of the local part of a URN that it gets here."""
 
@@ -75,17 +78,16 @@ class FoundDescription:
     is_content: bool = False
 
 
-def read(opened: Submission, levels: tuple[DeliveredLevel, ...] = ()) -> ReadObject:
-    """An object of loose files; RefusedObject if its description cannot be used. With `levels` it is
-    described elsewhere, in a list of objects, and all files are content except its line of the list.
+def read(opened: Submission, listed: ListedObject | None = None) -> ReadObject:
+    """An object of loose files; RefusedObject if its description cannot be used. If a list of
+    objects describes it, all files are content.
     """
-    if levels:
-        row = opened.root / object_lists.ROW_FILE
-        files = check_files(
-            {name: path for name, path in submission.payload_of(opened).items() if path != row}
-        )
+    if listed is not None:
+        files = check_files(submission.payload_of(opened))
         return ReadObject(
-            delivered=deliver(levels, files, name=_name_of(opened)), files=files, around=around(opened, files)
+            delivered=deliver(listed.levels, files, name=_name_of(opened)),
+            files=files,
+            around={**around(opened, files), object_lists.ROW_FILE: listed.text.encode()},
         )
     payload = without_top(
         {
@@ -97,36 +99,37 @@ def read(opened: Submission, levels: tuple[DeliveredLevel, ...] = ()) -> ReadObj
     mirror = mirrors.find(payload)
     if mirror is not None:
         return _of_mirror(opened, mirror)
-    listed = mets_objects.read(opened, payload)
+    of_mets = mets_objects.read(opened, payload)
     found = (
-        FoundDescription(levels=listed.levels)
-        if listed is not None and listed.levels
+        FoundDescription(levels=of_mets.levels)
+        if of_mets is not None and of_mets.levels
         else _find_description(opened, payload)
     )
     own = frozenset([found.path]) if found is not None and not found.is_content else frozenset()
-    paths = listed.files if listed is not None else payload
+    paths = of_mets.files if of_mets is not None else payload
     files = check_files(
         {name: path for name, path in paths.items() if path not in own} or paths,
-        mimes=listed.mimes if listed is not None else {},
+        mimes=of_mets.mimes if of_mets is not None else {},
     )
     if not files:
         raise RefusedObject("it contains no files besides those of an operating system")
     levels = found.levels if found is not None else (_undescribed(opened, files),)
     name, identifier = _name_of(opened), _identifier_of(opened)
-    if listed is not None:
-        name, identifier = listed.title or name, identifier or listed.identifier
+    if of_mets is not None:
+        name, identifier = of_mets.title or name, identifier or of_mets.identifier
         if found is None:
             levels[-1].fields["title"] = name
     return ReadObject(
         delivered=deliver(levels, files, name=name, identifier=identifier),
         files=files,
         around=around(opened, files),
+        warnings=of_mets.warnings if of_mets is not None else (),
     )
 
 
 def _of_mirror(opened: Submission, mirror: Mirror) -> ReadObject:
     """The folder of an offline browser: a web site and one slice of it, with addresses and dates."""
-    plain = check_files(mirror.files)
+    plain = check_files(mirror.files, mimes=mirror.mimes)
     files = [
         replace(file, facts=replace(file.facts, file_date_time=to_iso(mirror.dates[file.member])))
         for file in plain
@@ -340,5 +343,4 @@ def _start_of(files: Sequence[CheckedFile]) -> CheckedFile:
 
 def _written_at(path: Path) -> datetime:
     """When a file was written, to the second."""
-    at = datetime.fromtimestamp(int(path.stat().st_mtime), UTC)
-    return max(at, _EARLIEST)
+    return max(written_at(path), _EARLIEST)

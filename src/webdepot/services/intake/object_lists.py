@@ -29,7 +29,7 @@ from webdepot.text import csv_text
 
 LONGEST_BYTES = 64 << 20
 ROW_FILE = "object.csv"
-"""The line of the list, with its header, beside the files of an object."""
+"""The line of the list, with its header, as it is kept with the package."""
 _FILES = ("filename", "filenames", "file", "files", "path")
 _HOST = ("journal", "issn", "volume", "issue")
 _ELEMENTS = tuple(each.name for each in fields(DublinCore))
@@ -53,7 +53,10 @@ def is_list(path: Path) -> bool:
         return False
     with path.open("rb") as stream:
         first = stream.readline(65_536).decode("utf-8-sig", errors="replace")
-    names = _columns(next(csv.reader([first]), []))
+    try:
+        names = _columns(next(csv.reader([first]), []))
+    except csv.Error:
+        return False
     return "title" in names and any(name in _FILES for name in names)
 
 
@@ -85,7 +88,7 @@ def read(path: Path) -> list[ListedObject]:
 
 
 def lay_out(listed: ListedObject, folder: Path) -> Path:
-    """The object as a folder of its own in `folder`: its files, linked or copied, and its line."""
+    """The object as a folder of its own in `folder`: its files, linked or copied."""
     top = folder / listed.name
     for name, path in listed.files.items():
         target = top / name
@@ -94,7 +97,6 @@ def lay_out(listed: ListedObject, folder: Path) -> Path:
             os.link(path, target)
         except OSError:  # on another disk
             shutil.copy2(path, target)
-    (top / ROW_FILE).write_text(listed.text, encoding="utf-8")
     return top
 
 

@@ -32,7 +32,6 @@ from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import Conflict, CorruptData, InputError, NotFound, WebdepotError
 from webdepot.exchange import uof
 from webdepot.exchange.incoming import RefusedObject
-from webdepot.exchange.metadata.regbib import DeliveredLevel
 from webdepot.harvest import runs
 from webdepot.model import Harvest, HarvestId, HarvestKind, HarvestState, Package, PackageId, Severity
 from webdepot.provenance import Outcome, append
@@ -43,6 +42,7 @@ from webdepot.services.harvest import harvests
 from webdepot.services.intake import file_objects, in_place, ingest, object_lists, objects, warc_files
 from webdepot.services.intake.imports import ImportReport
 from webdepot.services.intake.ingest import ArchiveReport
+from webdepot.services.intake.object_lists import ListedObject
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 
@@ -83,7 +83,7 @@ def receive_each(
             watch(Progress(phase=Phase.IMPORT, done=0, note=f"{path.name}, line {listed.line}"))
             top = object_lists.lay_out(listed, folder)
             opened = submission.open_up(top, folder / "submission")
-            yield _receive(archive, opened, collection, folder, watch, levels=listed.levels)
+            yield _receive(archive, opened, collection, folder, watch, listed=listed)
 
 
 def _receive(
@@ -93,9 +93,9 @@ def _receive(
     folder: Path,
     watch: Watch,
     *,
-    levels: tuple[DeliveredLevel, ...] = (),
+    listed: ListedObject | None = None,
 ) -> ReceivedSubmission:
-    """Take in what was opened; `levels` describe it if its sender did that elsewhere."""
+    """Take in what was opened; `listed` describes an object of a list."""
     identifier = submission.id_of(opened)
     with archive.database.reading() as connection:
         before = submission.find(connection, identifier)
@@ -106,13 +106,13 @@ def _receive(
         return _refuse(archive, opened, identifier, reasons)
     if submission.is_own_package(opened):
         return _take_package(archive, opened, identifier, folder, watch)
-    is_object = opened.kind is SubmissionKind.UOF or levels or not submission.containers_of(opened)
+    is_object = opened.kind is SubmissionKind.UOF or listed or not submission.containers_of(opened)
     taken = (
-        _take_object(archive, opened, identifier, collection, folder, watch, levels)
+        _take_object(archive, opened, identifier, collection, folder, watch, listed)
         if is_object
         else _take_containers(archive, opened, identifier, collection, watch)
     )
-    return replace(taken, warnings=opened.warnings)
+    return replace(taken, warnings=(*opened.warnings, *taken.warnings))
 
 
 def _reasons(archive: Archive, opened: Submission, watch: Watch) -> Iterator[str]:
@@ -244,17 +244,24 @@ def _take_object(
     collection: str,
     folder: Path,
     watch: Watch,
-    levels: tuple[DeliveredLevel, ...],
+    listed: ListedObject | None,
 ) -> ReceivedSubmission:
     try:
-        known, report = file_objects.take(
-            archive, opened, collection=collection, folder=folder, watch=watch, levels=levels
+        taken = file_objects.take(
+            archive, opened, collection=collection, folder=folder, watch=watch, listed=listed
         )
     except RefusedObject as refused:
         return _refuse(archive, opened, identifier, list(refused.reasons))
+    known, report = taken.known, taken.report
     held = known or (report.package if report else None)
     receipt = _accept(archive, opened, identifier, held.harvest if held else "")
-    return ReceivedSubmission(receipt=receipt, is_known=known is not None, package=held, report=report)
+    return ReceivedSubmission(
+        receipt=receipt,
+        is_known=known is not None,
+        package=held,
+        report=report,
+        warnings=tuple(taken.warnings),
+    )
 
 
 def _adopt(archive: Archive, opened: Submission, folder: Path, watch: Watch) -> Package:

@@ -4,6 +4,7 @@ Every file that `mets.xml` lists must be present with the listed size and checks
 file.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -49,8 +50,7 @@ def _iter_mismatches(opened: Submission, delivered: DeliveredObject) -> Iterator
     there = {path.relative_to(opened.root).as_posix(): path for path in submission.contents_of(opened)}
     listed = [incoming.member_of(file) for file in delivered.files]
     yield from (
-        f"{name[:200]} is listed twice"
-        for name in sorted({name for name in listed if listed.count(name) > 1})
+        f"{name[:200]} is listed twice" for name, count in sorted(Counter(listed).items()) if count > 1
     )
     yield from (
         f"{name[:200]} is listed but not in the package" for name in sorted(set(listed) - there.keys())
