@@ -67,4 +67,12 @@ def _identifier(languages: tuple[str, ...]) -> Any:
     if not known:
         return None
     identifier.set_languages(known)
-    return identifier
+    # A new one, because this one keeps the values of all other languages: 25 MB in each worker.
+    return LanguageIdentifier(
+        identifier.nb_ptc,
+        identifier.nb_pc,
+        identifier.nb_classes,
+        identifier.tk_nextmove,
+        identifier.tk_output,
+        tk_row=identifier.tk_row,
+    )

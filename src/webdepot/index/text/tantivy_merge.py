@@ -22,7 +22,7 @@ from pathlib import Path
 import tantivy
 from tantivy import Occur, Query
 
-from webdepot.index.text import tantivy_commit, tantivy_schema
+from webdepot.index.text import tantivy_commit, tantivy_schema, worker_memory
 from webdepot.index.text.tantivy_add import addresses_of, fields_again
 from webdepot.index.text.tantivy_commit import Commit, Segment, SegmentChange
 from webdepot.index.text.tantivy_draft import LEAST_MEMORY_BYTES, drafted, open_index
@@ -89,11 +89,11 @@ def start(index: Path, folder: Path, segments: Sequence[Segment]) -> MergeJob | 
 def run(job: MergeJob) -> SegmentChange:
     """In a worker: the new segment."""
     schema, commit = tantivy_schema.make(), tantivy_commit.read(job.folder / _BEFORE)
-    return (
-        _merged(schema, commit, job)
-        if len(job.segments) >= _TANTIVY_FAN_IN
-        else _rewritten(schema, commit, job)
-    )
+    make = _merged if len(job.segments) >= _TANTIVY_FAN_IN else _rewritten
+    with worker_memory.mapped_files_released(job.folder):
+        change = make(schema, commit, job)
+    worker_memory.return_free_memory()
+    return change
 
 
 def _merged(schema: tantivy.Schema, commit: Commit, job: MergeJob) -> SegmentChange:

@@ -6,16 +6,15 @@ hundred pages at a time, and drafts what changes. There are more parts if there 
 of a process does not depend on how many there are.
 """
 
-import ctypes
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 
 from webdepot.index import page_files
 from webdepot.index.page_files import PageLine
-from webdepot.index.text import tantivy_commit, tantivy_schema
+from webdepot.index.text import tantivy_commit, tantivy_schema, worker_memory
 from webdepot.index.text.tantivy_add import Adding
 from webdepot.index.text.tantivy_commit import SegmentChange
 from webdepot.index.text.tantivy_draft import Draft, drafted, open_index
@@ -93,17 +92,12 @@ def _draft(job: PartJob | AnchorJob) -> Iterator[tuple[Draft, Adding]]:
     index = open_index(schema, job.index)
     index.reload()
     commit = tantivy_commit.read(job.index)
-    with drafted(schema, commit, job.folder, memory_bytes=job.memory_bytes) as draft:
+    with (
+        worker_memory.mapped_files_released(job.index),
+        drafted(schema, commit, job.folder, memory_bytes=job.memory_bytes) as draft,
+    ):
         yield draft, Adding(QueryMaker(schema), index.searcher(), draft)
-    _return_free_memory()
-
-
-def _return_free_memory() -> None:
-    """Give memory that is not used any more back to the system. The C library keeps some of each of Tantivy's
-    threads, and a worker builds many parts.
-    """
-    with suppress(AttributeError):  # only glibc has it
-        ctypes.CDLL(None).malloc_trim(0)
+    worker_memory.return_free_memory()
 
 
 def _sorted_lines(job: PartJob) -> list[tuple[int, PageLine]]:
