@@ -138,14 +138,11 @@ def quick(request: Request) -> Response | None:
     asked = address.find_address(request.scope["raw_path"], request.scope["query_string"])
     if asked is None or asked.token or asked.modifier != RAW or len(asked.timestamp) != 14:
         return None
+    reader = _reader(request, asked)
     opened = replay_answer.find_small(
-        site_of(request).archive,
-        asked.url,
-        asked.timestamp,
-        collection=asked.collection,
-        reader=_reader(request, asked),
+        site_of(request).archive, asked.url, asked.timestamp, collection=asked.collection, reader=reader
     )
-    return _answer(request, asked, opened) if opened is not None else None
+    return _answer(request, asked, opened, reader) if opened is not None else None
 
 
 def show_start(request: Request) -> Response:
@@ -248,7 +245,7 @@ def _raw(request: Request, asked: ReplayAddress) -> Response:
             opened = replay.open_capture(shown, asked.url, stamp, collection=asked.collection, reader=reader)
     except WebdepotError as error:
         return not_there(request, asked, error)
-    return _answer(request, asked, opened)
+    return _answer(request, asked, opened, reader)
 
 
 def _reader(request: Request, asked: ReplayAddress) -> Reader:
@@ -256,12 +253,12 @@ def _reader(request: Request, asked: ReplayAddress) -> Reader:
     return machine_reader(request, asked)[0] if asked.modifier == RAW else reader_of(request, asked)
 
 
-def _answer(request: Request, asked: ReplayAddress, opened: Replayed) -> Response:
-    """The opened capture in the form that the modifier asks for."""
+def _answer(request: Request, asked: ReplayAddress, opened: Replayed, reader: Reader) -> Response:
+    """The capture opened for this reader, in the form that the modifier asks for."""
     try:
         match asked.modifier:
             case "id_":  # RAW
-                return _send_raw(request, asked, opened)
+                return _send_raw(request, asked, opened, is_public=reader is ANYONE)
             case "ns_":
                 return _send_still(request, asked, opened)
             case _:
@@ -271,7 +268,7 @@ def _answer(request: Request, asked: ReplayAddress, opened: Replayed) -> Respons
         raise
 
 
-def _send_raw(request: Request, asked: ReplayAddress, opened: Replayed) -> Response:
+def _send_raw(request: Request, asked: ReplayAddress, opened: Replayed, *, is_public: bool) -> Response:
     answer = replay_answer.for_client(opened, **wanted_body(request))
     headers = [
         *memento_of(request, asked.collection, opened.capture),
@@ -279,7 +276,7 @@ def _send_raw(request: Request, asked: ReplayAddress, opened: Replayed) -> Respo
         ("Vary", "Accept-Encoding, Origin"),
         _content_location(asked, opened.capture),
         *_location(asked, opened),
-        *(_PUBLIC if _reader(request, asked) is ANYONE else ()),
+        *(_PUBLIC if is_public else ()),
     ]
     if opened.capture.mime == _UNSANDBOXED:
         answer = replay_answer.as_type(answer, _UNSANDBOXED)
