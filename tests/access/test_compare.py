@@ -19,6 +19,20 @@ def test_a_page_is_taken_apart():
     assert taken.pictures == (LinkedAddress(url="http://b.org/p.png", words="A clock"),)
 
 
+def test_lines_of_menus_and_footers_are_apart():
+    page = b"""<p><a href="/nl">Nederlands</a> | <a href="/en">English</a></p><a href="/">Home</a> <a href="/n">Our news</a>
+    <nav><p>All of the collection</p></nav><h1>News</h1><p>Read <a href="/n">Our news</a></p><p>...</p>
+    <footer><p>Weighing house 1</p></footer>"""
+    taken = read(page, "text/html", BASE)
+    assert taken.lines == ("News", "Read Our news", "...")
+    assert taken.menu_lines == (
+        "Nederlands | English",
+        "Home Our news",
+        "All of the collection",
+        "Weighing house 1",
+    )
+
+
 def test_encodings_and_other_types():
     assert read("Käse".encode("latin-1"), "text/plain; charset=iso-8859-1", BASE).lines == ("Käse",)
     assert read(b"\x89PNG", "image/png", BASE).lines == ()

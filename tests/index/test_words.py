@@ -59,3 +59,15 @@ def test_phrases_are_marked_as_a_whole_and_alone_their_words_are_not():
 def test_words_that_are_accepted_otherwise_are_marked_too():
     snippet, marks = words.snippet("de gemeenten", [["gemeente"]], lambda word: word.startswith("gemeente"))
     assert [snippet[start:end] for start, end in marks] == ["gemeenten"]
+
+
+def test_a_snippet_is_taken_from_running_text_rather_than_from_menus_and_footers():
+    menu, footer = "Museum\nlinen · water · border\nNews\n", "\n© 2009 Museum | Hours | Folder (PDF)\n"
+    prose = "In the weighing house the museum shows how linen was woven, bleached and sold."
+    snippet, marks = words.snippet(menu + prose + footer, [["museum"]])
+    assert snippet == f"… {prose} …" and [snippet[start:end] for start, end in marks] == ["museum"]
+    assert words.snippet(menu + prose + footer, [["elsewhere"]]) == (f"… {prose} …", ())
+    only_there, marks = words.snippet(menu + prose + footer, [["folder"]])
+    assert [only_there[start:end] for start, end in marks] == ["Folder"]
+    both, marks = words.snippet(menu + prose + footer, [["museum"], ["hours"]])
+    assert [both[start:end] for start, end in marks][-1] == "Hours", "all words before running text"

@@ -26,6 +26,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             stamp,
             f"<title>S</title><p>Hours: ten to {number + 4}</p><a href='/{number}'>a</a>".encode(),
         )
+        warc.response(f"{SHOTS}/menu", stamp, f"<p>Same text</p><nav>Menu {number}</nav>".encode())
         warc.response(f"{SHOTS}/same", stamp, b"<title>S</title><p>Same</p>")
         warc.response(f"{SHOTS}/closed", stamp, f"<p>{number}</p>".encode())
         fields = {"WARC-Type": "resource", "Content-Type": "image/png"}
@@ -51,6 +52,19 @@ def test_words_links_and_screenshots(compared: Served):
     picture = ask(f"{compared.frame}/compare/picture?url={SHOTS}/&at={FIRST}")
     assert (picture.status, picture.body, picture.headers["Content-Type"]) == (200, PICTURE, "image/png")
     assert ask(f"{compared.frame}/compare/picture?url={SHOTS}/same&at={FIRST}").status == 404
+
+
+def test_menus_do_not_count_as_text(compared: Served):
+    text = ask(f"{compared.frame}/compare?url={SHOTS}/menu&at={SECOND}").text
+    assert "only menus and footers differ" in text and "Menus and footers: 2 lines differ" in text
+
+
+def test_a_version_is_compared_with_the_latest_and_the_others_are_links(served: Served):
+    first, middle, last = EDITIONS[0], EDITIONS[1], EDITIONS[-1]
+    text = ask(f"{served.frame}/compare?url={SITE}/&at={first}").text
+    assert f'<option value="{last}" selected>' in text and f"at={first}&amp;with={middle}&amp;" in text
+    text = ask(f"{served.frame}/compare?url={SITE}/&at={last}").text
+    assert f'<option value="{EDITIONS[-2]}" selected>' in text, "the latest with the one before it"
 
 
 def test_the_same_bytes(compared: Served):

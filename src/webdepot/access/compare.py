@@ -1,8 +1,8 @@
 """Differences between two versions of a page: words, links and images that were added, removed or changed.
 Pure functions on the bytes of the pages.
 
-1. `read` parses a page: its lines of text, links with their texts, images with their descriptions, all
-   addresses absolute;
+1. `read` parses a page: its lines of text, the lines of its menus and footers apart, links with their texts,
+   images with their descriptions, all addresses absolute;
 2. `of_lines` aligns the lines of both (Ratcliff-Obershelp, difflib), and the words inside a changed line;
 3. `added_and_removed` finds the links or images that only one of them has.
 
@@ -10,10 +10,11 @@ Pages are cut at `MOST_LINES`; the comparison says so.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
+from itertools import islice
 
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
@@ -29,6 +30,9 @@ AROUND = 2
 """Unchanged lines shown around a change."""
 _ALIKE = 0.4
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
+_NAME = re.compile(r"[^\W_]+")
+_LONGEST_MENU_WORDS, _LONGEST_LINK_WORDS = 40, 8
+_MENU_AREAS = "nav, footer, [role=navigation], [role=contentinfo]"
 
 
 class LineKind(StrEnum):
@@ -66,6 +70,8 @@ class PageContent:
     """The parts of a page that are compared."""
 
     lines: tuple[str, ...] = ()
+    menu_lines: tuple[str, ...] = ()
+    """Lines of menus and footers: a new design changes all of them, and they say little about the page."""
     links: tuple[LinkedAddress, ...] = ()
     pictures: tuple[LinkedAddress, ...] = ()
     is_cut: bool = False
@@ -87,10 +93,12 @@ def read(data: bytes, content_type: str, url: str) -> PageContent:
             skip_elements=["noscript"],
         )
     )
+    is_menu = _menu_test(tree)
     base = tree.document.query_selector("base[href]")
     at = find_canonical(base.getattr("href") or "", url) if base is not None else None
     return PageContent(
-        lines=content.lines,
+        lines=tuple(line for line in content.lines if not is_menu(line)),
+        menu_lines=tuple(line for line in content.lines if is_menu(line)),
         links=tuple(_addresses(tree, "a[href]", "href", at or url)),
         pictures=tuple(_addresses(tree, "img[src]", "src", at or url)),
         is_cut=content.is_cut,
@@ -123,6 +131,37 @@ def added_and_removed(
 def _of_text(text: str) -> PageContent:
     lines = [stripped for line in text.splitlines() if (stripped := " ".join(line.split()))]
     return PageContent(lines=tuple(lines[:MOST_LINES]), is_cut=len(lines) > MOST_LINES)
+
+
+def _menu_test(tree: HTMLTree) -> Callable[[str], bool]:
+    """A test whether a line belongs to a menu or a footer: it is in an element for them, or has no word
+    outside a link, as in "Home | News | Contact".
+    """
+    select = tree.document.query_selector_all
+    areas = [_squeezed(area.text) for area in select(_MENU_AREAS)]
+    linked = {tuple(_NAME.findall(link.text)) for link in islice(select("a[href]"), MOST_ADDRESSES)}
+
+    def is_menu(line: str) -> bool:
+        words = _NAME.findall(line)
+        if tuple(words) in linked or any(_squeezed(line) in area for area in areas):
+            return True
+        if len(words) > _LONGEST_MENU_WORDS:
+            return False
+        at = 0
+        while at < len(words):
+            sizes = range(_LONGEST_LINK_WORDS, 0, -1)
+            size = next((size for size in sizes if tuple(words[at : at + size]) in linked), 0)
+            if not size:
+                return False
+            at += size
+        return bool(words)
+
+    return is_menu
+
+
+def _squeezed(text: str) -> str:
+    """Text without white space: the texts of an element's parts are not separated as its lines are."""
+    return "".join(text.split())
 
 
 def _addresses(tree: HTMLTree, selector: str, name: str, base: str) -> Iterator[LinkedAddress]:

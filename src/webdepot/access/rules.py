@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, delete, func, inse
 from webdepot.access.policy import AccessPoint, Rule, RuleAnswer
 from webdepot.access.tables import access_rules
 from webdepot.errors import InputError, NotFound
+from webdepot.reasons import said
 
 ROWS = 50
 
@@ -54,7 +55,9 @@ def remove(connection: Connection, number: int) -> Rule:
         .one_or_none()
     )
     if row is None:
-        raise NotFound(f"There is no access rule {number}. See: webdepot rule list")
+        raise NotFound(
+            said("missing_rule", "There is no access rule {number}. See: webdepot rule list", number=number)
+        )
     return _rule(row)
 
 

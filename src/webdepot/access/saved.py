@@ -9,6 +9,7 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select
 
 from webdepot.access.tables import saved_searches
 from webdepot.errors import InputError, NotFound
+from webdepot.reasons import said
 
 MOST_SAVED = 200
 LONGEST_NAME = 200
@@ -58,7 +59,9 @@ def get(connection: Connection, token: str) -> SavedSearch:
         .one_or_none()
     )
     if row is None:
-        raise NotFound("This saved search does not exist; its owner may have removed it.")
+        raise NotFound(
+            said("missing_search", "This saved search does not exist; its owner may have removed it.")
+        )
     return _search(row)
 
 

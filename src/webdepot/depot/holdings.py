@@ -9,6 +9,7 @@ from webdepot.database import Moment
 from webdepot.depot.tables import growth, packages
 from webdepot.errors import NotFound
 from webdepot.model import HarvestId, Package, PackageId
+from webdepot.reasons import said
 
 
 def record(connection: Connection, package: Package, inventory_sha256: str) -> None:
@@ -42,7 +43,13 @@ def get(connection: Connection, package: str) -> Package:
     chosen = select(packages).where((packages.c.id == package) | (packages.c.urn == package)).limit(1)
     row = connection.execute(chosen).mappings().one_or_none()
     if row is None:
-        raise NotFound(f"There is no package {package}. List them: webdepot package list")
+        raise NotFound(
+            said(
+                "missing_package",
+                "There is no package {package}. List them: webdepot package list",
+                package=package,
+            )
+        )
     return _package(row)
 
 

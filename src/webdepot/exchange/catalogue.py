@@ -30,6 +30,7 @@ from webdepot.errors import CorruptData, NotFound
 from webdepot.exchange import catalogue_words
 from webdepot.exchange.tables import catalogue, catalogue_sets
 from webdepot.model import TargetId
+from webdepot.reasons import said
 from webdepot.times import from_iso
 
 FORMAT = "webdepot-catalogue"
@@ -231,7 +232,9 @@ def get(connection: Connection, key: str) -> CatalogueRecord:
     """The record with this key or URN; NotFound if there is none."""
     record = find(connection, key) or find_urn(connection, key)
     if record is None:
-        raise NotFound(f"There is no record {key[:200]} in the catalogue.")
+        raise NotFound(
+            said("missing_record", "There is no record {record} in the catalogue.", record=key[:200])
+        )
     return record
 
 

@@ -24,6 +24,7 @@ from sqlalchemy import Connection, RowMapping, delete, func, insert, select, upd
 
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.exchange.tables import partner_records, partner_runs, partners
+from webdepot.reasons import said
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}\Z", re.ASCII)
 MOST_WARNINGS = 20
@@ -160,7 +161,13 @@ def remove(connection: Connection, name: str) -> None:
 def get(connection: Connection, name: str) -> Partner:
     partner = find(connection, name)
     if partner is None:
-        raise NotFound(f"There is no partner {name[:60]}. List them: webdepot partner list")
+        raise NotFound(
+            said(
+                "missing_partner",
+                "There is no partner {name}. List them: webdepot partner list",
+                name=name[:60],
+            )
+        )
     return partner
 
 

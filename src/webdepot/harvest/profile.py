@@ -32,6 +32,7 @@ from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.scope import rules
 from webdepot.harvest.scope.membership import ScopeKind
 from webdepot.harvest.scope.rules import RuleSpec
+from webdepot.reasons import said
 from webdepot.text.patterns import LinearPattern
 
 FOLDER_NAME = "profiles"
@@ -295,7 +296,14 @@ def get(home: Path, sections: Mapping[str, Any], name: str) -> HarvestProfile:
     if name in sections:
         return from_tree(name, sections[name], origin="webdepot.toml")
     names = sorted({*sections, *(file.stem for file in (home / FOLDER_NAME).glob("*.toml"))})
-    raise NotFound(f"There is no profile {name!r}. Known profiles: {', '.join(names) or 'none'}.")
+    raise NotFound(
+        said(
+            "missing_profile",
+            "There is no profile {name}. Known profiles: {names}.",
+            name=name,
+            names=", ".join(names) or "none",
+        )
+    )
 
 
 def path_of(home: Path, name: str) -> Path:

@@ -18,6 +18,7 @@ from webdepot.database import Moment
 from webdepot.errors import NotFound
 from webdepot.harvest.tables import harvests
 from webdepot.model import Harvest, HarvestId, HarvestKind, HarvestState, TargetId
+from webdepot.reasons import said
 from webdepot.states import Machine, Step
 from webdepot.times import to_timestamp
 from webdepot.url import Url
@@ -138,7 +139,13 @@ def get(connection: Connection, harvest: str) -> Harvest:
     """The harvest with this id; NotFound if there is none."""
     row = connection.execute(select(harvests).where(harvests.c.id == harvest)).mappings().one_or_none()
     if row is None:
-        raise NotFound(f"There is no harvest {harvest}. List them: webdepot harvest list")
+        raise NotFound(
+            said(
+                "missing_harvest",
+                "There is no harvest {harvest}. List them: webdepot harvest list",
+                harvest=harvest,
+            )
+        )
     return _harvest(row)
 
 

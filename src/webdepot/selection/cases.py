@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
 from webdepot.errors import Conflict, NotFound
+from webdepot.reasons import said
 from webdepot.selection.tables import cases
 from webdepot.states import Machine, Step
 
@@ -181,7 +182,9 @@ def get(connection: Connection, which: str) -> Case:
     )
     row = connection.execute(select(cases).where(where)).mappings().one_or_none()
     if row is None:
-        raise NotFound(f"There is no case {which[:40]}. List them: webdepot case list")
+        raise NotFound(
+            said("missing_case", "There is no case {case}. List them: webdepot case list", case=which[:40])
+        )
     return _case(row)
 
 

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Row, func, insert, or_, select, update
 
 from webdepot.errors import NotFound
 from webdepot.model import TargetId
+from webdepot.reasons import said
 from webdepot.selection.permission import Notice
 from webdepot.selection.states import LETTER, LetterState
 from webdepot.selection.tables import letters
@@ -135,7 +136,13 @@ def clear_reminder(connection: Connection, letter: Letter) -> None:
 def get(connection: Connection, number: int) -> Letter:
     row = connection.execute(select(letters).where(letters.c.id == number)).one_or_none()
     if row is None:
-        raise NotFound(f"There is no letter {number}. List them: webdepot permission letters")
+        raise NotFound(
+            said(
+                "missing_letter",
+                "There is no letter {number}. List them: webdepot permission letters",
+                number=number,
+            )
+        )
     return _letter(row)
 
 

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, RowMapping, String, exists, func, insert, sel
 from webdepot import leases
 from webdepot.errors import NotFound
 from webdepot.model import TargetId
+from webdepot.reasons import said
 from webdepot.selection.tables import targets, turns
 from webdepot.states import Machine, Step
 
@@ -134,7 +135,9 @@ def has_open(connection: Connection, target: TargetId) -> bool:
 def get(connection: Connection, turn: int) -> Turn:
     row = connection.execute(select(turns).where(turns.c.id == turn)).mappings().one_or_none()
     if row is None:
-        raise NotFound(f"There is no turn {turn}. List them: webdepot schedule queue")
+        raise NotFound(
+            said("missing_turn", "There is no turn {turn}. List them: webdepot schedule queue", turn=turn)
+        )
     return _turn(row)
 
 

@@ -254,7 +254,13 @@ def get(connection: Connection, target: TargetId) -> Target:
 def dossier_of(connection: Connection, target: int) -> Dossier:
     row = connection.execute(select(targets).where(targets.c.id == target)).mappings().one_or_none()
     if row is None:
-        raise NotFound(f"There is no target {target}. List them: webdepot target list")
+        raise NotFound(
+            said(
+                "missing_target",
+                "There is no target {target}. List them: webdepot target list",
+                target=target,
+            )
+        )
     return _dossier(row)
 
 

@@ -26,6 +26,10 @@ _UNSPACED = re.compile(
 _FOLDED = re.compile(r"ss|ae|oe|th|ij|.", re.DOTALL)
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _MOST_OCCURRENCES = 60
+_PROSE_CHARS = 45
+_MOST_LINES_BEFORE_PROSE = 200
+_SENTENCE_END = re.compile(r"[.!?](?:\s|$)|[。！？]")
+_FOOTER = re.compile(r"^\W*(?:©|\(c\)|copyright\b)|(?: [|·•»] [^|·•»]*){2}", re.IGNORECASE)
 _LETTERS = str.maketrans(
     {
         "ß": "ss",
@@ -229,21 +233,78 @@ def _variants() -> dict[str, str]:
 
 
 def _best_window(text: str, occurrences: Sequence[tuple[int, int, int]]) -> Range:
+    """The part with most of the phrases: in running text, if that has as many as menus and footers have."""
     if not occurrences:
-        return 0, _word_end(text, min(SNIPPET_CHARS, len(text)))
-    best, best_score, left = occurrences[0][0], 0, 0
+        start = _first_prose(text)
+        return start, _window_end(text, start, start)
+    closest = _closest_together(occurrences)
+    prose = _closest_together([place for place in occurrences if _is_prose(_line_around(text, place[0]))])
+    if _count_phrases(prose) >= _count_phrases(closest):
+        closest = prose
+    start = _window_start(text, closest[0][0])
+    return start, _window_end(text, start, closest[-1][1])
+
+
+def _closest_together(occurrences: Sequence[tuple[int, int, int]]) -> Sequence[tuple[int, int, int]]:
+    """Those within three quarters of a snippet, with most of the phrases and then most often; the first of
+    several such places.
+    """
+    best: Sequence[tuple[int, int, int]] = ()
+    left = 0
     for right, (_, end, _) in enumerate(occurrences):
         while end - occurrences[left][0] > SNIPPET_CHARS * 3 // 4 and left < right:
             left += 1
         inside = occurrences[left : right + 1]
-        score = 10 * len({number for _, _, number in inside}) + len(inside)
-        if score > best_score:
-            best, best_score = occurrences[left][0], score
-    start = max(best - SNIPPET_CHARS // 6, 0)
-    if start > 0:
-        space = text.find(" ", start, best)
-        start = space + 1 if space >= 0 else start
-    return start, _word_end(text, min(start + SNIPPET_CHARS, len(text)))
+        if (_count_phrases(inside), len(inside)) > (_count_phrases(best), len(best)):
+            best = inside
+    return best
+
+
+def _count_phrases(occurrences: Sequence[tuple[int, int, int]]) -> int:
+    return len({number for _, _, number in occurrences})
+
+
+def _window_start(text: str, best: int) -> int:
+    """The beginning of the line of the first word or, in a long line, a space shortly before the word."""
+    start = max(best - SNIPPET_CHARS // 4, 0)
+    line = text.rfind("\n", start, best)
+    if start == 0 and line < 0:
+        return 0
+    space = line if line >= 0 else text.find(" ", start, best)
+    return space + 1 if space >= 0 else start
+
+
+def _window_end(text: str, start: int, last: int) -> int:
+    """Where the snippet ends; before a line of a footer that has none of the wanted words."""
+    end = _word_end(text, min(start + SNIPPET_CHARS, len(text)))
+    at = text.find("\n", max(last, start), end)
+    while at >= 0:
+        following = text.find("\n", at + 1, end)
+        if _FOOTER.search(text[at + 1 : following if following >= 0 else end]):
+            return at
+        at = following
+    return end
+
+
+def _line_around(text: str, at: int) -> str:
+    """The line with this place or, of a long one, what is near the place."""
+    start = text.rfind("\n", max(at - SNIPPET_CHARS, 0), at) + 1 or max(at - SNIPPET_CHARS, 0)
+    end = text.find("\n", at, at + SNIPPET_CHARS)
+    return text[start : end if end >= 0 else at + SNIPPET_CHARS]
+
+
+def _is_prose(line: str) -> bool:
+    return (len(line) >= _PROSE_CHARS or bool(_SENTENCE_END.search(line))) and not _FOOTER.search(line)
+
+
+def _first_prose(text: str) -> int:
+    """Where the first line of running text begins: what is before it are menus."""
+    at = 0
+    for line in islice(text[:_SEARCHED_CHARS].split("\n"), _MOST_LINES_BEFORE_PROSE):
+        if _is_prose(line[:SNIPPET_CHARS]):
+            return at
+        at += len(line) + 1
+    return 0
 
 
 def _word_end(text: str, end: int) -> int:

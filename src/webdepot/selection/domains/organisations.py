@@ -22,6 +22,7 @@ from sqlalchemy import (
 )
 
 from webdepot.errors import NotFound
+from webdepot.reasons import said
 from webdepot.selection.domains.facts import from_json, to_json
 from webdepot.selection.domains.profile import Corrections, OrganisationProfile, corrected
 from webdepot.selection.domains.verdict import HostJudgement
@@ -111,8 +112,12 @@ def get(connection: Connection, root: str) -> Organisation:
     organisation = find(connection, root)
     if organisation is None:
         raise NotFound(
-            f"The organisation {root} is not known. "
-            f"Look for its domains first: webdepot organisation discover {root}"
+            said(
+                "missing_organisation",
+                "The organisation {root} is not known. "
+                "Look for its domains first: webdepot organisation discover {root}",
+                root=root,
+            )
         )
     return organisation
 

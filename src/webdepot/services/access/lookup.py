@@ -24,6 +24,7 @@ from webdepot.archive import Archive
 from webdepot.errors import Closed, NotFound
 from webdepot.model import EVERYTHING, Capture
 from webdepot.ports import Position, Tally
+from webdepot.reasons import said
 from webdepot.services.access import collections, gate
 from webdepot.services.access.gate import KeyAccess
 from webdepot.times import Period, period_of
@@ -304,7 +305,13 @@ def _absence(archive: Archive, url: str, key: str, collection: str, access: KeyA
     """Why there is nothing to show: refused by a rule, only redirects to itself, or not archived at all."""
     where = "in this archive" if collection == EVERYTHING else f"in the collection {collection}"
     if archive.captures.last(key, collection=collection, spans=access.spans) is not None:
-        return NotFound(f"{url} is kept {where} only as a redirect to itself, so there is no page to show.")
+        return NotFound(
+            said(
+                "only_redirects",
+                "{url} is kept only as a redirect to itself, so there is no page to show.",
+                url=url,
+            )
+        )
     capture = archive.captures.last(key, collection=collection)
     if capture is not None and (reason := access.verdict(capture).reason):
         return Closed(reason)

@@ -26,6 +26,7 @@ from webdepot.exchange.metadata.lmer import Version
 from webdepot.exchange.oai import provider
 from webdepot.exchange.oai.provider import Repository
 from webdepot.exchange.transfer import Layout, Transfer
+from webdepot.reasons import said
 from webdepot.services.access import gate, session_cookies
 from webdepot.services.access.gate import TooManyCaptures
 
@@ -132,7 +133,7 @@ def resolve(archive: Archive, urn: str) -> CatalogueRecord:
     with archive.database.reading() as connection:
         record = catalogue.find_urn(connection, urn[:600])
     if record is None:
-        raise NotFound(f"This archive has no object with the URN {urn[:200]}.")
+        raise NotFound(said("missing_urn", "This archive has no object with the URN {urn}.", urn=urn[:200]))
     if record.withdrawn_at is not None:
         raise Withdrawn(f"{record.urn} was withdrawn on {record.withdrawn_at:%Y-%m-%d}.")
     return record

@@ -33,6 +33,7 @@ from webdepot.harvest.report.result import CrawlResult
 from webdepot.harvest.scope.identity import identity_without
 from webdepot.model import Visit
 from webdepot.provenance import append, difference
+from webdepot.reasons import said
 from webdepot.selection import targets as target_rows
 from webdepot.services.harvest import crawler, profiles
 from webdepot.services.harvest import options as harvest_options
@@ -173,7 +174,7 @@ def get(archive: Archive, identifier: str, *, is_waiting: bool = False) -> Crawl
     is_id = len(identifier) == 16 and identifier.isalnum() and identifier.isascii()
     test = _read(_folder(archive) / f"{identifier}.json") if is_id else None
     if test is None:
-        raise NotFound("This test crawl is not kept any more. Start it again.")
+        raise NotFound(said("missing_test", "This test crawl is not kept any more. Start it again."))
     if test.state == "running" and not is_waiting and archive.clock() - test.at > SILENT_AFTER:
         return replace(test, state="failed", note="The test was interrupted. Start it again.")
     return test

@@ -387,7 +387,11 @@ def _get(archive: Archive, target: TargetId) -> Plan:
         plan = plans.find(connection, target)
     if plan is None:
         raise NotFound(
-            f"Target {target} has no plan. Make one: webdepot schedule set {target} --every monthly"
+            said(
+                "missing_plan",
+                "Target {target} has no plan. Make one: webdepot schedule set {target} --every monthly",
+                target=target,
+            )
         )
     return plan
 

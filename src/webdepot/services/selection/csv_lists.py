@@ -345,5 +345,5 @@ def _stored_text(connection: Connection, archive: Archive, token: str, by: str) 
     )
     text = connection.execute(chosen).scalar_one_or_none()
     if text is None:
-        raise NotFound("This list is no longer stored. Upload it again.")
+        raise NotFound(said("missing_list", "This list is no longer stored. Upload it again."))
     return str(text)

@@ -212,7 +212,13 @@ def find(archive: Archive, text: str) -> Dossier:
     with archive.database.reading() as connection:
         target = targets.find_named(connection, text)
         if target is None:
-            raise NotFound(f"There is no target {text[:100]!r}. List them: webdepot target list")
+            raise NotFound(
+                said(
+                    "missing_target",
+                    "There is no target {target}. List them: webdepot target list",
+                    target=text[:100],
+                )
+            )
         return targets.dossier_of(connection, target.id)
 
 

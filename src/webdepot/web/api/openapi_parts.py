@@ -60,7 +60,7 @@ _PROBLEMS = {
     400: "The input is wrong; `detail` names the field.",
     401: "The API key is missing or not valid.",
     403: "The key does not have the role, or a rule of the archive refuses it.",
-    404: "There is no such thing.",
+    404: "Nothing has this identifier; `detail` says what is missing.",
     409: "Its state does not allow this now.",
     413: "The body is too large.",
     415: "The body is not JSON.",

@@ -15,6 +15,7 @@ from webdepot.selection.domains.organisations import KnownHost
 WIDTH, HEIGHT = 1000.0, 640.0
 MOST_DOTS = 160
 MOST_NAMED = 70
+_EDGE = 20.0
 _SECTORS = {1: (-150.0, -30.0), 2: (-20.0, 75.0), 3: (85.0, 125.0), 4: (135.0, 170.0), 5: (175.0, 205.0)}
 """Degrees, clockwise from the right; a sector is wider the more frequent its case is."""
 
@@ -48,6 +49,9 @@ class CaseSector:
     case: int
     x: float
     y: float
+    """Of its number; its description is below."""
+    anchor: str
+    """The SVG text anchor: start at the left edge, end at the right one."""
     count: int
 
 
@@ -141,6 +145,7 @@ def _lines(root: str, hosts: Sequence[KnownHost], dots: dict[str, DomainDot]) ->
 def _sector(case: int, count: int) -> CaseSector:
     first, last = _SECTORS[case]
     degrees = math.radians((first + last) / 2)
-    x = min(max(WIDTH / 2 + math.cos(degrees) * WIDTH * 0.47, 40), WIDTH - 40)
-    y = min(max(HEIGHT / 2 + math.sin(degrees) * HEIGHT * 0.47, 20), HEIGHT - 10)
-    return CaseSector(case=case, x=round(x, 1), y=round(y, 1), count=count)
+    x = min(max(WIDTH / 2 + math.cos(degrees) * WIDTH * 0.47, _EDGE), WIDTH - _EDGE)
+    y = min(max(HEIGHT / 2 + math.sin(degrees) * HEIGHT * 0.47, 20), HEIGHT - 60)
+    anchor = "start" if x < WIDTH / 4 else "end" if x > WIDTH * 3 / 4 else "middle"
+    return CaseSector(case=case, x=round(x, 1), y=round(y, 1), anchor=anchor, count=count)

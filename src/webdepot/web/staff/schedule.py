@@ -13,6 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import ConfigError, Conflict, InputError, NotFound, NotPermitted
 from webdepot.model import TargetId
+from webdepot.reasons import said
 from webdepot.selection.plan_dates import Frequency, Plan
 from webdepot.selection.plans import ROWS, PlanFilter, PlanSort
 from webdepot.selection.scheduled_harvests import TurnState
@@ -247,7 +248,9 @@ def _fields(plan: Plan | None, today: date) -> dict[str, str]:
 def _target(request: Request) -> TargetId:
     number = find_number(request.path_params["target"])
     if number is None:
-        raise NotFound(f"There is no target {request.path_params['target'][:50]}.")
+        raise NotFound(
+            said("missing_target", "There is no target {target}.", target=request.path_params["target"][:40])
+        )
     return targets.get(site_of(request).archive, number).id
 
 

@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from webdepot.accounts.accounts import STAFF
 from webdepot.errors import ConfigError, Conflict, InputError, NotFound, NotPermitted
 from webdepot.model import EVERYTHING, Purpose, TargetId
+from webdepot.reasons import said
 from webdepot.selection.contacts import Contact
 from webdepot.selection.criteria import SCALE, AnswerKind, Criterion, Judgement
 from webdepot.selection.permission import WITHOUT_LETTER, Ground
@@ -534,7 +535,7 @@ def target_of(request: Request) -> TargetId:
     text = request.path_params["target"]
     number = find_number(text)
     if number is None:
-        raise NotFound(f"There is no target {text[:40]}.")
+        raise NotFound(said("missing_target", "There is no target {target}.", target=text[:40]))
     return TargetId(number)
 
 

@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from webdepot.accounts import accounts, sessions
 from webdepot.accounts.accounts import Role
 from webdepot.errors import InputError, NotFound, WebdepotError
+from webdepot.reasons import said
 from webdepot.web.forms import SHORT_FORM, find_number, get_number, read_fields, read_form
 from webdepot.web.language import Language
 from webdepot.web.problems import explain
@@ -124,7 +125,7 @@ def _person(request: Request, name: str, *, wrong: str = "", status: int = 200) 
     now = archive.clock()
     account = next((each for each in accounts.accounts(archive.database, now) if each.name == name), None)
     if account is None:
-        raise NotFound(f"There is no account with the name {name}.")
+        raise NotFound(said("missing_account", "There is no account with the name {name}.", name=name))
     return render(
         request,
         "user.html",
