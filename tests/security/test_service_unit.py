@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from webdepot.cli.command_table import COMMANDS
 from webdepot.errors import Conflict, InputError
 from webdepot.services.admin import service_unit
 
@@ -28,6 +29,22 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         (folder / "webdepot").chmod(0o755)
         monkeypatch.setattr(service_unit.sys, "executable", str(folder / "python"))
         yield "daemon"
+
+
+@HAS_SYSTEMD
+@pytest.mark.parametrize("role", service_unit.ServiceRole)
+def test_each_role_has_a_unit_that_systemd_understands(home: Path, account: str, tmp_path: Path, role):
+    described = service_unit.describe(home, for_user=False, account=account, role=role)
+    unit = tmp_path / described.path.name
+    unit.write_text(described.text, encoding="utf-8")
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True, check=False
+    )
+    assert not [line for line in done.stderr.splitlines() if "webdepot" in line], done.stderr
+    command = re.search(r"(?m)^ExecStart=\S+ (\S+)$", described.text)[1]
+    assert command in {each.name for each in COMMANDS}
+    assert f"systemctl edit {described.path.stem}" in described.text
+    assert f"systemctl enable --now {described.path.stem}" in described.commands
 
 
 @pytest.fixture

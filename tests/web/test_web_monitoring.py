@@ -1,11 +1,15 @@
 """Addresses for monitoring: health, readiness, figures for Prometheus, and the page of jobs."""
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 from museum import Served, ask, sign_in
 
 from webdepot.services.jobs import kinds, queue
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +35,17 @@ def test_staff_get_figures_in_the_format_of_prometheus(served: Served, curator):
     assert float(values['webdepot_harvests{state="finished"}']) >= 1
     assert values["webdepot_containers_not_indexed"] == "0"
     assert values['webdepot_jobs{state="failed"}'] == "0"
+
+
+def test_the_dashboard_for_grafana_names_figures_that_exist(served: Served, curator):
+    board = json.loads((ROOT / "deploy" / "grafana" / "webdepot.json").read_text())
+    queries = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    queries += [each["query"] for each in board["templating"]["list"]]
+    named = set(re.findall(r"webdepot_\w+", " ".join(queries)))
+    given = set(
+        re.findall(r"^# TYPE (\S+)", ask(f"{served.portal}/metrics", headers=curator).text, re.MULTILINE)
+    )
+    assert named == given
 
 
 def test_jobs_are_listed_and_cancelled_by_curators_and_by_who_started_them(served: Served, curator):

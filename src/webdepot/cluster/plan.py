@@ -8,7 +8,6 @@ HOME/cluster/seaweedfs, …     data of the engines; that of PostgreSQL is elsew
                               PostgreSQL does not run as root and the home is closed to others
 """
 
-import hashlib
 import json
 import os
 import secrets
@@ -62,6 +61,8 @@ ROLES = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlan:
     folder: Path
+    identity: str
+    """Names the folder of PostgreSQL outside the home: a new cluster in the home must not find old data."""
     ports: Mapping[str, int]
     password: str
     secret: str
@@ -72,7 +73,7 @@ class ClusterPlan:
     def postgresql(self) -> PostgresqlServer:
         folder = self.folder / "postgresql"
         if os.geteuid() == 0:
-            folder = _ROOTS_FOLDER / hashlib.sha256(str(self.folder).encode()).hexdigest()[:16]
+            folder = _ROOTS_FOLDER / self.identity
         options = ("-c", f"max_connections={_CONNECTIONS}", "-c", "shared_buffers=64MB")
         return PostgresqlServer(
             folder=folder, port=self.ports["postgresql"], password=self.password, options=options
@@ -174,6 +175,7 @@ def prepare(home: Path, counts: Mapping[str, int]) -> ClusterPlan:
     ports |= dict(zip(missing, free_ports(len(missing), neighbour=GRPC)))
     plan = ClusterPlan(
         folder=home / FOLDER,
+        identity=known.identity if known else secrets.token_hex(8),
         ports=ports,
         password=known.password if known else secrets.token_urlsafe(24),
         secret=known.secret if known else secrets.token_urlsafe(24),
@@ -190,6 +192,7 @@ def _write(plan: ClusterPlan) -> None:
         durable.make_folders(_ROOTS_FOLDER)
         _ROOTS_FOLDER.chmod(0o711)  # others may pass, not look
     facts = {
+        "identity": plan.identity,
         "ports": dict(plan.ports),
         "password": plan.password,
         "secret": plan.secret,

@@ -53,6 +53,11 @@ def _metrics(archive: Archive) -> Iterator[Gauge]:
         help="Containers that are not in the index of addresses yet.",
         values=[({}, max(containers - indexed, 0))],
     )
+    yield Gauge(
+        name="containers_without_words",
+        help="Containers that are not in the index of words yet.",
+        values=[({}, max(containers - len(archive.texts.containers()), 0))],
+    )
     yield from _of_running(archive, now)
 
 

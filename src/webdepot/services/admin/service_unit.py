@@ -1,12 +1,13 @@
-"""The systemd unit that runs the portal: its text, and where it is written.
+"""The systemd units that run the portal and other roles: their text, and where they are written.
 
 Two forms (https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html):
 
     system   runs as a user of its own, with every protection that Webdepot and Chromium can live with
     user     runs as the person who installs it; a user's systemd can apply only a part of the protections
 
-The unit is for the paths of this installation. Changes of your own belong into `systemctl edit webdepot`,
-which survives a new version; a file that somebody else wrote is never replaced.
+Each role has a unit of its own (`ServiceRole`). A unit is for the paths of this installation. Changes of your
+own belong into `systemctl edit webdepot`, which survives a new version; a file that somebody else wrote is
+never replaced.
 """
 
 import os
@@ -15,14 +16,16 @@ import stat
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from webdepot import durable
 from webdepot.config import config as configuration
 from webdepot.errors import Conflict, InputError, NotPermitted
 
-NAME = "webdepot.service"
-_MARK = "# Written by `webdepot service install`. Change it with: systemctl edit webdepot\n"
+_MARK = "# Written by `webdepot service install`. Change it with: systemctl edit "
+_SECRETS = "/etc/webdepot/environment"
+"""Passwords and keys that all roles need, if the archive is on several machines; the file may be missing."""
 _SYSTEM_FOLDER = Path("/etc/systemd/system")
 _HOMES = (Path("/home"), Path("/root"), Path("/run/user"))
 _BY_SYSCALL_FILTER = """\
@@ -64,6 +67,25 @@ LimitNOFILE=65536
 """
 
 
+class ServiceRole(StrEnum):
+    """What a unit runs: a command of ours of the same name."""
+
+    SERVE = "serve"
+    SCHEDULER = "scheduler"
+    BATCH = "batch"
+
+    @property
+    def unit(self) -> str:
+        return "webdepot" if self is ServiceRole.SERVE else f"webdepot-{self.value}"
+
+
+_DESCRIPTIONS = {
+    ServiceRole.SERVE: "Webdepot portal and replay",
+    ServiceRole.SCHEDULER: "Webdepot scheduler",
+    ServiceRole.BATCH: "Webdepot worker for jobs",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceUnit:
     path: Path
@@ -73,10 +95,15 @@ class ServiceUnit:
 
 
 def describe(
-    home: Path, *, for_user: bool, account: str = "webdepot", writable: Sequence[Path] = ()
+    home: Path,
+    *,
+    for_user: bool,
+    account: str = "webdepot",
+    writable: Sequence[Path] = (),
+    role: ServiceRole = ServiceRole.SERVE,
 ) -> ServiceUnit:
-    """The unit for an archive; InputError if a path cannot be written into a unit or the account could not
-    run the program.
+    """The unit of a role for an archive; InputError if a path cannot be written into a unit or the account
+    could not run the program.
 
     `writable` are folders outside the home that the service writes to, such as other places of the depot.
     """
@@ -85,26 +112,27 @@ def describe(
         raise InputError(f"There is no program {program}. Install Webdepot with pipx or pip.")
     folders = list(dict.fromkeys([home, *writable, *_depot_folder(home)]))
     if for_user:
-        path = _user_folder() / NAME
+        path = _user_folder() / f"{role.unit}.service"
         control = "systemctl --user"
         last = "loginctl enable-linger   # so that it also runs while you are not signed in"
     else:
         _check_program(program, account)
-        path, control, last = _SYSTEM_FOLDER / NAME, "systemctl", ""
+        path, control, last = _SYSTEM_FOLDER / f"{role.unit}.service", "systemctl", ""
     lines = [
         f"Environment={_quoted(f'WEBDEPOT_HOME={home}')}",
-        f"ExecStart={_quoted(str(program).replace('$', '$$'))} serve",
+        *([] if for_user else [f"EnvironmentFile=-{_SECRETS}"]),
+        f"ExecStart={_quoted(str(program).replace('$', '$$'))} {role.value}",
         "Restart=on-failure",
         *([] if for_user else [f"User={account}"]),
         *_BY_SYSCALL_FILTER.splitlines(),
         *([] if for_user else _system_lines(program, folders)),
     ]
     text = (
-        f"{_MARK}[Unit]\nDescription=Webdepot portal and replay\nAfter=network.target\n\n"
+        f"{_MARK}{role.unit}\n[Unit]\nDescription={_DESCRIPTIONS[role]}\nAfter=network.target\n\n"
         f"[Service]\n{chr(10).join(lines)}\n\n"
         f"[Install]\nWantedBy={'default.target' if for_user else 'multi-user.target'}\n"
     )
-    commands = (f"{control} daemon-reload", f"{control} enable --now webdepot", last)
+    commands = (f"{control} daemon-reload", f"{control} enable --now {role.unit}", last)
     return ServiceUnit(path=path, text=text, commands=[command for command in commands if command])
 
 

@@ -1,4 +1,4 @@
-"""`webdepot service`: let systemd run the portal."""
+"""`webdepot service`: let systemd run the portal and other roles."""
 
 import sys
 from pathlib import Path
@@ -9,6 +9,7 @@ import typer
 from webdepot.cli.call import Json, call_of
 from webdepot.cli.output import plain
 from webdepot.services.admin import service_unit
+from webdepot.services.admin.service_unit import ServiceRole
 
 commands = typer.Typer(no_args_is_help=True)
 
@@ -33,14 +34,19 @@ def install(
             metavar="FOLDER", help="A folder outside the home that it writes to, such as a copy of the depot."
         ),
     ] = None,
+    role: Annotated[
+        ServiceRole, typer.Option(help="What to run: the portal, or another command with a unit of its own.")
+    ] = ServiceRole.SERVE,
     print_: Annotated[bool, typer.Option("--print", help="Only print the unit; write nothing.")] = False,
     json: Json = False,
 ) -> None:
-    """Write a systemd unit that runs the portal of this archive, protected, and print how to start it."""
+    """Write a systemd unit that runs the portal of this archive, or another role, protected; print how to
+    start it.
+    """
     call = call_of(context)
     home = call.home.expanduser().absolute()
     folders = [folder.expanduser().absolute() for folder in writable or ()]
-    unit = service_unit.describe(home, for_user=user, account=account, writable=folders)
+    unit = service_unit.describe(home, for_user=user, account=account, writable=folders, role=role)
     if print_:
         sys.stdout.write(unit.text)
         return
