@@ -320,6 +320,15 @@ class Archive:
             path = self.home / found.place
             if path.exists():
                 return path
+            if self.config.cluster.harvesters and self.work.size(found.place) is not None:
+                return cache.fetch(
+                    self.cache_folder,
+                    self.work,
+                    found.place,
+                    name=name,
+                    sha256=found.sha256,
+                    limit_bytes=self.config.depot.cache_bytes,
+                )
         elif found is not None:
             for store in self._stores_with(found):
                 if (local := store.local_path(found.place)) is not None:

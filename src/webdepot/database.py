@@ -103,6 +103,15 @@ class Database:
             self._dialect.written()
 
     @contextmanager
+    def leasing(self) -> Iterator[Connection]:
+        """A transaction on rows that belong to one process at a time, such as leases: all or nothing and
+        durable, but others write meanwhile, and nobody is notified. Its statements say themselves whether
+        they may change a row. For PostgreSQL.
+        """
+        with self._explained(), self.engine.begin() as connection:
+            yield connection
+
+    @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A consistent view without a write lock. TooExpensive when the budget of the request is spent."""
         with (

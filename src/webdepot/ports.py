@@ -88,6 +88,61 @@ class FrontierCounts:
     done: int
 
 
+class Ledger(Protocol):
+    """Makes checkpoints of a crawl valid. On one machine that is its frontier."""
+
+    def commit(self, marks: Mapping[str, int]) -> None:
+        """Make everything since the last call durable, all or nothing: the frontier, and the files up to the
+        sizes in `marks`.
+        """
+
+
+class Handover(Protocol):
+    """Brings links to the parts of a harvest that own their hosts. Every link arrives at least once, and only
+    if the page that contains it is in a checkpoint.
+    """
+
+    def hand_over(self, owner: int, line: str) -> None:
+        """Hand a line of JSON over to another part, with the next checkpoint."""
+
+    def take(self) -> list[list[Any]]:
+        """What was handed over to us since the last call; the next checkpoint says that it was received."""
+
+    def sync(self) -> None:
+        """Make everything handed over durable; called before each checkpoint."""
+
+    def report_idle(self) -> None:
+        """Report that nothing waits here, and that everything is in a checkpoint."""
+
+    def report_busy(self) -> None:
+        """Withdraw that, before anything is done with what was taken."""
+
+    def is_over(self) -> bool:
+        """Whether no part has anything to do, or none that this one must wait for."""
+
+    def close(self) -> None: ...
+
+
+class Servers(Protocol):
+    """Turns at servers, shared by all crawls, so that together they are as polite as one. Times are
+    `time.monotonic()`.
+    """
+
+    def begin(self, server: str) -> float:
+        """0 if the server may be asked now, until `end`; otherwise the time to try again."""
+
+    def end(self, server: str, free_at_s: float) -> None:
+        """End a turn; the server may be asked again at that time."""
+
+    def hold(self, server: str, until_s: float) -> None:
+        """Leave a server alone at least until then."""
+
+    def let_go(self) -> None:
+        """Give other crawls their turn at servers that are not in use at the moment."""
+
+    def close(self) -> None: ...
+
+
 class Frontier(Protocol):
     """The queue of a harvest: each URI is added once, queued by host, handed out politely, then finished or
     retried.

@@ -16,7 +16,7 @@ from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.intake import LinkIntake
 from webdepot.harvest.judge import CrawlJudge
 from webdepot.harvest.links.extract import Extracted
-from webdepot.harvest.peer_processes import PeerReport, Peers
+from webdepot.harvest.peer_processes import FileHandover, PeerReport, Peers
 from webdepot.harvest.report.log import JSON_NAME, CrawlLog
 from webdepot.harvest.report.result import CrawlSettings
 from webdepot.harvest.seed_book import SeedBook
@@ -50,7 +50,11 @@ class Process:
         self.frontier = opened.enter_context(closing(LmdbFrontier(self.folder / "frontier")))
         self.log = opened.enter_context(closing(CrawlLog(self.folder)))
         self.wire = Wire()
-        self.peers = opened.enter_context(closing(Peers(folder, number, 2, self.frontier, self.wire)))
+        self.peers = Peers(
+            number,
+            peer_processes.owners(folder, 2),
+            opened.enter_context(closing(FileHandover(folder, number, 2, self.frontier, self.wire))),
+        )
         self.judge = CrawlJudge(settings, None, lambda: (0, 0))
         seeds = SeedBook(settings.seeds, None)
         clock = lambda: datetime(2026, 1, 1, tzinfo=UTC)  # noqa: E731

@@ -83,6 +83,14 @@ COMMANDS = (
         epilog="Example: webdepot batch",
     ),
     Command(
+        name="harvester",
+        module="deployment.harvester",
+        function="harvester",
+        help="Run parts of harvests, on any number of machines that share the database and the working "
+        "place. Stop with Ctrl-C: others continue.",
+        epilog="Example: webdepot harvester --parts 4",
+    ),
+    Command(
         name="status",
         module="home",
         function="status",

@@ -80,6 +80,11 @@ def from_tree(home: Path, tree: Mapping[str, Any], *, environment: Mapping[str, 
         raise ConfigError(f"{origin}: [index] captures = 'postgresql' needs a server. Set [database] url.")
     if config.engine.kind == "dask" and not config.engine.scheduler:
         raise ConfigError(f"{origin}: [engine] kind = 'dask' needs a cluster. Set [engine] scheduler.")
+    if config.cluster.harvesters and not (config.database.url and config.work.place):
+        raise ConfigError(
+            f"{origin}: [cluster] harvesters = true needs a database and a place for files that all machines "
+            "reach. Set [database] url and [work] place."
+        )
     return config
 
 

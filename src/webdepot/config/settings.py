@@ -9,6 +9,7 @@ is a list.
 
 import ipaddress
 import re
+import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -232,7 +233,12 @@ class HarvestConfig:
         "logins.toml",
         "File with logins by host name, relative to the home. Only its owner may have access (mode 600).",
     )
-    processes: int = _key(1, "Processes that share a harvest, each with its own hosts.", _at_least(1))
+    processes: int = _key(
+        1,
+        "Processes that share a harvest, each with its own hosts. With [cluster] harvesters, the number of "
+        "parts that harvesters of any machine can take.",
+        _at_least(1),
+    )
     least_free_bytes: int = _key(
         1 << 30,
         "Minimum free disk space in bytes; below it a harvest stops and can be resumed.",
@@ -506,6 +512,34 @@ class WorkConfig:
         "(credentials: WEBDEPOT_PLACE_WORK_ACCESS_KEY, WEBDEPOT_PLACE_WORK_SECRET_KEY). Empty means the "
         "home.",
     )
+    safe_s: float = _key(
+        10.0,
+        "Time in seconds between two checkpoints of a harvest by `webdepot harvester`. If a machine and its "
+        "disk are lost, at most the requests of this time are repeated.",
+        _at_least(0.2),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterConfig:
+    """Harvests on several machines."""
+
+    harvesters: bool = _key(
+        False,
+        "Offer harvests to the processes `webdepot harvester` of all machines, instead of running them where "
+        "they are started. Needs [database] url and [work] place.",
+    )
+    lease_s: float = _key(
+        30.0,
+        "Time in seconds after which a harvester that stopped responding counts as dead; another one "
+        "continues from its last checkpoint.",
+        _at_least(2),
+    )
+    machine: str = _key("", "Name of this machine in lists; empty means its host name.")
+
+    @property
+    def machine_name(self) -> str:
+        return (self.machine or socket.gethostname())[:60]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -808,6 +842,7 @@ class Config:
     index: IndexConfig = field(default_factory=IndexConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
     work: WorkConfig = field(default_factory=WorkConfig)
+    cluster: ClusterConfig = field(default_factory=ClusterConfig)
     web: WebConfig = field(default_factory=WebConfig)
     statistics: StatisticsConfig = field(default_factory=StatisticsConfig)
     oidc: OidcConfig = field(default_factory=OidcConfig)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
+from typing import Protocol
 
 from webdepot import durable
 from webdepot.errors import CorruptData
@@ -88,7 +89,7 @@ def give(
             urls=tuple(urls),
             changes=dict(changes or {}),
         )
-        file.write(_encoded(order))
+        file.write(encode(order))
         durable.sync_file(file)
         if order.number == 1:
             durable.sync_folder(folder)
@@ -108,6 +109,13 @@ def summarize(orders: Sequence[Order]) -> OrderSummary:
             paused = order.verb is OrderVerb.PAUSE
         changes.update(order.changes)
     return OrderSummary(paused=paused, changes=changes)
+
+
+class OrderSource(Protocol):
+    """Where the orders of a crawl come from."""
+
+    def poll(self) -> Sequence[Order]:
+        """The orders given since the last call; all of them at the first call."""
 
 
 class Orders:
@@ -133,11 +141,11 @@ class Orders:
         orders = []
         for line in new.splitlines():
             self._count += 1
-            orders.append(_decoded(line, self._count, self._path))
+            orders.append(decode(line, self._count, str(self._path)))
         return orders
 
 
-def _encoded(order: Order) -> bytes:
+def encode(order: Order) -> bytes:
     values = {"verb": order.verb, "at": to_iso(order.at), "by": order.by, "reason": order.reason}
     return (
         json.dumps(values | {"urls": list(order.urls), "changes": dict(order.changes)}, ensure_ascii=False)
@@ -145,7 +153,7 @@ def _encoded(order: Order) -> bytes:
     ).encode()
 
 
-def _decoded(line: bytes, number: int, path: Path) -> Order:
+def decode(line: bytes | str, number: int, where: str) -> Order:
     try:
         values = json.loads(line)
         return Order(
@@ -159,6 +167,6 @@ def _decoded(line: bytes, number: int, path: Path) -> Order:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptData(
-            f"Line {number} of {path} is not an order: {error}. Correct or remove that line.",
+            f"Line {number} of {where} is not an order: {error}. Correct or remove that line.",
             where=f"line {number}",
         ) from error

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from webdepot.harvest.candidate_processor import CandidateProcessor
-from webdepot.harvest.control import Order, Orders, OrderVerb, summarize
+from webdepot.harvest.control import Order, OrderSource, OrderVerb, summarize
 from webdepot.harvest.crawl_state import CrawlParts, CrawlState
 from webdepot.harvest.host_book import most_of
 from webdepot.harvest.judge import NOFOLLOW
@@ -30,6 +30,7 @@ from webdepot.harvest.report.result import (
 )
 from webdepot.harvest.scope.membership import OUTSIDE
 from webdepot.model import Candidate
+from webdepot.ports import Ledger
 from webdepot.text.patterns import LinearPattern
 from webdepot.url import Url
 
@@ -48,7 +49,7 @@ async def run(
     *,
     progress: Callable[[CrawlProgress], None],
     stop: asyncio.Event,
-    orders: Orders | None = None,
+    orders: OrderSource | None = None,
     settings_after: Callable[[Mapping[str, object]], CrawlSettings] | None = None,
 ) -> CrawlResult:
     """Crawl until nothing waits, a limit is reached, or `stop` is set. A frontier that was used before is
@@ -67,12 +68,13 @@ class _Crawl:
         parts: CrawlParts,
         progress: Callable[[CrawlProgress], None],
         stop: asyncio.Event,
-        orders: Orders | None,
+        orders: OrderSource | None,
         settings_after: Callable[[Mapping[str, object]], CrawlSettings] | None,
     ) -> None:
         self.state = CrawlState(settings, parts)
         self.processor = CandidateProcessor(self.state, parts.browser)
         self.frontier = parts.frontier
+        self.ledger: Ledger = parts.ledger or parts.frontier
         self.peers = parts.peers
         self.orders = orders
         self.settings_after = settings_after
@@ -285,7 +287,7 @@ class _Crawl:
             return
         self.frontier.remember("orders", str(self.obeyed).encode())
         marks = self.state.save(self._elapsed_s())
-        self.frontier.commit(marks)
+        self.ledger.commit(marks)
         self.state.intake.uncommitted, self.state.is_dirty = 0, False
         self._check_free_space()
 

@@ -27,7 +27,6 @@ from webdepot.harvest.peer_processes import Peers
 from webdepot.harvest.politeness import robots
 from webdepot.harvest.politeness.robots_cache import RobotsCache
 from webdepot.harvest.politeness.server_turns import ServerTurns
-from webdepot.harvest.politeness.servers import SharedServers
 from webdepot.harvest.report.last_pictures import LastPictures
 from webdepot.harvest.report.log import CrawlLog, of_refusal
 from webdepot.harvest.report.result import CrawlSettings, HostWait
@@ -35,7 +34,7 @@ from webdepot.harvest.scope.hop_path import find_page, is_our_idea, is_part
 from webdepot.harvest.scope.missing_pages import MissingPages
 from webdepot.harvest.seed_book import SeedBook
 from webdepot.model import Candidate, Failure, Visit
-from webdepot.ports import Fetcher, Frontier
+from webdepot.ports import Fetcher, Frontier, Ledger, Servers
 from webdepot.times import Clock
 from webdepot.url import Url, host_of
 
@@ -56,10 +55,12 @@ class CrawlParts:
     keeper: Keeper
     log: CrawlLog
     clock: Clock
-    shared: SharedServers | None = None
-    """The turns of other harvests on this machine."""
+    shared: Servers | None = None
+    """The turns of other harvests."""
     peers: Peers | None = None
     """The other processes of this harvest."""
+    ledger: Ledger | None = None
+    """Makes checkpoints valid; without it, the frontier does."""
     browser: Browser | None = None
     """Opens the pages that must be opened in a browser."""
     pictures: LastPictures | None = None

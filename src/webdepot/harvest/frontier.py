@@ -45,6 +45,7 @@ import lmdb
 
 from webdepot import durable
 from webdepot.errors import Conflict, CorruptData, NoSpace
+from webdepot.harvest.parts.journal import Journal, JournaledTransaction, replay
 from webdepot.harvest.scope.identity import identity
 from webdepot.model import Candidate, Hop
 from webdepot.ports import FrontierCounts
@@ -104,9 +105,12 @@ class LmdbFrontier:
         per_host: int = PER_HOST,
         map_bytes: int = FIRST_MAP_BYTES,
         identity: Callable[[str], str] = identity,
+        journal: Journal | None = None,
     ) -> None:
+        """With a journal, every change is also noted there."""
         self.folder = folder
         self._identity = identity
+        self._journal = journal
         self._per_host = per_host
         durable.make_folders(folder)
         self._lock = durable.acquire(
@@ -127,9 +131,8 @@ class LmdbFrontier:
             str(self.folder), map_size=max(map_bytes, 4 * size_bytes), max_dbs=5, lock=False
         )
         durable.sync_folder(self.folder)  # LMDB syncs what it writes, but not the name of its file
-        self._meta, self._seen, self._refused, self._queue, self._notes = (
-            self._env.open_db(name) for name in (b"meta", b"seen", b"refused", b"queue", b"notes")
-        )
+        self._databases = open_databases(self._env)
+        self._meta, self._seen, self._refused, self._queue, self._notes = self._databases
         self._begin()
         layout = self._txn.get(b"layout", db=self._meta)
         if layout is None:
@@ -265,10 +268,22 @@ class LmdbFrontier:
         return value
 
     def commit(self, marks: Mapping[str, int]) -> None:
+        self.stage(marks)
+        self.commit_staged()
+
+    def stage(self, marks: Mapping[str, int]) -> None:
+        """The first half of `commit`: nothing is durable, but the journal is complete. Until the second half
+        nothing else may be changed.
+        """
         try:
             self._txn.put(b"marks", json.dumps(dict(marks)).encode(), db=self._meta)
             for key in sorted(self._gone):
                 self._txn.delete(key, db=self._queue)
+        except lmdb.Error as error:
+            raise _storage_error(self.folder, error) from error
+
+    def commit_staged(self) -> None:
+        try:
             self._txn.commit()
         except lmdb.Error as error:
             raise _storage_error(self.folder, error) from error
@@ -419,6 +434,31 @@ class LmdbFrontier:
         if 4 * used_bytes > info["map_size"]:
             self._env.set_mapsize(8 * used_bytes)
         self._txn: Any = self._env.begin(write=True)
+        if self._journal is not None:
+            self._txn = JournaledTransaction(self._txn, self._journal, self._databases)
+
+
+def open_databases(environment: Any) -> tuple[Any, ...]:
+    """The databases of the environment, in the order of the module's docstring."""
+    return tuple(environment.open_db(name) for name in (b"meta", b"seen", b"refused", b"queue", b"notes"))
+
+
+def restore(folder: Path, journals: Iterable[bytes]) -> None:
+    """Build the frontier of a folder, which has none, from all its journals in their order."""
+    durable.make_folders(folder)
+    environment = lmdb.Environment(str(folder), map_size=FIRST_MAP_BYTES, max_dbs=5, lock=False)
+    try:
+        databases = open_databases(environment)
+        for journal in journals:
+            used_bytes = environment.info()["last_pgno"] * environment.stat()["psize"] + len(journal)
+            if 4 * used_bytes > environment.info()["map_size"]:
+                environment.set_mapsize(8 * used_bytes)
+            with environment.begin(write=True) as transaction:
+                replay(journal, transaction, databases)
+    except lmdb.Error as error:
+        raise _storage_error(folder, error) from error
+    finally:
+        environment.close()
 
 
 def _encoded(candidate: Candidate, tries: int | None = None) -> bytes:

@@ -32,7 +32,7 @@ from typing import Any, Protocol
 
 from webdepot import durable
 from webdepot.model import Candidate, Hop
-from webdepot.ports import Frontier
+from webdepot.ports import Frontier, Handover
 from webdepot.url import Url, host_of
 
 MOST_REMEMBERED = 100_000
@@ -65,7 +65,7 @@ class Owners:
 
     def __init__(self, count: int, dealt: Mapping[str, int] | None = None) -> None:
         """`dealt` are the hosts of the seeds."""
-        self._count = count
+        self.count = count
         self._dealt = dict(dealt or {})
         self._recent: dict[str, int] = {}
 
@@ -77,7 +77,7 @@ class Owners:
             if len(self._recent) >= MOST_REMEMBERED:
                 self._recent.clear()
             name = _name(host)
-            by_hash = int.from_bytes(blake2b(name.encode(), digest_size=4).digest(), "big") % self._count
+            by_hash = int.from_bytes(blake2b(name.encode(), digest_size=4).digest(), "big") % self.count
             owner = self._recent[host] = self._dealt.get(name, by_hash)
         return owner
 
@@ -88,9 +88,13 @@ class Owners:
 
 def deal_out(folder: Path, seeds: Iterable[str], count: int) -> None:
     """Deal out the hosts of the seeds to the processes, durably, before the first of them begins."""
+    durable.write_whole(folder / _OWNERS, json.dumps(dealt_out(seeds, count)).encode())
+
+
+def dealt_out(seeds: Iterable[str], count: int) -> dict[str, int]:
+    """The hosts of the seeds, without `www.`, each with its process."""
     names = dict.fromkeys(_name(host_of(seed)) for seed in seeds)
-    dealt = {name: number % count for number, name in enumerate(names)}
-    durable.write_whole(folder / _OWNERS, json.dumps(dealt).encode())
+    return {name: number % count for number, name in enumerate(names)}
 
 
 def owners(folder: Path, count: int) -> Owners:
@@ -119,20 +123,16 @@ def is_over(reports: Iterable[PeerReport | None]) -> bool:
 class Peers:
     """The other processes, as one process sees them."""
 
-    def __init__(self, folder: Path, number: int, count: int, frontier: Frontier, line: PeerLine) -> None:
-        durable.make_folders(folder)
+    def __init__(self, number: int, owners: Owners, handover: Handover) -> None:
         self._number = number
-        self._owners = owners(folder, count)
-        self._frontier = frontier
-        self._line = line
-        self._others = [other for other in range(count) if other != number]
-        self._to = {other: (folder / f"{number}-to-{other}.jsonl").open("ab") for other in self._others}
-        durable.sync_folder(folder)
-        self._from = {other: folder / f"{other}-to-{number}.jsonl" for other in self._others}
-        self._read = {int(other): at for other, at in json.loads(frontier.recall("peers") or b"{}").items()}
-        self._is_reported_idle = False
-        for other in self._others:
-            _cut_half_line(folder / f"{number}-to-{other}.jsonl")
+        self._owners = owners
+        self._handover = handover
+        self._others = [other for other in range(owners.count) if other != number]
+        self.sync = handover.sync
+        self.report_idle = handover.report_idle
+        self.report_busy = handover.report_busy
+        self.is_over = handover.is_over
+        self.close = handover.close
 
     def is_mine(self, url: str) -> bool:
         return self._owners.of(url) == self._number
@@ -161,33 +161,54 @@ class Peers:
         return kept, others
 
     def _hand_over(self, owner: int, url: str, via: str, path: str, outside: int) -> None:
-        line = json.dumps([url, via, path, outside], ensure_ascii=False)
-        self._to[owner].write(line.encode() + b"\n")
+        self._handover.hand_over(owner, json.dumps([url, via, path, outside]))
 
     def announce_move(self, target: str, seed: str) -> None:
         """Inform all processes that a seed, and the scope with it, has moved."""
         for other in self._others:
-            self._to[other].write(json.dumps([target, seed]).encode() + b"\n")
+            self._handover.hand_over(other, json.dumps([target, seed]))
 
     def take(self) -> tuple[list[Candidate], list[tuple[Url, Url]]]:
         """What was handed over to us since the last call: candidates, and moves of seeds."""
         candidates: list[Candidate] = []
         moves: list[tuple[Url, Url]] = []
-        for other, path in self._from.items():
-            for values in self._iter_new(other, path):
-                if len(values) == 2:
-                    moves.append((Url(values[0]), Url(values[1])))
-                else:
-                    url, via, hops, outside = values
-                    candidates.append(
-                        Candidate(url=Url(url), via=Url(via) if via else None, path=hops, outside=outside)
-                    )
-        if candidates or moves:
-            self._frontier.remember("peers", json.dumps(self._read).encode())
+        for values in self._handover.take():
+            if len(values) == 2:
+                moves.append((Url(values[0]), Url(values[1])))
+            else:
+                url, via, hops, outside = values
+                candidates.append(
+                    Candidate(url=Url(url), via=Url(via) if via else None, path=hops, outside=outside)
+                )
         return candidates, moves
 
+
+class FileHandover:
+    """`Handover` between processes of one machine, through files in a folder."""
+
+    def __init__(self, folder: Path, number: int, count: int, frontier: Frontier, line: PeerLine) -> None:
+        durable.make_folders(folder)
+        self._frontier = frontier
+        self._line = line
+        others = [other for other in range(count) if other != number]
+        self._to = {other: (folder / f"{number}-to-{other}.jsonl").open("ab") for other in others}
+        durable.sync_folder(folder)
+        self._from = {other: folder / f"{other}-to-{number}.jsonl" for other in others}
+        self._read = {int(other): at for other, at in json.loads(frontier.recall("peers") or b"{}").items()}
+        self._is_reported_idle = False
+        for other in others:
+            _cut_half_line(folder / f"{number}-to-{other}.jsonl")
+
+    def hand_over(self, owner: int, line: str) -> None:
+        self._to[owner].write(line.encode() + b"\n")
+
+    def take(self) -> list[list[Any]]:
+        taken = [values for other, path in self._from.items() for values in self._iter_new(other, path)]
+        if taken:
+            self._frontier.remember("peers", json.dumps(self._read).encode())
+        return taken
+
     def sync(self) -> None:
-        """Make everything handed over durable; called before each commit of the frontier."""
         for file in self._to.values():
             durable.sync_file(file)
 
@@ -197,13 +218,11 @@ class Peers:
         self._is_reported_idle = True
 
     def report_busy(self) -> None:
-        """Withdraw the report of being idle, before anything is done with what was read."""
         if self._is_reported_idle:
             self._line.report(PeerReport(idle=False, written_bytes=0, read_bytes=0))
             self._is_reported_idle = False
 
     def is_over(self) -> bool:
-        """Whether no process has anything to do."""
         return self._line.is_over()
 
     def close(self) -> None:

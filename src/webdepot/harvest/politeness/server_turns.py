@@ -3,7 +3,7 @@
 The frontier gives out one candidate of a host at a time; here all hosts at one address share one turn. A host
 whose server is busy gets a place in the queue (`wait_until_s`) and goes back to the frontier, so that it does
 not occupy a worker. Requests that do not come from the frontier (robots.txt, also of another host after a
-redirect) wait for their turn in `ask`. With `SharedServers`, other processes and harvests of this machine
+redirect) wait for their turn in `ask`. With `Servers`, other processes and harvests of this machine
 share the turns.
 """
 
@@ -12,9 +12,8 @@ import time
 from collections.abc import Sequence
 
 from webdepot.harvest.politeness.pauses import Manners, pause_after
-from webdepot.harvest.politeness.servers import SharedServers
 from webdepot.model import Candidate, Visit
-from webdepot.ports import Fetcher
+from webdepot.ports import Fetcher, Servers
 from webdepot.url import origin_of
 
 MOST_SERVERS = 10_000
@@ -37,7 +36,7 @@ class ServerTurns:
     """For one event loop. Times are `time.monotonic()`: the loop's own clock may be late by one iteration."""
 
     def __init__(
-        self, fetcher: Fetcher, manners: Manners, *, shared: SharedServers | None = None, bytes_per_s: int = 0
+        self, fetcher: Fetcher, manners: Manners, *, shared: Servers | None = None, bytes_per_s: int = 0
     ) -> None:
         self._fetcher = fetcher
         self.manners = manners

@@ -75,21 +75,33 @@ class Publisher:
 
     def write(self, progress: CrawlProgress) -> None:
         """Write now. A full disk does not stop the harvest here: its next checkpoint will report that."""
-        numbers: dict[str, Any] = {item.name: getattr(progress, item.name) for item in fields(CrawlNumbers)}
-        live = LiveNumbers(
-            **numbers | {"refusals": dict(progress.refusals)},  # `asdict` cannot copy a Counter
-            at=self._clock(),
-            estimate=self._sampler.estimate(progress.done, progress.waiting + progress.in_flight),
-            hosts=tuple(_host_numbers(host, progress) for host in most_of(progress.hosts)),
-            waits=tuple(progress.waits),
-            pace=self._pace,
-        )
+        estimate = self._sampler.estimate(progress.done, progress.waiting + progress.in_flight)
+        live = numbers_of(progress, at=self._clock(), estimate=estimate, pace=self._pace)
         new = self._path.with_suffix(".new")
         try:
             new.write_text(json.dumps(asdict(live), ensure_ascii=False, default=to_iso), encoding="utf-8")
             new.replace(self._path)
         except OSError:
             new.unlink(missing_ok=True)
+
+
+def numbers_of(
+    progress: CrawlProgress,
+    *,
+    at: datetime,
+    estimate: Estimate | None = None,
+    pace: HarvestPace | None = None,
+) -> LiveNumbers:
+    """Progress as people see it."""
+    numbers: dict[str, Any] = {item.name: getattr(progress, item.name) for item in fields(CrawlNumbers)}
+    return LiveNumbers(
+        **numbers | {"refusals": dict(progress.refusals)},  # `asdict` cannot copy a Counter
+        at=at,
+        estimate=estimate or Sampler().estimate(progress.done, progress.waiting + progress.in_flight),
+        hosts=tuple(_host_numbers(host, progress) for host in most_of(progress.hosts)),
+        waits=tuple(progress.waits),
+        pace=pace or HarvestPace(),
+    )
 
 
 def _host_numbers(host: str, progress: CrawlProgress) -> HostNumbers:

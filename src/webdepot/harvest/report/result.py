@@ -387,7 +387,7 @@ def _finished(waiting: int, *, is_rest: bool) -> Reason:
 def _ending(end: End, settings: CrawlSettings) -> Reason:
     match end:
         case End.STOPPED:
-            return said("stopped", "Stopped by request.")
+            return stopped_reason()
         case End.NO_ROOM:
             text = "Less than {bytes} bytes are free on the disk. Free some space, then resume the harvest."
             return said("no_room", text, bytes=settings.least_free_bytes)
@@ -405,6 +405,10 @@ def _ending(end: End, settings: CrawlSettings) -> Reason:
                 "limit_time", "The limit of {limit} seconds was reached.", limit=f"{settings.limit_time_s:g}"
             )
     raise AssertionError(end)
+
+
+def stopped_reason() -> Reason:
+    return said("stopped", "Stopped by request.")
 
 
 def limit_reached(end: End) -> Reason:

@@ -16,12 +16,11 @@ from webdepot.depot import copies, places
 from webdepot.depot.places import MAIN
 from webdepot.engine import jobs
 from webdepot.engine.jobs import JobState
-from webdepot.harvest.report import live
 from webdepot.harvest.runs import HarvestFilter
 from webdepot.harvest.tables import harvests as harvest_rows
 from webdepot.model import HarvestState
 from webdepot.selection import scheduled_harvests
-from webdepot.services.harvest import harvests
+from webdepot.services.harvest import harvests, orders
 from webdepot.version import VERSION
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -107,9 +106,7 @@ def _of_database(connection: Connection, now: datetime) -> Iterator[Gauge]:
 def _of_running(archive: Archive, now: datetime) -> Iterator[Gauge]:
     running = harvests.list_page(archive, HarvestFilter(state=HarvestState.RUNNING)).rows
     numbers = {
-        harvest.id: found
-        for harvest in running
-        if (found := live.read(harvests.folder_of(archive, harvest))) is not None
+        harvest.id: found for harvest in running if (found := orders.numbers_of(archive, harvest)) is not None
     }
     for name, words, value in (
         ("harvest_rate", "Documents a second, lately, by running harvest.", lambda of: of.rate),

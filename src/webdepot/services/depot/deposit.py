@@ -30,6 +30,7 @@ from webdepot.exchange import catalogue, transfer
 from webdepot.exchange.metadata import dublin_core
 from webdepot.formats import results
 from webdepot.harvest import runs
+from webdepot.harvest.report.log import JSON_NAME
 from webdepot.model import (
     Answer,
     Capture,
@@ -73,6 +74,7 @@ def keep(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Pac
     with harvests.locked(harvests.folder_of(archive, harvest)):
         kept = find_package(archive, harvest.id)
         if kept is None:
+            _fetch_folder(archive, harvest, watch)
             watch(
                 Progress(
                     phase=Phase.KEEP,
@@ -87,6 +89,23 @@ def keep(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Pac
         replication.copy_out(archive, kept.id)
         harvests.remove_folder(archive, harvest)
     return kept
+
+
+def _fetch_folder(archive: Archive, harvest: Harvest, watch: Watch) -> None:
+    """Bring the working folder of a harvest from the working place, if harvesters ran it and another machine
+    checked it. What that machine had found out is found out again.
+    """
+    folder, parts = harvests.folder_of(archive, harvest), harvests.parts_of(archive, harvest)
+    if not parts or (folder / JSON_NAME).exists():
+        return
+    rows_folder = identification.rows_folder(archive, harvest)
+    durable.make_folders(rows_folder)
+    with archive.database.reading() as connection:
+        held = locations.of_harvest(connection, harvest.id)
+    for _ in identification.iter_surveys(archive, held, rows_folder, watch):
+        pass
+    harvests.gather(archive, harvest, len(parts))
+    harvest_check.check(archive, harvest, watch=watch)
 
 
 def keep_submitted(archive: Archive, harvest: Harvest, files: Mapping[str, bytes | Path]) -> None:

@@ -14,6 +14,8 @@ from webdepot.depot import holdings, package
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.harvest import control
 from webdepot.harvest.control import Order, OrderSummary, OrderVerb
+from webdepot.harvest.parts.numbers import recent_of
+from webdepot.harvest.parts.rows import PartState
 from webdepot.harvest.report import live, log, reports
 from webdepot.harvest.report.live import LiveNumbers
 from webdepot.harvest.report.log import JSON_NAME, RecentLine
@@ -22,6 +24,7 @@ from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.provenance import append, difference
 from webdepot.services.harvest import harvests, processes
 from webdepot.services.harvest import options as harvest_options
+from webdepot.services.harvest import orders as harvest_orders
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.text.patterns import LinearPattern
 from webdepot.url import from_typed
@@ -66,16 +69,21 @@ def course_of(archive: Archive, harvest: Harvest) -> HarvestCourse:
     name, reason, counts = harvest.state.value, harvest.reason, harvest.counts
     if harvest.kind is not HarvestKind.HARVEST or harvest.state not in _OPEN_STATES:
         return HarvestCourse(name=name, reason=reason, counts=counts)
-    folder = harvests.folder_of(archive, harvest)
-    if harvests.is_locked(archive, harvest):
-        is_paused = control.summarize(control.read(folder)).paused
+    folder, parts = harvests.folder_of(archive, harvest), harvests.parts_of(archive, harvest)
+    if parts and all(part.state is PartState.WAITING for part in parts):
+        name, reason = "waiting", "No harvester has taken it yet. Start one: webdepot harvester"
+    elif harvests.is_locked(archive, harvest):
+        is_paused = control.summarize(harvest_orders.orders_of(archive, harvest)).paused
         name, reason = "paused" if is_paused else "running", ""
     elif harvest.state is HarvestState.RUNNING and not folder.exists():
         name, reason = "waiting", "The scheduler has not started it yet."
     elif harvest.state is HarvestState.RUNNING:
         name = "interrupted"
         reason = f"Its process has ended. Resume with: webdepot harvest resume {harvest.id}"
-    if harvest.state is HarvestState.RUNNING and (numbers := live.read(folder)) is not None:
+    if (
+        harvest.state is HarvestState.RUNNING
+        and (numbers := harvest_orders.numbers_of(archive, harvest)) is not None
+    ):
         counts = live.counts_of(numbers)
     return HarvestCourse(name=name, reason=reason, counts=counts)
 
@@ -83,8 +91,7 @@ def course_of(archive: Archive, harvest: Harvest) -> HarvestCourse:
 def watch(archive: Archive, harvest_id: str) -> WatchedHarvest:
     """A harvest with its numbers, options and orders; NotFound if there is none with this id."""
     harvest = harvests.get(archive, harvest_id)
-    folder = harvests.folder_of(archive, harvest)
-    orders = control.read(folder)
+    orders = harvest_orders.orders_of(archive, harvest)
     standing = control.summarize(orders)
     options = (
         harvest_options.from_kept(harvest.settings)
@@ -94,7 +101,7 @@ def watch(archive: Archive, harvest_id: str) -> WatchedHarvest:
     return WatchedHarvest(
         harvest=harvest,
         is_running=harvests.is_locked(archive, harvest),
-        live=live.read(folder),
+        live=harvest_orders.numbers_of(archive, harvest),
         standing=standing,
         options=harvest_options.with_changes(options, standing.changes),
         orders=orders,
@@ -106,6 +113,7 @@ def recent(archive: Archive, harvest: Harvest, limit: int = 15) -> Sequence[Rece
     """The newest log lines of a running harvest, from all its processes."""
     folder = harvests.folder_of(archive, harvest)
     lines = [line for part in (folder, *processes.existing(folder)) for line in log.recent(part, limit)]
+    lines += [line for part in harvests.parts_of(archive, harvest) for line in recent_of(part.live)]
     return sorted(lines, key=lambda line: line.at, reverse=True)[:limit]
 
 
@@ -135,7 +143,7 @@ def lift_pause(archive: Archive, harvest_id: str, *, by: str = "") -> Order:
 
 def _course(archive: Archive, harvest: Harvest, verb: OrderVerb) -> Mapping[str, object]:
     """What the harvest was doing before this order, and what it does after it."""
-    is_paused = control.summarize(control.read(harvests.folder_of(archive, harvest))).paused
+    is_paused = control.summarize(harvest_orders.orders_of(archive, harvest)).paused
     before = "paused" if is_paused else course_of(archive, harvest).name
     after = {
         OrderVerb.PAUSE: "paused",
@@ -213,6 +221,11 @@ def report(
     if (folder / JSON_NAME).exists():
         counts = folder / reports.FILE_NAME
         reports.refresh(folder / JSON_NAME, counts)
+    elif harvests.parts_of(archive, harvest):
+        raise Conflict(
+            f"The log of harvest {harvest.id} is on the machines that run it. Its reports can be read when "
+            "it has ended."
+        )
     else:
         counts = _counts_of_package(archive, harvest)
     page = reports.read(counts, kind, limit=limit, offset=offset)
@@ -241,7 +254,7 @@ def _counts_of_package(archive: Archive, harvest: Harvest) -> Path:
 
 def _with_outside(archive: Archive, harvest: Harvest, page: HarvestReport) -> HarvestReport:
     """The report with the number of links outside the scope, which are counted but not logged."""
-    numbers = live.read(harvests.folder_of(archive, harvest))
+    numbers = harvest_orders.numbers_of(archive, harvest)
     outside = numbers.refusals.get("outside", 0) if numbers is not None else harvest.counts.get("outside", 0)
     logged = sum(int(row["refused"]) for row in page.rows if row["name"] == "outside")
     if outside <= logged:
@@ -269,7 +282,7 @@ def _give_urls(
 ) -> Order:
     """Give an order with URLs or patterns; its event lists those of earlier orders, too."""
     harvest = _get_open(archive, harvest_id)
-    orders = control.read(harvests.folder_of(archive, harvest))
+    orders = harvest_orders.orders_of(archive, harvest)
     earlier = [url for order in orders if order.verb is verb for url in order.urls]
     name = "added" if verb is OrderVerb.ADD else "removed"
     detail = {
@@ -291,11 +304,13 @@ def _give(
     detail: Mapping[str, object],
 ) -> Order:
     agent = by or archive.agent
-    folder = harvests.folder_of(archive, harvest)
     event = archive.event(
         f"ordered {verb.value}", "harvest", harvest.id, message=reason, detail=detail, by=agent
     )
-    order = control.give(folder, verb, at=event.at, by=agent, reason=reason, urls=urls, changes=changes)
+    new = Order(
+        number=0, verb=verb, at=event.at, by=agent, reason=reason, urls=tuple(urls), changes=changes or {}
+    )
+    order = harvest_orders.give_order(archive, harvest, new)
     with archive.database.transaction() as connection:
         append(connection, event)
     return order

@@ -23,14 +23,14 @@ from webdepot.errors import Conflict
 from webdepot.harvest import crawl
 from webdepot.harvest.answer import Keeper
 from webdepot.harvest.browser.browser import Browser
-from webdepot.harvest.control import Orders
+from webdepot.harvest.control import Orders, OrderSource
 from webdepot.harvest.crawl_state import CrawlParts
 from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.cookies import CookieJar
 from webdepot.harvest.fetch.curl_transfer import FetchLimits
 from webdepot.harvest.fetch.http import CurlFetcher
 from webdepot.harvest.frontier import LmdbFrontier
-from webdepot.harvest.peer_processes import Peers
+from webdepot.harvest.peer_processes import FileHandover, Peers, owners
 from webdepot.harvest.politeness.servers import SharedServers
 from webdepot.harvest.report import live
 from webdepot.harvest.report.last_pictures import LastPictures
@@ -38,6 +38,7 @@ from webdepot.harvest.report.log import CrawlLog
 from webdepot.harvest.report.result import CrawlProgress, CrawlResult, CrawlSettings
 from webdepot.harvest.scope.identity import identity_without
 from webdepot.model import Container, Harvest, HarvestId
+from webdepot.ports import Ledger, Servers
 from webdepot.services.harvest import harvests, processes
 from webdepot.services.harvest import options as harvest_options
 from webdepot.services.harvest.keeper import ContainerKeeper
@@ -110,7 +111,7 @@ def _crawl_in_parts(
             folder,
             count,
             _crawl_part,
-            report=_reporter(publisher, watch),
+            report=reporter(publisher, watch),
             on_sealed=register,
             limits=SharedLimits(
                 pages=options.limit_pages,
@@ -147,7 +148,7 @@ def _crawl(
         harvests.containers_folder(archive, harvest),
         prefix=harvest.id if part is None else f"{harvest.id}-{part.number}",
         size_bytes=archive.config.container.size_bytes,
-        info=_warcinfo(archive, harvest),
+        info=warcinfo(archive, harvest),
         clock=archive.clock,
         on_sealed=on_sealed,
     )
@@ -156,7 +157,7 @@ def _crawl(
             LmdbFrontier(folder / _FRONTIER_NAME, identity=identity_without(options.ignore_parameters))
         ) as frontier,
         closing(CrawlLog(folder)) as log,
-        _program_frozen(),
+        program_frozen(),
     ):
         # The first harvest of an archive has nothing to compare with.
         has_captures = next(iter(archive.captures.containers()), None) is not None
@@ -177,13 +178,26 @@ def _crawl(
 
 
 @contextmanager
-def _program_frozen() -> Iterator[None]:
+def program_frozen() -> Iterator[None]:
     """Keep the garbage collector from looking at the loaded program after every few pages."""
     gc.freeze()
     try:
         yield
     finally:
         gc.unfreeze()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What connects a crawl to the people who watch it, to other crawls, and to its other parts."""
+
+    progress: Callable[[CrawlProgress], None]
+    servers: Servers
+    orders: OrderSource
+    peers: Peers | None = None
+    ledger: Ledger | None = None
+    checkpoint_s: float = 0.0
+    """Time between two checkpoints; 0 means as usual."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +214,10 @@ class CrawlJob:
     on_look_up: Callable[[str, Sequence[str], datetime], None]
     """Takes the addresses of every host name that is looked up."""
     part: HarvestPart | None = None
+    enter: "Callable[[AsyncExitStack, asyncio.Event], Surroundings] | None" = None
+    """Opens what connects this crawl to others, and sets the event to stop it; if not given, for a crawl on
+    this machine.
+    """
     log_outside: bool = False
     """Also log links that lead outside."""
     file_bytes: int = 0
@@ -208,22 +226,14 @@ class CrawlJob:
 
 async def run_job(archive: Archive, job: CrawlJob, watch: Watch) -> CrawlResult:
     """Open what needs the event loop, crawl, and close it in reverse order."""
-    options, part = job.options, job.part
+    options = job.options
     stop = _stop_on_signals()
     async with AsyncExitStack() as stack:
         organisation = await stack.enter_async_context(_organisation_hosts(archive, options))
         router = _router(archive, job, organisation)
         fetcher = _fetcher(archive, job, organisation, router)
         stack.push_async_callback(fetcher.close)
-        if part is None:
-            publisher = stack.enter_context(closing(live.Publisher(job.folder, archive.clock)))
-            progress, peers = _reporter(publisher, watch), None
-        else:
-            progress = _part_reporter(part, stop)
-            peers = stack.enter_context(
-                closing(Peers(job.folder / "parts", part.number, part.count, job.frontier, part.line))
-            )
-        shared = stack.enter_context(closing(SharedServers(archive.harvests_folder / "servers")))
+        around = job.enter(stack, stop) if job.enter is not None else _enter(archive, job, stack, stop, watch)
         browser = _browser(archive, options)
         if browser is not None:
             stack.push_async_callback(browser.close)
@@ -238,6 +248,7 @@ async def run_job(archive: Archive, job: CrawlJob, watch: Watch) -> CrawlResult:
                 router=router,
                 organisation=organisation,
             )
+            settings = replace(settings, checkpoint_s=around.checkpoint_s or settings.checkpoint_s)
             return replace(settings, log_outside=True) if job.log_outside else settings
 
         crawl_parts = CrawlParts(
@@ -246,19 +257,36 @@ async def run_job(archive: Archive, job: CrawlJob, watch: Watch) -> CrawlResult:
             keeper=job.keeper,
             log=job.log,
             clock=archive.clock,
-            shared=shared,
-            peers=peers,
+            shared=around.servers,
+            peers=around.peers,
+            ledger=around.ledger,
             browser=browser,
             pictures=_pictures(job) if browser is not None else None,
         )
         return await crawl.run(
             settings_after({}),
             crawl_parts,
-            progress=progress,
+            progress=around.progress,
             stop=stop,
-            orders=Orders(job.folder),
+            orders=around.orders,
             settings_after=settings_after,
         )
+
+
+def _enter(
+    archive: Archive, job: CrawlJob, stack: AsyncExitStack, stop: asyncio.Event, watch: Watch
+) -> Surroundings:
+    """The surroundings of a crawl on this machine, alone or as one of several processes."""
+    part, peers = job.part, None
+    if part is None:
+        publisher = stack.enter_context(closing(live.Publisher(job.folder, archive.clock)))
+        progress = reporter(publisher, watch)
+    else:
+        progress, folder = _part_reporter(part, stop), job.folder / "parts"
+        handover = FileHandover(folder, part.number, part.count, job.frontier, part.line)
+        peers = Peers(part.number, owners(folder, part.count), stack.enter_context(closing(handover)))
+    servers = stack.enter_context(closing(SharedServers(archive.harvests_folder / "servers")))
+    return Surroundings(progress=progress, servers=servers, orders=Orders(job.folder), peers=peers)
 
 
 def _pictures(job: CrawlJob) -> LastPictures:
@@ -324,7 +352,7 @@ def _browser(archive: Archive, options: HarvestOptions) -> Browser | None:
     )
 
 
-def _warcinfo(archive: Archive, harvest: Harvest) -> dict[str, str]:
+def warcinfo(archive: Archive, harvest: Harvest) -> dict[str, str]:
     options = harvest_options.from_kept(harvest.settings)
     return {
         "software": f"Webdepot/{VERSION}",
@@ -349,7 +377,7 @@ def _stop_on_signals() -> asyncio.Event:
     return stop
 
 
-def _reporter(publisher: live.Publisher, watch: Watch) -> Callable[[CrawlProgress], None]:
+def reporter(publisher: live.Publisher, watch: Watch) -> Callable[[CrawlProgress], None]:
     """Shows progress in `live.json` and to the caller."""
 
     def report(progress: CrawlProgress) -> None:

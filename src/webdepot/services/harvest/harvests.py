@@ -25,12 +25,15 @@ from webdepot.archive import Archive
 from webdepot.container import locations, recovery
 from webdepot.container.writer import Sealed
 from webdepot.errors import Conflict
-from webdepot.harvest import runs
+from webdepot.harvest import control, runs
+from webdepot.harvest.parts import harvest_objects, rows
+from webdepot.harvest.parts.rows import PartRow, PartState
 from webdepot.model import Container, ContainerState, Harvest, HarvestKind, HarvestState
 from webdepot.provenance import append
 
 _LOCK_NAME = "lock"
 _DIRECT_NAME = "direct"
+_OPEN_PARTS = (PartState.WAITING, PartState.RUNNING)
 _LOOK_S = 0.2
 """Time between two looks at the lock of another process."""
 
@@ -73,8 +76,29 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def is_locked(archive: Archive, harvest: Harvest) -> bool:
-    """Whether a living process works on it."""
-    return durable.is_locked(folder_of(archive, harvest) / _LOCK_NAME)
+    """Whether a living process works on it, or harvesters will."""
+    is_here = durable.is_locked(folder_of(archive, harvest) / _LOCK_NAME)
+    return is_here or any(part.state in _OPEN_PARTS for part in parts_of(archive, harvest))
+
+
+def parts_of(archive: Archive, harvest: Harvest) -> list[PartRow]:
+    """The parts of a harvest that is offered to harvesters; none if it runs on one machine."""
+    if not archive.config.cluster.harvesters:
+        return []
+    with archive.database.reading() as connection:
+        return rows.of_harvest(connection, harvest.id)
+
+
+def gather(archive: Archive, harvest: Harvest, count: int) -> None:
+    """Bring logs, orders and containers of a harvest into its folder on this machine. Can be repeated."""
+    folder = folder_of(archive, harvest)
+    durable.make_folders(folder)
+    harvest_objects.fetch_logs(archive.work, harvest.id, count, folder)
+    harvest_objects.fetch_containers(archive.work, harvest.id, containers_folder(archive, harvest))
+    with archive.database.leasing() as connection:
+        orders = rows.orders_of(connection, harvest.id)
+    if orders:
+        durable.write_whole(folder / control.FILE_NAME, "".join(f"{line}\n" for _, line in orders).encode())
 
 
 def patches_of(archive: Archive, harvest: Harvest) -> list[Harvest]:
@@ -132,6 +156,10 @@ def end_direct(archive: Archive, harvest: Harvest) -> None:
 def remove_folder(archive: Archive, harvest: Harvest) -> None:
     """Remove the working folder of a harvest that is in the depot or empty, except its mark `direct`."""
     folder = folder_of(archive, harvest)
+    if archive.config.cluster.harvesters:
+        harvest_objects.delete_all(archive.work, harvest.id)
+        with archive.database.transaction() as connection:
+            rows.forget(connection, harvest.id)
     if not is_direct(archive, harvest):
         shutil.rmtree(folder, ignore_errors=True)
         durable.sync_folder(archive.harvests_folder)

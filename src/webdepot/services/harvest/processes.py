@@ -218,7 +218,9 @@ class _Leader:
             case "progress":
                 self._progress[number] = value
                 total = add_up(list(self._progress.values()))
-                self._limit = self._limit or _reached_limit(total, self._limits)
+                self._limit = self._limit or reached_limit(
+                    self._limits, pages=total.pages, documents=total.fetched, size_bytes=total.size_bytes
+                )
                 self._report(total)
             case "sealed":
                 self._on_sealed(value)
@@ -242,12 +244,13 @@ class _Leader:
         return merge(list(self._results.values()), self._limit)
 
 
-def _reached_limit(progress: CrawlProgress, limits: SharedLimits) -> End | None:
-    if limits.pages and progress.pages >= limits.pages:
+def reached_limit(limits: SharedLimits, *, pages: int, documents: int, size_bytes: int) -> End | None:
+    """The limit that a harvest with these counts has reached."""
+    if limits.pages and pages >= limits.pages:
         return End.LIMIT_PAGES
-    if limits.documents and progress.fetched >= limits.documents:
+    if limits.documents and documents >= limits.documents:
         return End.LIMIT_DOCUMENTS
-    return End.LIMIT_BYTES if limits.size_bytes and progress.size_bytes >= limits.size_bytes else None
+    return End.LIMIT_BYTES if limits.size_bytes and size_bytes >= limits.size_bytes else None
 
 
 def add_up(parts: Sequence[CrawlProgress]) -> CrawlProgress:

@@ -25,8 +25,8 @@ from webdepot.model import Candidate, Hop, Target, Verdict
 from webdepot.provenance import append, difference
 from webdepot.selection import targets
 from webdepot.services.harvest import control as harvest_control
-from webdepot.services.harvest import harvests
 from webdepot.services.harvest import options as harvest_options
+from webdepot.services.harvest import orders
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.url import Url, from_typed, host_of
 
@@ -206,7 +206,7 @@ def _rules_of(archive: Archive, target: str, profile: str) -> tuple[HarvestOptio
             last = runs.newest_of(connection, known_target.id)
         if last is not None:
             # Orders given while it runs; after its end their changes are in its settings.
-            changes = control.summarize(control.read(harvests.folder_of(archive, last))).changes
+            changes = control.summarize(orders.orders_of(archive, last)).changes
             options = harvest_options.with_changes(harvest_options.from_kept(last.settings), changes)
             return options, last.seeds, f"harvest {last.id}"
     return HarvestOptions.from_config(archive.config), seeds, "configuration"

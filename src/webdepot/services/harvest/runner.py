@@ -7,7 +7,7 @@ A checkpoint makes containers and logs durable, then commits the frontier with t
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, replace
 
 from sqlalchemy import Connection
@@ -25,7 +25,7 @@ from webdepot.model import Harvest, HarvestKind, HarvestState, TargetId
 from webdepot.provenance import Outcome, append, difference
 from webdepot.reasons import said, together
 from webdepot.selection import targets as target_rows
-from webdepot.services.harvest import crawler, harvests
+from webdepot.services.harvest import crawler, harvests, shared_harvests
 from webdepot.services.harvest import options as harvest_options
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.services.progress import Watch, unwatched
@@ -121,10 +121,16 @@ def run(
     RemoteError if nothing could be harvested; Conflict if another process works on it.
     """
     targets.refuse_if_refused(archive, harvest.target)
-    options = harvest_options.from_kept(harvest.settings)
-    harvest_options.browser_of(archive.config, options)
-    harvest_options.access_of(archive, options)
-    with harvests.locked(harvests.folder_of(archive, harvest)):
+    options, folder = harvest_options.from_kept(harvest.settings), harvests.folder_of(archive, harvest)
+    # A harvest that was begun here before there were harvesters ends here.
+    is_shared = archive.config.cluster.harvesters and not crawler.begun_folders(folder)
+    if not is_shared:
+        harvest_options.browser_of(archive.config, options)
+        harvest_options.access_of(archive, options)
+    with (
+        harvests.locked(folder),
+        shared_harvests.watching(archive, harvest) if is_shared else nullcontext(),
+    ):
         recover(archive, harvest)
         with archive.database.transaction() as connection:
             runs.move(connection, harvest.id, HarvestState.RUNNING)
@@ -132,12 +138,16 @@ def run(
         for container in sealed_before:
             on_sealed(container)
         try:
-            result = crawler.run(archive, harvest, watch, on_sealed)
+            result = (
+                shared_harvests.run(archive, harvest, watch)
+                if is_shared
+                else crawler.run(archive, harvest, watch, on_sealed)
+            )
         except Exception as error:
             # Nothing written after the last checkpoint can be trusted; the next run cuts back to it.
             is_known = isinstance(error, (WebdepotError, OSError))
             reason = str(error) if is_known else f"It ended with an error: {type(error).__name__}: {error}"
-            numbers = live.read(harvests.folder_of(archive, harvest))
+            numbers = live.read(folder)
             counts = live.counts_of(numbers) if numbers is not None else harvest.counts
             with suppress(OSError, SQLAlchemyError):
                 _end(archive, harvest, HarvestState.STOPPED, reason=reason, counts=counts)

@@ -14,6 +14,7 @@ from webdepot.engine.jobs import QueuedJob
 from webdepot.errors import NotFound
 from webdepot.harvest import runs
 from webdepot.model import HarvestId, HarvestState
+from webdepot.services.harvest import harvests
 
 AUDIT = "audit"
 FILL = "fill"
@@ -34,6 +35,8 @@ class JobKind:
     """Why it may be started again after its worker was killed."""
     ends_folder: bool = False
     """Whether it works on a harvest, whose working folder is removed when it is in the depot."""
+    can_fetch: bool = False
+    """Whether it can work without that folder, if harvesters ran the harvest."""
 
 
 KINDS: Mapping[str, JobKind] = {
@@ -49,10 +52,13 @@ KINDS: Mapping[str, JobKind] = {
     ACCEPT: JobKind(
         repeats="The decision is recorded once; deposit and index are continued.",
         ends_folder=True,
+        can_fetch=True,
     ),
     PATCH: JobKind(repeats="The unfinished patch of the harvest is continued.", ends_folder=True),
     PICTURES: JobKind(repeats="The pictures replace earlier ones.", ends_folder=True),
-    END_HARVEST: JobKind(repeats="The harvest continues from the state that it is in.", ends_folder=True),
+    END_HARVEST: JobKind(
+        repeats="The harvest continues from the state that it is in.", ends_folder=True, can_fetch=True
+    ),
 }
 
 
@@ -63,15 +69,16 @@ def can_run(archive: Archive, job: QueuedJob) -> bool:
         return False
     if not job.needs or (archive.home / job.needs).exists():
         return True
-    return kind.ends_folder and _is_kept(archive, job.subject)
+    return kind.ends_folder and _needs_no_folder(archive, job.subject, can_fetch=kind.can_fetch)
 
 
-def _is_kept(archive: Archive, harvest: str) -> bool:
+def _needs_no_folder(archive: Archive, number: str, *, can_fetch: bool) -> bool:
     with archive.database.reading() as connection:
         try:
-            return runs.get(connection, HarvestId(harvest)).state is HarvestState.KEPT
+            harvest = runs.get(connection, HarvestId(number))
         except NotFound:
             return False
+    return harvest.state is HarvestState.KEPT or (can_fetch and bool(harvests.parts_of(archive, harvest)))
 
 
 def clean_up(archive: Archive, job: QueuedJob) -> None:

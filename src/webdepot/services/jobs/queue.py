@@ -9,7 +9,10 @@ from sqlalchemy import Connection
 from webdepot.archive import Archive
 from webdepot.engine import jobs
 from webdepot.engine.jobs import JobPage, JobState, QueuedJob
+from webdepot.harvest import runs
+from webdepot.model import HarvestId, HarvestState
 from webdepot.provenance import append, difference
+from webdepot.services.jobs import kinds
 
 _LOOK_EVERY_S = 0.03
 
@@ -38,6 +41,17 @@ def add(
         if is_new:
             note(connection)
     return job
+
+
+def add_end(archive: Archive, harvest: str) -> None:
+    """Have a worker end a harvest that harvesters have done, and whose own process was killed. Not again if
+    that failed: a person decides then.
+    """
+    with archive.database.reading() as connection:
+        is_running = runs.get(connection, HarvestId(harvest)).state is HarvestState.RUNNING
+        latest = jobs.find_latest(connection, kinds.END_HARVEST, harvest)
+    if is_running and (latest is None or latest.state not in (JobState.FAILED, *jobs.OPEN)):
+        add(archive, kinds.END_HARVEST, harvest, by="harvester")
 
 
 def get(archive: Archive, number: int) -> QueuedJob:

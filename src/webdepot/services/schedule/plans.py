@@ -338,7 +338,7 @@ def _end_unbegun(connection: Connection, archive: Archive, turn: Turn, reason: s
     harvest = runs.get(connection, turn.harvest) if turn.harvest else None
     if harvest is None or harvest.state is not HarvestState.RUNNING:
         return
-    if not harvests.folder_of(archive, harvest).exists():
+    if not harvests.folder_of(archive, harvest).exists() and not harvests.is_locked(archive, harvest):
         runs.move(connection, harvest.id, HarvestState.FAILED, reason=reason, ended_at=archive.clock())
 
 

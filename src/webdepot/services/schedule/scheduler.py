@@ -34,7 +34,7 @@ from webdepot import durable, leases
 from webdepot.archive import Archive, ScratchPurpose
 from webdepot.engine.process_pool import die_with_the_parent
 from webdepot.errors import Conflict, NoSpace, NotPermitted, RemoteError, WebdepotError
-from webdepot.harvest import control, runs
+from webdepot.harvest import runs
 from webdepot.harvest.control import OrderVerb
 from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.provenance import Outcome, append, difference
@@ -44,6 +44,7 @@ from webdepot.selection import plans as selection_plans
 from webdepot.selection.plan_dates import Plan
 from webdepot.selection.scheduled_harvests import Turn, TurnState
 from webdepot.services.harvest import harvests, profiles, runner
+from webdepot.services.harvest import orders as harvest_orders
 from webdepot.services.intake import ingest
 from webdepot.services.progress import Watch, unwatched
 from webdepot.services.quality import harvest_run
@@ -362,7 +363,7 @@ def _end_stopped(archive: Archive, turn: Turn, plan: Plan | None, harvest: Harve
     """End the turn if a person stopped its harvest. If its window ended, the scheduler was stopped or the
     disk was full, the turn waits and resumes.
     """
-    orders = control.read(harvests.folder_of(archive, harvest))
+    orders = harvest_orders.orders_of(archive, harvest)
     if orders and orders[-1].verb is OrderVerb.STOP:
         reason = said(
             "stopped_by", "stopped by {agent}: {reason}", agent=orders[-1].by, reason=orders[-1].reason

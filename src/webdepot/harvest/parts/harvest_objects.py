@@ -1,0 +1,49 @@
+"""The objects of a whole harvest in the working place: brought together at its end, and removed when it is in
+the depot. Their keys are in `objects`.
+"""
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+from webdepot import durable
+from webdepot.errors import NotFound
+from webdepot.harvest.report.log import JSON_NAME, LOG_NAME
+from webdepot.ports import ObjectStore
+
+CONTAINERS = "warc"
+LOGS = (LOG_NAME, JSON_NAME)
+
+
+def root_of(harvest: str) -> str:
+    """What the keys of all objects of a harvest begin with."""
+    return f"harvests/{harvest}/"
+
+
+def fetch_logs(store: ObjectStore, harvest: str, count: int, folder: Path) -> None:
+    """Write the logs of all parts, one part after the other, into the folder of a harvest."""
+    for name in LOGS:
+        with durable.whole_file(folder / name) as sink:
+            for part in range(count):
+                try:
+                    source = store.open(f"{root_of(harvest)}parts/{part}/whole/{name}")
+                except NotFound:  # the part has never been taken
+                    continue
+                with closing(source):
+                    shutil.copyfileobj(source, sink)
+
+
+def fetch_containers(store: ObjectStore, harvest: str, folder: Path) -> None:
+    """Bring all sealed containers of a harvest into a folder, except those that are there."""
+    durable.make_folders(folder)
+    for key in sorted(store.keys(f"{root_of(harvest)}{CONTAINERS}/")):
+        path = folder / key.rpartition("/")[2]
+        if not path.exists() or path.stat().st_size != store.size(key):
+            with closing(store.open(key)) as source, durable.whole_file(path) as sink:
+                shutil.copyfileobj(source, sink)
+
+
+def delete_all(store: ObjectStore, harvest: str) -> None:
+    """Remove all objects of a harvest that is in the depot."""
+    for key in list(store.keys(root_of(harvest))):
+        store.delete(key)

@@ -1,0 +1,264 @@
+"""Turns at servers, shared by the harvesters of all machines (`ports.Servers`), so that together they are as
+polite as one.
+
+A row of `servers` says which part has the turn at a server. It has it as long as it has its own lease
+(`line.PartLine.held_until_s`), so turns need no leases of their own. Order of steps:
+
+1. `begin` for a server whose turn we do not have returns a time to try again. A thread asks for the turns at
+   all such servers together, every tenth of a second.
+2. The turn comes with the time from which the server may be asked, by the clock of the database. From then on
+   pauses are kept here, and the database is not asked again.
+3. A part that is refused leaves its name. The holder sees that within a second, and gives the turn back after
+   its request, with the time from which the server may be asked. A turn that was not used for some seconds is
+   given back as well.
+4. The turns of a dead part are free when its lease has ended. It has asked nothing for a sixth of that time;
+   the next one also keeps the longest pause that the dead part had at that server.
+"""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, and_, bindparam, case, delete, exists, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import SQLAlchemyError
+
+from webdepot.database import Database
+from webdepot.errors import WebdepotError
+from webdepot.harvest.parts.line import PartLine
+from webdepot.harvest.parts.rows import NOW
+from webdepot.harvest.tables import parts, servers
+
+ASK_EVERY_S = 0.1
+LOOK_EVERY_S = 1.0
+UNUSED_S = 3.0
+"""A turn that was not used for so long is given back."""
+_BACK_OFF_S = 0.3
+"""So long the turn at a server is left to others after it was given back for them."""
+_FORGET_AFTER_S = 3600.0
+_LOST_S = 1.0
+_LONGEST_NAME = 300
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A server that we may ask."""
+
+    free_at_s: float
+    """By `time.monotonic()`."""
+    used_s: float
+    pause_s: float = 0.0
+    stored_pause_s: float = 0.0
+    is_in_use: bool = False
+    is_wanted: bool = False
+    """Another part waits for it."""
+
+
+class LeasedServers:
+    """One for each running part. `begin`, `end`, `hold` and `let_go` are called by one thread."""
+
+    def __init__(self, database: Database, line: PartLine) -> None:
+        self._database = database
+        self._line = line
+        self._holder = line.lease.holder
+        self._lock = threading.Lock()
+        self._turns: dict[str, _Turn] = {}
+        self._wanted: dict[str, float] = {}
+        """Server -> not before this time."""
+        self._held_back: dict[str, float] = {}
+        """Servers that are to be left alone until then, although the turn is not ours."""
+        self._wake, self._end = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="server-turns", daemon=True)
+        self._thread.start()
+
+    def begin(self, server: str) -> float:
+        """0 if the server may be asked now, until `end`; otherwise the time to try again."""
+        server, now_s = server[:_LONGEST_NAME], time.monotonic()
+        if now_s >= self._line.held_until_s:
+            return now_s + _LOST_S
+        with self._lock:
+            turn = self._turns.get(server)
+            if turn is None or turn.is_wanted:
+                self._wanted.setdefault(server, now_s)
+                if turn is None:
+                    self._wake.set()
+                return now_s + ASK_EVERY_S
+            if turn.is_in_use:
+                return now_s + ASK_EVERY_S
+            if turn.free_at_s > now_s:
+                return turn.free_at_s
+            turn.is_in_use, turn.used_s = True, now_s
+            return 0.0
+
+    def end(self, server: str, free_at_s: float) -> None:
+        now_s = time.monotonic()
+        with self._lock:
+            turn = self._turns.get(server[:_LONGEST_NAME])
+            if turn is not None:
+                turn.is_in_use, turn.used_s = False, now_s
+                turn.free_at_s = max(turn.free_at_s, free_at_s)
+                turn.pause_s = max(turn.pause_s, free_at_s - now_s)
+                if turn.is_wanted:
+                    self._wake.set()
+
+    def hold(self, server: str, until_s: float) -> None:
+        """Leave a server alone at least until then."""
+        with self._lock:
+            turn = self._turns.get(server[:_LONGEST_NAME])
+            if turn is not None:
+                turn.free_at_s = max(turn.free_at_s, until_s)
+            else:
+                self._held_back[server[:_LONGEST_NAME]] = until_s
+
+    def let_go(self) -> None:
+        """Nothing to do: turns that are not used are given back after some seconds."""
+
+    def close(self) -> None:
+        """Give all turns back."""
+        self._end.set()
+        self._wake.set()
+        self._thread.join(2.0)
+        try:
+            with self._lock:
+                turns, self._turns = self._turns, {}
+            self._give_back(turns)
+        except (WebdepotError, SQLAlchemyError):  # they are free when the lease of the part has ended
+            pass
+
+    # --- the thread ---
+
+    def _run(self) -> None:
+        look_s = 0.0
+        while not self._end.is_set():
+            self._wake.wait(ASK_EVERY_S if self._wanted else LOOK_EVERY_S)
+            self._wake.clear()
+            try:
+                if time.monotonic() >= look_s:
+                    look_s = time.monotonic() + LOOK_EVERY_S
+                    self._look()
+                self._give_unused()
+                self._ask()
+            except (WebdepotError, SQLAlchemyError):  # it does not answer; the lease of the part decides
+                self._end.wait(0.5)
+            self._end.wait(ASK_EVERY_S)
+
+    def _ask(self) -> None:
+        now_s = time.monotonic()
+        with self._lock:
+            due = [name for name, from_s in self._wanted.items() if from_s <= now_s]
+            names = sorted(name for name in due if name not in self._turns)
+            for name in due:
+                del self._wanted[name]
+        if not names or now_s >= self._line.held_until_s:
+            return
+        with self._database.leasing() as connection:
+            taken = take(connection, names, self._holder)
+        with self._lock:
+            for name, wait_s in taken.items():
+                # Counted from before the question, it would be too early.
+                free_at_s = max(time.monotonic() + wait_s, self._held_back.pop(name, 0.0))
+                self._turns[name] = _Turn(free_at_s=free_at_s, used_s=time.monotonic())
+
+    def _look(self) -> None:
+        """Find out which of our turns others wait for, and store pauses that have become longer."""
+        with self._lock:
+            if not self._turns:
+                return
+            longer = {
+                name: turn.pause_s
+                for name, turn in self._turns.items()
+                if turn.pause_s > 1.1 * turn.stored_pause_s + 0.01
+            }
+        with self._database.leasing() as connection:
+            chosen = select(servers.c.address).where(servers.c.holder == self._holder, servers.c.wanted != "")
+            wanted = connection.scalars(chosen).all()
+            if longer:
+                store_pauses(connection, longer, self._holder)
+        with self._lock:
+            for name in wanted:
+                if name in self._turns:
+                    self._turns[name].is_wanted = True
+            for name, pause_s in longer.items():
+                if name in self._turns:
+                    self._turns[name].stored_pause_s = pause_s
+
+    def _give_unused(self) -> None:
+        now_s = time.monotonic()
+        with self._lock:
+            unused = {
+                name: turn
+                for name, turn in self._turns.items()
+                if not turn.is_in_use
+                and (turn.is_wanted or now_s - max(turn.used_s, turn.free_at_s) > UNUSED_S)
+            }
+            for name, turn in unused.items():
+                del self._turns[name]
+                if turn.is_wanted and name in self._wanted:
+                    self._wanted[name] = now_s + _BACK_OFF_S
+        self._give_back(unused)
+
+    def _give_back(self, turns: Mapping[str, _Turn]) -> None:
+        now_s = time.monotonic()
+        if turns:
+            waits = {name: max(turn.free_at_s - now_s, 0.0) for name, turn in turns.items()}
+            with self._database.leasing() as connection:
+                give_back(connection, waits, self._holder)
+
+
+def take(connection: Connection, names: Sequence[str], holder: str) -> dict[str, float]:
+    """Take the turns at these servers, sorted by name, as far as they are free: server -> how many seconds
+    from now it may be asked. The others learn that somebody waits.
+    """
+    rows = [{"address": name, "holder": "", "free_at_s": 0.0, "pause_s": 0.0, "wanted": ""} for name in names]
+    connection.execute(insert(servers).on_conflict_do_nothing(), rows)
+    chosen = servers.c.address.in_(list(names))
+    # Locked first, so that the next statement sees everything that was committed before.
+    connection.execute(select(servers.c.address).where(chosen).order_by(servers.c.address).with_for_update())
+    is_held = exists().where(parts.c.holder == servers.c.holder, parts.c.holder != "", parts.c.until_s > NOW)
+    is_dead = and_(servers.c.holder != "", ~is_held)
+    is_free = or_(servers.c.holder.in_(["", holder]), is_dead)
+    changed = (
+        update(servers)
+        .where(chosen)
+        .values(
+            holder=case((is_free, holder), else_=servers.c.holder),
+            free_at_s=case(
+                (is_dead, func.greatest(servers.c.free_at_s, NOW + servers.c.pause_s)),
+                else_=servers.c.free_at_s,
+            ),
+            wanted=case((is_free, ""), else_=holder),
+        )
+        .returning(servers.c.address, servers.c.holder, (servers.c.free_at_s - NOW).label("wait_s"))
+    )
+    return {row.address: max(row.wait_s, 0.0) for row in connection.execute(changed) if row.holder == holder}
+
+
+def give_back(connection: Connection, waits: Mapping[str, float], holder: str) -> None:
+    """Give turns back: server -> how many seconds from now it may be asked."""
+    changed = (
+        update(servers)
+        .where(servers.c.address == bindparam("name"), servers.c.holder == holder)
+        .values(
+            holder="",
+            wanted="",
+            pause_s=0.0,
+            free_at_s=func.greatest(servers.c.free_at_s, NOW + bindparam("wait_s")),
+        )
+    )
+    connection.execute(changed, [{"name": name, "wait_s": waits[name]} for name in sorted(waits)])
+
+
+def store_pauses(connection: Connection, pauses: Mapping[str, float], holder: str) -> None:
+    changed = (
+        update(servers)
+        .where(servers.c.address == bindparam("name"), servers.c.holder == holder)
+        .values(pause_s=bindparam("longest_s"))
+    )
+    connection.execute(changed, [{"name": name, "longest_s": pauses[name]} for name in sorted(pauses)])
+
+
+def forget_old(connection: Connection) -> None:
+    """Remove servers that nobody has asked for an hour."""
+    is_old = and_(servers.c.holder == "", servers.c.free_at_s < NOW - _FORGET_AFTER_S)
+    connection.execute(delete(servers).where(is_old))

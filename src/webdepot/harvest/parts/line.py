@@ -1,0 +1,169 @@
+"""The connection of a running part to the database: it renews the lease, and brings orders, links of other
+parts and the numbers of the whole harvest.
+
+A thread does this every two seconds, so that the crawl never waits for it. The lease is believed for five
+sixths of its time, counted from before it was renewed, by the clock of this machine: after `held_until_s`
+nobody may be asked anything, even if the database does not answer.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from webdepot.database import Database
+from webdepot.errors import WebdepotError
+from webdepot.harvest import control
+from webdepot.harvest.control import Order, OrderVerb
+from webdepot.harvest.parts import rows
+from webdepot.harvest.parts.rows import Beat, PartLease, PartLost
+
+BEAT_S, IDLE_BEAT_S = 2.0, 0.25
+IDLE_S = 5.0
+"""A part that had nothing to do for so long is given back, so that its place is free for another one."""
+_AGAIN_S = 0.5
+
+
+class PartLine:
+    """One for each running part. The crawl uses it from one thread."""
+
+    def __init__(self, database: Database, lease: PartLease, *, lease_s: float) -> None:
+        self.lease = lease
+        self.held_until_s = 0.0
+        """Until then, by `time.monotonic()`, the part is ours for certain."""
+        self.beat: Beat | None = None
+        """What the last renewal brought."""
+        self._database = database
+        self._lease_s = lease_s
+        self._numbers: Mapping[str, object] = {}
+        self._lock = threading.Lock()
+        self._orders: list[Order] = []
+        self._last_order = 0
+        self._handed: list[tuple[int, str]] = []
+        self._known: set[int] = set()
+        """Ids of links that were brought and not deleted yet."""
+        self._idle_since_s = 0.0
+        self._is_lost = False
+        self._wake, self._end = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="part-lease", daemon=True)
+
+    def start(self) -> None:
+        """Renew for the first time; `PartLost` if another harvester has the part already."""
+        self._renew()
+        self._thread.start()
+
+    def close(self) -> None:
+        self._end.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(1.0)
+
+    def check(self) -> None:
+        """`PartLost` if nobody may be asked any more."""
+        if self._is_lost or time.monotonic() >= self.held_until_s:
+            raise PartLost(
+                f"The lease of part {self.lease.part} of harvest {self.lease.harvest} could not be renewed "
+                "in time."
+            )
+
+    def show(self, numbers: Mapping[str, object]) -> None:
+        """Have these columns of the part stored with the next renewal."""
+        self._numbers = numbers
+
+    # --- what others have for us ---
+
+    def poll(self) -> list[Order]:
+        """The orders given since the last call; all of them at the first call. An order to stop has no effect
+        in a part: it was meant for the parts that were running then (`rows.stop`).
+        """
+        with self._lock:
+            orders, self._orders = self._orders, []
+        return [
+            replace(order, verb=OrderVerb.CHANGE) if order.verb is OrderVerb.STOP else order
+            for order in orders
+        ]
+
+    def take_handed(self) -> list[tuple[int, list[Any]]]:
+        """Links handed over since the last call: id of their row, and the values."""
+        if not self._handed:
+            return []
+        with self._lock:
+            handed, self._handed = self._handed, []
+        return [(number, _values(lines)) for number, lines in handed]
+
+    def forget_handed(self, numbers: list[int]) -> None:
+        """Note that these rows are deleted."""
+        with self._lock:
+            self._known.difference_update(numbers)
+
+    # --- whether anything is left to do ---
+
+    def report_idle(self) -> None:
+        """Report that nothing waits here and everything is in a checkpoint."""
+        if self._idle_since_s:
+            return
+        with suppress(WebdepotError, SQLAlchemyError), self._database.leasing() as connection:
+            rows.report_idle(connection, self.lease)
+            self._idle_since_s = time.monotonic()
+            self._wake.set()
+
+    def report_busy(self) -> None:
+        self._idle_since_s = 0.0
+
+    def is_over(self) -> bool:
+        """Whether this part need not wait for links any longer: no other part has anything to do, or it has
+        waited long enough. In that case it is taken again when links arrive.
+        """
+        if not self._idle_since_s or self._handed:
+            return False
+        is_over = self.beat is not None and self.beat.is_over
+        return is_over or time.monotonic() - self._idle_since_s > IDLE_S
+
+    # --- the thread ---
+
+    def _run(self) -> None:
+        pause_s = min(BEAT_S, self._lease_s / 6)
+        while not self._end.is_set():
+            self._wake.wait(IDLE_BEAT_S if self._idle_since_s else pause_s)
+            self._wake.clear()
+            if self._end.is_set():
+                return
+            try:
+                self._renew()
+            except PartLost:
+                self._is_lost = True
+                return
+            except (WebdepotError, SQLAlchemyError):  # it does not answer: the lease ends, or it comes back
+                self._end.wait(_AGAIN_S)
+
+    def _renew(self) -> None:
+        began_s = time.monotonic()
+        with self._database.leasing() as connection:
+            beat = rows.renew(
+                connection,
+                self.lease,
+                lease_s=self._lease_s,
+                after_order=self._last_order,
+                but_links=sorted(self._known),
+                numbers=self._numbers,
+            )
+        with self._lock:
+            for number, line in beat.orders:
+                self._orders.append(control.decode(line, number, f"the orders of {self.lease.harvest}"))
+                self._last_order = number
+            self._handed += beat.handed
+            self._known.update(number for number, _ in beat.handed)
+        self.beat = beat
+        self.held_until_s = began_s + self._lease_s * 5 / 6
+
+
+def _values(lines: str) -> list[Any]:
+    """One JSON array a line."""
+    joined = lines.replace("\n", ",")
+    values: list[Any] = json.loads(f"[{joined}]")
+    return values

@@ -1,0 +1,425 @@
+"""Parts of harvests as rows of the database, taken by harvesters of any machine.
+
+    offer ─> waiting ─ take (lease) ─> running ─ release ─> idle ─ offer, take ─> …
+               ^                          │  └── release ──> ended ─ offer ─> …
+               └───── release ────────────┘
+
+- idle: nothing waits. It is taken again if links were handed to it or an order was given.
+- ended: a person stopped the harvest, a limit was reached, or the part failed too often. It is taken again
+  only if it is offered again.
+
+Each taking has a generation of its own. Everything that a harvester writes about its part names the
+generation: one that lost its lease gets `PartLost` and changes nothing any more. Times are always those of
+the database server. The statements need PostgreSQL.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Float,
+    RowMapping,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+
+from webdepot.harvest.tables import handed_links, harvest_orders, parts
+
+MOST_TRIES = 5
+"""A part that was taken so often without reaching a checkpoint ends: it may be what kills its harvesters."""
+NOW: ColumnElement[float] = literal_column("extract(epoch from clock_timestamp())::float8", Float)
+
+
+class PartState(StrEnum):
+    WAITING = "waiting"
+    RUNNING = "running"
+    IDLE = "idle"
+    ENDED = "ended"
+
+
+class PartLost(Exception):
+    """The lease of a part has ended, or another harvester has the part: this one must ask nothing more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartLease:
+    """A part that this process holds."""
+
+    harvest: str
+    part: int
+    count: int
+    holder: str
+    generation: int
+    checkpoint: int
+    """The last one that was made; 0 if there is none."""
+    spans: tuple[tuple[int, int], ...]
+    """(generation, its last checkpoint) for all checkpoints, in their order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartRow:
+    """A part as others see it."""
+
+    part: int
+    state: PartState
+    holder: str
+    machine: str
+    is_live: bool
+    """Whether its holder has renewed its lease in time."""
+    generation: int
+    checkpoint: int
+    live: Mapping[str, Any]
+    result: Mapping[str, Any]
+    reason: str
+    is_stopping: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """What a harvester learns each time it renews its lease."""
+
+    orders: Sequence[tuple[int, str]]
+    handed: Sequence[tuple[int, str]]
+    fetched: int
+    """Of the whole harvest, as the next two."""
+    pages: int
+    size_bytes: int
+    is_over: bool
+    is_stopping: bool
+
+
+# --- the harvest ---
+
+
+def offer(connection: Connection, harvest: str, count: int, *, needs_browser: bool) -> None:
+    """Offer the parts of a harvest, whether it is new or was stopped. Parts that run or wait stay as they
+    are. In a writing transaction.
+    """
+    known = set(connection.scalars(select(parts.c.part).where(parts.c.harvest == harvest)))
+    if not known:
+        now_s = connection.scalar(select(NOW))
+        rows = [
+            _new_row(harvest, number, count, needs_browser=needs_browser, now_s=now_s or 0.0)
+            for number in range(count)
+        ]
+        connection.execute(insert(parts), rows)
+        return
+    is_released = parts.c.state.in_([PartState.IDLE.value, PartState.ENDED.value])
+    connection.execute(
+        update(parts)
+        .where(parts.c.harvest == harvest, is_released)
+        .values(state=PartState.WAITING.value, idle=False, tries=0, offered_at_s=NOW, reason="")
+    )
+    connection.execute(update(parts).where(parts.c.harvest == harvest).values(stopping=False))
+
+
+def stop(connection: Connection, harvest: str) -> None:
+    """Have all parts end at a checkpoint; those that no harvester holds end now."""
+    is_free = or_(parts.c.state != PartState.RUNNING.value, parts.c.until_s < NOW)
+    connection.execute(
+        update(parts)
+        .where(parts.c.harvest == harvest)
+        .values(
+            stopping=True,
+            state=case((is_free, PartState.ENDED.value), else_=parts.c.state),
+            idle=or_(parts.c.idle, is_free),
+        )
+    )
+
+
+def _new_row(
+    harvest: str, number: int, count: int, *, needs_browser: bool, now_s: float
+) -> dict[str, object]:
+    return {
+        "harvest": harvest,
+        "part": number,
+        "count": count,
+        "needs_browser": needs_browser,
+        "offered_at_s": now_s,
+        "state": PartState.WAITING.value,
+        "holder": "",
+        "machine": "",
+        "until_s": 0.0,
+        "generation": 0,
+        "checkpoint": 0,
+        "spans": [],
+        "tries": 0,
+        "obeyed": 0,
+        "idle": False,
+        "stopping": False,
+        "fetched": 0,
+        "pages": 0,
+        "size_bytes": 0,
+        "live": {},
+        "result": {},
+        "reason": "",
+        "watcher": "",
+        "watched_until_s": 0.0,
+    }
+
+
+def of_harvest(connection: Connection, harvest: str) -> list[PartRow]:
+    """The parts of a harvest; none if it is not shared."""
+    is_live = and_(parts.c.state == PartState.RUNNING.value, parts.c.until_s > NOW).label("is_live")
+    chosen = select(parts, is_live).where(parts.c.harvest == harvest).order_by(parts.c.part)
+    return [_row(row) for row in connection.execute(chosen).mappings()]
+
+
+def _row(row: RowMapping) -> PartRow:
+    return PartRow(
+        part=row["part"],
+        state=PartState(row["state"]),
+        holder=row["holder"],
+        machine=row["machine"],
+        is_live=row["is_live"],
+        generation=row["generation"],
+        checkpoint=row["checkpoint"],
+        live=row["live"],
+        result=row["result"],
+        reason=row["reason"],
+        is_stopping=row["stopping"],
+    )
+
+
+def is_over(connection: Connection, harvest: str) -> bool:
+    """Whether no part has anything to do or can get it, and none is held."""
+    return not connection.scalar(
+        select(exists().where(parts.c.harvest == harvest, or_(parts.c.state.in_(_OPEN), _has_new())))
+    )
+
+
+_OPEN = (PartState.WAITING.value, PartState.RUNNING.value)
+
+
+def _has_new() -> ColumnElement[bool]:
+    """Whether an idle part has been given something to do: links of other parts, or orders."""
+    links = exists().where(handed_links.c.harvest == parts.c.harvest, handed_links.c.part == parts.c.part)
+    orders = exists().where(
+        harvest_orders.c.harvest == parts.c.harvest, harvest_orders.c.number > parts.c.obeyed
+    )
+    return and_(parts.c.state == PartState.IDLE.value, or_(links, orders))
+
+
+def watch(connection: Connection, harvest: str, watcher: str, *, lease_s: float) -> bool:
+    """Become or stay the process that ends a harvest; False if another one is."""
+    is_free = or_(parts.c.watcher.in_(["", watcher]), parts.c.watched_until_s < NOW)
+    renewed = (
+        update(parts)
+        .where(parts.c.harvest == harvest, parts.c.part == 0, is_free)
+        .values(watcher=watcher, watched_until_s=NOW + lease_s)
+    )
+    return connection.execute(renewed).rowcount == 1
+
+
+def stop_watching(connection: Connection, harvest: str, watcher: str) -> None:
+    own = (parts.c.harvest == harvest, parts.c.watcher == watcher)
+    connection.execute(update(parts).where(*own).values(watcher="", watched_until_s=0.0))
+
+
+def find_unwatched(connection: Connection) -> list[str]:
+    """Harvests that are over, and that no process ends: the one that began them was killed."""
+    is_alone = and_(parts.c.part == 0, parts.c.watched_until_s < NOW, parts.c.state.not_in(_OPEN))
+    harvests = connection.scalars(select(parts.c.harvest).where(is_alone)).all()
+    return [harvest for harvest in harvests if is_over(connection, harvest)]
+
+
+def harvests_of(connection: Connection) -> set[str]:
+    """The harvests that have parts."""
+    return set(connection.scalars(select(parts.c.harvest).where(parts.c.part == 0)))
+
+
+def forget(connection: Connection, harvest: str) -> None:
+    """Remove all rows of a harvest that is in the depot."""
+    for table in (parts, handed_links, harvest_orders):
+        connection.execute(delete(table).where(table.c.harvest == harvest))
+
+
+# --- a harvester ---
+
+
+def take(
+    connection: Connection, *, holder: str, machine: str, lease_s: float, has_browser: bool
+) -> PartLease | None:
+    """Take a part that waits or whose harvester stopped responding; None if there is none. Parts that this
+    machine had before come first: their files may still be here.
+    """
+    is_abandoned = and_(parts.c.state == PartState.RUNNING.value, parts.c.until_s < NOW)
+    chosen = (
+        select(parts)
+        .where(
+            or_(parts.c.state == PartState.WAITING.value, is_abandoned, _has_new()),
+            or_(~parts.c.needs_browser, literal(has_browser)),
+        )
+        .order_by((parts.c.machine == machine).desc(), parts.c.offered_at_s, parts.c.part)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+    )
+    row = connection.execute(chosen).mappings().one_or_none()
+    if row is None:
+        return None
+    wanted = (parts.c.harvest == row["harvest"], parts.c.part == row["part"])
+    if row["tries"] >= MOST_TRIES:
+        reason = row["reason"] or f"Its harvesters were killed {row['tries']} times before a checkpoint."
+        ended = {"state": PartState.ENDED.value, "holder": "", "reason": reason}
+        connection.execute(update(parts).where(*wanted).values(**ended))
+        return None
+    values = {
+        "state": PartState.RUNNING.value,
+        "holder": holder,
+        "machine": machine,
+        "until_s": NOW + lease_s,
+        "generation": row["generation"] + 1,
+        "tries": row["tries"] + 1,
+        "idle": False,
+    }
+    connection.execute(update(parts).where(*wanted).values(**values))
+    return PartLease(
+        harvest=row["harvest"],
+        part=row["part"],
+        count=row["count"],
+        holder=holder,
+        generation=row["generation"] + 1,
+        checkpoint=row["checkpoint"],
+        spans=tuple((generation, last) for generation, last in row["spans"]),
+    )
+
+
+def renew(
+    connection: Connection,
+    lease: PartLease,
+    *,
+    lease_s: float,
+    after_order: int,
+    but_links: Sequence[int],
+    numbers: Mapping[str, object],
+) -> Beat:
+    """Renew the lease and store `numbers` (live, fetched, pages, size_bytes). Returns orders after that one,
+    and links handed over except those with these ids. `PartLost` if it is not held any more.
+    """
+    _change(connection, lease, {"until_s": NOW + lease_s, **numbers})
+    own = (handed_links.c.harvest == lease.harvest, handed_links.c.part == lease.part)
+    links = select(handed_links.c.id, handed_links.c.lines).where(*own)
+    if but_links:
+        links = links.where(handed_links.c.id.not_in(list(but_links)))
+    orders = select(harvest_orders.c.number, harvest_orders.c.line).where(
+        harvest_orders.c.harvest == lease.harvest, harvest_orders.c.number > after_order
+    )
+    sums = connection.execute(
+        select(
+            func.coalesce(func.sum(parts.c.fetched), 0),
+            func.coalesce(func.sum(parts.c.pages), 0),
+            func.coalesce(func.sum(parts.c.size_bytes), 0),
+            func.bool_and(parts.c.idle),
+            func.bool_or(parts.c.stopping),
+        ).where(parts.c.harvest == lease.harvest)
+    ).one()
+    handed = [(row.id, row.lines) for row in connection.execute(links.order_by(handed_links.c.id))]
+    new_orders = connection.execute(orders.order_by(harvest_orders.c.number))
+    is_handed = exists().where(handed_links.c.harvest == lease.harvest)
+    return Beat(
+        orders=[(row.number, row.line) for row in new_orders],
+        handed=handed,
+        fetched=int(sums[0]),
+        pages=int(sums[1]),
+        size_bytes=int(sums[2]),
+        is_over=bool(sums[3]) and not connection.scalar(select(is_handed)),
+        is_stopping=bool(sums[4]),
+    )
+
+
+def save_checkpoint(
+    connection: Connection,
+    lease: PartLease,
+    *,
+    checkpoint: int,
+    obeyed: int,
+    handed: Mapping[int, Sequence[str]],
+    consumed: Sequence[int],
+) -> None:
+    """Make a checkpoint valid, together with the links that it hands over and those that it has queued.
+    `PartLost`, and nothing of it happens, if the part is not held any more.
+    """
+    before = [list(span) for span in lease.spans if span[0] != lease.generation]
+    _change(
+        connection,
+        lease,
+        {
+            "checkpoint": checkpoint,
+            "spans": [*before, [lease.generation, checkpoint]],
+            "obeyed": obeyed,
+            "idle": False,
+            "tries": 0,
+            "reason": "",
+        },
+    )
+    rows = [
+        {"harvest": lease.harvest, "part": part, "lines": "\n".join(lines)}
+        for part, lines in handed.items()
+        if lines
+    ]
+    if rows:
+        connection.execute(insert(handed_links), rows)
+    if consumed:
+        connection.execute(delete(handed_links).where(handed_links.c.id.in_(list(consumed))))
+
+
+def report_idle(connection: Connection, lease: PartLease) -> None:
+    """Note that nothing waits here. The next checkpoint withdraws it."""
+    _change(connection, lease, {"idle": True})
+
+
+def release(
+    connection: Connection,
+    lease: PartLease,
+    state: PartState,
+    *,
+    result: Mapping[str, object] | None = None,
+    reason: str = "",
+    numbers: Mapping[str, object] | None = None,
+) -> None:
+    """Give a part back, with its result if it has one. Turns at servers that it still has become free."""
+    values: dict[str, object] = {"state": state.value, "holder": "", "until_s": 0.0, "reason": reason}
+    if result is not None:
+        values |= {"result": dict(result)}
+    is_idle = state is not PartState.WAITING
+    _change(connection, lease, {**values, "idle": is_idle, **(numbers or {})})
+
+
+def _change(connection: Connection, lease: PartLease, values: Mapping[str, object]) -> None:
+    own = (
+        parts.c.harvest == lease.harvest,
+        parts.c.part == lease.part,
+        parts.c.generation == lease.generation,
+        parts.c.holder == lease.holder,
+    )
+    if connection.execute(update(parts).where(*own).values(**values)).rowcount != 1:
+        raise PartLost(f"Another harvester has part {lease.part} of harvest {lease.harvest}.")
+
+
+# --- orders ---
+
+
+def add_order(connection: Connection, harvest: str, line: str) -> int:
+    """Add an order, as a line of `orders.jsonl`; its number. In a writing transaction."""
+    highest = select(func.coalesce(func.max(harvest_orders.c.number), 0))
+    number = int(connection.scalar(highest.where(harvest_orders.c.harvest == harvest)) or 0) + 1
+    connection.execute(insert(harvest_orders).values(harvest=harvest, number=number, line=line))
+    return number
+
+
+def orders_of(connection: Connection, harvest: str) -> list[tuple[int, str]]:
+    chosen = select(harvest_orders.c.number, harvest_orders.c.line).where(harvest_orders.c.harvest == harvest)
+    return [(row.number, row.line) for row in connection.execute(chosen.order_by(harvest_orders.c.number))]

@@ -1,0 +1,156 @@
+"""Harvests on several machines: harvesters, a real PostgreSQL, a working place; machines that die."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from bench import harvesters
+from bench.harvesters import Machine, ManyHosts
+
+from databases import Databases
+from webdepot.archive import Archive
+from webdepot.harvest.control import OrderVerb
+from webdepot.model import Harvest, HarvestState
+from webdepot.services.admin import setup
+from webdepot.services.harvest import control, harvests, runner
+from webdepot.services.harvest.options import HarvestOptions
+from webdepot.services.intake import ingest
+
+HOSTS = tuple(f"127.0.0.{number}" for number in range(11, 15))
+
+
+class Cluster:
+    """A portal without a harvester, and machines with one."""
+
+    def __init__(self, folder: Path, settings: str, opened: ExitStack) -> None:
+        self._folder, self._settings, self._opened = folder, settings, opened
+        setup.found(folder / "portal", settings=settings)
+        self.archive = opened.enter_context(Archive.open(folder / "portal"))
+        self.ended: list[Harvest | Exception] = []
+
+    def machine(self, number: int, *, parts: int = 2) -> Machine:
+        machine = Machine(self._folder, number, self._settings, parts=parts)
+        machine.start()
+        self._opened.callback(machine.stop)
+        return machine
+
+    def another_portal(self) -> Archive:
+        setup.found(self._folder / "another", settings=self._settings)
+        return self._opened.enter_context(Archive.open(self._folder / "another"))
+
+    def start(self, site: ManyHosts) -> tuple[Harvest, threading.Thread]:
+        """A harvest of the site, watched by a thread."""
+        options = HarvestOptions.from_config(self.archive.config)
+        harvest = runner.start_or_resume(self.archive, site.seeds, options)
+        return harvest, self.watch(harvest)
+
+    def watch(self, harvest: Harvest) -> threading.Thread:
+        def run() -> None:
+            try:
+                self.ended.append(runner.run(self.archive, harvest))
+            except Exception as error:
+                self.ended.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        return thread
+
+    def state(self) -> HarvestState:
+        ended = self.ended[-1]
+        assert isinstance(ended, Harvest), ended
+        return ended.state
+
+    def captured(self, harvest: Harvest) -> dict[str, int]:
+        return dict(harvesters.captured(harvests.containers_folder(self.archive, harvest)))
+
+
+@pytest.fixture
+def make_cluster(tmp_path: Path, databases: Databases) -> Iterator[Callable[..., Cluster]]:
+    with ExitStack() as opened:
+
+        def make(**settings: float) -> Cluster:
+            text = harvesters.settings_of(databases.create(), tmp_path / "work", parts=3, **settings)  # type: ignore[arg-type]
+            return Cluster(tmp_path, text, opened)
+
+        yield make
+
+
+def until(is_true: Callable[[], object], *, within_s: float = 60.0) -> None:
+    end_s = time.monotonic() + within_s
+    while not is_true():
+        assert time.monotonic() < end_s, "it did not happen"
+        time.sleep(0.05)
+
+
+def test_pages_are_stored_once_although_machines_and_their_disks_are_lost(
+    make_cluster: Callable[..., Cluster],
+) -> None:
+    delay_s = 0.04
+    cluster = make_cluster(delay_s=delay_s, lease_s=3.0, safe_s=0.5)
+    with harvesters.many_hosts(HOSTS, 40, answer_s=0.002) as site:
+        first, second = cluster.machine(1), cluster.machine(2)
+        harvest, thread = cluster.start(site)
+        until(lambda: len(site.log) > 40)
+        first.kill(with_disk=True)
+        until(lambda: len(site.log) > 70)
+        second.kill(with_disk=False)
+        cluster.machine(3, parts=3)
+        thread.join(90)
+    assert cluster.state() is HarvestState.FINISHED
+    captured = cluster.captured(harvest)
+    assert {url: captured.get(url, 0) for url in site.expected()} == dict.fromkeys(site.expected(), 1)
+    log = (harvests.folder_of(cluster.archive, harvest) / "crawl.jsonl").read_text()
+    assert all(log.count(f'"url": "{url}"') == 1 for url in site.expected())
+    assert harvesters.shortest_gap_s(site.log) >= delay_s
+
+    # The machine that watched the harvest is lost as well: another one checks and deposits it.
+    elsewhere = cluster.another_portal()
+    done = ingest.take_in(elsewhere, harvests.get(elsewhere, harvest.id), deposit=True)
+    assert done.harvest.state is HarvestState.KEPT and done.captures >= len(site.expected())
+    assert not list(elsewhere.work.keys("harvests/")) and not harvests.parts_of(elsewhere, harvest)
+
+
+def test_orders_and_numbers_reach_every_machine(make_cluster: Callable[..., Cluster]) -> None:
+    cluster = make_cluster(delay_s=0.2, lease_s=5.0)
+    with harvesters.many_hosts(HOSTS[:3], 30) as site:
+        harvest, thread = cluster.start(site)
+        until(lambda: harvests.parts_of(cluster.archive, harvest))
+        elsewhere = cluster.another_portal()
+        assert control.watch(elsewhere, harvest.id).course.name == "waiting"
+        cluster.machine(1, parts=3)
+        until(lambda: (numbers := control.watch(elsewhere, harvest.id).live) and numbers.fetched > 6)
+        until(lambda: control.recent(elsewhere, harvest))
+        control.give(elsewhere, harvest.id, OrderVerb.PAUSE, by="Ada")
+        until(lambda: (numbers := control.watch(elsewhere, harvest.id).live) and numbers.paused)
+        time.sleep(0.6)  # requests that were out
+        asked = len(site.log)
+        control.reject(elsewhere, harvest.id, ["/p/2[0-9]"], by="Ada")
+        control.add(elsewhere, harvest.id, [f"{site.seeds[0]}p/99.html"], by="Ada")
+        time.sleep(1.0)
+        assert len(site.log) == asked
+        control.give(elsewhere, harvest.id, OrderVerb.RESUME, by="Ada")
+        until(lambda: len(site.log) > asked + 5)
+        control.give(elsewhere, harvest.id, OrderVerb.STOP, by="Ada", reason="enough")
+        thread.join(30)
+        assert cluster.state() is HarvestState.STOPPED
+        asked = len(site.log)
+        assert not harvests.is_locked(elsewhere, harvest) and len(cluster.captured(harvest)) < 90
+
+        thread = cluster.watch(harvests.get(cluster.archive, harvest.id))
+        thread.join(60)
+    assert cluster.state() is HarvestState.FINISHED and len(site.log) > asked
+    captured = cluster.captured(harvest)
+    rejected = {url for url in site.expected() if "/p/2" in url and not url.endswith("/p/2.html")}
+    assert captured[f"{site.seeds[0]}p/99.html"] == 1
+    assert all(captured.get(url, 0) == 1 for url in site.expected() - rejected)
+    assert not rejected & captured.keys()
+    assert [order.verb for order in control.watch(elsewhere, harvest.id).orders] == [
+        OrderVerb.PAUSE,
+        OrderVerb.CHANGE,
+        OrderVerb.ADD,
+        OrderVerb.RESUME,
+        OrderVerb.STOP,
+    ]
