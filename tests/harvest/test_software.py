@@ -10,12 +10,12 @@ from harvest_site import Asked, Site, whole
 
 from webdepot.errors import ConfigError
 from webdepot.harvest.links.bodies import LinkLimits
-from webdepot.harvest.scope import software
+from webdepot.harvest.scope import software_rules
 from webdepot.harvest.scope.site_software import FIRST_PAGES, SiteSoftware
 from webdepot.model import Candidate
 from webdepot.url import Url
 
-CATALOGUE = software.of_package()
+CATALOGUE = software_rules.of_package()
 SITE = "http://site.example"
 
 
@@ -377,15 +377,15 @@ def test_an_archive_adds_rules_of_its_own_which_are_asked_first(tmp_path: Path) 
         address = '^/draft/'
         """
     )
-    catalogue = software.of_archive(tmp_path)
+    catalogue = software_rules.of_archive(tmp_path)
     assert catalogue.find_rule(["mediawiki"], f"{SITE}/index.php?title=A&action=history") is None
     edit = catalogue.find_rule(["mediawiki"], f"{SITE}/index.php?title=A&action=edit")
     assert edit is not None and edit.kind == "edits"
     assert catalogue.recognise("", "<div id=by-content>") == {"boatyard"}
     draft = catalogue.find_rule(["boatyard"], f"{SITE}/draft/1")
     assert draft is not None and draft.kind == "drafts"
-    assert software.check_kinds(["drafts", "all"], catalogue) == ""
-    assert "'nonsense'" in software.check_kinds(["nonsense"], catalogue)
+    assert software_rules.check_kinds(["drafts", "all"], catalogue) == ""
+    assert "'nonsense'" in software_rules.check_kinds(["nonsense"], catalogue)
 
 
 @pytest.mark.parametrize(
@@ -416,5 +416,5 @@ def test_an_archive_adds_rules_of_its_own_which_are_asked_first(tmp_path: Path) 
 def test_a_wrong_file_is_reported(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "software.toml").write_text(text)
     with pytest.raises(ConfigError, match=re.escape(message)) as raised:
-        software.of_archive(tmp_path)
+        software_rules.of_archive(tmp_path)
     assert str(tmp_path / "software.toml") in str(raised.value)

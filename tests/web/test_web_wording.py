@@ -19,7 +19,7 @@ from webdepot.errors import Conflict, InputError
 from webdepot.formats import texts as format_texts
 from webdepot.harvest.control import OrderVerb
 from webdepot.harvest.report.result import End, LeftOut, Trouble, finished_reason, reason_of
-from webdepot.harvest.scope.software import of_archive
+from webdepot.harvest.scope.software_rules import of_archive
 from webdepot.quality import acceptance, checks, compare, verdict
 from webdepot.quality import texts as quality_texts
 from webdepot.quality.acceptance import AcceptanceLimits, HarvestFigures

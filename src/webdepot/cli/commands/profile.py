@@ -12,7 +12,7 @@ from webdepot.cli.call import Json, Quiet, call_of, read_limited
 from webdepot.cli.output import plain, size_words
 from webdepot.cli.progress import shown
 from webdepot.harvest.scope.conditions import CONDITIONS
-from webdepot.harvest.scope.software import Take
+from webdepot.harvest.scope.software_rules import Take
 from webdepot.model import Answer
 from webdepot.services.harvest import foreign_profiles, profiles
 from webdepot.times import to_iso

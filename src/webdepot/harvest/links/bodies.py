@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 from webdepot.container.http import HttpHead
 from webdepot.harvest.links import css, data, html, pdf, script, xml
 from webdepot.harvest.links.reference import Reference
-from webdepot.harvest.scope.software import NO_SOFTWARE, SoftwareCatalogue
+from webdepot.harvest.scope.software_rules import NO_SOFTWARE, SoftwareCatalogue
 from webdepot.model import Hop
 from webdepot.text.encoding import decode
 

@@ -1,8 +1,8 @@
 """What a crawl knows about the software of each site, and the scope rule made of it.
 
-A site is a host. Once one of its pages has shown a sign of a software (`software.recognise`; the markup only
-of its first pages, the generator of all), the rules of that software decide about all its addresses, also
-about those already queued: the judge asks again before an address is fetched. What is known is remembered in
+A site is a host. Once one of its pages has shown a sign of a software (`software_rules.recognise`; the markup
+only of its first pages, the generator of all), the rules of that software decide about all its addresses,
+also those already queued: the judge asks again before an address is fetched. What is known is remembered in
 the frontier:
 
     software:HOST  ->  JSON object: "runs": ids of software, "taken": rule -> digests of its addresses
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from webdepot.harvest.scope.hop_path import embed_depth, is_seed_path
-from webdepot.harvest.scope.software import ALL, AddressRule, SoftwareCatalogue, Take
+from webdepot.harvest.scope.software_rules import ALL, AddressRule, SoftwareCatalogue, Take
 from webdepot.harvest.scope.verdicts import PASS, reject
 from webdepot.model import Candidate, Hop, Verdict
 from webdepot.ports import Frontier

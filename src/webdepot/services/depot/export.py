@@ -23,7 +23,7 @@ from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.model import Package
 from webdepot.ports import ObjectStore
 from webdepot.provenance import append
-from webdepot.services.depot import references, wacz
+from webdepot.services.depot import references, wacz_export
 from webdepot.services.depot.references import References
 from webdepot.version import VERSION
 
@@ -152,7 +152,7 @@ def _uof(archive: Archive, store: ObjectStore, inventory: Inventory, held: Packa
 
 _WRITERS: Mapping[PackageForm, Callable[[Archive, ObjectStore, Inventory, Package, Path], int]] = {
     PackageForm.BAGIT: _bag,
-    PackageForm.WACZ: wacz.write,
+    PackageForm.WACZ: wacz_export.write,
     PackageForm.ZIP: _zip,
     PackageForm.OCFL: _ocfl,
     PackageForm.UOF: _uof,

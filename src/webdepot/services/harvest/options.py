@@ -30,12 +30,12 @@ from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.politeness.robots import RobotsPolicy, product_token
 from webdepot.harvest.profile import KEYS, HarvestProfile
 from webdepot.harvest.report.result import CrawlSettings, HostSettings
-from webdepot.harvest.scope import rules, software
+from webdepot.harvest.scope import rules, software_rules
 from webdepot.harvest.scope.conditions import ScopeFacts
 from webdepot.harvest.scope.host_rules import HostRules
 from webdepot.harvest.scope.limits import ScopeLimits
 from webdepot.harvest.scope.membership import ScopeKind
-from webdepot.harvest.scope.software import SoftwareCatalogue
+from webdepot.harvest.scope.software_rules import SoftwareCatalogue
 from webdepot.times import from_timestamp
 from webdepot.url import Url, key
 
@@ -83,7 +83,7 @@ class HarvestOptions:
     """Why robots.txt is not obeyed, if it is not."""
     nofollow: str = "all"
     include: tuple[str, ...] = ()
-    """Kinds of addresses that are not left out (`harvest/scope/software`)."""
+    """Kinds of addresses that are not left out (`harvest/scope/software_rules`)."""
     guess: bool = False
     fetch: str = Fetching.AUTO.value
     screenshots: str = Screenshots.SEEDS.value
@@ -281,8 +281,8 @@ def settings_of(
 
 def check_include(archive: Archive, kinds: Sequence[str]) -> SoftwareCatalogue:
     """The rules about software, after a check that they know these kinds of addresses; InputError if not."""
-    catalogue = software.of_archive(archive.home)
-    problem = software.check_kinds(kinds, catalogue)
+    catalogue = software_rules.of_archive(archive.home)
+    problem = software_rules.check_kinds(kinds, catalogue)
     if problem:
         raise InputError(f"include {problem}. `webdepot scope software` explains them.")
     return catalogue

@@ -18,9 +18,9 @@ from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.judge import CrawlJudge
 from webdepot.harvest.profile import HarvestProfile
 from webdepot.harvest.report.reports import ReportKind
-from webdepot.harvest.scope import software
+from webdepot.harvest.scope import software_rules
 from webdepot.harvest.scope.scope import ScopeStep
-from webdepot.harvest.scope.software import SiteProduct, SoftwareCatalogue
+from webdepot.harvest.scope.software_rules import SiteProduct, SoftwareCatalogue
 from webdepot.model import Candidate, Hop, Target, Verdict
 from webdepot.provenance import append, difference
 from webdepot.selection import targets
@@ -123,7 +123,7 @@ def options_of(archive: Archive, name: str) -> HarvestOptions:
 
 def software_of(archive: Archive) -> SoftwareCatalogue:
     """The software that harvests recognise, with its rules; ConfigError if the archive's file is invalid."""
-    return software.of_archive(archive.home)
+    return software_rules.of_archive(archive.home)
 
 
 def get_software(catalogue: SoftwareCatalogue, name: str) -> SiteProduct:

@@ -25,7 +25,7 @@ from webdepot.formats import report
 from webdepot.harvest import runs
 from webdepot.harvest.report.log import JSON_NAME
 from webdepot.harvest.report.reports import TRAP_RULES
-from webdepot.harvest.scope.software import of_archive
+from webdepot.harvest.scope.software_rules import of_archive
 from webdepot.model import (
     Answer,
     Capture,
