@@ -282,6 +282,36 @@ def test_a_page_that_never_stops_ends(harvested: Harvested):
     assert "browserFailed" not in str(harvested.line(f"{OTHER}/endless")["note"])
 
 
+def _signals(site: Site, number: signal.Signals) -> Answer:
+    async def answer(writer: asyncio.StreamWriter, asked: Asked) -> None:
+        # Once: what gets no answer is asked again, perhaps when the next page is open.
+        if sum(each.path == asked.path for each in site.log) == 1:
+            for process in _renderers():
+                os.kill(process, number)
+        writer.close()
+
+    return answer
+
+
+def test_a_tab_that_crashes_after_a_click_costs_only_the_clicks(site: Site, tmp_path: Path):
+    site.page(
+        "/",
+        "<p id=text></p><button onclick=\"fetch('/cra' + 'sh')\">More</button><script>text.append('Tides')</script>",
+    )
+    site.answers["/crash"] = _signals(site, signal.SIGKILL)
+    result = run(
+        tmp_path,
+        [f"{site.url}/"],
+        browser=lambda: Browser(CHROMIUM, sandbox=False, tabs=1, agent="Webdepot/1"),
+        fetch=Fetching.BROWSER,
+        screenshots=Screenshots.NONE,
+        page_time_s=20.0,
+    )
+    notes = {str(line["url"]).removeprefix(site.url): str(line["note"]) for line in lines(tmp_path)}
+    assert notes["/"] == "browser,clicksFailed:its tab crashed"
+    assert (result.counts["opened"], result.counts.get("unopened", 0)) == (1, 0)
+
+
 def test_a_tab_that_crashes_or_hangs_costs_only_its_sight_and_limits_hold(site: Site, tmp_path: Path):
     site.page("/", "<a href=/hangs>x</a><a href=/after>x</a><script>fetch('/cra' + 'sh')</script>")
     site.page("/hangs", "<img src=/part-of-hangs.png><script>fetch('/ha' + 'ng')</script>")
@@ -291,17 +321,7 @@ def test_a_tab_that_crashes_or_hangs_costs_only_its_sight_and_limits_hold(site: 
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}" if asked.path == "/data" else None
     )
 
-    def signals(number: signal.Signals) -> Answer:
-        async def answer(writer: asyncio.StreamWriter, asked: Asked) -> None:
-            # Once: what gets no answer is asked again, perhaps when the next page is open.
-            if sum(each.path == asked.path for each in site.log) == 1:
-                for process in _renderers():
-                    os.kill(process, number)
-            writer.close()
-
-        return answer
-
-    site.answers |= {"/crash": signals(signal.SIGKILL), "/hang": signals(signal.SIGSTOP)}
+    site.answers |= {"/crash": _signals(site, signal.SIGKILL), "/hang": _signals(site, signal.SIGSTOP)}
     result = run(
         tmp_path,
         [f"{site.url}/"],

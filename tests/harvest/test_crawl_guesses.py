@@ -45,6 +45,17 @@ def test_guesses_stay_in_the_scope_and_wrong_ones_count_nowhere(site: Site, tmp_
     assert (result.counts["errors"], result.waiting) == (0, 0)
 
 
+def test_wrong_guesses_of_a_library_do_not_hide_what_a_page_asks_for(site: Site, tmp_path: Path) -> None:
+    names = ", ".join(f"'/icons/{number}.png'" for number in range(40))
+    site.page("/", "<script src=/library.js></script><a href=/table.html>table</a>")
+    site.page("/library.js", f"load({names})", mime="text/javascript")
+    site.page("/table.html", "<script>new Table({rows: 'rows.json'})</script>")
+    site.page("/rows.json", "[]", mime="application/json")
+    run(tmp_path, [f"{site.url}/"], links=LinkLimits(guess=True))
+    assert "/rows.json" in site.paths()
+    assert len([path for path in site.paths() if path.startswith("/icons/")]) == 20
+
+
 def test_a_guessed_host_that_does_not_answer_leaves_nothing_waiting(
     site: Site, closed_port: int, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 import json
 from io import BytesIO
 
+import pytest
 from harvest_links import PAGE, E, L, X, found, head, of
 
 from webdepot.harvest.links.bodies import LinkLimits
@@ -45,13 +46,50 @@ def test_a_worker_is_relative_to_the_page_that_runs_the_script() -> None:
     assert found("<script>new Worker('w.js')</script>") == {of("dir/w.js"): E}
 
 
+def test_data_that_a_script_asks_its_own_site_for_is_a_part() -> None:
+    body = b"""fetch('a.json').then(show); window.fetch(`/b`); x.open("GET", "/c?d=1", true); fetch("/no", {method: "POST"});
+        fetch("https://b.example/no"); fetch('//b.example/no'); prefetch("no"); x.open("POST", "/no"); fetch(no); "fetch('no')" """
+    script, limits = Url(of("js/app.js")), LinkLimits()
+    links = extract(script, head("text/javascript"), BytesIO(body), limits, page=PAGE).links
+    assert dict(links) == dict.fromkeys(map(of, ("dir/a.json", "b", "c?d=1")), E)
+
+
 def test_a_file_that_a_script_may_load_is_relative_to_the_page() -> None:
-    body = b"fetch('search/index.json'); load('./widget'); load('/data/a.json')"
+    body = b"ask('search/index.json'); load('./widget'); load('/data/a.json')"
     script, limits = Url(of("js/app.js")), LinkLimits(guess=True)
     links = extract(script, head("text/javascript"), BytesIO(body), limits, page=PAGE).links
     assert dict(links) == dict.fromkeys(map(of, ("dir/search/index.json", "js/widget", "data/a.json")), X)
     alone = extract(script, head("text/javascript"), BytesIO(body), limits).links
     assert dict(alone) == dict.fromkeys(map(of, ("js/search/index.json", "js/widget", "data/a.json")), X)
+
+
+WEBPACK = {
+    # the runtime of Docusaurus 3 (webpack 5), of Next.js, of create-react-app (webpack 4), and with files named by number
+    """d.u=e=>"assets/js/"+({48:"a94703ab","k-2":"x"}[e]||e)+"."+{48:"baf1",53:"4d66"}[e]+".js",d.p="/";""": ["assets/js/a94703ab.baf1.js", "assets/js/53.4d66.js"],
+    """a.u=e=>"static/chunks/"+(7===e?"main":8===e?"b":e)+"."+({7:"y",8:"z"})[e]+".js",a.miniCssF=e=>"static/css/"+({8:"q"})[e]+".css",a.p="/_next/";""": [
+        "_next/static/chunks/main.y.js", "_next/static/chunks/b.z.js", "_next/static/css/q.css"],
+    """function s(e){return c.p+"static/js/"+({1:"q"}[e]||e)+"."+{3:"6a8",1:"0"}[e]+".chunk.js"}c.p="http://a.example/app/";""": [
+        "app/static/js/q.0.chunk.js", "app/static/js/3.6a8.chunk.js"],
+    """d.u = function (e) { return e + ".bundle.js" }; d.p = url + "../"; d.e(17).then(run)""": ["17.bundle.js"],
+    """d.u=e=>"a/"+f(e)+{1:"b"}[e]+".js",d.p="/";""": [],
+    """d.u=e=>"a/"+{1:"b"}[e]+".js";x.p="/";""": [],
+    """d.u=e=>{},d.p="/";""": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("script", WEBPACK)
+def test_the_files_in_the_tables_of_webpack_are_parts(script: str) -> None:
+    expected = dict.fromkeys(map(of, WEBPACK[script]), E)
+    assert found(script, head("text/javascript"), url=Url(of("dir/runtime.js"))) == expected
+    assert found(f"<script>{script}</script>") == expected
+
+
+def test_files_of_webpack_without_a_folder_are_relative_to_the_page() -> None:
+    body = b'd.u=e=>"js/"+{1:"b"}[e]+".js";d.p="";'
+    links = extract(
+        Url(of("js/app.js")), head("text/javascript"), BytesIO(body), LinkLimits(), page=PAGE
+    ).links
+    assert dict(links) == {of("dir/js/b.js"): E}
 
 
 def test_import_maps_name_parts() -> None:

@@ -12,7 +12,7 @@ from webdepot.access.lookup import Segment, iter_keys
 from webdepot.model import EVERYTHING
 from webdepot.ports import CaptureIndex
 
-MOST_KEYS = 200
+MOST_KEYS = 1000
 """Keys with the same start that are compared."""
 _NUMBERED = re.compile(
     r"(?:_|_t|_ts|t|ts|cb|cachebuster|cache|bust|buster|nocache|no_cache|rand|random|rnd|rndnum|r|time|timestamp|stamp|unique|uid|dc)=[0-9.]{3,30}\Z"
@@ -31,11 +31,24 @@ def without_busters(key: str) -> str:
     return f"{path}?{'&'.join(kept)}" if kept else path
 
 
+def starts_with_buster(key: str) -> list[str]:
+    """The beginnings of keys that differ from this one in the value of a cache buster: up to that value.
+    Arguments in keys are sorted, so that a buster is often the first (`_=1794978981428`).
+    """
+    path, mark, query = key.partition("?")
+    starts, before = [], path + mark
+    for argument in query.split("&") if mark else ():
+        if _NUMBERED.match(argument) or _NAMED.match(argument):
+            starts.append(before + argument.partition("=")[0] + "=")
+        before += argument + "&"
+    return starts
+
+
 def find_key(
     captures: CaptureIndex, key: str, segments: Iterable[Segment], *, collection: str = EVERYTHING
 ) -> str | None:
     """An archived key that differs from this one only in cache busters. `segments` cover the keys that begin
-    with the bare one.
+    with the bare one, or like this one up to a buster.
     """
     bare = without_busters(key)
     near = islice(iter_keys(captures, segments, collection=collection), MOST_KEYS)

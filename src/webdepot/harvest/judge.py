@@ -62,7 +62,7 @@ class CrawlJudge:
         self.refusals: Counter[str] = Counter(stored.get("refusals", {}))
         """Distinct URLs by the rule that rejected them."""
         self._guesses: dict[str, tuple[int, int]] = {
-            host: (tried, right) for host, (tried, right) in stored.get("guesses", {}).items()
+            guesser: (tried, right) for guesser, (tried, right) in stored.get("guesses", {}).items()
         }
         self._recent: dict[Url, tuple[tuple[str, int], Verdict]] = {}
         """URL -> verdict on a link that was queued recently, with the path and `outside` it was given for."""
@@ -149,7 +149,7 @@ class CrawlJudge:
     def _trap_of(self, candidate: Candidate) -> Verdict | None:
         """The rejection by what earlier answers of its host have taught; None if there is none."""
         if candidate.path.endswith(Hop.SPECULATIVE):
-            tried, right = self._guesses.get(host_of(candidate.url), (0, 0))
+            tried, right = self._guesses.get(_guesser(candidate), (0, 0))
             if tried >= _FIRST_GUESSES and right < tried * _LEAST_RIGHT_GUESSES:
                 return Verdict(
                     answer=Answer.REJECT,
@@ -184,11 +184,11 @@ class CrawlJudge:
         be compared with others.
         """
         if is_guess(candidate.path):
-            host = host_of(candidate.url)
-            tried, right = self._guesses.get(host, (0, 0))
+            guesser = _guesser(candidate)
+            tried, right = self._guesses.get(guesser, (0, 0))
             # A guess that redirects is right only if there is something where it leads to.
             is_first = candidate.path.endswith(Hop.SPECULATIVE)
-            self._guesses[host] = (tried + is_first, right + (200 <= status < 300))
+            self._guesses[guesser] = (tried + is_first, right + (200 <= status < 300))
         if 200 <= status < 300 and not embed_depth(candidate.path):
             self.traps.note(candidate.url, says)
 
@@ -208,7 +208,7 @@ class CrawlJudge:
 
     def to_json(self) -> bytes:
         """What the next run must know; of the guesses only those at hosts where they decide something."""
-        decided = {host: counts for host, counts in self._guesses.items() if counts[0] >= _FIRST_GUESSES}
+        decided = {key: counts for key, counts in self._guesses.items() if counts[0] >= _FIRST_GUESSES}
         values: Mapping[str, object] = {
             "refusals": dict(self.refusals),
             "guesses": dict(list(decided.items())[:10_000]),
@@ -224,3 +224,12 @@ class CrawlJudge:
         if host:
             return self._hosts.of(host).bytes if self._hosts is not None else 0
         return self._totals()[1]
+
+
+def _guesser(candidate: Candidate) -> str:
+    """Under which name a guess is counted: those of pages apart from those of script files, which
+    are mostly libraries, whose many wrong guesses say nothing about a page's own script.
+    """
+    host = host_of(candidate.url)
+    is_in_page = not candidate.path.rstrip(Hop.REDIRECT).endswith(Hop.EMBED + Hop.SPECULATIVE)
+    return f"page:{host}" if is_in_page else host

@@ -146,7 +146,8 @@ class Browser:
             )
             if snapshot.must_restart:
                 # A tab that hangs may keep a core busy; the pages of other tabs are opened again.
-                _log.warning("browser restarted url=%s reason=%s", options.url, snapshot.failure)
+                reason = snapshot.failure or snapshot.click_failure
+                _log.warning("browser restarted url=%s reason=%s", options.url, reason)
                 await self._end(instance)
             return snapshot
         finally:

@@ -68,6 +68,7 @@ PICTURE_TIME_S = 15.0
 RULE = "browser"
 FAILED = "browserFailed:"
 """Annotation in the log, followed by the reason."""
+CLICKS_FAILED = "clicksFailed:"
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _METHODS = frozenset({"GET", "HEAD", "POST"})
 
@@ -177,13 +178,12 @@ class PageOpener:
         self._log_sockets(candidate, sight)
         state.totals.opened += not sight.failure
         state.totals.unopened += bool(sight.failure)
-        note = f"{FAILED}{sight.failure}" if sight.failure else "browser"
         merged = _merge(static, self._shown_links(page, sight))
         return OpenedPage(
             extracted=replace(merged, is_empty=static.is_empty and bool(sight.failure)),
             attached=_attachments(candidate.url, sight),
             text=sight.text,
-            note=note.replace(",", ";"),
+            note=_note_on(sight),
         )
 
     def _mode_of(self, visit: Visit) -> Fetching:
@@ -472,3 +472,11 @@ def _attachments(url: Url, sight: PageSnapshot) -> tuple[Attached, ...]:
             )
         )
     return tuple(attachments)
+
+
+def _note_on(sight: PageSnapshot) -> str:
+    """The annotations of the page in the log, separated by commas."""
+    if sight.failure:
+        return FAILED + sight.failure.replace(",", ";")
+    ended = sight.click_failure.replace(",", ";")
+    return f"browser,{CLICKS_FAILED}{ended}" if ended else "browser"

@@ -106,6 +106,8 @@ class PageSnapshot:
     """Addresses of WebSockets and the like, which are not connected."""
     failure: str = ""
     """Why the page could not be opened or read completely; empty if there was no failure."""
+    click_failure: str = ""
+    """Why clicking ended early; the page itself was read before."""
     must_restart: bool = False
     """The browser is no longer reliable."""
 
@@ -144,6 +146,8 @@ async def open_page(
         tab.snapshot.failure = tab.crash or f"the browser reported an error: {error}"
     finally:
         await tab.close()
+    if tab.is_read:
+        tab.snapshot.click_failure, tab.snapshot.failure = tab.snapshot.failure, ""
     for url in windows_of(tab.tab):
         _note(tab.snapshot.windows, url)
     return tab.snapshot
@@ -156,6 +160,7 @@ class _Tab:
         self.devtools, self.options, self.answer, self.idle = devtools, options, answer, idle
         self.snapshot = PageSnapshot()
         self.crash = ""
+        self.is_read = False
         self.context: TabContext | None = None
         self.tab = ""
         self.loaded: set[str] = set()
@@ -443,6 +448,7 @@ class _Tab:
         self.snapshot.text, self.snapshot.title = str(text), str(title)
         if self.options.picture:
             await self.take_picture()
+        self.is_read = True
 
     async def read_frames(self) -> None:
         tree = (await self.call("Page.getFrameTree"))["frameTree"]

@@ -3,16 +3,19 @@
 
     import "./a.js"; import x from "./a.js"; export … from "./a.js"; import("./a.js")
     importScripts("a.js"), new Worker("a.js"), new SharedWorker("a.js"), new URL("a.wasm", import.meta.url)
+    fetch("a.json"), request.open("GET", "a.json")                  of the same site only, and without a body
 
 One regular expression as a tokenizer, not a parser: comments, strings and regular expressions are skipped, so
-that an example in a text is not taken for an import. Only literals count; what a script puts together is left
-to guesses (`data`) or to a browser.
+that an example in a text is not taken for an import. Only literals count, and the tables of files of webpack
+(`chunks`); what else a script puts together is left to guesses (`data`) or to a browser.
 """
 
 import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+
+from webdepot.harvest.links.chunks import chunk_addresses
 
 _LITERAL = r"""(?:"([^"\\\n]*+)"|'([^'\\\n]*+)'|`([^`\\$]*+)`)"""
 _COMMENT = r"/\*.*?(?:\*/|\Z)"
@@ -22,8 +25,9 @@ _REGEX = r"/(?![*/])(?:[^/\\\n\[]|\\.|\[(?:[^\]\\\n]|\\.)*+\]?)++/?"
 _TOKEN = re.compile(
     rf"""//[^\n]*+|{_COMMENT}
     |(?<![\w$.])(?P<clause>(?:im|ex)port\b[\w$\s,*{{}}]*+)(?P<call>\(\s*+)?(?:{_COMMENT}\s*+)*+(?:{_LITERAL})?
-    |(?<![\w$.])(?P<worker>new\s++(?:Shared)?Worker\s*+\(\s*+){_LITERAL}
+    |(?<![\w$.])(?P<worker>new\s++(?:Shared)?Worker\s*+\(\s*+){_LITERAL}(?=\s*+[,)])
     |(?<![\w$.])(?P<url>new\s++URL\s*+\(\s*+){_LITERAL}\s*+,\s*+import\s*+\.\s*+meta\s*+\.\s*+url\b
+    |(?P<data>(?<![\w$])fetch\s*+\(\s*+|\.open\s*+\(\s*+["']GET["']\s*+,\s*+){_LITERAL}(?:\s*+\)|(?P<more>\s*+,))
     |(?<![\w$])importScripts\s*+\((?P<scripts>[^()]*+)\)
     |"(?:[^"\\\n]|\\.)*+"?|'(?:[^'\\\n]|\\.)*+'?|`(?:[^`\\]|\\.)*+`?
     |[(,=:\[!&|?;*%~^<>{{]\s*+{_REGEX}
@@ -32,7 +36,8 @@ _TOKEN = re.compile(
 )
 _LITERALS = [number for number in range(1, _TOKEN.groups + 1) if number not in _TOKEN.groupindex.values()]
 _STRING = re.compile(_LITERAL)
-_WORTH_READING = ("import", "export", "Worker")
+_WORTH_READING = ("import", "export", "Worker", "fetch", ".open")
+_ELSEWHERE = re.compile(r"[A-Za-z][\w+.-]*+:|//")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +47,13 @@ class ScriptLinks:
     of_script: list[str] = field(default_factory=list)
     """Modules and what a worker imports: relative to the script, which may be the page itself."""
     of_page: list[str] = field(default_factory=list)
-    """Workers: relative to the page that runs the script."""
+    """Workers and data: relative to the page that runs the script."""
 
 
 def references(script: str, modules: Mapping[str, str] | None = None) -> ScriptLinks:
     """What a script loads. `modules` are the names in the page's import map, as for `import "vue"`."""
-    links = ScriptLinks()
+    of_script, of_page = chunk_addresses(script)
+    links = ScriptLinks(of_script=of_script, of_page=of_page)
     if not any(word in script for word in _WORTH_READING):
         return links
     for token in _TOKEN.finditer(script):
@@ -60,6 +66,11 @@ def references(script: str, modules: Mapping[str, str] | None = None) -> ScriptL
             address = _module(literal, modules or {}) if literal and is_import else ""
             if address:
                 links.of_script.append(address)
+        elif token["data"] is not None:
+            # With options, `fetch` may send something.
+            is_read = token["more"] is None or token["data"].startswith(".")
+            if literal and is_read and not _ELSEWHERE.match(literal):
+                links.of_page.append(literal)
         elif token["worker"] is not None:
             links.of_page.append(literal)
         elif token["url"] is not None:

@@ -243,6 +243,8 @@ def find_fuzzy_key(archive: Archive, key: str, *, collection: str, reader: Reade
     ]
     if "?" not in bare:
         segments += gate.segments(archive, bare + "?", closed_areas.after_prefix(bare + "?"), reader)
+    for start in fuzzy.starts_with_buster(key):
+        segments += gate.segments(archive, start, closed_areas.after_prefix(start), reader)
     return fuzzy.find_key(archive.captures, key, segments, collection=collection)
 
 
