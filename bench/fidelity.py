@@ -14,8 +14,10 @@ and harvested: by Webdepot plain (`--browser never`) and in the browser (`--brow
     outside   addresses of other hosts that Webdepot's harvest asked for
     asked     requests of Webdepot for each page with content that it has, without parts of pages; and how many
               of the pages with content it has (wikis and blogs)
+    cpu       seconds of CPU of Webdepot itself, and of its children (Chromium, and what examines formats), and
+              how many pages were opened in the browser
 
-A page that is not in the archive is compared like any other: what the reader sees instead scores low.
+A page that is not in the archive (404) has a score of 0 in both: how white a message is says nothing.
 """
 
 import argparse
@@ -32,11 +34,14 @@ from statistics import mean
 from urllib.parse import urlsplit
 
 from bench import fidelity_archives as archives
+from bench import fidelity_blogs as blogs
+from bench import fidelity_frameworks as frameworks
 from bench import fidelity_manuals as manuals
 from bench import fidelity_npm as npm
 from bench import fidelity_servers as servers
 from bench import fidelity_sites as sites
 from bench import fidelity_software as software
+from bench import fidelity_viewers as viewers
 from bench.fidelity_views import GOOD, LivePage, LiveSiteFailed, PageScore, Viewer, compare, view_live
 
 ROOT = Path(__file__).parent.parent
@@ -54,6 +59,16 @@ SITES: dict[str, Callable[[Path], sites.Site]] = {
     "vue-hash": npm.build_vue_hash,
     "docusaurus": npm.build_docusaurus,
     "hexo": npm.build_hexo,
+    "next": frameworks.build_next,
+    "nuxt": frameworks.build_nuxt,
+    "sveltekit": frameworks.build_sveltekit,
+    "astro": frameworks.build_astro,
+    "angular": frameworks.build_angular,
+    "storybook": frameworks.build_storybook,
+    "viewers": viewers.build_viewers,
+    "pelican": blogs.build_pelican,
+    "nikola": blogs.build_nikola,
+    "roundup": blogs.build_roundup,
     "manuals": manuals.build_manuals,
     "trac": manuals.build_trac,
     "dokuwiki": software.build_dokuwiki,
@@ -79,6 +94,8 @@ class Row:
     """Requests for pages, not for their parts; of Webdepot only."""
     content: tuple[int, int] = (0, 0)
     """Pages with content that were kept, and that there are."""
+    cpu: archives.CpuTime | None = None
+    """Of Webdepot only."""
 
     @property
     def text(self) -> float:
@@ -196,7 +213,7 @@ def _measured(site: sites.Site, folder: Path, pywb: Path | None) -> Iterator[Row
     outside: dict[str, list[str]] = {}
     with archives.serve(site) as base:
         with Viewer.open((urlsplit(base).port or 80,)) as viewer:
-            for path in site.pages:  # a wiki completes a page after it was seen for the first time
+            for path in site.pages if site.command else ():  # a wiki completes a page when it is first seen
                 with viewer.page(base + path) as page:
                     viewer.settled_words(page)
             live = view_live(viewer, base, site.pages)
@@ -214,7 +231,9 @@ def _measured(site: sites.Site, folder: Path, pywb: Path | None) -> Iterator[Row
             with replay() as served:
                 row = _viewed(site, side, live, served, absent, folder)
                 asked, kept = (0, 0) if side == PEER else archives.count_page_requests(folder / side, site)
-                yield replace(row, outside=outside[side], asked=asked, content=(kept, len(site.content)))
+                content = (kept, len(site.content))
+                cpu = archives.cpu_time(folder / side)
+                yield replace(row, outside=outside[side], asked=asked, content=content, cpu=cpu)
 
 
 def _viewed(
@@ -231,7 +250,7 @@ def _viewed(
         )
 
 
-HEADING = f"{'site':10} {'archive':12} {'pages':>5} {'text':>7} {'picture':>8} {'links':>8} {'missing':>8} {'left':>5} {'outside':>8} {'asked':>14}"
+HEADING = f"{'site':10} {'archive':12} {'pages':>5} {'text':>7} {'picture':>8} {'links':>8} {'missing':>8} {'left':>5} {'outside':>8} {'asked':>14} {'cpu':>16}"
 
 
 def _line(row: Row) -> str:
@@ -240,7 +259,8 @@ def _line(row: Row) -> str:
     links = "{}/{}".format(*row.links)
     kept, there = row.content
     asked = f"{row.asked / kept:.2f} ({kept}/{there})" if row.asked and kept else ""
-    return f"{row.site:10} {row.side:12} {len(row.pages):>5} {row.text:>7.3f} {row.picture:>8.3f} {links:>8} {len(row.missing):>8} {len(row.left):>5} {len(row.outside):>8} {asked:>14}"
+    cpu = f"{row.cpu.own_s:.1f}+{row.cpu.children_s:.1f}/{row.cpu.opened}" if row.cpu else ""
+    return f"{row.site:10} {row.side:12} {len(row.pages):>5} {row.text:>7.3f} {row.picture:>8.3f} {links:>8} {len(row.missing):>8} {len(row.left):>5} {len(row.outside):>8} {asked:>14} {cpu:>16}"
 
 
 def _tell(rows: list[Row], skipped: dict[str, str]) -> None:

@@ -23,7 +23,18 @@ from webdepot.services.admin import setup
 HARVEST_TIMEOUT_S = 900
 REFUSED = -5000
 """A status from here downwards is a refusal by rule (scope, limits, robots.txt): nothing was asked."""
-COMMAND = "from webdepot.cli.main import main; main()"
+COMMAND = """
+import atexit, json, resource, sys
+from pathlib import Path
+from webdepot.cli.main import main
+def note():
+    cpu = {name: sum(resource.getrusage(whose)[:2]) for name, whose in
+           (("own", resource.RUSAGE_SELF), ("children", resource.RUSAGE_CHILDREN))}
+    Path(sys.argv[2], "cpu.json").write_text(json.dumps(cpu))
+atexit.register(note)
+main()
+"""
+"""The command line, which notes its CPU time at the end."""
 
 
 class HarvestFailed(Exception):
@@ -117,6 +128,29 @@ def count_page_requests(home: Path, site: Site) -> tuple[int, int]:
                 if status == "200":
                     kept.add(unquote(url.split("/", 3)[3]))
     return asked, sum(path[1:] in kept for path in site.content)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuTime:
+    """Seconds of user and system time of one harvest."""
+
+    own_s: float
+    children_s: float
+    """Chromium, and what examines formats."""
+    opened: int
+    """Pages opened in the browser."""
+
+
+def cpu_time(home: Path) -> CpuTime | None:
+    """What a harvest of Webdepot took; None if it did not end by itself."""
+    if not (home / "cpu.json").exists():
+        return None
+    cpu = json.loads((home / "cpu.json").read_text())
+    lines = [line.split() for log in _logs(home) for line in log.read_text(encoding="utf-8").splitlines()]
+    opened = sum(
+        "html" in line[6] and not is_part(line[4]) and "browser" in line[-1].split(",") for line in lines
+    )
+    return CpuTime(own_s=cpu["own"], children_s=cpu["children"], opened=opened)
 
 
 def harvest_with_wget(folder: Path, site: Site, base: str, programs: Path) -> None:

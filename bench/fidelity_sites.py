@@ -2,6 +2,7 @@
 others are built from published software (`fidelity_software`).
 """
 
+import json
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -43,6 +44,8 @@ class Site:
     """The file that answers page addresses without a file, as web servers are set up for single-page apps."""
     types: Mapping[str, str] = field(default_factory=dict)
     """Content types by path, where the usual one is not meant."""
+    with_base: tuple[str, ...] = ()
+    """Files in which `{base}` is replaced by the address of the site: some formats have no relative addresses."""
     command: tuple[str, ...] = ()
     """A server program; `{address}` in it is replaced by host and port, `{port}` by the port."""
     wget_rejects: str = ""
@@ -154,7 +157,32 @@ class _Files(SimpleHTTPRequestHandler):
             self.path = path + ".html"
         elif absent and self.site.fallback and "." not in path.rpartition("/")[2]:
             self.path = self.site.fallback
+        if path in self.site.with_base:
+            return self._send_with_base(file)
         return super().send_head()
+
+    def _send_with_base(self, file: Path) -> BytesIO:
+        data = file.read_bytes().replace(b"{base}", f"http://{self.headers['Host']}".encode())
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        return BytesIO(data)
+
+    def list_directory(self, path: object) -> None:
+        """Refuse it, as web servers are set up: it would lead to files that no page names."""
+        self.send_error(404)
+
+    def do_POST(self) -> None:
+        """Answer like a GraphQL server: with the file named after the operation, in the folder of the address."""
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        answer = Path(self.translate_path(self.path)) / f"{asked['operationName']}.json"
+        data = answer.read_bytes() if answer.is_file() else b"{}"
+        self.send_response(200 if answer.is_file() else 404)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
 
     def guess_type(self, path: object) -> str:
         return self.site.types.get(self.path.partition("?")[0]) or super().guess_type(str(path))

@@ -31,6 +31,53 @@ NPM = {
         "@mdx-js/react@3.1.0",
         "webpack@5.99.9",
     ),
+    "viewers": (
+        "openseadragon@6.1.1",
+        "mirador@3.4.3",
+        "reveal.js@6.0.2",
+        "mermaid@11.17.2",
+        "mathjax@3.2.2",
+        "jquery@3.7.1",
+        "datatables.net@1.13.11",
+        "datatables.net-dt@1.13.11",
+        "photoswipe@5.4.4",
+        "@shoelace-style/shoelace@2.20.1",
+        "chart.js@4.6.1",
+        "htmx.org@2.0.11",
+        "@hotwired/turbo@8.0.23",
+        "ol@10.10.0",
+        "redoc@2.5.4",
+    ),
+    "next": ("next@15.5.29", "react@19.3.1", "react-dom@19.3.1"),
+    "sveltekit": (
+        "@sveltejs/kit@2.70.4",
+        "@sveltejs/adapter-static@3.0.10",
+        "@sveltejs/vite-plugin-svelte@5.1.1",
+        "svelte@5.57.3",
+        "vite@6.4.6",
+    ),
+    "astro": ("astro@5.18.2",),
+    "nuxt": ("nuxt@3.21.11",),
+    "angular": (
+        "@angular/build@19.2.27",
+        "@angular/cli@19.2.27",
+        "@angular/common@19.2.25",
+        "@angular/compiler@19.2.25",
+        "@angular/compiler-cli@19.2.25",
+        "@angular/core@19.2.25",
+        "@angular/platform-browser@19.2.25",
+        "@angular/router@19.2.25",
+        "rxjs@7.8.2",
+        "tslib@2.9.1",
+        "typescript@5.8.3",
+        "zone.js@0.15.1",
+    ),
+    "storybook": (
+        "@storybook/addon-essentials@8.6.19",
+        "@storybook/html-vite@8.6.18",
+        "storybook@8.6.19",
+        "vite@6.4.6",
+    ),
     "hexo": (
         "hexo@7.3.0",
         "hexo-theme-landscape@1.1.0",
@@ -382,7 +429,18 @@ def _npm(kept: Path, name: str) -> Path:
     if not (place / "node_modules").exists():
         place.mkdir(parents=True, exist_ok=True)
         (place / "package.json").write_text('{"private": true, "type": "module"}')
-        _run(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", *NPM[name]], place)
+        _run(
+            [
+                "npm",
+                "install",
+                "--legacy-peer-deps",
+                "--no-audit",
+                "--no-fund",
+                "--loglevel=error",
+                *NPM[name],
+            ],
+            place,
+        )
     return place
 
 

@@ -116,6 +116,8 @@ class Viewer:
         """Of the window: more than that of the archived page if there is a banner above it."""
         self.missing: set[str] = set()
         """Parts of pages that were answered with 404."""
+        self.absent: set[str] = set()
+        """Documents that were answered with 404, also in frames."""
         self.status = 0
         """Of the page opened last."""
         context.on("response", self._on_response)
@@ -148,9 +150,10 @@ class Viewer:
         return [line for line in self._elsewhere.requests if not any(host in line for host in CHROMIUMS_OWN)]
 
     def _on_response(self, response) -> None:
-        if response.status == 404 and response.request.resource_type != "document":
-            url = response.url
-            self.missing.add(url[max(url.rfind("http://"), 0) :])
+        if response.status != 404:
+            return
+        url = response.url[max(response.url.rfind("http://"), 0) :]
+        (self.absent if response.request.resource_type == "document" else self.missing).add(url)
 
     @contextmanager
     def page(self, url: str) -> Iterator[Page]:
@@ -310,6 +313,9 @@ def compare(viewer: Viewer, live: LivePage, pictures: Path) -> PageScore:
             text = _similarity(live.words, viewer.words(page))
             shot = viewer.picture(page)
             picture = _agreement(live.picture, shot)
+            if live.url in viewer.absent:
+                text = picture = 0.0
+                break
             if min(text, picture) >= 0.999 or time.monotonic() > deadline:
                 break
             page.wait_for_timeout(500)
