@@ -46,6 +46,10 @@ def build_viewers(kept: Path) -> Site:
             shutil.copytree(path, folder / target, ignore=shutil.ignore_patterns("*.map", "*.d.ts"))
         else:
             shutil.copy(path, folder / target)
+    redoc = folder / "redoc.js"  # without a picture of another host
+    redoc.write_text(
+        redoc.read_text(encoding="utf-8").replace("https://cdn.redoc.ly/redoc/logo-mini.svg", "ship.svg")
+    )
     _write_scan(folder)
     _write(folder, {**PAGES, **DATA})
     pages = ("/", *(f"/{name}" for name in PAGES if name != "index.html"))

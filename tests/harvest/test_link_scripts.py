@@ -92,6 +92,19 @@ def test_files_of_webpack_without_a_folder_are_relative_to_the_page() -> None:
     assert dict(links) == {of("dir/js/b.js"): E}
 
 
+def test_data_that_sveltekit_fetches_when_a_link_is_clicked() -> None:
+    page = "<script>{__sveltekit_1wo = {}; kit.start(app, element, {node_ids: [0, 4], data: [null,DATA]})}</script>"
+    data = page.replace("DATA", '{type:"data",data:{tons:700}}')
+    for path, address in {
+        "": "__data.json",
+        "a/b": "a/b/__data.json",
+        "a/?x=1": "a/__data.json",
+        "a.html": "a.html__data.json",
+    }.items():
+        assert found(data, url=Url(of(path))) == {of(address): E}
+    assert found(page.replace("DATA", "null")) == found(data, head(status=404)) == {}
+
+
 def test_import_maps_name_parts() -> None:
     names = {"imports": {"vue": "/v.js", "lib/": "/lib/"}, "scopes": {"/old/": {"vue": "./old.js"}}}
     page = f"""<script type=importmap>{json.dumps(names)}</script>

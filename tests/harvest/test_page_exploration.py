@@ -49,6 +49,7 @@ function home() {
   <select id=year><option>2001</option><option>2002</option><option>2003</option></select>
   <div style="cursor:pointer" id=card>A card</div>
   <div id=slides></div><div style="cursor:pointer" class="slider__arrow slider__arrow--next" id=arrow></div>
+  <span style="cursor:pointer" id=session>&gt;&gt;&gt;</span>
   <div style="cursor:pointer" id=poster>The launch of a ship</div>
   <form action=/sent><input name=q><button>Search</button><button type=button id=inner>Filter</button></form>
   <button id=out>Sign out</button> <button id=again>Again</button> <button id=before>Back</button>
@@ -66,6 +67,8 @@ function home() {
   let slide = 1;
   on('arrow', async () => { slides.textContent = await data('slide-' + (slide = slide % 3 + 1)); });
   on('poster', () => { poster.innerHTML = '<video preload=none src=/da' + 'ta/film></video>'; });
+  let session = 0;
+  on('session', () => data('session-' + ++session));
   on('inner', () => data('filter'));
   on('out', () => data('signed-out'));
   on('again', () => location.reload());
@@ -187,6 +190,10 @@ def test_a_button_that_leads_elsewhere_on_each_page_is_clicked_on_all_and_others
         memory.note(host, "home", is_fruitful=False, destination=f"{HOST}/")
         memory.note(host, "colours", is_fruitful=False)
     assert [memory.is_fruitless(host, key) for key in ("next", "home", "colours")] == [False, True, True]
+
+
+def test_a_prompt_is_not_a_sign_for_the_next_page(harvested: Harvested):
+    assert [path for path in harvested.asked if "session" in path] == ["/data/session-1"]
 
 
 def test_a_player_behind_its_poster_is_played(harvested: Harvested):

@@ -31,6 +31,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Pat
     warc.response(f"{SITE}/clock", EDITIONS[0], BODY)
     warc.revisit(f"{SITE}/clock", EDITIONS[1], BODY, of_url=f"{SITE}/clock", of_stamp=EDITIONS[0])
     warc.response(f"{SITE}/data?_=1234567890", EDITIONS[1], b"{}", mime="application/json")
+    warc.response(f"{SITE}/a/__data.json", EDITIONS[1], b"{}", mime="application/json")
     for start in (0, 10):
         rows = f"{SITE}/rows?start={start}&length=10&_=123456789{start}"
         warc.response(rows, EDITIONS[1], b"[]", mime="application/json")
@@ -62,6 +63,8 @@ def test_cache_busters_are_forgiven_when_asked(told: tuple[Served, Path]):
     query = f"{served.replay}/all/cdx?url={SITE}/data%3F_%3D999999&output=json"
     assert ask(query).status == 404
     assert json.loads(ask(f"{query}&allowFuzzy=true").text)["url"] == f"{SITE}/data?_=1234567890"
+    query = f"{served.replay}/all/cdx?url={SITE}/a/__data.json%3Fx-sveltekit-invalidated%3D01&output=json"
+    assert json.loads(ask(f"{query}&allowFuzzy=true").text)["url"] == f"{SITE}/a/__data.json"
     # In the key the buster is the first argument, because they are sorted.
     query = f"{served.replay}/all/cdx?url={SITE}/rows%3Fstart%3D10%26length%3D10%26_%3D999999&output=json"
     rows = f"{SITE}/rows?start=10&length=10&_=12345678910"

@@ -10,7 +10,8 @@
   const MORE = new RegExp('^(load|show|view|see|read) (more|all|older)|^more( results| posts| items|$)|^older'
     + '|mehr (laden|anzeigen|zeigen)|^mehr$|^weitere |^alle anzeigen|meer (laden|tonen|weergeven)|^meer$'
     + '|^(toon|laad|bekijk) (meer|alle)|(voir|afficher|charger) (plus|tout|la suite)|^plus d', 'i');
-  const NEXT = /^(next|weiter|nächste|volgende|suivant|[›»→>❯])/i;
+  // Not ">>>", as in copied sessions of an interpreter.
+  const NEXT = /^(next|weiter|nächste|volgende|suivant|[›»→❯]|>>?(?!>))/i;
   const NEXT_CLASS = /(^|[-_ ])next($|[-_ ])/i;
   const DENIED = new RegExp('log ?(out|off)|sign ?(out|in|up)|log ?in|regist|abmeld|anmeld|uitlog|inlog'
     + '|connexion|inscri|delete|remove|lösch|entfern|verwijder|supprim|add to|buy|order|checkout|cart|kauf'

@@ -20,6 +20,7 @@ from typing import BinaryIO
 from webdepot.container.http import HttpHead, content_decoded, transfer_decoded
 from webdepot.harvest.links import bodies, html
 from webdepot.harvest.links.bodies import LinkLimits, references_in_data_url
+from webdepot.harvest.links.page_data import find_page_data
 from webdepot.harvest.links.reference import HOP_RANK, Reference
 from webdepot.harvest.links.resolve import resolve, resolved_in
 from webdepot.harvest.politeness import robots
@@ -70,6 +71,8 @@ def extract(
             found = reader(content, head, limits)
             base = find_canonical(found.base, url) or url if found.base else url
             collected.add(found.found, base, found.encoding, parts_only=head.status >= 400)
+            if data := find_page_data(url, content) if head.status < 400 else None:
+                collected.add([(data, Hop.EMBED)], url)
             if found.of_page and head.status < 400:
                 of_page = (
                     found.of_page if page else [each for each in found.of_page if each[1] is not Hop.EMBED]
