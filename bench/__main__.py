@@ -14,6 +14,7 @@ QUESTIONS = (
     "containers",
     "frontier",
     "harvest",
+    "harvesters",
     "browser",
     "access",
     "captures",

@@ -4,14 +4,19 @@ A site of many hosts, each at a loopback address of its own or several at one; a
 working place; and processes `webdepot harvester`, each with a home of its own as if it were a machine. Some are
 killed (SIGKILL), half of them with their home deleted. Afterwards the containers are read, and the requests that
 the site saw are compared with them.
+
+    python -m bench.harvesters [--quick] [--kills 20] [--outage-s 0] [--json FILE]
 """
 
+import argparse
 import asyncio
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -21,10 +26,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from sqlalchemy import make_url
+from bench import postgres_server
+from sqlalchemy import create_engine, make_url
 
+from webdepot.archive import Archive
 from webdepot.container.reader import iter_records
-from webdepot.model import RecordKind
+from webdepot.model import Harvest, RecordKind
+from webdepot.services.admin import setup
+from webdepot.services.harvest import harvests, runner
+from webdepot.services.harvest.options import HarvestOptions
 
 _PROGRAM = "from webdepot.cli.main import main; main()"
 _CAPTURES = (RecordKind.RESPONSE, RecordKind.REVISIT)
@@ -204,3 +214,134 @@ def shortest_gap_s(log: Sequence[SeenRequest]) -> float:
         requests.sort(key=lambda seen: seen.began_s)
         gaps += [later.began_s - earlier.ended_s for earlier, later in pairwise(requests)]
     return min(gaps)
+
+
+@dataclass
+class Drill:
+    """A harvest by several machines, of which some are killed."""
+
+    folder: Path
+    site: ManyHosts
+    machines: list[Machine]
+    kills: int
+    every_s: float
+    outage_s: float
+    killed: int = 0
+
+    def run(self, archive: Archive, address: str) -> dict[str, object]:
+        options = HarvestOptions.from_config(archive.config)
+        harvest = runner.start_or_resume(archive, self.site.seeds, options)
+        outcome: list[object] = []
+        thread = threading.Thread(target=lambda: outcome.append(_outcome_of(archive, harvest)), daemon=True)
+        began_s, before = time.monotonic(), _server_costs(address)
+        thread.start()
+        while thread.is_alive():
+            thread.join(0.2)
+            if self.killed < self.kills and time.monotonic() - began_s > self.every_s * (self.killed + 1):
+                machine = self.machines[self.killed % len(self.machines)]
+                machine.kill(with_disk=self.killed % 2 == 0)
+                machine.start()
+                self.killed += 1
+                if self.outage_s and self.killed == max(self.kills // 2, 1):
+                    _suspend_server(address, self.outage_s)
+        after = _server_costs(address)
+        found = captured(harvests.containers_folder(archive, harvest))
+        expected = self.site.expected()
+        asked = Counter(seen.url for seen in self.site.log)
+        return {
+            "outcome": str(outcome[0]),
+            "seconds": round(time.monotonic() - began_s, 1),
+            "pages": len(expected),
+            "missing": sum(url not in found for url in expected),
+            "twice": sum(count > 1 for url, count in found.items() if url in expected),
+            "asked_again": sum(asked[url] - 1 for url in expected),
+            "kills": self.killed,
+            "shortest_gap_s": round(shortest_gap_s(self.site.log), 4),
+            "postgresql_cpu_us_per_page": round((after[0] - before[0]) / len(expected) * 1e6),
+            "wal_bytes_per_page": round((after[1] - before[1]) / len(expected)),
+        }
+
+
+def _outcome_of(archive: Archive, harvest: Harvest) -> object:
+    try:
+        return runner.run(archive, harvest).state.value
+    except Exception as error:
+        return error
+
+
+def _server_costs(address: str) -> tuple[float, int]:
+    """Processor time of the database server, and bytes written to its log."""
+    with create_engine(address).connect() as connection:
+        wal_bytes = connection.exec_driver_sql("SELECT pg_current_wal_lsn() - '0/0'").scalar_one()
+    ticks = 0
+    for number, pid in enumerate(_server_pids(address)):
+        fields = _stat(pid)
+        # The first is the server itself, which also counts processes of its own that have ended.
+        ticks += sum(map(int, fields[11:15] if number == 0 else fields[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK"), int(wal_bytes)
+
+
+def _suspend_server(address: str, for_s: float) -> None:
+    """Let the database answer nobody for some time."""
+    pids = _server_pids(address)
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(for_s)
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+
+
+def _server_pids(address: str) -> list[int]:
+    """The processes of the database server, its first one first."""
+    folder = Path(str(make_url(address).query["host"]))
+    first = int(next(folder.rglob("postmaster.pid")).read_text().split("\n")[0])
+    others = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+    return [first, *(pid for pid in others if _stat(pid)[1:2] == [str(first)])]
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of a process after its name: state, parent, …"""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    except OSError:
+        return []
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--outage-s", type=float, default=0.0, help="how long the database stops")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    hosts, pages, kills = (4, 30, 1) if given.quick else (50, 408, given.kills)
+    folder = Path(tempfile.mkdtemp(prefix="webdepot-harvesters-"))
+    machines: list[Machine] = []
+    try:
+        with (
+            postgres_server.running() as address,
+            many_hosts([f"127.0.2.{number + 2}" for number in range(hosts)], pages, answer_s=0.002) as site,
+        ):
+            settings = settings_of(address, folder / "work", parts=6, delay_s=0.2, lease_s=6.0, safe_s=2.0)
+            setup.found(folder / "portal", settings=settings)
+            machines += [Machine(folder, number, settings) for number in range(3)]
+            for machine in machines:
+                machine.start()
+            drill = Drill(folder, site, machines, kills, every_s=4.0, outage_s=given.outage_s)
+            with Archive.open(folder / "portal") as archive:
+                figures = drill.run(archive, address)
+            for machine in machines:
+                machine.stop()
+    finally:
+        for machine in machines:
+            machine.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    print(json.dumps(figures, indent=2))
+    if given.json:
+        given.json.write_text(json.dumps(figures))
+    is_right = figures["outcome"] == "finished" and not figures["missing"] and not figures["twice"]
+    return 0 if is_right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

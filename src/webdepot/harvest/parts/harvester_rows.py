@@ -10,6 +10,8 @@ from webdepot.harvest.parts.rows import NOW, PartState
 from webdepot.harvest.tables import harvesters, parts
 
 _FORGET_AFTER_S = 86_400.0
+_LIVES_S = 30.0
+"""Harvesters show themselves every ten seconds or more often."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,10 @@ class HarvesterRow:
     free_bytes: int
     running: int
     """Parts that are held on its machine now, by all its harvesters."""
+
+    @property
+    def is_live(self) -> bool:
+        return self.seen_s < _LIVES_S
 
 
 def show(

@@ -18,6 +18,7 @@ A row of `servers` says which part has the turn at a server. It has it as long a
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, and_, bindparam, case, delete, exists, func, or_, select, update
@@ -119,12 +120,12 @@ class LeasedServers:
         self._end.set()
         self._wake.set()
         self._thread.join(2.0)
-        try:
-            with self._lock:
-                turns, self._turns = self._turns, {}
-            self._give_back(turns)
-        except (WebdepotError, SQLAlchemyError):  # they are free when the lease of the part has ended
-            pass
+        with self._lock:
+            turns, self._turns = self._turns, {}
+        # Without it, they are free when the lease of the part has ended.
+        if time.monotonic() < self._line.held_until_s:
+            with suppress(WebdepotError, SQLAlchemyError):
+                self._give_back(turns)
 
     # --- the thread ---
 

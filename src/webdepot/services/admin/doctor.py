@@ -31,6 +31,7 @@ from webdepot.errors import ConfigError, CorruptData, NotFound, WebdepotError
 from webdepot.guard import walls
 from webdepot.guard.probe import probe
 from webdepot.harvest import runs
+from webdepot.harvest.parts import harvester_rows
 from webdepot.harvest.browser import launch
 from webdepot.model import Container, ContainerState, HarvestState, PackageId
 from webdepot.services.admin import proxy_probe
@@ -355,6 +356,16 @@ def _server(archive: Archive) -> Check:
 
 def _harvests(archive: Archive) -> Check:
     """Harvests in the state running or stopped without a process, and harvests not yet in the depot."""
+    if archive.config.cluster.harvesters:
+        with archive.database.reading() as connection:
+            live = [each for each in harvester_rows.every(connection) if each.is_live]
+        if not live:
+            return Check(
+                name="harvests",
+                state="warning",
+                message="they wait: no harvester is running on any machine",
+                remedy="webdepot harvester",
+            )
     with archive.database.reading() as connection:
         unfinished = runs.in_states(connection, [HarvestState.RUNNING, HarvestState.STOPPED])
         waiting = runs.in_states(connection, [HarvestState.FINISHED])
