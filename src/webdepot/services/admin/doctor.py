@@ -31,8 +31,8 @@ from webdepot.errors import ConfigError, CorruptData, NotFound, WebdepotError
 from webdepot.guard import walls
 from webdepot.guard.probe import probe
 from webdepot.harvest import runs
-from webdepot.harvest.parts import harvester_rows
 from webdepot.harvest.browser import launch
+from webdepot.harvest.parts import harvester_rows
 from webdepot.model import Container, ContainerState, HarvestState, PackageId
 from webdepot.services.admin import proxy_probe
 from webdepot.services.admin.proxy_probe import ProbeResult
