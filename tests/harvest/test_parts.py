@@ -162,12 +162,14 @@ def test_a_harvest_is_over_when_nothing_waits_and_no_link_is_on_its_way(database
 
 def test_a_part_that_kills_its_harvesters_ends(database: Database) -> None:
     offered(database, 1)
-    for _ in range(rows.MOST_TRIES):
-        taken(database, "unlucky", lease_s=-1.0)
+    for _ in range(5):
+        lease = taken(database, "unlucky", lease_s=-1.0)
+        with database.leasing() as connection:
+            rows.release(connection, lease, PartState.WAITING, reason="Its process ended with -9.")
     assert take(database, "careful") is None
     with database.reading() as connection:
         part = rows.of_harvest(connection, "H")[0]
-    assert part.state is PartState.ENDED and "killed 5 times" in part.reason
+    assert part.state is PartState.ENDED and "ended with -9" in part.reason
 
 
 def test_one_part_at_a_time_has_the_turn_at_a_server(database: Database) -> None:

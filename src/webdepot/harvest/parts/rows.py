@@ -38,8 +38,10 @@ from sqlalchemy import (
 
 from webdepot.harvest.tables import handed_links, harvest_orders, parts
 
-MOST_TRIES = 5
-"""A part that was taken so often without reaching a checkpoint ends: it may be what kills its harvesters."""
+MOST_TRIES = 50
+"""A part that was taken so often without reaching a checkpoint ends: it may be what kills its machines."""
+FAILURE_TRIES = 10
+"""So many of them count for a failure of the part, or a death of its process that its harvester survived."""
 NOW: ColumnElement[float] = literal_column("extract(epoch from clock_timestamp())::float8", Float)
 
 
@@ -272,7 +274,7 @@ def take(
         return None
     wanted = (parts.c.harvest == row["harvest"], parts.c.part == row["part"])
     if row["tries"] >= MOST_TRIES:
-        reason = row["reason"] or f"Its harvesters were killed {row['tries']} times before a checkpoint."
+        reason = row["reason"] or "Its machines were stopped or killed too often before a checkpoint."
         ended = {"state": PartState.ENDED.value, "holder": "", "reason": reason}
         connection.execute(update(parts).where(*wanted).values(**ended))
         return None
@@ -390,10 +392,14 @@ def release(
     reason: str = "",
     numbers: Mapping[str, object] | None = None,
 ) -> None:
-    """Give a part back, with its result if it has one. Turns at servers that it still has become free."""
+    """Give a part back, with its result if it has one, or with the reason why it failed. Turns at servers
+    that it still has become free.
+    """
     values: dict[str, object] = {"state": state.value, "holder": "", "until_s": 0.0, "reason": reason}
     if result is not None:
         values |= {"result": dict(result)}
+    if reason:
+        values |= {"tries": parts.c.tries + FAILURE_TRIES}
     is_idle = state is not PartState.WAITING
     _change(connection, lease, {**values, "idle": is_idle, **(numbers or {})})
 

@@ -13,6 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from webdepot.engine.process_pool import die_with_the_parent
 from webdepot.errors import ConfigError, WebdepotError
 from webdepot.harvest.browser import launch
 from webdepot.harvest.parts import harvester_rows, leased_servers, rows
-from webdepot.harvest.parts.rows import PartLease, PartLost
+from webdepot.harvest.parts.rows import PartLease, PartLost, PartState
 from webdepot.services.harvest import part_run
 from webdepot.version import VERSION
 
@@ -65,7 +66,7 @@ class Harvester:
         self._on_over = on_over
         self._name = leases.name_holder()
         self._machine = archive.config.cluster.machine_name
-        self._running: list[BaseProcess] = []
+        self._running: list[tuple[BaseProcess, PartLease]] = []
         self._tidy_at_s = self._take_at_s = 0.0
         # Children are copies of a process that has loaded the crawler: they begin at once.
         self._processes = multiprocessing.get_context("forkserver")
@@ -85,27 +86,28 @@ class Harvester:
 
     def run_once(self) -> None:
         """Look once: ended processes, parts that can be taken, harvests that are over."""
-        for process in [process for process in self._running if not process.is_alive()]:
+        for process, lease in [each for each in self._running if not each[0].is_alive()]:
             process.join()
             if process.exitcode:
                 self._take_at_s = time.monotonic() + _AFTER_FAILURE_S
-            self._running.remove(process)
+                self._give_back(lease, f"Its process ended with {process.exitcode}.")
+            self._running.remove((process, lease))
             process.close()
         if time.monotonic() >= self._tidy_at_s:
             self._tidy_at_s = time.monotonic() + min(_TIDY_EVERY_S, self._archive.config.cluster.lease_s / 3)
             self._tidy()
         while len(self._running) < self._places and self._has_room():
-            lease = self._take()
-            if lease is None:
+            taken = self._take()
+            if taken is None:
                 return
-            self._start(lease)
+            self._start(taken)
 
     def close(self) -> None:
         """Give all parts back."""
-        for process in self._running:
+        for process, _ in self._running:
             if process.is_alive() and process.pid is not None:
                 os.kill(process.pid, signal.SIGTERM)
-        for process in self._running:
+        for process, _ in self._running:
             process.join(_SHUTDOWN_WAIT_S)
             if process.is_alive():
                 process.kill()
@@ -136,12 +138,18 @@ class Harvester:
                 has_browser=self._browser,
             )
 
+    def _give_back(self, lease: PartLease, reason: str) -> None:
+        """Give back the part of a process that has died, unless it did so itself."""
+        log.warning("the process of a part has died", extra={"part": lease.part, "error": reason})
+        with suppress(PartLost), self._archive.database.leasing() as connection:
+            rows.release(connection, lease, PartState.WAITING, reason=reason)
+
     def _start(self, lease: PartLease) -> None:
         process = self._processes.Process(
             target=_work, args=(self._archive.home, lease), name=f"part-{lease.harvest}-{lease.part}"
         )
         process.start()
-        self._running.append(process)
+        self._running.append((process, lease))
 
     def _tidy(self) -> None:
         """Show that this harvester lives, end harvests that nobody watches, and remove what is left over."""
