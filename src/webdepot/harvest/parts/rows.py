@@ -41,7 +41,7 @@ from webdepot.harvest.tables import handed_links, harvest_orders, parts
 MOST_TRIES = 50
 """A part that was taken so often without reaching a checkpoint ends: it may be what kills its machines."""
 FAILURE_TRIES = 10
-"""So many of them count for a failure of the part, or a death of its process that its harvester survived."""
+"""How many takings a failure of the part counts for, or a death of its process alone."""
 NOW: ColumnElement[float] = literal_column("extract(epoch from clock_timestamp())::float8", Float)
 
 
