@@ -18,7 +18,6 @@ findings = Table(
     Column("place", Text, nullable=False),
     Column("action", String(200), nullable=False),
     Column("facts", JSON),
-    Index("ix_findings_harvest_severity_id", "harvest", "severity", "id"),
     Index("ix_findings_harvest_code", "harvest", "code"),
 )
 

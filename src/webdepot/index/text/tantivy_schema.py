@@ -67,7 +67,7 @@ FIELD_WEIGHTS = {_FIELDS.get(part, part.value): weight for part, weight in WEIGH
 STAMP = 100
 MONTH = 10**6
 _LONGEST_TOKEN = 100
-_MOST_STEMS = 20_000
+_MOST_STEMS = 50_000
 
 
 def make() -> tantivy.Schema:
