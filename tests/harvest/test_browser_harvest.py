@@ -62,6 +62,7 @@ PAGES = {
     + "".join(f"<script>{one}</script>" for one in MANY),
     "/tall": "<p style='height:4000px'>tall</p><img id=i loading=lazy><script>i.src = '/la' + 'zy.png';"
     " onscroll = () => fetch('/on-scr' + 'oll')</script>",
+    "/prefetches": "<a href=/prefetched>x</a><script>fetch('/prefet' + 'ched')</script>",
     "/moves": "<script>location = '/mo' + 'ved'</script>",
     "/opens": "<b id=b></b><script>window.open('/op' + 'ened'); b.onclick = () => location = ['', 'cli', 'cked'].join('/')</script>",
 }
@@ -113,6 +114,7 @@ def _fill(site: Site) -> None:
         site.page(path, html + links if path == "/" else html)
     site.page("/robots.txt", "User-agent: *\nDisallow: /private/\n", mime="text/plain")
     site.page("/all.css", "h1 {color: green}", mime="text/css")
+    site.page("/prefetched", "<script>fetch('/of-prefet' + 'ched.json')</script>")
     site.page("/data.json", '{"a": "data"}', mime="application/json")
     site.page("/worker.js", "fetch('/of-wor' + 'ker.json')", mime="text/javascript")
     site.page(
@@ -124,7 +126,7 @@ def _fill(site: Site) -> None:
         site.page(path, PNG, mime="image/png")
     for path in FOUND:
         site.page(path, path, mime="text/plain")
-    for path in ("/on-scroll", "/of-worker.json", "/posted", "/beacon", "/intranet"):
+    for path in ("/on-scroll", "/of-worker.json", "/of-prefetched.json", "/posted", "/beacon", "/intranet"):
         site.page(path, "{}", mime="application/json")
     site.page("api.example/data", "elsewhere", mime="text/plain", Access_Control_Allow_Origin="*")
     site.page("api.example/robots.txt", "", mime="text/plain")
@@ -280,6 +282,10 @@ def test_lines_that_stay_open_are_refused_and_counted(harvested: Harvested):
 def test_a_page_that_never_stops_ends(harvested: Harvested):
     assert 0 < sum(asked.path == "/tick" for asked in harvested.site.log) <= 100
     assert "browserFailed" not in str(harvested.line(f"{OTHER}/endless")["note"])
+
+
+def test_a_page_that_another_one_fetched_is_opened_itself(harvested: Harvested):
+    assert harvested.asked("/prefetched") == 2 and harvested.asked("/of-prefetched.json") == 1
 
 
 def _signals(site: Site, number: signal.Signals) -> Answer:

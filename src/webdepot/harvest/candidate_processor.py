@@ -87,7 +87,7 @@ class CandidateProcessor:
     async def _visit(self, candidate: Candidate) -> None:
         state, origin = self._state, origin_of(candidate.url)
         host = state.settings.of_host(host_of(candidate.url))
-        if (self._opener is not None and self._opener.has(candidate.url)) or self._is_over_limit(candidate):
+        if (self._opener is not None and self._opener.has(candidate)) or self._is_over_limit(candidate):
             self._finish(candidate, origin)
             return
         asked_by = state.judge.before_asking(candidate)

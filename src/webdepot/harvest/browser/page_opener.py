@@ -50,7 +50,7 @@ from webdepot.harvest.politeness import pauses
 from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.prerequisites import Prerequisites
 from webdepot.harvest.report.log import of_refusal
-from webdepot.harvest.scope.hop_path import embed_depth, is_seed_path
+from webdepot.harvest.scope.hop_path import embed_depth, is_part, is_seed_path
 from webdepot.model import Candidate, Failure, Hop, Verdict, Visit
 from webdepot.url import Url, find_canonical, host_of, origin_of
 
@@ -71,6 +71,7 @@ FAILED = "browserFailed:"
 CLICKS_FAILED = "clicksFailed:"
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _METHODS = frozenset({"GET", "HEAD", "POST"})
+_PAGE = b"page"
 
 
 @dataclass(slots=True)
@@ -143,9 +144,17 @@ class PageOpener:
         self._in_flight = 0
         self._clicks = ClickMemory()
 
-    def has(self, url: Url) -> bool:
-        """Whether a URL was fetched for a tab already."""
-        return self._state.frontier.recall(f"part:{url}") is not None
+    def has(self, candidate: Candidate) -> bool:
+        """Whether a URL was fetched for a tab already and need not be asked for again. A page that another
+        one fetched, to show it faster when its link is clicked, is asked for if there is a link to it: it
+        has not been opened itself.
+        """
+        known = self._state.frontier.recall(f"part:{candidate.url}")
+        return known is not None and (known != _PAGE or is_part(candidate.path))
+
+    def _is_page(self, url: Url) -> bool:
+        """Whether a page was fetched for a tab: only a link to it makes it one to be opened."""
+        return self._state.frontier.recall(f"part:{url}") == _PAGE
 
     async def open(self, visit: Visit, extracted: Extracted | None) -> OpenedPage | None:
         """Open a page that was fetched; None if it need not be opened. `extracted` are its links, if they
@@ -344,7 +353,8 @@ class PageOpener:
             )
         )
         if not request.body:
-            state.frontier.remember(f"part:{candidate.url}", b"1")
+            is_page = visit.status == 200 and mime_of(head) in _HTML
+            state.frontier.remember(f"part:{candidate.url}", _PAGE if is_page else b"1")
             if state.peers is not None and not state.peers.is_mine(candidate.url):
                 # Otherwise the process that owns its host would ask for it again.
                 state.intake.recently_added.add(candidate.url)
@@ -422,7 +432,7 @@ class PageOpener:
             (sight.moves, Hop.REDIRECT),
             (sight.windows, Hop.LINK),
             (sight.routes, Hop.LINK),
-            (page.asked, Hop.EMBED),
+            ([address for address in page.asked if not self._is_page(address)], Hop.EMBED),
         ):
             for raw in addresses:
                 target = find_canonical(raw)
