@@ -105,6 +105,27 @@ def test_data_that_sveltekit_fetches_when_a_link_is_clicked() -> None:
     assert found(page.replace("DATA", "null")) == found(data, head(status=404)) == {}
 
 
+def test_services_of_images_and_other_data_of_viewers() -> None:
+    old = {
+        "resource": {
+            "@id": "/full.jpg",
+            "service": {"@context": "http://iiif.io/api/image/2/context.json", "@id": "/scan/1"},
+        }
+    }
+    new = {
+        "body": {
+            "id": "/full.jpg",
+            "service": [{"id": "/scan/1/", "type": "ImageService3", "profile": "level1"}],
+        }
+    }
+    for manifest in (old, new):
+        assert found(json.dumps(manifest), head("application/json"))[of("scan/1/info.json")] == E
+    page = "<redoc spec-url=api.yaml></redoc><div hx-get=/part></div><script>show('scan.dzi', 'ports.geojson')</script>"
+    assert found(page, limits=LinkLimits(guess=True)) == {
+        of("dir/api.yaml"): E, of("part"): E, of("dir/scan.dzi"): X, of("dir/ports.geojson"): X
+    }  # fmt: skip
+
+
 def test_import_maps_name_parts() -> None:
     names = {"imports": {"vue": "/v.js", "lib/": "/lib/"}, "scopes": {"/old/": {"vue": "./old.js"}}}
     page = f"""<script type=importmap>{json.dumps(names)}</script>

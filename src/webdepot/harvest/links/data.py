@@ -23,9 +23,9 @@ _PART_KEYS = names(
 )
 _LINK_KEYS = names("href link permalink scope start_url startpage url @id sameas item mainentityofpage")
 _FILE = re.compile(
-    r"(?i)\.(?:avif|bmp|css|csv|docx?|eot|epub|gif|html?|ico|jpe?g|jpg|js|json|m3u8|m4a|m4v|mjs|mov|mp3|mp4|"
-    r"mpd|odp|ods|odt|oga|ogg|ogv|opus|otf|pdf|php|png|pptx?|rss|svg|swf|tiff?|ttf|txt|vtt|wasm|wav|webm|"
-    r"webmanifest|webp|woff2?|xhtml|xlsx?|xml|zip)(?:[?#].*)?\Z"
+    r"(?i)\.(?:avif|bmp|css|csv|docx?|dzi|eot|epub|geojson|gif|glb|gltf|gpx|html?|ico|jpe?g|jpg|js|json|kml|kmz|"
+    r"m3u8|m4a|m4v|mjs|mov|mp3|mp4|mpd|odp|ods|odt|oga|ogg|ogv|opus|otf|pdf|php|png|pptx?|rss|svg|swf|tiff?|"
+    r"topojson|tsv|ttf|txt|vtt|wasm|wav|webm|webmanifest|webp|woff2?|xhtml|xlsx?|xml|ya?ml|zip)(?:[?#].*)?\Z"
 )
 _QUOTED = re.compile(r"""(["'`])((?:[^"'`\\\s<>{}]|\\/){3,2000})\1""")
 _ABSOLUTE = re.compile(r"(?i)(?:https?:)?//[^\s/$.?#\"'<>]++\.?[^\s\"'<>]*+\Z")
@@ -60,10 +60,22 @@ def _add_values(
         if key in ("@context", "@type"):
             continue
         if kind is not str:
+            if kind is dict and (service := _image_service(value)):
+                found.append((service, Hop.EMBED))
             inner = value.items() if kind is dict else [(key, each) for each in value]
             _add_values(found, inner, key, depth + 1, guess)
         elif hop := _hop_of(value, key, guess):
             found.append((value, hop))
+
+
+def _image_service(value: dict[str, Any]) -> str:
+    """Where a server of images describes itself, if this names one: viewers of scanned books ask there first
+    (https://iiif.io/api/image/2.1/#image-information).
+    """
+    address = value.get("@id", value.get("id"))
+    says = f"{value.get('@context')} {value.get('profile')} {value.get('type')}"
+    is_service = "iiif.io/api/image/" in says or "ImageService" in says
+    return f"{address.rstrip('/')}/info.json" if is_service and isinstance(address, str) and address else ""
 
 
 def _hop_of(value: str, key: str, guess: bool) -> Hop | None:

@@ -57,8 +57,9 @@ _LAZY = names(
     "data-poster data-thumb data-thumb-src data-full data-full-url data-large data-large_image "
     "data-orig-file data-large-file data-medium-file data-retina data-2x data-echo data-flickity-lazyload "
     "data-interchange-src data-zoom-image data-video data-video-src data-mp4 data-webm data-audio-src "
-    "data-pagespeed-lazy-src data-cfsrc lowsrc dynsrc"
+    "data-pagespeed-lazy-src data-cfsrc data-hx-get data-spec-url hx-get lowsrc dynsrc spec-url"
 )
+_OTHERS_THAN_DATA = ("dynsrc", "href", "hx-get", "lowsrc", "spec-url")
 _LAZY_SETS = ["data-srcset", "data-lazy-srcset", "data-original-set", "data-bgset"]
 _LAZY_LINKS = ["data-href", "data-link", "data-url", "data-permalink"]
 _HANDLERS = ["onclick", "onchange"]
@@ -263,9 +264,7 @@ def _more(
         yield from css.references(element.text)
     if style := element.attr("style"):
         yield from css.references(style)
-    if any(
-        name.startswith(("data-", "on")) or name in ("lowsrc", "dynsrc", "href") for name in element.attrs
-    ):
+    if any(name.startswith(("data-", "on")) or name in _OTHERS_THAN_DATA for name in element.attrs):
         yield from _of_attributes(element)
 
 
