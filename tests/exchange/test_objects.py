@@ -4,6 +4,7 @@ or loose, become packages that are described, found, shown and kept whole.
 
 import hashlib
 import io
+import itertools
 import json
 import os
 import re
@@ -19,21 +20,24 @@ import pytest
 from exchange_samples import portal
 from typer.testing import CliRunner
 
-from webdepot.access.policy import ANYONE
+from webdepot.access import cdx
+from webdepot.access.cdx import Dialect
+from webdepot.access.policy import ANYONE, AccessPoint, Reader
 from webdepot.archive import Archive
 from webdepot.cli.main import build_app
 from webdepot.depot import package
 from webdepot.depot.bundle.submission import Submission, SubmissionKind, SubmissionState
-from webdepot.errors import InputError
+from webdepot.errors import InputError, NotPermitted
 from webdepot.exchange import catalogue
 from webdepot.exchange.catalogue import Access, RecordLevel
 from webdepot.exchange.incoming import RefusedObject
-from webdepot.services.access import replay, search
+from webdepot.services.access import cdx_server, gate, replay, search
 from webdepot.services.admin import setup
 from webdepot.services.catalogue import records
 from webdepot.services.depot import export
 from webdepot.services.exchange import oai_harvest, oai_provider, partner_admin, takeover
 from webdepot.services.intake import loose_objects, submissions
+from webdepot.url import key
 
 PAGE = b"<!doctype html><title>Clocks</title><p>The escapement of Huygens, with cycloidal cheeks.</p>"
 NOTES = b"Tower clocks of Friesland, a list."
@@ -110,9 +114,10 @@ def test_a_thesis_in_a_bag_is_described_found_shown_kept_and_handed_on(archive, 
         Access.RESTRICTED,
     )
     assert "hdl:1887/17" in own.identifiers
-    (hit,) = search.search(archive, "escapement", reader=ANYONE).hits
+    staff = Reader.staff("a")
+    (hit,) = search.search(archive, "escapement", reader=staff).hits
     assert hit.url == f"{own.urn}/thesis.html"
-    opened = replay.open_capture(archive, hit.url, "2004", collection="all", reader=ANYONE)
+    opened = replay.open_capture(archive, hit.url, "2004", collection="all", reader=staff)
     assert (opened.payload.read(), opened.capture.timestamp) == (PAGE, "20040924100000")
     opened.close()
     files = kept(archive, done.package.id)
@@ -130,6 +135,42 @@ def test_a_thesis_in_a_bag_is_described_found_shown_kept_and_handed_on(archive, 
     assert submissions.receive(archive, zipped, collection="theses").is_known
 
 
+def test_restricted_rights_close_an_object_at_every_surface_for_the_public(archive, tmp_path):
+    """Until its record says that it is open. The only file of the other one is at its web address."""
+    own = take(archive, folder_of(tmp_path / "two", {"t.html": PAGE, "n.txt": NOTES, "dc.xml": DC}))[1]
+    address = "https://repository.example/17.html"
+    single = DC.replace("</oai_dc:dc>", f"<dc:identifier>{address}</dc:identifier></oai_dc:dc>")
+    one = take(
+        archive, folder_of(tmp_path / "one", {"o.html": PAGE.replace(b"Clocks", b"One"), "dc.xml": single})
+    )[1]
+    places = {f"{own.urn}/t.html": own, f"{own.urn}/n.txt": own, address: one}
+    points = [Reader(access_point=point) for point in AccessPoint]
+    for moment in ("restricted", "open", "restricted"):
+        for record in (own, one):
+            records.restrict(archive, record.key, moment)
+        for reader, (url, _) in itertools.product(points, places.items()):
+            is_open = moment == "open" or reader.access_point is not AccessPoint.PUBLIC
+            (capture,) = archive.captures.scan(key(url), f"{key(url)} ")
+            assert gate.is_open(archive, capture, reader) == is_open
+            found = {hit.url for hit in search.search(archive, "escapement OR Friesland", reader=reader).hits}
+            assert (url in found) == is_open
+            if url == address:
+                query = cdx.parse([("url", url)], Dialect.PYWB)
+                assert bool(list(cdx_server.find(archive, query, reader=reader).captures)) == is_open
+            if is_open:
+                replay.open_capture(archive, url, "2004", collection="all", reader=reader).close()
+            else:
+                with pytest.raises(NotPermitted):
+                    replay.open_capture(archive, url, "2004", collection="all", reader=reader)
+
+
+def test_the_text_of_an_article_in_jats_is_found(archive, tmp_path):
+    own = take(archive, folder_of(tmp_path / "v", {"verge.xml": JATS}))[1]
+    (hit,) = search.search(archive, '"crown wheel"', reader=ANYONE).hits
+    assert (hit.url, hit.title) == (f"{own.urn}/verge.xml", "On the verge")
+    assert not search.search(archive, "Fromanteel", reader=ANYONE).hits, "front matter is in the catalogue"
+
+
 def test_an_object_in_ocfl_keeps_its_identifier_and_its_older_versions(archive, tmp_path):
     folder_of(tmp_path / "source" / "v1", {"a.txt": b"first words"})
     folder_of(tmp_path / "source" / "v2", {"a.txt": NOTES, "b.txt": b"more"})
@@ -145,6 +186,29 @@ def test_an_object_in_ocfl_keeps_its_identifier_and_its_older_versions(archive, 
     bad = submissions.receive(archive, tmp_path / "object", collection="theses").receipt
     assert bad.state is SubmissionState.REFUSED
     assert bad.reasons[0].startswith("E092: v1/content/a.txt is damaged: expected sha512 ")
+
+
+def test_a_storage_root_with_several_objects(archive, tmp_path):
+    root = tmp_path / "root"
+    root.mkdir()
+    for number in (1, 2):
+        folder_of(tmp_path / f"s{number}" / "v1", {"a.txt": f"text {number}".encode()})
+        ocfl.Object(identifier=f"ark:/12345/{number}").build(
+            srcdir=str(tmp_path / f"s{number}"), versions_metadata={}, objdir=str(root / f"o{number}")
+        )
+    (root / "0=ocfl_1.1").write_text("ocfl_1.1\n")
+    for path in (root, Path(shutil.make_archive(str(tmp_path / "root"), "zip", root))):
+        done = list(submissions.receive_each(archive, path, collection="theses"))
+        urns = {each.package.urn for each in done}
+        assert [each.is_known for each in done] == [path != root] * 2
+        assert {delivered(archive, records.get(archive, urn).key)["a.txt"] for urn in urns} == {
+            b"text 1",
+            b"text 2",
+        }
+    one = submissions.receive(archive, root, collection="theses").receipt
+    assert one.reasons == (
+        "it contains 2 OCFL objects; a submission is one. Submit the folder of each object",
+    )
 
 
 def test_articles_of_one_issue_share_their_journal(archive, tmp_path):

@@ -14,7 +14,7 @@ from museum import EDITIONS, NOW, PASSWORD, SITE, Answer, Served, Warc, ask, mak
 from sqlalchemy import update
 
 from small_sites import cleared, small_site
-from webdepot.access.policy import AccessPoint, Reader
+from webdepot.access.policy import ANYONE, AccessPoint, Reader
 from webdepot.accounts import accounts
 from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
@@ -28,8 +28,9 @@ from webdepot.selection.domains.profile import OrganisationProfile
 from webdepot.selection.states import TargetState
 from webdepot.selection.targets import Origin
 from webdepot.services import pipeline
-from webdepot.services.access import rules
+from webdepot.services.access import rules, search
 from webdepot.services.admin import setup, target_view
+from webdepot.services.catalogue import records
 from webdepot.services.depot import replication
 from webdepot.services.harvest import harvests
 from webdepot.services.review import reviews
@@ -246,12 +247,23 @@ def organisations_of(archive: Archive) -> int:
         return organisations.get(connection, "museum.example").id
 
 
-def upload(served: Served, cookie: str, name: str, data: bytes, collection: str = "uploads") -> Answer:
+def upload(
+    served: Served, cookie: str, name: str, data: bytes, collection: str = "uploads", **more: bytes
+) -> Answer:
+    """Post a file; `more` are the parts of an object, by their names with `_` for `.`."""
+    fields = {"collection": collection, "what": "object" if more else "containers"}
+    files = {name: data, **{key.replace("_", "."): value for key, value in more.items()}}
     parts = [
-        b'--edge\r\nContent-Disposition: form-data; name="collection"\r\n\r\n' + collection.encode(),
-        f'--edge\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\n'.encode()
-        + b"Content-Type: application/gzip\r\n\r\n"
-        + data,
+        *(
+            f'--edge\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}'.encode()
+            for key, value in fields.items()
+        ),
+        *(
+            f'--edge\r\nContent-Disposition: form-data; name="files"; filename="{key}"\r\n'.encode()
+            + b"Content-Type: application/gzip\r\n\r\n"
+            + value
+            for key, value in files.items()
+        ),
         b"--edge--\r\n",
     ]
     headers = {"Content-Type": "multipart/form-data; boundary=edge", "Cookie": cookie}
@@ -269,15 +281,39 @@ def test_an_uploaded_warc_is_imported_and_reported(office: Served, cookies, tmp_
         assert f'value="{collection}"' in wrong.text or not name
     assert upload(office, cookies["reviewer"], "late.warc.gz", data).status == 403
     assert upload(office, curator, "late.warc.gz", data).status == 303
-    deadline = time.monotonic() + 60
-    while "<progress" in (page := get(office, "/import", curator).text) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    page = imported(office, curator)
     assert "1 file came in." in page and "late.warc.gz" in page and 'href="/harvests/' in page
     assert get(office, "/uploads/*/http://uploaded.example/").status == 200
     assert not list(office.home.glob(".uploading-*")), "the uploaded file is removed"
     with office.archive() as archive, archive.database.reading() as connection:
         [(_, event)] = page_of_events(connection, EventFilter(action="uploaded"), limit=5)
     assert event.agent == "curator" and event.detail["after"]["files"] == ["late.warc.gz"]
+
+
+def imported(office: Served, curator: str) -> str:
+    """The page of imports when none runs any more."""
+    deadline = time.monotonic() + 60
+    while "<progress" in (page := get(office, "/import", curator).text) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return page
+
+
+def test_an_uploaded_object_is_taken_in_with_its_record(office: Served, cookies):
+    curator = cookies["curator"]
+    record = (
+        b'<oai_dc:dc xmlns:oai_dc="http://www.openarchives.org/OAI/2.0/oai_dc/" '
+        b'xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>Escapements</dc:title></oai_dc:dc>'
+    )
+    wrong = upload(office, curator, "thesis?.html", b"x", dc_xml=record)
+    assert wrong.status == 400 and "Rename it" in wrongs(wrong)[0]
+    assert upload(office, curator, "thesis.html", b"<p>The deadbeat of Graham", dc_xml=record).status == 303
+    page = imported(office, curator)
+    assert "thesis.html, dc.xml" in page and "1 file came in." in page
+    with office.archive() as archive:
+        (hit,) = search.search(archive, "deadbeat", reader=ANYONE).hits
+        assert records.get(archive, hit.url.partition("/")[0]).title == "Escapements"
+    assert upload(office, curator, "thesis.html", b"other", dc_xml=b"<broken").status == 303
+    assert "dc.xml is not well-formed XML" in imported(office, curator)
 
 
 def test_an_upload_has_at_most_the_configured_size(tmp_path):

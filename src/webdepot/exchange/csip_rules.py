@@ -445,7 +445,8 @@ def _check_pointers(divisions: list[etree._Element], where: str, names: Collecti
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"\s*[-\u2013\u2014]\s+", " - ", text.strip().lower())
+    """A term with single spaces and hyphens, without regard to case."""
+    return " ".join(text.lower().replace("\u2013", "-").replace("\u2014", "-").split())
 
 
 def _own(element: etree._Element, name: str) -> str:

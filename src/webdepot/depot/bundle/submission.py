@@ -129,6 +129,17 @@ def containers_of(submission: Submission) -> list[Path]:
     )
 
 
+def parts_of(submission: Submission) -> list[Path]:
+    """The folders of the objects in an OCFL storage root with several, each a submission by itself; empty if
+    it is one submission, or if the root is wrong.
+    """
+    if submission.kind is not SubmissionKind.OCFL or validation.is_object(submission.root):
+        return []
+    objects = validation.find_objects(submission.root)
+    is_valid = all(each.severity is not Severity.ERROR for each in validation.check_root(submission.root))
+    return objects if len(objects) > 1 and is_valid else []
+
+
 def payload_of(submission: Submission) -> dict[str, Path]:
     """The files that its sender wants to be kept, by their paths: without the manifests of a bag, and of an
     OCFL object those of the newest version. All files if it is neither.

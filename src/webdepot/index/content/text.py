@@ -1,11 +1,12 @@
 """The searchable text of a capture: title, headings, main text, language.
 
-1. Select: responses with status 200 and resources that are HTML, plain text, PDF or an office document. The
+1. Select: responses with status 200 and resources that are HTML, plain text, PDF or an office document, and
+   articles in JATS that came as files. The
    server's type counts if it is one of these; if it is vague, the first bytes decide. A response 404 or 410
    has no text, but ends the validity of the page before it.
 2. Decode (WHATWG order): byte-order mark, HTTP header, meta tag, UTF-8 if it is valid, then the encoding that
    Resiliparse detects.
-3. Extract: `html.py`, `documents.py`. A page that was opened in a browser has, before it in its
+3. Extract: `html.py`, `documents.py`, `jats.py`. A page that was opened in a browser has, before it in its
    container, a record `urn:text:ADDRESS` with the text and the title that were shown: lines that scripts have
    added are included, and the title replaces that of the HTML.
 4. Language: `language.py`. Likeness: `folding.py`.
@@ -36,6 +37,7 @@ from webdepot.errors import CorruptData
 from webdepot.index import capture_from_record
 from webdepot.index.content.documents import DocumentReader, DocumentText
 from webdepot.index.content.html import HtmlWords, shown_by_scripts, words_of_html
+from webdepot.index.content.jats import XML_MIMES, words_of_jats
 from webdepot.index.content.language import SAMPLE_CHARS, language_of
 from webdepot.index.content.office import OFFICE_MIMES, Unread
 from webdepot.index.text.folding import likeness
@@ -159,7 +161,7 @@ class _Reader:
         of it.
         """
         limit = self._limit_bytes * (
-            _DOCUMENT_FACTOR if capture_from_record.mime_of(record) in _DOCUMENT_MIMES else 1
+            _DOCUMENT_FACTOR if capture_from_record.mime_of(record) in _DOCUMENT_MIMES | XML_MIMES else 1
         )
         stated = capture_from_record.stated_digest(record)
         if stated:
@@ -223,6 +225,8 @@ class _Reader:
             return _words_of_document(self._documents.read_pdf(data, limit_chars=self._limit_bytes))
         if mime in OFFICE_MIMES:
             return _words_of_document(self._documents.read_office(data, limit_chars=self._limit_bytes))
+        if mime in XML_MIMES:
+            return words_of_jats(data)
         if mime not in HTML_MIMES and mime not in PLAIN_MIMES:
             return None
         text = decode(data, charset_of(head), is_html=mime in HTML_MIMES)
@@ -325,8 +329,11 @@ def _may_have_words(record: Record) -> bool:
     if record.kind is RecordKind.CONVERSION or (head is not None and head.status != 200):
         return False
     mime = capture_from_record.mime_of(record)
+    is_article = mime in XML_MIMES and record.kind is RecordKind.RESOURCE
     # robots.txt is plain text, but not a page.
-    return (mime in _WORDY_MIMES or mime in _VAGUE_MIMES) and not record.url.endswith("/robots.txt")
+    return (mime in _WORDY_MIMES or mime in _VAGUE_MIMES or is_article) and not record.url.endswith(
+        "/robots.txt"
+    )
 
 
 def _kind_of(mime: str, data: bytes) -> str:

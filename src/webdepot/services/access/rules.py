@@ -147,6 +147,22 @@ def import_file(
     return RuleImport(rules=added, known=len(read.rules) - len(added), bad=read.bad)
 
 
+def add_missing(archive: Archive, connection: Connection, drafts: Sequence[Rule]) -> None:
+    """Add rules in the caller's transaction, except those that the archive has already."""
+    seen = {_meaning(rule) for rule in rules.every(connection)} if drafts else set()
+    for draft in drafts:
+        if _meaning(draft) not in seen:
+            _store(archive, connection, draft, pattern_of(draft), draft.created_by or archive.agent)
+
+
+def remove_same(archive: Archive, connection: Connection, drafts: Sequence[Rule], *, why: str) -> None:
+    """Remove the rules that do and say the same as these, in the caller's transaction."""
+    wanted = {(_meaning(draft), draft.private_note) for draft in drafts}
+    for rule in rules.every(connection) if drafts else ():
+        if (_meaning(rule), rule.private_note) in wanted:
+            remove(archive, rule.id, why=why, connection=connection)
+
+
 def _meaning(rule: Rule) -> tuple[object, ...]:
     """What a rule does, without who made it and why."""
     return (
@@ -240,6 +256,8 @@ def ended(archive: Archive) -> Sequence[Event]:
 
 def pattern_of(rule: Rule) -> str:
     """The pattern that a rule covers, as people type it."""
+    if rule.prefix.startswith("urn:"):
+        return rule.prefix if rule.exact else f"{rule.prefix}*"
     labels, mark, path = rule.prefix.partition(")")
     address = address_of_key(f"{labels}){path}")
     if not mark:

@@ -25,7 +25,7 @@ from webdepot.exchange.transfer import Transfer, TransferForm
 from webdepot.model import Package, Target, TargetId
 from webdepot.provenance import append, difference
 from webdepot.selection import targets
-from webdepot.services.depot import deposit_records, versions
+from webdepot.services.depot import deposit_records, object_rules, versions
 from webdepot.text.search_words import fold
 from webdepot.times import from_iso, to_timestamp
 
@@ -214,16 +214,15 @@ def write(
     with archive.database.transaction() as connection:
         written = catalogue.put(connection, after)
         catalogue.touch_below(connection, written.key, written.changed_at)
-        detail = difference({name: getattr(before, name) for name in wanted}, wanted)
-        event = archive.event(
-            "described",
-            "title",
-            written.key,
-            message=", ".join(sorted(wanted)),
-            detail={**detail, "source": source.value},
-            by=by,
+        if "access" in wanted:
+            object_rules.follow(archive, connection, written)
+        changed = difference({name: getattr(before, name) for name in wanted}, wanted)
+        detail = {**changed, "source": source.value}
+        message = ", ".join(sorted(wanted))
+        append(
+            connection,
+            archive.event("described", "title", written.key, message=message, detail=detail, by=by),
         )
-        append(connection, event)
     return written
 
 
@@ -285,7 +284,7 @@ def assign_urn(archive: Archive, key: str, name: str, *, by: str = "") -> Catalo
 
 def restrict(archive: Archive, key: str, access: str, *, by: str = "") -> CatalogueRecord:
     """Set who may fetch a work and everything below it: everyone whom the rules allow, or only partners with
-    a token.
+    a token. The files of restricted objects are closed to the public (`object_rules`).
     """
     record = write(archive, key, {"access": access}, by=by)
     with archive.database.reading() as connection:

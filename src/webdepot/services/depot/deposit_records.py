@@ -29,7 +29,7 @@ from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
 from webdepot.model import Harvest, Target, TargetId
 from webdepot.ports import ObjectStore
 from webdepot.provenance import append, difference
-from webdepot.services.depot import site_metadata
+from webdepot.services.depot import object_rules, site_metadata
 from webdepot.services.depot.site_metadata import Values
 from webdepot.times import to_iso
 from webdepot.url import host_of
@@ -205,6 +205,14 @@ def restore(
         transfer.record(
             connection, records[-1].key, transfer.from_document(transfer_facts), now=facts.package.stored_at
         )
+        own = catalogue.find(connection, records[-1].key)
+        # A rebuild restores the rules as they were; staff may have ended this one.
+        if (
+            own is not None
+            and own.access is Access.RESTRICTED
+            and (is_new or origin is PackageOrigin.FOREIGN)
+        ):
+            object_rules.follow(archive, connection, own)
 
 
 def _as_foreign(record: CatalogueRecord, above: CatalogueRecord | None) -> CatalogueRecord:

@@ -61,22 +61,18 @@ def receive(archive: Archive, path: Path, *, collection: str, watch: Watch = unw
     """Check a submission and take it in, completely or not at all; a refusal is a result with reasons, not an
     error.
     """
-    if not path.exists():
-        raise InputError(f"There is no file or folder {path}.")
-    with archive.scratch_folder(ScratchPurpose.UNPACK) as folder:
-        watch(Progress(phase=Phase.IMPORT, done=0, note=f"checking {path.name}"))
-        opened = submission.open_up(path, folder / "submission")
-        return _receive(archive, opened, collection, folder, watch)
+    (received,) = _receive_parts(archive, path, collection, watch, is_one=True)
+    return received
 
 
 def receive_each(
     archive: Archive, path: Path, *, collection: str, watch: Watch = unwatched
 ) -> Iterator[ReceivedSubmission]:
-    """As `receive`; if the path is a list of objects (`object_lists`), one result for each. InputError if a
-    line of the list is wrong; then nothing is taken in.
+    """As `receive`; one result for each object of a list (`object_lists`) or of an OCFL storage root.
+    InputError if a line of the list is wrong; then nothing is taken in.
     """
     if not object_lists.is_list(path):
-        yield receive(archive, path, collection=collection, watch=watch)
+        yield from _receive_parts(archive, path, collection, watch)
         return
     for listed in object_lists.read(path):
         with archive.scratch_folder(ScratchPurpose.UNPACK) as folder:
@@ -84,6 +80,23 @@ def receive_each(
             top = object_lists.lay_out(listed, folder)
             opened = submission.open_up(top, folder / "submission")
             yield _receive(archive, opened, collection, folder, watch, listed=listed)
+
+
+def _receive_parts(
+    archive: Archive, path: Path, collection: str, watch: Watch, *, is_one: bool = False
+) -> Iterator[ReceivedSubmission]:
+    if not path.exists():
+        raise InputError(f"There is no file or folder {path}.")
+    with archive.scratch_folder(ScratchPurpose.UNPACK) as folder:
+        watch(Progress(phase=Phase.IMPORT, done=0, note=f"checking {path.name}"))
+        opened = submission.open_up(path, folder / "submission")
+        parts = [] if is_one else submission.parts_of(opened)
+        for number, part in enumerate(parts):
+            watch(Progress(phase=Phase.IMPORT, done=0, note=f"{part.name}, {number + 1} of {len(parts)}"))
+            one = submission.open_up(part, folder / "part")
+            yield _receive(archive, one, collection, folder, watch)
+        if not parts:
+            yield _receive(archive, opened, collection, folder, watch)
 
 
 def _receive(

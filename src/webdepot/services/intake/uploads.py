@@ -1,5 +1,6 @@
-"""WARC, ARC and WACZ files that staff upload in the portal: checked names, a folder to receive them, and an
-event that says who uploaded what. The import itself is that of `webdepot import`.
+"""Files that staff upload in the portal: checked names, a folder to receive them, and an event that says who
+uploaded what. WARC, ARC and WACZ files are imported as by `webdepot import`, an object (a bag, a thesis with
+its record) as by `webdepot package import`.
 
     HOME/uploads/NAME/     the files of one upload, until they are imported
 """
@@ -7,17 +8,20 @@ event that says who uploaded what. The import itself is that of `webdepot import
 import os
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sqlalchemy import Connection
 
 from webdepot import durable
-from webdepot.archive import Archive
+from webdepot.archive import Archive, ScratchPurpose
 from webdepot.errors import InputError
 from webdepot.provenance import append, difference
 from webdepot.reasons import said
+from webdepot.services.intake import submissions
 from webdepot.services.intake.sources import ENDINGS
+from webdepot.services.intake.submissions import ReceivedSubmission
+from webdepot.services.progress import Watch
 from webdepot.text.file_names import is_name
 
 FOLDER = "uploads"
@@ -32,6 +36,34 @@ def checked_name(name: str) -> str:
         text = "{name} is not a WARC, ARC or WACZ file. Its name must end in one of: {endings}."
         raise InputError(said("not_a_container", text, name=repr(plain[:100]), endings=", ".join(ENDINGS)))
     return plain
+
+
+def checked_object_name(name: str) -> str:
+    """The name of an uploaded file of an object; InputError unless a file can have it."""
+    plain = name.replace("\\", "/").rpartition("/")[2]
+    if not is_name(plain):
+        text = "{name} cannot be the name of a file in the archive. Rename it."
+        raise InputError(said("not_a_file_name", text, name=repr(plain[:100])))
+    return plain
+
+
+def take_object(
+    archive: Archive, place: str, *, collection: str, watch: Watch
+) -> Iterator[ReceivedSubmission]:
+    """Take in the files of an upload as one object, or as those of a list or storage root. Several files are
+    one object, named like the first that is not a record.
+    """
+    files = files_in(archive, place)
+    if len(files) == 1:
+        yield from submissions.receive_each(archive, files[0], collection=collection, watch=watch)
+        return
+    first = next((file for file in files if not file.name.lower().endswith(".xml")), files[0])
+    with archive.scratch_folder(ScratchPurpose.UPLOAD) as folder:
+        top = folder / (first.stem or first.name)
+        top.mkdir()
+        for file in files:
+            os.link(file, top / file.name)
+        yield submissions.receive(archive, top, collection=collection, watch=watch)
 
 
 def check_room(archive: Archive, size_bytes: int) -> None:

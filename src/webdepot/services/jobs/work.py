@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from webdepot.archive import Archive
+from webdepot.depot.bundle.submission import SubmissionState
 from webdepot.reasons import to_kept
 from webdepot.services import pipeline
 from webdepot.services.depot import audit, replication
@@ -38,7 +39,32 @@ def _fill(archive: Archive, task: JobTask) -> Result:
     return {"copied": report.copied, "waiting": report.waiting}
 
 
+def _import_object(archive: Archive, task: JobTask) -> Result:
+    counts = dict.fromkeys(("imported", "known", "skipped"), 0)
+    harvests_taken: list[str] = []
+    skipped: list[list[str]] = []
+    warnings: list[str] = []
+    for done in uploads.take_object(
+        archive, task.job.needs, collection=task.arguments["collection"], watch=task.watch
+    ):
+        receipt = done.receipt
+        is_refused = receipt.state is SubmissionState.REFUSED
+        counts["skipped" if is_refused else "known" if done.is_known else "imported"] += 1
+        harvests_taken += [receipt.harvest] if receipt.harvest else []
+        skipped += [[receipt.name, to_kept(reason)] for reason in receipt.reasons if is_refused]
+        warnings += done.warnings
+    return {
+        "files": counts,
+        "harvests": list(dict.fromkeys(harvests_taken))[:MOST_SKIPPED],
+        "skipped": skipped[:MOST_SKIPPED],
+        "warnings": warnings[:MOST_SKIPPED],
+    }
+
+
 def _import(archive: Archive, task: JobTask) -> Result:
+    if task.arguments.get("is_object"):
+        return _import_object(archive, task)
+
     def add_package(report: ArchiveReport) -> None:
         known = task.saved.setdefault("harvests", [])
         if report.harvest.id not in known:

@@ -1,4 +1,4 @@
-"""Import of WARC, ARC and WACZ files by upload, and how far each import is."""
+"""Import of WARC, ARC and WACZ files and of objects by upload, and how far each import is."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,7 +30,9 @@ def show(request: Request) -> Response:
     return _page(request)
 
 
-def _page(request: Request, *, status: int = 200, wrong: str = "", collection: str = "") -> Response:
+def _page(
+    request: Request, *, status: int = 200, wrong: str = "", given: Mapping[str, str] | None = None
+) -> Response:
     archive = site_of(request).archive
     jobs = queue.newest(archive, kinds.IMPORT, limit=MOST_RUNS)
     return render(
@@ -38,7 +40,8 @@ def _page(request: Request, *, status: int = 200, wrong: str = "", collection: s
         "import.html",
         status=status,
         wrong=wrong,
-        collection=collection or EVERYTHING,
+        collection=(given or {}).get("collection") or EVERYTHING,
+        is_object=_is_object(given or {}),
         most_bytes=archive.config.web.upload_bytes,
         jobs=jobs,
         running=[job.id for job in jobs if job.is_open],
@@ -76,17 +79,15 @@ async def upload(request: Request) -> Response:
                 request,
                 folder,
                 most_bytes=archive.config.web.upload_bytes + _SLACK_BYTES,
-                checked_name=uploads.checked_name,
+                checked_name=lambda name: _checked_name(given, name),
                 before_files=check,
             )
             if not received.files:
                 raise InputError(said("no_file_chosen", "No file was chosen."))
-            await run_in_threadpool(_start, request, received.files, _collection(received.fields))
+            await run_in_threadpool(_start, request, received.files, received.fields)
     except InputError as error:
         wrong = explain(request, error)
-        return await run_in_threadpool(
-            _page, request, status=400, wrong=wrong, collection=given.get("collection", "")
-        )
+        return await run_in_threadpool(_page, request, status=400, wrong=wrong, given=given)
     return RedirectResponse("/import", status_code=303)
 
 
@@ -100,16 +101,29 @@ def _announced(request: Request, archive: Archive) -> int:
     return size_bytes
 
 
-def _collection(fields: dict[str, str]) -> str:
+def _collection(fields: Mapping[str, str]) -> str:
     return fields.get("collection", "").strip() or EVERYTHING
 
 
-def _start(request: Request, files: Sequence[Path], collection: str) -> None:
+def _is_object(fields: Mapping[str, str]) -> bool:
+    return fields.get("what") == "object"
+
+
+def _checked_name(fields: Mapping[str, str], name: str) -> str:
+    return uploads.checked_object_name(name) if _is_object(fields) else uploads.checked_name(name)
+
+
+def _start(request: Request, files: Sequence[Path], fields: Mapping[str, str]) -> None:
+    collection = _collection(fields)
     archive, by = site_of(request).archive, name_of(request)
     place = uploads.keep_received(archive, files)
     try:
         kept = uploads.files_in(archive, place)
-        arguments = {"collection": collection, "names": [file.name for file in files]}
+        arguments = {
+            "collection": collection,
+            "names": [file.name for file in files],
+            "is_object": _is_object(fields),
+        }
         start_job(
             request,
             kinds.IMPORT,
