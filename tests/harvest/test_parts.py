@@ -160,6 +160,22 @@ def test_a_harvest_is_over_when_nothing_waits_and_no_link_is_on_its_way(database
         assert not rows.is_over(connection, "H")
 
 
+def test_a_stop_is_obeyed_although_the_process_that_watched_has_died(database: Database) -> None:
+    offered(database, 2)
+    lease = taken(database, "one")
+    with database.leasing() as connection:
+        rows.stop(connection, "H")
+        beat = rows.renew(connection, lease, lease_s=60, after_order=0, but_links=(), numbers={})
+        assert beat.is_stopping
+        rows.release(connection, lease, PartState.ENDED)
+    with database.transaction() as connection:
+        rows.offer(connection, "H", 2, needs_browser=False, again=False)
+        assert rows.is_over(connection, "H")
+    assert take(database, "two") is None
+    offered(database, 2)  # a person resumes it
+    assert taken(database, "two") and taken(database, "three")
+
+
 def test_a_part_that_kills_its_harvesters_ends(database: Database) -> None:
     offered(database, 1)
     for _ in range(5):

@@ -106,9 +106,11 @@ class Beat:
 # --- the harvest ---
 
 
-def offer(connection: Connection, harvest: str, count: int, *, needs_browser: bool) -> None:
-    """Offer the parts of a harvest, whether it is new or was stopped. Parts that run or wait stay as they
-    are. In a writing transaction.
+def offer(
+    connection: Connection, harvest: str, count: int, *, needs_browser: bool, again: bool = True
+) -> None:
+    """Offer the parts of a harvest. Of one that was offered before, those that ended are offered `again`;
+    without that, nothing changes: only the process that watched it has died. In a writing transaction.
     """
     known = set(connection.scalars(select(parts.c.part).where(parts.c.harvest == harvest)))
     if not known:
@@ -118,6 +120,8 @@ def offer(connection: Connection, harvest: str, count: int, *, needs_browser: bo
             for number in range(count)
         ]
         connection.execute(insert(parts), rows)
+        return
+    if not again:
         return
     is_released = parts.c.state.in_([PartState.IDLE.value, PartState.ENDED.value])
     connection.execute(

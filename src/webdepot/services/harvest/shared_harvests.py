@@ -23,7 +23,7 @@ from webdepot.harvest.parts.numbers import progress_of, result_from_json
 from webdepot.harvest.parts.rows import PartRow, PartState
 from webdepot.harvest.report import live
 from webdepot.harvest.report.result import CrawlProgress, CrawlResult, End, left_waiting, stopped_reason
-from webdepot.model import Harvest
+from webdepot.model import Harvest, HarvestState
 from webdepot.reasons import together
 from webdepot.services.harvest import crawler, harvests, processes
 from webdepot.services.harvest import options as harvest_options
@@ -44,6 +44,7 @@ def watching(archive: Archive, harvest: Harvest) -> Iterator[None]:
             harvest.id,
             archive.config.harvest.processes,
             needs_browser=harvest_options.wants_browser(options),
+            again=harvest.state is not HarvestState.RUNNING,
         )
         if not rows.watch(connection, harvest.id, name, lease_s=lease_s):
             raise Conflict(
