@@ -70,6 +70,8 @@ _EARLIER_SENTENCES = {
     "quality.reasons.truncated": "{count} answers are not whole, more than {limit} of {documents} documents.",
 }
 """Earlier English wording of the sentences above, as older homes have it."""
+_ABOUT_THE_NETWORK = frozenset({"seed_unreachable", "seed_robots"})
+_ROBOTS_FAILED = "robots.txt could not be fetched: "
 _ENUMERATIONS = {
     "TargetState": "targets.state_",
     "Ground": "targets.ground_",
@@ -168,10 +170,21 @@ def _reason(language: Language, reason: Reason) -> str:
     text = language.texts.get(f"reasons.{reason.key}") or language.texts.get(reason.key)
     if text is None:  # written by a later version of the program
         return str(reason)
+    values = reason.values
+    if reason.key in _ABOUT_THE_NETWORK and isinstance(values.get("detail"), str):
+        values = {**values, "detail": _of_failure(language, values["detail"])}
     try:
-        return text.format(**{name: _value(language, value) for name, value in reason.values.items()})
+        return text.format(**{name: _value(language, value) for name, value in values.items()})
     except KeyError:  # values that another program wrote
         return str(reason)
+
+
+def _of_failure(language: Language, words: str) -> str:
+    """Why a server could not be reached, in words of libcurl or the crawler; rare ones stay English."""
+    before, _, detail = words.partition(_ROBOTS_FAILED)
+    if before or not detail:
+        return of_said(language, "network", words)
+    return language.texts["said.network.robots"].format(detail=_of_failure(language, detail))
 
 
 def _value(language: Language, value: object) -> str:
