@@ -275,12 +275,13 @@ def _window_start(text: str, best: int) -> int:
 
 
 def _window_end(text: str, start: int, last: int) -> int:
-    """Where the snippet ends; before a line of a footer that has none of the wanted words."""
+    """Where the snippet ends; if it is long enough, before a line of a footer without the wanted words."""
     end = _word_end(text, min(start + SNIPPET_CHARS, len(text)))
     at = text.find("\n", max(last, start), end)
     while at >= 0:
         following = text.find("\n", at + 1, end)
-        if _FOOTER.search(text[at + 1 : following if following >= 0 else end]):
+        is_long = at - start >= SNIPPET_CHARS // 4
+        if is_long and _FOOTER.search(text[at + 1 : following if following >= 0 else end]):
             return at
         at = following
     return end

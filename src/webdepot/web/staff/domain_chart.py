@@ -146,6 +146,6 @@ def _sector(case: int, count: int) -> CaseSector:
     first, last = _SECTORS[case]
     degrees = math.radians((first + last) / 2)
     x = min(max(WIDTH / 2 + math.cos(degrees) * WIDTH * 0.47, _EDGE), WIDTH - _EDGE)
-    y = min(max(HEIGHT / 2 + math.sin(degrees) * HEIGHT * 0.47, 20), HEIGHT - 60)
+    y = min(max(HEIGHT / 2 + math.sin(degrees) * HEIGHT * 0.47, 40), HEIGHT - 60)
     anchor = "start" if x < WIDTH / 4 else "end" if x > WIDTH * 3 / 4 else "middle"
     return CaseSector(case=case, x=round(x, 1), y=round(y, 1), anchor=anchor, count=count)
