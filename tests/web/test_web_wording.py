@@ -356,6 +356,25 @@ def test_kept_reasons_of_a_harvest_are_said_in_the_readers_language(end):
                 assert wording.of_reason(load(code), str(reason)) not in (reason, "")
 
 
+def test_failures_of_the_network_are_said_in_the_readers_language():
+    reason = reasons.said(
+        "seed_unreachable",
+        "{seed} could not be reached: {detail}.",
+        seed="http://a.example/",
+        detail="robots.txt could not be fetched: Failed to connect to a.example:80 via 127.0.0.1:9 after 0 ms: "
+        "Could not connect to server",
+    )
+    assert wording.of_reason(load("nl"), reason) == (
+        "http://a.example/ was niet bereikbaar: robots.txt kon niet worden opgehaald: "
+        "geen verbinding met a.example:80 via 127.0.0.1:9 na 0 ms."
+    )
+    assert wording.of_reason(load("en"), reason) == str(reason)
+    rare = reasons.said(
+        "seed_unreachable", "{seed} … {detail}", seed="http://a.example/", detail="Strange words"
+    )
+    assert wording.of_reason(load("de"), rare).endswith(": Strange words.")
+
+
 def test_kept_reasons_know_states_grounds_and_days_again():
     since = date(2026, 5, 29)
     silence = reasons.said("no_answer", "no answer to {letter} by {day}", letter="L-1", day=since)
