@@ -20,7 +20,7 @@ from webdepot.archive import Archive
 from webdepot.engine.process_pool import ProcessEngine
 from webdepot.services.admin import setup
 
-pytest_plugins = ["s3_servers", "letters", "postgres", "dask_cluster"]
+pytest_plugins = ["s3_servers", "letters", "postgres", "dask_cluster", "opensearch"]
 
 # A busy machine is no bug: no test fails because an example took long. The same examples every time, so that
 # a change is judged by what it changed; `pytest --hypothesis-profile=search` looks for new ones.

@@ -1,5 +1,8 @@
 """Every implementation of `TextIndex`, and pages for them."""
 
+import pytest
+
+import opensearch
 from webdepot.index import page_files
 from webdepot.index.text.sqlite_index import SqliteTextIndex
 from webdepot.index.text.tantivy_index import TantivyTextIndex
@@ -9,7 +12,13 @@ from webdepot.url import key as key_of
 MAKERS = {
     "tantivy": lambda folder: TantivyTextIndex(folder, memory_bytes=16 << 20),
     "sqlite": SqliteTextIndex,
+    "opensearch": opensearch.new_index,
 }
+ENGINES = [
+    pytest.param(name, marks=pytest.mark.opensearch if name == "opensearch" else ())
+    for name in sorted(MAKERS)
+]
+"""Their names as parameters of tests."""
 
 
 def page(url="http://example.org/", timestamp="20200101000000", text="some words", **changed):

@@ -2,11 +2,11 @@
 
 import pytest
 
-from text_indexes import MAKERS
+from text_indexes import ENGINES, MAKERS
 from webdepot.engine.process_pool import ProcessEngine
 
 
-@pytest.fixture(params=sorted(MAKERS))
+@pytest.fixture(params=ENGINES)
 def index(request, tmp_path):
     made = MAKERS[request.param](tmp_path / "text")
     yield made

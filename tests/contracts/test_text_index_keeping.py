@@ -1,6 +1,7 @@
 """The contract of `TextIndex` about adding, taking out, scanning and compacting, run on every implementation."""
 
 import threading
+import time
 from itertools import groupby
 
 import pytest
@@ -139,7 +140,11 @@ def test_compacting_changes_no_answer(index, engine):
         ]
 
     before = answers(), index.containers(), index.total()
-    index.compact(engine)
+    for _ in range(50):
+        index.compact(engine)
+        if index.dead() == 0:
+            break
+        time.sleep(0.1)  # a server keeps for a moment what was just replaced
     assert index.dead() == 0
     assert (answers(), index.containers(), index.total()) == before
     index.add("original", [page("http://o.org/", text="waited for", digest="later")])

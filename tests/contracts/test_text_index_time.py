@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from text_indexes import HISTORY, MAKERS, page, urls
+from text_indexes import ENGINES, HISTORY, MAKERS, page, urls
 from webdepot import times
 from webdepot.model import EVERYTHING
 from webdepot.ports import ClosedArea, SearchSort, TextQuery
@@ -187,7 +187,7 @@ containers = st.lists(st.lists(captures, max_size=6), min_size=1, max_size=4)
 bounds = st.tuples(stamps, stamps).map(sorted)
 
 
-@pytest.mark.parametrize("name", sorted(MAKERS))
+@pytest.mark.parametrize("name", ENGINES)
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     held=containers,

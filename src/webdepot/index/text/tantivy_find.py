@@ -28,7 +28,7 @@ from webdepot.ports import MOST_VALUES, Facet, Hit, Hits, SearchSort, State, Tex
 EXACT_UP_TO = 1000
 """Matching states that are counted page by page; beyond it the number of pages is an estimate."""
 _MOST_FETCHED = 200_000
-_MOST_PARTLY_CLOSED = 2000
+MOST_PARTLY_CLOSED = 2000
 _MOST_ROWS = 100
 """Best states among which phrases are looked for: always the same ones, whatever page of the result is
 shown.
@@ -37,7 +37,7 @@ _MOST_COUNTED = 3 * MOST_VALUES
 """Values of a facet, those with most states, whose pages are counted."""
 _AS_GOOD = 0.999
 _SCANNED_AT_ONCE = 4000
-_FACET_FIELDS = {
+FACET_FIELDS = {
     Facet.SITE: "host",
     Facet.DOMAIN: "domain",
     Facet.COLLECTION: "collection",
@@ -198,7 +198,7 @@ class TantivySearch:
         for facet in self._query.facets:
             # As many for each segment as there may be: otherwise counts of rarer values would be too low.
             aggregations[facet.value] = {
-                "terms": {"field": _FACET_FIELDS[facet], "size": _MOST_COUNTED, "segment_size": 65_000}
+                "terms": {"field": FACET_FIELDS[facet], "size": _MOST_COUNTED, "segment_size": 65_000}
             }
         return aggregations
 
@@ -208,7 +208,7 @@ class TantivySearch:
         """
         by_page = {
             facet.value: {
-                "terms": {"field": _FACET_FIELDS[facet], "size": _MOST_COUNTED, "include": values},
+                "terms": {"field": FACET_FIELDS[facet], "size": _MOST_COUNTED, "include": values},
                 "aggs": {"pages": {"cardinality": {"field": "page"}}},
             }
             for facet in self._query.facets
@@ -218,7 +218,7 @@ class TantivySearch:
             return {facet: [] for facet in self._query.facets}
         pages = self._aggregate(by_page)
         return {
-            facet: _facet_values(pages[facet.value]["buckets"]) if facet.value in pages else []
+            facet: facet_values(pages[facet.value]["buckets"]) if facet.value in pages else []
             for facet in self._query.facets
         }
 
@@ -263,7 +263,7 @@ class TantivySearch:
         candidates = self._make.partly_closed(self._query, areas)
         if candidates is None:
             return partly
-        if count(self._searcher, candidates) > _MOST_PARTLY_CLOSED:
+        if count(self._searcher, candidates) > MOST_PARTLY_CLOSED:
             partly.hidden.append(candidates)
             return partly
         for address in addresses_of(self._searcher, candidates):
@@ -331,7 +331,7 @@ def _place(address: Any) -> tuple[int, int]:
     return address.segment_ord, address.doc
 
 
-def _facet_values(buckets: Iterable[Mapping[str, Any]]) -> list[tuple[str, int]]:
+def facet_values(buckets: Iterable[Mapping[str, Any]]) -> list[tuple[str, int]]:
     # An estimate may be higher than the number of states, each of which belongs to one page.
     counts = [
         (str(bucket["key"]), min(round(bucket["pages"]["value"]), int(bucket["doc_count"])))

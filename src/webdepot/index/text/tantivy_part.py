@@ -68,7 +68,7 @@ def run(job: PartJob) -> BuiltPart:
     with _draft(job) as (draft, adding):
         with ExitStack() as stack:
             streams = [stack.enter_context(page_files.opened(file.path)) for file in job.files]
-            for lines in _in_pieces(_sorted_lines(job)):
+            for lines in in_pieces(sorted_lines(job.files, job.part, job.parts)):
                 pages = (page_files.page_at(streams[number], line) for number, line in lines)
                 adding.pages(page_files.with_formats(pages, job.formats), [line.key for _, line in lines])
         if job.part == 0:
@@ -100,18 +100,18 @@ def _draft(job: PartJob | AnchorJob) -> Iterator[tuple[Draft, Adding]]:
     worker_memory.return_free_memory()
 
 
-def _sorted_lines(job: PartJob) -> list[tuple[int, PageLine]]:
-    """Pages of this part by key and time, each with the number of its file."""
+def sorted_lines(files: Sequence[PageFile], part: int, parts: int) -> list[tuple[int, PageLine]]:
+    """Pages of a part by key and time, each with the number of its file."""
     lines = [
         (line.key, line.timestamp, number, line)
-        for number, file in enumerate(job.files)
-        for line in page_files.lines_in(file.path, job.part, job.parts)
+        for number, file in enumerate(files)
+        for line in page_files.lines_in(file.path, part, parts)
     ]
     lines.sort(key=itemgetter(0, 1))
     return [(number, line) for _, _, number, line in lines]
 
 
-def _in_pieces(lines: Sequence[tuple[int, PageLine]]) -> Iterator[Sequence[tuple[int, PageLine]]]:
+def in_pieces(lines: Sequence[tuple[int, PageLine]]) -> Iterator[Sequence[tuple[int, PageLine]]]:
     """Some pages at a time; those with the same key stay together."""
     start = 0
     while start < len(lines):

@@ -24,7 +24,7 @@ from webdepot.ports import ClosedArea, PagePart, TextQuery
 
 _MOST_KEYS = 5000
 _NOT_PLAIN = re.compile(r"[^0-9a-zA-Z]")
-_PARTS = {
+PART_FIELDS = {
     PagePart.TITLE: ("title",),
     PagePart.HEADINGS: ("headings",),
     PagePart.ADDRESS: ("words",),
@@ -38,11 +38,11 @@ _OWN_FIELDS = tuple(name for name in FIELD_WEIGHTS if not name.startswith("ancho
 Areas = Sequence[tuple[ClosedArea, Query]]
 
 
-def _fields(query: TextQuery) -> Sequence[str]:
+def fields_of(query: TextQuery) -> Sequence[str]:
     return _EVERY_FIELD if query.anchors else _OWN_FIELDS
 
 
-def _is_timed(closed: ClosedArea) -> bool:
+def is_timed(closed: ClosedArea) -> bool:
     return closed.first > "0" * 14 or closed.last < "9" * 14
 
 
@@ -64,7 +64,7 @@ class QueryMaker:
         wanted = list(self._wanted(query))
         filters = [(Occur.Must, Query.const_score_query(part, 0.0)) for part in self._filters(query)]
         unwanted = [
-            (Occur.MustNot, self._exactly(text, _fields(query)))
+            (Occur.MustNot, self._exactly(text, fields_of(query)))
             for text in query.excluded
             if self.tokens(text)
         ]
@@ -84,14 +84,14 @@ class QueryMaker:
             return None
         rows = [
             Query.boost_query(Query.phrase_query(self._schema, name, list(together)), 2 * FIELD_WEIGHTS[name])
-            for name in _fields(query)
+            for name in fields_of(query)
         ]
         among = Query.const_score_query(Query.term_set_query(self._schema, "page", list(pages)), 0.0)
         return self._all_of([among, self._any_of(rows)])
 
     def partly_closed(self, query: TextQuery, areas: Areas) -> Query | None:
         """States of which some captures are closed and others may be open; None if there cannot be any."""
-        timed = [(closed, below) for closed, below in areas if _is_timed(closed)]
+        timed = [(closed, below) for closed, below in areas if is_timed(closed)]
         if not timed:
             return None
         parts = []
@@ -117,7 +117,7 @@ class QueryMaker:
             keys = [key for key, _ in terms if not (area.but and key.startswith(area.but))]
             if len(terms) >= _MOST_KEYS:
                 areas.append((area, self._below(area)))
-            elif not _is_timed(area):
+            elif not is_timed(area):
                 always_closed.update(keys)
             elif keys:
                 areas.append((area, Query.term_set_query(self._schema, "key", keys)))
@@ -152,20 +152,20 @@ class QueryMaker:
     def _wanted(self, query: TextQuery) -> Iterator[Query]:
         for word in query.words:
             if self.tokens(word):
-                yield self._any_of(self._loosely(word, _fields(query)))
+                yield self._any_of(self._loosely(word, fields_of(query)))
         for phrase in query.phrases:
             if self.tokens(phrase):
-                yield self._exactly(phrase, _fields(query), factor=2.0)
+                yield self._exactly(phrase, fields_of(query), factor=2.0)
         for group in query.alternatives:
             parts = [
-                part for text in group if self.tokens(text) for part in self._loosely(text, _fields(query))
+                part for text in group if self.tokens(text) for part in self._loosely(text, fields_of(query))
             ]
             if parts:
                 yield self._any_of(parts)
         for part, text in query.parts:
             if self.tokens(text):
                 yield (
-                    self._exactly(text, _PARTS[part])
+                    self._exactly(text, PART_FIELDS[part])
                     if query.anchors or part is not PagePart.ANCHOR
                     else Query.empty_query()
                 )
@@ -219,7 +219,7 @@ class QueryMaker:
 
     def _wholly(self, closed: ClosedArea, below: Query) -> Query:
         """States all of whose captures are closed."""
-        if not _is_timed(closed):
+        if not is_timed(closed):
             return below
         return self._all_of(
             [

@@ -1,0 +1,159 @@
+"""A real OpenSearch for tests and benchmarks: Maven has its jars, and Java runs them (`opensearch/`).
+
+The jars are fetched once for a machine, into its cache.
+"""
+
+import hashlib
+import http.client
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_SOURCE = Path(__file__).parent / "opensearch"
+_READY_S = 180
+_FETCH_S = 600
+QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""For tests: half the processor time at the start, and slower later."""
+
+
+class Unavailable(Exception):
+    """The server cannot be had on this machine; the message says why."""
+
+
+@dataclass(frozen=True)
+class OpenSearchNode:
+    url: str
+    process: subprocess.Popen[bytes]
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+@contextmanager
+def running(*options: str, nodes: int = 1, heap_mb: int = 512) -> Iterator[Sequence[OpenSearchNode]]:
+    """A cluster with nothing in it, ended with the block; `options` are those of Java. Unavailable if it
+    cannot be had.
+    """
+    jars = _jars()
+    # In memory where possible: an index has many small files, each of which waits for the disk.
+    memory = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(prefix="webdepot-opensearch-", dir=memory if memory.is_dir() else None))
+    ports, started = _free_ports(2 * nodes), list[OpenSearchNode]()
+    try:
+        for number in range(nodes):
+            started.append(_start(jars, folder, number, ports, options, heap_mb))
+        for node in started:
+            _wait(node, nodes, folder)
+        yield started
+    finally:
+        for node in started:
+            node.kill()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _jars() -> Path:
+    """The folder of the jars and of our launcher, which is filled once."""
+    for program in ("java", "javac", "mvn"):
+        if shutil.which(program) is None:
+            raise Unavailable(f"{program} is not installed (Debian: apt install default-jdk-headless maven)")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "webdepot"
+    # Another launcher needs another folder.
+    launcher = hashlib.sha256((_SOURCE / "Launcher.java").read_bytes()).hexdigest()[:8]
+    complete = cache / f"opensearch-2.19.1.0-{launcher}"
+    if not (complete / "Launcher.class").exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="opensearch-", dir=cache) as made:
+            _run(
+                "mvn", "-B", "-q", "-f", str(_SOURCE / "pom.xml"), "dependency:copy-dependencies",
+                f"-DoutputDirectory={made}",
+            )  # fmt: skip
+            _run("javac", "-cp", f"{made}/*", "-d", made, str(_SOURCE / "Launcher.java"))
+            if not complete.exists():  # another process may have been faster
+                Path(made).chmod(0o755)
+                shutil.copytree(made, f"{made}-whole")
+                try:
+                    Path(f"{made}-whole").rename(complete)
+                except OSError:
+                    shutil.rmtree(f"{made}-whole")
+    return complete
+
+
+def _run(*command: str) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_FETCH_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise Unavailable(f"{command[0]} took longer than {_FETCH_S} s") from error
+    if done.returncode:
+        raise Unavailable(f"{command[0]} failed: {(done.stdout + done.stderr).strip()[-500:]}")
+
+
+def _start(
+    jars: Path, folder: Path, number: int, ports: Sequence[int], options: Sequence[str], heap_mb: int
+) -> OpenSearchNode:
+    nodes = len(ports) // 2
+    home = folder / f"node-{number}"
+    (home / "config").mkdir(parents=True)
+    settings = {
+        "cluster.name": folder.name,
+        "node.name": f"node-{number}",
+        "path.home": str(home),
+        "network.host": "127.0.0.1",
+        "http.port": ports[number],
+        "transport.port": ports[nodes + number],
+        "cluster.routing.allocation.disk.threshold_enabled": "false",
+    }
+    if nodes == 1:
+        settings["discovery.type"] = "single-node"
+    else:
+        settings["discovery.seed_hosts"] = ",".join(f"127.0.0.1:{port}" for port in ports[nodes:])
+        settings["cluster.initial_cluster_manager_nodes"] = ",".join(f"node-{each}" for each in range(nodes))
+    with (folder / f"log-{number}").open("wb") as log:
+        process = subprocess.Popen(
+            [
+                "java", f"-Xms{heap_mb}m", f"-Xmx{heap_mb}m", "-Dopensearch.set.netty.runtime.available.processors=false",
+                "-Dlog4j2.disable.jmx=true", *options, "-cp", f"{jars}:{jars}/*", "Launcher",
+                *(f"{name}={value}" for name, value in settings.items()),
+            ],
+            stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
+        )  # fmt: skip
+    return OpenSearchNode(url=f"http://127.0.0.1:{ports[number]}", process=process)
+
+
+def _wait(node: OpenSearchNode, nodes: int, folder: Path) -> None:
+    until = time.monotonic() + _READY_S
+    host = node.url.removeprefix("http://")
+    while True:
+        connection = http.client.HTTPConnection(host, timeout=30)
+        try:
+            connection.request("GET", f"/_cluster/health?wait_for_nodes={nodes}&timeout=20s")
+            answer = connection.getresponse()
+            answer.read()
+            if answer.status == 200:
+                return
+        except OSError:
+            pass
+        finally:
+            connection.close()
+        if node.process.poll() is not None or time.monotonic() > until:
+            logs = "\n".join(path.read_text(errors="replace")[-3000:] for path in folder.glob("log-*"))
+            raise AssertionError(f"OpenSearch did not start: {logs}")
+        time.sleep(0.1)
+
+
+def _free_ports(number: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(number)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports

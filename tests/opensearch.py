@@ -1,0 +1,60 @@
+"""A real OpenSearch for tests (`bench.opensearch_server`), started when the first test asks for it.
+
+Tests of it are marked `opensearch`: a server takes 0.7 GB of memory, so that one process of pytest should run
+them all (`make test-opensearch`). WEBDEPOT_TEST_OPENSEARCH=URL uses a server that runs already.
+"""
+
+import os
+import uuid
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+
+import pytest
+from bench import opensearch_server
+
+from webdepot.index.opensearch.client import ServerAddress
+from webdepot.index.opensearch.index import OpenSearchPlace, OpenSearchTextIndex
+
+_running = ExitStack()
+
+
+@cache
+def server_url() -> str:
+    """The address of the server; the test is skipped if there cannot be one."""
+    if url := os.environ.get("WEBDEPOT_TEST_OPENSEARCH"):
+        return url
+    try:
+        (node,) = _running.enter_context(opensearch_server.running(*opensearch_server.QUICK_START))
+    except opensearch_server.Unavailable as error:
+        pytest.skip(f"OpenSearch cannot be started here: {error}")
+    return node.url
+
+
+def new_place(**changed: object) -> OpenSearchPlace:
+    """Indexes that no other test uses."""
+    values = {"address": ServerAddress(urls=(server_url(),)), "name": f"test-{uuid.uuid4().hex[:12]}"}
+    return OpenSearchPlace(**values | changed)  # type: ignore[arg-type]
+
+
+class NewIndex(OpenSearchTextIndex):
+    """An index that is deleted when it is closed, and that forgets at once what was replaced."""
+
+    def _create(self) -> None:
+        super()._create()
+        settings = {"index.soft_deletes.retention_lease.sync_interval": "100ms"}
+        self._connection.write("PUT", f"/{self._place.name}-states/_settings", settings)
+
+    def close(self) -> None:
+        self._connection.write("DELETE", f"/{self._place.name}-*")
+        super().close()
+
+
+def new_index(folder: Path) -> OpenSearchTextIndex:
+    return NewIndex(new_place(), folder)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _end_opensearch():
+    yield
+    _running.close()
