@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from bench import opensearch_server
 
-from webdepot.index.opensearch.client import ServerAddress
+from webdepot.index.opensearch.client import OpenSearchClient, ServerAddress
 from webdepot.index.opensearch.index import OpenSearchPlace, OpenSearchTextIndex
 
 _running = ExitStack()
@@ -22,13 +22,21 @@ _running = ExitStack()
 @cache
 def server_url() -> str:
     """The address of the server; the test is skipped if there cannot be one."""
-    if url := os.environ.get("WEBDEPOT_TEST_OPENSEARCH"):
-        return url
-    try:
-        (node,) = _running.enter_context(opensearch_server.running(*opensearch_server.QUICK_START))
-    except opensearch_server.Unavailable as error:
-        pytest.skip(f"OpenSearch cannot be started here: {error}")
-    return node.url
+    url = os.environ.get("WEBDEPOT_TEST_OPENSEARCH", "")
+    if not url:
+        try:
+            (node,) = _running.enter_context(opensearch_server.running(*opensearch_server.QUICK_START))
+        except opensearch_server.Unavailable as error:
+            pytest.skip(f"OpenSearch cannot be started here: {error}")
+        url = node.url
+    # Copies of a shard keep what was replaced for half a minute otherwise, and compaction leaves it.
+    settings = {"index.soft_deletes.retention_lease.sync_interval": "100ms"}
+    client = OpenSearchClient(ServerAddress(urls=(url,)))
+    client.write(
+        "PUT", "/_index_template/tests", {"index_patterns": ["test-*"], "template": {"settings": settings}}
+    )
+    client.close()
+    return url
 
 
 def new_place(**changed: object) -> OpenSearchPlace:
@@ -38,12 +46,7 @@ def new_place(**changed: object) -> OpenSearchPlace:
 
 
 class NewIndex(OpenSearchTextIndex):
-    """An index that is deleted when it is closed, and that forgets at once what was replaced."""
-
-    def _create(self) -> None:
-        super()._create()
-        settings = {"index.soft_deletes.retention_lease.sync_interval": "100ms"}
-        self._connection.write("PUT", f"/{self._place.name}-states/_settings", settings)
+    """An index that is deleted when it is closed."""
 
     def close(self) -> None:
         self._connection.write("DELETE", f"/{self._place.name}-*")

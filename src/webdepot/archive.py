@@ -224,9 +224,27 @@ class Archive:
             from webdepot.index.text.sqlite_index import SqliteTextIndex
 
             return SqliteTextIndex(self.texts_folder)
+        if self.config.index.engine == "opensearch":
+            return self._opensearch_texts()
         from webdepot.index.text.tantivy_index import TantivyTextIndex
 
         return TantivyTextIndex(self.texts_folder, memory_bytes=self.config.index.memory_bytes)
+
+    def _opensearch_texts(self) -> TextIndex:
+        from webdepot.index.opensearch.client import ServerAddress
+        from webdepot.index.opensearch.index import OpenSearchPlace, OpenSearchTextIndex
+
+        config = self.config.index
+        urls = tuple(url.strip().rstrip("/") for url in config.opensearch_url.split(","))
+        place = OpenSearchPlace(
+            address=ServerAddress(
+                urls=urls, user=config.opensearch_user, password=config.opensearch_password
+            ),
+            name=config.opensearch_index,
+            shards=config.opensearch_shards,
+            replicas=config.opensearch_replicas,
+        )
+        return OpenSearchTextIndex(place, self.texts_folder)
 
     @cached_property
     def store(self) -> ObjectStore:

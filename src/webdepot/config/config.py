@@ -78,6 +78,10 @@ def from_tree(home: Path, tree: Mapping[str, Any], *, environment: Mapping[str, 
     config = Config(home=home, profiles=profiles, sources=sources, **parts)
     if config.index.captures == "postgresql" and not config.database.url:
         raise ConfigError(f"{origin}: [index] captures = 'postgresql' needs a server. Set [database] url.")
+    if config.index.engine == "opensearch" and not config.index.opensearch_url:
+        raise ConfigError(
+            f"{origin}: [index] engine = 'opensearch' needs a server. Set [index] opensearch_url."
+        )
     if config.engine.kind == "dask" and not config.engine.scheduler:
         raise ConfigError(f"{origin}: [engine] kind = 'dask' needs a cluster. Set [engine] scheduler.")
     if config.cluster.harvesters and not (config.database.url and config.work.place):

@@ -49,6 +49,21 @@ def _scheduler(value: str) -> str | None:
     return None
 
 
+def _search_nodes(value: str) -> str | None:
+    if not all(re.fullmatch(r"https?://[^/@,\s]+/?", url) for url in value.split(",") if value):
+        return (
+            "must be an address such as https://search.example.org:9200, without user, password and path; "
+            "several are separated by commas"
+        )
+    return None
+
+
+def _index_name(value: str) -> str | None:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,99}", value):
+        return "must consist of lower-case letters, digits, - and _, and begin with a letter or digit"
+    return None
+
+
 def _share(value: float) -> str | None:
     return None if 0 <= value <= 1 else "must be between 0 and 1"
 
@@ -472,9 +487,36 @@ class IndexConfig:
     memory_bytes: int = _key(128 << 20, "Memory for writing the text index, in bytes.", _at_least(16 << 20))
     engine: str = _key(
         "tantivy",
-        "Engine of the text index: tantivy, or sqlite for a small archive (no stemming, slower). "
+        "Engine of the text index: tantivy; sqlite for a small archive (no stemming, slower); or opensearch, a "
+        "server, for an archive on several machines. After a change run: webdepot index rebuild",
+        _one_of("tantivy", "sqlite", "opensearch"),
+    )
+    opensearch_url: str = _key(
+        "",
+        "Address of the OpenSearch server, such as https://search.example.org:9200; several nodes are "
+        "separated by commas.",
+        _search_nodes,
+    )
+    opensearch_index: str = _key(
+        "webdepot",
+        "Beginning of the names of the archive's indexes on the server. Each archive needs another one.",
+        _index_name,
+    )
+    opensearch_user: str = _key("", "User name at the search server; empty if it needs none.")
+    opensearch_password: str = _key(
+        "", "Password at the search server; better set as WEBDEPOT_INDEX_OPENSEARCH_PASSWORD."
+    )
+    opensearch_shards: int = _key(
+        1,
+        "Parts into which the server divides the text index: one for each 30 GB, at most one for each core. "
         "After a change run: webdepot index rebuild",
-        _one_of("tantivy", "sqlite"),
+        _at_least(1),
+    )
+    opensearch_replicas: int = _key(
+        0,
+        "Further copies of the text index on other nodes; with 1, search continues when a node fails. After "
+        "a change run: webdepot index rebuild",
+        _at_least(0),
     )
     captures: str = _key(
         "sqlite",

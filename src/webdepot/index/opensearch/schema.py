@@ -94,7 +94,9 @@ def _mappings(fields: Mapping[str, Any], excluded: Sequence[str] = ()) -> dict[s
 
 
 _KEYWORD = {"type": "keyword"}
-_SEARCHED = {"type": "keyword", "doc_values": False}
+_NAME = {"type": "keyword", "ignore_above": 1000}
+"""Names are short; longer ones are stored but not searched. OpenSearch refuses terms of 32 kB."""
+_SEARCHED = {**_NAME, "doc_values": False}
 _NUMBER = {"type": "long"}
 _COUNTED = {"type": "long", "index": False}
 _STORED = {"type": "keyword", "index": False, "doc_values": False}
@@ -113,7 +115,8 @@ def _state_fields() -> dict[str, Any]:
     }
     for language in STEMMERS:
         fields[f"stem_{language}"] = {"type": "text", "analyzer": "whitespace", "index_options": "freqs"}
-    fields |= dict.fromkeys(("kind", "key", "lang", "mime", "collection", "puid", "host", "domain"), _KEYWORD)
+    fields |= dict.fromkeys(("kind", "key", "collection"), _KEYWORD)
+    fields |= dict.fromkeys(("lang", "mime", "puid", "host", "domain"), _NAME)
     fields |= dict.fromkeys(("above", "site", "payload"), _SEARCHED)
     fields |= dict.fromkeys(("url", "digest", "long_key"), _STORED)
     fields |= dict.fromkeys(("page", "stamps", "valid_from", "valid_to", "last_seen"), _NUMBER)
