@@ -487,8 +487,8 @@ class IndexConfig:
     memory_bytes: int = _key(128 << 20, "Memory for writing the text index, in bytes.", _at_least(16 << 20))
     engine: str = _key(
         "tantivy",
-        "Engine of the text index: tantivy; sqlite for a small archive (no stemming, slower); or opensearch, a "
-        "server, for an archive on several machines. After a change run: webdepot index rebuild",
+        "Engine of the text index: tantivy; sqlite for a small archive (no stemming, slower); or opensearch, "
+        "a server, for an archive on several machines. After a change run: webdepot index rebuild",
         _one_of("tantivy", "sqlite", "opensearch"),
     )
     opensearch_url: str = _key(

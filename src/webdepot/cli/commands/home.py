@@ -71,7 +71,7 @@ def status(context: typer.Context, json: Json = False) -> None:
         f"{now.not_indexed:,} not indexed\n"
         f"Packages    {now.packages:,} in the depot\n"
         f"Captures    {now.captures:,}\n"
-        f"Text        {now.texts:,} page states\n"
+        f"Text        {_states(now.texts)}\n"
         f"Disk        {size_words(now.disk_free_bytes)} free of {size_words(now.disk_total_bytes)}",
     )
 
@@ -124,3 +124,7 @@ def show_config(context: typer.Context, json: Json = False) -> None:
             f"{setting.name} = [bold]{plain(repr(setting.value))}[/bold]  "
             f"[dim]({plain(setting.source)})[/dim]",
         )
+
+
+def _states(number: int | None) -> str:
+    return "the search server does not answer" if number is None else f"{number:,} page states"

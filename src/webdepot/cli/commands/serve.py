@@ -18,7 +18,7 @@ from webdepot import browser_files
 from webdepot.cli.call import Call, Json, Quiet, call_of
 from webdepot.cli.output import Output, plain
 from webdepot.engine.jobs import JobState, QueuedJob
-from webdepot.errors import ConfigError
+from webdepot.errors import ConfigError, RemoteError
 from webdepot.services.exchange import webhooks
 from webdepot.services.jobs import kinds, queue
 from webdepot.services.jobs.worker import Worker
@@ -81,6 +81,10 @@ def serve(
             "Run it as a user of its own, as in docs/how-to/run-as-a-service.md."
         )
     with call.archive() as archive, _scheduling(call, wanted=archive.config.schedule.in_server):
+        try:
+            archive.texts.total()
+        except RemoteError as error:
+            output.warn(f"{error} Until then there is no search by words; everything else works.")
         web = archive.config.web
         serve_archive(
             archive,

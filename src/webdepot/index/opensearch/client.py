@@ -17,7 +17,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from webdepot import query_budget
-from webdepot.errors import ConfigError, RemoteError
+from webdepot.errors import RemoteError
+from webdepot.reasons import said
 
 _log = logging.getLogger(__name__)
 _CONNECT_S = 10.0
@@ -122,29 +123,28 @@ class OpenSearchClient:
             waiting = [number for number in waiting if results[number]["status"] in _BUSY]
             if waiting:
                 if time.monotonic() > until:
-                    raise RemoteError(
-                        f"The search server {self._shown()} has too much to do: "
-                        f"{results[waiting[0]].get('error', {}).get('reason', '')}. Try again later.",
+                    raise self._away(
+                        "The search server {server} has too much to do ({why}). Try again later.",
                         retry=True,
+                        why=results[waiting[0]].get("error", {}).get("reason", ""),
                     )
                 time.sleep(0.5)
         return [results[number] for number in range(len(lines))]
 
     def version(self) -> str:
-        """The version of the server. ConfigError if it is not an OpenSearch that this program can use."""
+        """The version of the server. RemoteError if it is not an OpenSearch that this program can use."""
         try:
             about = self.read("GET", "/")["version"]
             kind, number = about.get("distribution", "Elasticsearch"), str(about["number"])
             parsed = tuple(int(part) for part in number.split(".")[:2])
         except (Refusal, KeyError, TypeError, ValueError) as error:
-            raise ConfigError(
-                f"{self._shown()} is not an OpenSearch server. Check [index] opensearch_url."
-            ) from error
+            raise self._away("{server} is not an OpenSearch server. Check [index] opensearch_url.") from error
         if kind != "opensearch" or parsed < _LOWEST_VERSION:
-            raise ConfigError(
-                f"The search server {self._shown()} is {kind} {number}, but OpenSearch "
-                f"{'.'.join(map(str, _LOWEST_VERSION))} or later is needed. Upgrade it, or set [index] "
-                "engine = 'tantivy'."
+            raise self._away(
+                "The search server {server} is {kind}, but OpenSearch {lowest} or later is needed. Upgrade "
+                "it, or set [index] engine = 'tantivy'.",
+                kind=f"{kind} {number}",
+                lowest=".".join(map(str, _LOWEST_VERSION)),
             )
         return number
 
@@ -165,17 +165,19 @@ class OpenSearchClient:
             except (OSError, http.client.HTTPException) as error:
                 status, why = 0, str(error) or type(error).__name__
             if time.monotonic() >= until:
-                raise RemoteError(
-                    f"The search server {self._shown()} does not answer ({why}). Check that it runs and that "
-                    "[index] opensearch_url is right: webdepot doctor",
+                raise self._away(
+                    "The search server {server} does not answer ({why}). Check that it runs and that [index] "
+                    "opensearch_url is right: webdepot doctor",
                     retry=True,
+                    why=why,
                 )
             _log.warning("waiting for the search server", extra={"error": why})
             time.sleep(1.0)
         if status in (401, 403):
-            raise ConfigError(
-                f"The search server {self._shown()} refuses the user ({_reason(answer)[1]}). Check "
-                "[index] opensearch_user and WEBDEPOT_INDEX_OPENSEARCH_PASSWORD."
+            raise self._away(
+                "The search server {server} refuses the user ({why}). Check [index] opensearch_user and "
+                "WEBDEPOT_INDEX_OPENSEARCH_PASSWORD.",
+                why=_reason(answer)[1],
             )
         if status >= 400:
             raise Refusal(status, *_reason(answer))
@@ -228,8 +230,10 @@ class OpenSearchClient:
                 return
         connection.close()
 
-    def _shown(self) -> str:
-        return ", ".join(node.geturl() for node in self._nodes)
+    def _away(self, text: str, *, retry: bool = False, **values: str) -> RemoteError:
+        """The error that ends a request. Readers of the portal see only that search is not available."""
+        server = ", ".join(node.geturl() for node in self._nodes)
+        return RemoteError(said("search_away", text, server=server, **values), retry=retry)
 
 
 def _encoded(value: Any) -> bytes:
@@ -263,5 +267,8 @@ def _search_error(error: Refusal, *, is_limited: bool) -> Exception:
     if is_limited and ("Time exceeded" in str(error) or "cancelled" in error.kind):
         return query_budget.too_expensive()
     if error.kind.startswith("index_not_found"):
-        return RemoteError("The index of words is being rebuilt. Try again in a moment.", retry=True)
-    return RemoteError(f"The search server refused a query ({error}).", retry=False)
+        text = "The index of words is being rebuilt. Try again in a moment."
+        return RemoteError(said("search_away", text), retry=True)
+    return RemoteError(
+        said("search_away", "The search server refused a query ({why}).", why=str(error)), retry=False
+    )

@@ -196,11 +196,15 @@ def find_page_title(archive: Archive, capture: Capture) -> str:
 
 def find_indexed_title(archive: Archive, capture: Capture) -> str:
     """The title of a page or document at the time of the capture, from the index: containers may be on
-    another server, and titles of PDF files take long to read. Empty if it has none.
+    another server, and titles of PDF files take long to read. Empty if it has none, or if the search server
+    does not answer.
     """
     moment = moment_of(capture.timestamp) + timedelta(seconds=1)
     query = TextQuery(keys=(capture.key,), as_of=moment, limit=1, histogram=False)
-    return next((hit.title for hit in archive.texts.find(query).hits), "")
+    try:
+        return next((hit.title for hit in archive.texts.find(query).hits), "")
+    except RemoteError:
+        return ""
 
 
 def content_of(replayed: Replayed) -> BinaryIO:

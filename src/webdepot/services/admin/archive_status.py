@@ -11,6 +11,7 @@ from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.depot.tables import packages
+from webdepot.errors import RemoteError
 from webdepot.harvest import runs
 from webdepot.harvest.tables import harvests
 from webdepot.model import Capture, Harvest
@@ -63,7 +64,8 @@ class ArchiveStatus:
     container_bytes: int
     packages: int
     captures: int
-    texts: int
+    texts: int | None
+    """None if the search server does not answer."""
     """Page states in the text index."""
     not_indexed: int
     """Containers that are not yet indexed."""
@@ -127,9 +129,16 @@ def status(archive: Archive, *, limit: int = 20) -> ArchiveStatus:
         container_bytes=size_bytes,
         packages=package_count,
         captures=archive.captures.total(),
-        texts=archive.texts.total(),
+        texts=_count_texts(archive),
         not_indexed=max(count - sum(1 for _ in archive.captures.containers()), 0),
         disk_free_bytes=disk.free,
         disk_total_bytes=disk.total,
         events=events,
     )
+
+
+def _count_texts(archive: Archive) -> int | None:
+    try:
+        return archive.texts.total()
+    except RemoteError:
+        return None

@@ -27,7 +27,7 @@ from webdepot.config import config as configuration
 from webdepot.config.settings import Config
 from webdepot.container import locations
 from webdepot.depot import holdings, package
-from webdepot.errors import ConfigError, CorruptData, NotFound, WebdepotError
+from webdepot.errors import ConfigError, CorruptData, NotFound, RemoteError, WebdepotError
 from webdepot.guard import walls
 from webdepot.guard.probe import probe
 from webdepot.harvest import runs
@@ -476,7 +476,11 @@ def _captures(archive: Archive) -> Check:
 
 
 def _texts(archive: Archive) -> Check:
-    return _indexed(archive, "words", archive.texts.containers())
+    try:
+        indexed = archive.texts.containers()
+    except RemoteError as error:
+        return Check(name="index of words", state="error", message=str(error))
+    return _indexed(archive, "words", indexed)
 
 
 def _indexed(archive: Archive, name: str, indexed: frozenset[str] | set[str]) -> Check:

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot import times
-from webdepot.errors import InputError, WebdepotError
+from webdepot.errors import InputError, RemoteError, WebdepotError
 from webdepot.model import EVERYTHING
 from webdepot.ports import Facet, SearchSort
 from webdepot.services.access import collections, lookup
@@ -128,19 +128,20 @@ def search(request: Request) -> Response:
     versions = _find_versions(request, query) if is_address else None
     if versions:
         return RedirectResponse(versions, status_code=303)
-    page, groups, wrong = None, None, ""
+    page, groups, wrong, status = None, None, "", 200
     if query.wrong_dates:
+        status = InputError.http_status
         wrong = language_of(request).say("answers.wrong_date", date=query.wrong_dates[0])
     elif query.words:
         try:
             page = _search(request, query)
             groups = _groups(request, query, page) if query.by_site else None
-        except InputError as error:
-            wrong = explain(request, error)
+        except (InputError, RemoteError) as error:
+            wrong, status = explain(request, error), error.http_status
     return render(
         request,
         "search.html",
-        status=400 if wrong else 200,
+        status=status,
         wrong=wrong,
         asked=query,
         query=query.words,

@@ -12,6 +12,7 @@ from itertools import chain, islice
 from webdepot.access.collection_pages import CollectionPage
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
+from webdepot.errors import RemoteError
 from webdepot.harvest import runs
 from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import Capture, Harvest
@@ -151,7 +152,11 @@ def _sites(
         histogram=False,
     )
     now = to_timestamp(archive.clock())
-    for site, _ in archive.texts.find(query).facets.get(Facet.SITE, ()):
+    try:
+        sites = archive.texts.find(query).facets.get(Facet.SITE, ())
+    except RemoteError:  # the search server does not answer: those of the harvests are enough
+        return
+    for site, _ in sites:
         if site.removeprefix("www.") in seen:
             continue
         front = start_pages.find(archive, f"http://{site}/", now, reader=reader, collection=name)
