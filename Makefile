@@ -1,6 +1,6 @@
 # All tasks of the project. `make run` and `make test` install everything they need on a plain Debian 12 with Python 3.11.
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test compiled-tests test-postgresql test-cluster check quick kills bench interop fuzz docs screenshots constraints sbom clean
+.PHONY: help install install-test run test compiled-tests test-postgresql test-cluster test-opensearch check quick kills bench interop fuzz docs screenshots constraints sbom clean
 SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
@@ -18,6 +18,7 @@ help:
 	@echo "make check        ruff, mypy --strict, generated documentation up to date"
 	@echo "make test-postgresql  the tests of services and pages on PostgreSQL; a part of them also runs in `make test`"
 	@echo "make test-cluster start a cluster of PostgreSQL, SeaweedFS, Dask and our own roles on this machine, and try it"
+	@echo "make test-opensearch  the tests of words on OpenSearch (needs Java and Maven)"
 	@echo "make kills        thirty kills and thirty power cuts of each command that writes (as root, about an hour)"
 	@echo "make bench        the benchmarks, compared with other programs in the same run"
 	@echo "make interop      run programs of others against ours and print a table (SLOW=1: also those compiled first)"
@@ -64,6 +65,10 @@ test-postgresql: install-test
 
 test-cluster: install-test
 	WEBDEPOT_TEST_CLUSTER=1 $(BIN)/pytest tests/cluster
+
+# One process of pytest, because all these tests share one server, which the tests start with Java.
+test-opensearch: install-test
+	$(BIN)/pytest -m opensearch
 
 quick: install-test
 	$(BIN)/pytest $(PARALLEL) -m "not browser and not slow"

@@ -609,16 +609,20 @@ class State:
 
 
 class TextIndex(Protocol):
-    """Full text by time. A cache: it can be deleted and rebuilt from the depot. One writer at a time, any
-    number of readers.
+    """Full text by time. A cache: it can be deleted and rebuilt from the depot. Any number of processes read
+    and write it; if it belongs to one machine, writers wait for each other.
+
+    Writing may be interrupted, and is then repeated: until that, an index on a server may show a part of what
+    was written, one on this machine shows nothing of it.
 
     The unit is the state of a page: a series of captures with the same text. `period` selects captures in
     that period, `as_of` the states valid at that moment. Case and accents are ignored.
     """
 
     def add(self, container: str, pages: Iterable[PageText]) -> int:
-        """Add the pages of a container and commit, all or nothing; returns how many. A container that is
-        already there changes nothing (0).
+        """Add the pages of a container; returns how many. A container that is already there changes nothing
+        (0). When this returns, readers see all of it. If it fails, the container is not there, and adding it
+        again gives the same as if nothing had happened: no capture is counted twice.
         """
 
     def add_files(
@@ -628,16 +632,15 @@ class TextIndex(Protocol):
         *,
         formats: Callable[[Iterable[str]], Mapping[str, str]],
     ) -> int:
-        """Add the pages of several containers, with the processes of `engine`; returns how many. Each
-        container is added whole or not at all, and one that is already there changes nothing. `formats` finds
-        PRONOM identifiers of payloads by digest.
+        """Add the pages of several containers, each as with `add`, with the processes of `engine`; returns
+        how many. `formats` finds PRONOM identifiers of payloads by digest.
         """
 
     def remove(
         self, container: str, captures: Iterable[tuple[str, Capture]], *, payloads: Sequence[str] = ()
     ) -> int:
-        """Remove a container in one commit: its captures, each with its collection, are removed from their
-        states; returns how many.
+        """Remove a container: its captures, each with its collection, are removed from their states; returns
+        how many. If it fails, the container is still there, and can be removed again.
 
         `payloads` are digests whose bytes do not exist any more: a state without any other payload is removed
         with all its captures, because revisits of those bytes have no text either. A container that is not
@@ -679,7 +682,8 @@ class TextIndex(Protocol):
 
     def compact(self, engine: "Engine", *, most_dead: float = 0.0) -> None:
         """Rewrite those parts of the index of which more than the share `most_dead` are replaced documents,
-        with the processes of `engine`; others may read and write meanwhile.
+        with the processes of `engine`; others may read and write meanwhile. A server may keep for half a
+        minute what was just replaced.
         """
 
     def close(self) -> None: ...

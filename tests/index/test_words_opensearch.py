@@ -182,7 +182,7 @@ def impostor():
     answer = {"status": 200, "body": {}}
 
     class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):  # noqa: N802
+        def do_GET(self):
             content = json.dumps(answer["body"]).encode()
             self.send_response(answer["status"])
             self.send_header("Content-Length", str(len(content)))
