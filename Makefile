@@ -18,7 +18,7 @@ help:
 	@echo "make check        ruff, mypy --strict, generated documentation up to date"
 	@echo "make test-postgresql  the tests of services and pages on PostgreSQL; a part of them also runs in `make test`"
 	@echo "make test-cluster start a cluster of PostgreSQL, SeaweedFS, Dask and our own roles on this machine, and try it"
-	@echo "make test-opensearch  the tests of words on OpenSearch (needs Java and Maven)"
+	@echo "make test-opensearch  the tests of words on OpenSearch (Java, Maven); a part of them also runs in `make test`"
 	@echo "make kills        thirty kills and thirty power cuts of each command that writes (as root, about an hour)"
 	@echo "make bench        the benchmarks, compared with other programs in the same run"
 	@echo "make interop      run programs of others against ours and print a table (SLOW=1: also those compiled first)"
@@ -52,7 +52,8 @@ check: install-test
 
 test: install-test
 	$(MAKE) --jobs 2 check compiled-tests
-	$(BIN)/pytest $(PARALLEL)
+	$(BIN)/pytest $(PARALLEL) -m "not opensearch"
+	$(BIN)/pytest -m opensearch tests/index
 
 # Otherwise each of the parallel processes would compile all tests.
 compiled-tests: install-test
@@ -71,7 +72,7 @@ test-opensearch: install-test
 	$(BIN)/pytest -m opensearch
 
 quick: install-test
-	$(BIN)/pytest $(PARALLEL) -m "not browser and not slow"
+	$(BIN)/pytest $(PARALLEL) -m "not browser and not slow and not opensearch"
 
 kills: install-test
 	WEBDEPOT_KILLS=30 $(BIN)/pytest $(PARALLEL) tests/security/test_kills.py

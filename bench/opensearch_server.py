@@ -36,6 +36,8 @@ class OpenSearchNode:
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
 
 
 @contextmanager
