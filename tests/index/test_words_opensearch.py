@@ -223,6 +223,14 @@ def test_another_server_is_refused_with_one_sentence(tmp_path, impostor, status,
     index.close()
 
 
+def test_another_node_is_asked_if_one_does_not_answer(impostor):
+    url, answer = impostor
+    answer.update(body={"found": True})
+    client = OpenSearchClient(ServerAddress(urls=(f"http://127.0.0.1:{free_port()}", url)))
+    assert client.read("GET", "/") == {"found": True}
+    client.close()
+
+
 def test_writing_waits_for_a_server_that_returns(impostor):
     url, answer = impostor
     answer.update(status=503)

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -190,6 +191,9 @@ class OpenSearchClient:
             number = (self._first + step) % len(self._nodes)
             for connection in self._connections(number):
                 try:
+                    if connection.sock is None:
+                        connection.connect()
+                        connection.sock.settimeout(_ANSWER_S)
                     connection.request(method, path, body=body, headers=self._headers)
                     response = connection.getresponse()
                     content = response.read()
@@ -212,16 +216,15 @@ class OpenSearchClient:
         if kept is not None:
             yield kept
         node = self._nodes[number]
-        connection = (
-            http.client.HTTPSConnection(
-                node.hostname or "", node.port, timeout=_CONNECT_S, context=ssl.create_default_context()
-            )
-            if node.scheme == "https"
-            else http.client.HTTPConnection(node.hostname or "", node.port, timeout=_CONNECT_S)
-        )
-        connection.connect()
-        connection.sock.settimeout(_ANSWER_S)
-        yield connection
+        host = node.hostname or ""
+        if node.scheme == "https":
+            yield http.client.HTTPSConnection(host, node.port, timeout=_CONNECT_S, context=self._tls)
+        else:
+            yield http.client.HTTPConnection(host, node.port, timeout=_CONNECT_S)
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return ssl.create_default_context()
 
     def _keep(self, number: int, connection: http.client.HTTPConnection) -> None:
         with self._lock:

@@ -126,7 +126,7 @@ class OpenSearchSearch:
         if shown < self._query.limit and (shown or not self._query.offset):
             return self._query.offset + shown, True
         if total > EXACT_UP_TO:
-            return self._query.offset + shown, False
+            return self._query.offset + shown if shown else 0, False
         body = {"size": EXACT_UP_TO, "_source": False, "track_total_hits": False}
         return len(self._search(body)["hits"]["hits"]), True
 
@@ -144,7 +144,7 @@ class OpenSearchSearch:
             }
             pages = self._search(body)["hits"]["hits"]
             groups = fold_groups([(_score(hit), hit, _likeness(hit)) for hit in pages])
-            is_all = len(pages) < limit
+            is_all = len(pages) < limit or total <= limit
             if len(groups) >= wanted or is_all or limit >= schema.MOST_FETCHED:
                 break
             limit *= 4
