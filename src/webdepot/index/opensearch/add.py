@@ -28,7 +28,7 @@ def token_of(container: str) -> str:
     return hashlib.blake2b(container.encode("utf-8", "replace"), digest_size=9).hexdigest()
 
 
-class Adding:
+class PageAdding:
     """Adds pages, and remembers the words whose number of states may have changed."""
 
     def __init__(self, client: OpenSearchClient, names: IndexNames) -> None:

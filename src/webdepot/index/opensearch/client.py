@@ -42,7 +42,7 @@ class ServerAddress:
     password: str = ""
 
 
-class Refusal(Exception):
+class ServerRefusal(Exception):
     """The server refused a request; for callers that expect it."""
 
     def __init__(self, status: int, kind: str, reason: str) -> None:
@@ -67,7 +67,7 @@ class OpenSearchClient:
             self._headers["Authorization"] = f"Basic {login}"
 
     def read(self, method: str, path: str, body: Any = None) -> Any:
-        """The answer to a question. RemoteError if no node answers, Refusal if it is refused."""
+        """The answer to a question. RemoteError if no node answers, ServerRefusal if it is refused."""
         return self._answer(method, path, None if body is None else _encoded(body), patience_s=0.0)
 
     def write(self, method: str, path: str, body: Any = None) -> Any:
@@ -89,7 +89,7 @@ class OpenSearchClient:
         path = f"/{index}/_search?{asked}" if index else f"/_search?{asked}"
         try:
             answer = self.read("POST", path, body)
-        except Refusal as error:
+        except ServerRefusal as error:
             raise _search_error(error, is_limited=left_s is not None) from error
         if answer.get("timed_out"):
             raise query_budget.too_expensive()
@@ -138,7 +138,7 @@ class OpenSearchClient:
             about = self.read("GET", "/")["version"]
             kind, number = about.get("distribution", "Elasticsearch"), str(about["number"])
             parsed = tuple(int(part) for part in number.split(".")[:2])
-        except (Refusal, KeyError, TypeError, ValueError) as error:
+        except (ServerRefusal, KeyError, TypeError, ValueError) as error:
             raise self._away("{server} is not an OpenSearch server. Check [index] opensearch_url.") from error
         if kind != "opensearch" or parsed < _LOWEST_VERSION:
             raise self._away(
@@ -181,7 +181,7 @@ class OpenSearchClient:
                 why=_reason(answer)[1],
             )
         if status >= 400:
-            raise Refusal(status, *_reason(answer))
+            raise ServerRefusal(status, *_reason(answer))
         return answer
 
     def _ask_nodes(self, method: str, path: str, body: bytes | None) -> tuple[int, Any]:
@@ -263,7 +263,7 @@ def _reason(answer: Any) -> tuple[str, str]:
     return " ".join(dict.fromkeys(kinds)), str(causes[-1].get("reason", ""))[:300]
 
 
-def _search_error(error: Refusal, *, is_limited: bool) -> Exception:
+def _search_error(error: ServerRefusal, *, is_limited: bool) -> Exception:
     if "too_many" in error.kind and "clauses" in error.kind:
         _log.warning("raise indices.query.bool.max_clause_count of the search server")
         return query_budget.too_expensive()

@@ -17,8 +17,8 @@ from typing import Any
 from webdepot import query_budget
 from webdepot.errors import RemoteError
 from webdepot.index.opensearch import schema
-from webdepot.index.opensearch.client import OpenSearchClient, Refusal
-from webdepot.index.opensearch.query import Clause, QueryMaker, stamps_between
+from webdepot.index.opensearch.client import OpenSearchClient, ServerRefusal
+from webdepot.index.opensearch.query import Clause, OpenSearchQuery, stamps_between
 from webdepot.index.text import tantivy_schema
 from webdepot.index.text.folding import Leader, fold_groups
 from webdepot.index.text.hits import address_words, asked_stamps, digits, hit_of, state_of
@@ -48,7 +48,9 @@ _CAPTURES_BETWEEN = (
 class OpenSearchSearch:
     """One query."""
 
-    def __init__(self, make: QueryMaker, client: OpenSearchClient, states: str, query: TextQuery) -> None:
+    def __init__(
+        self, make: OpenSearchQuery, client: OpenSearchClient, states: str, query: TextQuery
+    ) -> None:
         self._make = make
         self._client = client
         self._states = states
@@ -104,7 +106,7 @@ class OpenSearchSearch:
                         yield state
                 body["search_after"] = hits[-1]["sort"]
         finally:
-            with contextlib.suppress(Refusal, RemoteError):  # it ends by itself
+            with contextlib.suppress(ServerRefusal, RemoteError):  # it ends by itself
                 self._client.read("DELETE", "/_search/point_in_time", {"pit_id": [view["id"]]})
 
     def _search(self, body: Mapping[str, Any]) -> Any:

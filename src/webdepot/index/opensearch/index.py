@@ -27,10 +27,10 @@ from webdepot import durable
 from webdepot.errors import Conflict, WebdepotError
 from webdepot.index import page_files
 from webdepot.index.opensearch import schema
-from webdepot.index.opensearch.add import Adding, token_of
-from webdepot.index.opensearch.client import OpenSearchClient, Refusal, ServerAddress
+from webdepot.index.opensearch.add import PageAdding, token_of
+from webdepot.index.opensearch.client import OpenSearchClient, ServerAddress, ServerRefusal
 from webdepot.index.opensearch.find import OpenSearchSearch
-from webdepot.index.opensearch.query import QueryMaker
+from webdepot.index.opensearch.query import OpenSearchQuery
 from webdepot.index.opensearch.schema import IndexNames
 from webdepot.index.opensearch.words import WordCounts
 from webdepot.index.sqlite_file import REBUILD
@@ -59,7 +59,7 @@ class OpenSearchPlace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartJob:
+class PageJob:
     """Part `part` of `parts` of the pages in `files`."""
 
     place: OpenSearchPlace
@@ -77,10 +77,10 @@ class AddedPart:
     payloads: frozenset[str]
 
 
-def run_part(job: PartJob) -> AddedPart:
+def run_part(job: PageJob) -> AddedPart:
     """Add a part of some containers, in a worker process."""
     client, names = OpenSearchClient(job.place.address), IndexNames(job.place.name)
-    adding = Adding(client, names)
+    adding = PageAdding(client, names)
     try:
         with ExitStack() as stack:
             streams = [stack.enter_context(page_files.opened(file.path)) for file in job.files]
@@ -107,7 +107,7 @@ class OpenSearchTextIndex:
         """Folder for temporary files."""
         self._connection = OpenSearchClient(place.address)
         self._names = IndexNames(place.name)
-        self._make = QueryMaker()
+        self._make = OpenSearchQuery()
         self._lock = threading.Lock()
         self._is_ready = False
 
@@ -130,12 +130,12 @@ class OpenSearchTextIndex:
                 made = self._connection.read("GET", f"/{name}/_mapping")[name]["mappings"]
                 if made.get("_meta", {}).get("webdepot") != schema.VERSION:
                     raise Conflict(f"The index of words {name} was made by another version. {REBUILD}")
-            except Refusal as error:
+            except ServerRefusal as error:
                 if error.status != 404:
                     raise Conflict(f"The index of words {name} cannot be used ({error}).") from error
                 try:
                     self._connection.write("PUT", f"/{name}?wait_for_active_shards=1", body)
-                except Refusal as refusal:
+                except ServerRefusal as refusal:
                     if "resource_already_exists" not in refusal.kind:  # by another process
                         raise Conflict(
                             f"The index of words {name} cannot be created ({refusal})."
@@ -166,7 +166,7 @@ class OpenSearchTextIndex:
             max(-(-size_bytes // _PART_BYTES), helpers.workers if helpers else 1), page_files.MOST_PARTS
         )
         jobs = (
-            PartJob(
+            PageJob(
                 place=self._place,
                 files=files,
                 repeated=frozenset(known),
@@ -185,7 +185,7 @@ class OpenSearchTextIndex:
 
     def _resolve(self, payloads: frozenset[str]) -> None:
         """Give words to revisits that waited for these payloads."""
-        adding = Adding(self._client, self._names)
+        adding = PageAdding(self._client, self._names)
         adding.payloads.update(payloads)
         adding.resolve()
         if adding.texts:
@@ -197,7 +197,7 @@ class OpenSearchTextIndex:
     ) -> int:
         if not self._kinds([container]):
             return 0
-        adding = Adding(self._client, self._names)
+        adding = PageAdding(self._client, self._names)
         removed = adding.remove(container, captures, frozenset(payloads))
         adding.refresh()
         WordCounts(self._client, self._names).count_exactly(adding.texts)
@@ -208,7 +208,7 @@ class OpenSearchTextIndex:
         return removed
 
     def anchor(self, anchors: Iterable[tuple[str, str, str]], engine: Engine) -> int:
-        adding, changed = Adding(self._client, self._names), 0
+        adding, changed = PageAdding(self._client, self._names), 0
         left = iter(anchors)
         while some := [(key, (external, own)) for key, external, own in islice(left, _ANCHORS_AT_ONCE)]:
             changed += adding.anchor(some)
@@ -219,7 +219,7 @@ class OpenSearchTextIndex:
     def clear(self) -> None:
         self._connection.version()
         for name in self._names.all():
-            with contextlib.suppress(Refusal):
+            with contextlib.suppress(ServerRefusal):
                 self._connection.write("DELETE", f"/{name}?ignore_unavailable=true")
         self._create()
         self._is_ready = True

@@ -29,7 +29,7 @@ at.
 _SIGNS = frozenset(map(chr, range(0x21, 0x7F)))
 
 
-class QueryMaker:
+class OpenSearchQuery:
     """Turns a `TextQuery` into OpenSearch's."""
 
     def __init__(self) -> None:
