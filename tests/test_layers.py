@@ -87,6 +87,8 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("webdepot.archive", "webdepot.formats.signature_sets"): "pygfried",
     ("webdepot.archive", "webdepot.index.sqlite_file"): "sqlite3",
     ("webdepot.archive", "webdepot.index.captures"): "sqlite3",
+    ("webdepot.archive", "webdepot.index.opensearch.client"): "ssl",
+    ("webdepot.archive", "webdepot.index.opensearch.index"): "tantivy",
     ("webdepot.archive", "webdepot.index.postgresql_captures"): "psycopg",
     ("webdepot.archive", "webdepot.index.text.sqlite_index"): "numpy",
     ("webdepot.archive", "webdepot.index.text.tantivy_index"): "tantivy",
