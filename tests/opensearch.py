@@ -6,6 +6,7 @@ them all (`make test-opensearch`). WEBDEPOT_TEST_OPENSEARCH=URL uses a server th
 
 import os
 import uuid
+from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -58,6 +59,6 @@ def new_index(folder: Path) -> OpenSearchTextIndex:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _end_opensearch():
+def _end_opensearch() -> Iterator[None]:
     yield
     _running.close()

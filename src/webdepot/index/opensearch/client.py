@@ -192,8 +192,7 @@ class OpenSearchClient:
             for connection in self._connections(number):
                 try:
                     if connection.sock is None:
-                        connection.connect()
-                        connection.sock.settimeout(_ANSWER_S)
+                        _open(connection)
                     connection.request(method, path, body=body, headers=self._headers)
                     response = connection.getresponse()
                     content = response.read()
@@ -237,6 +236,11 @@ class OpenSearchClient:
         """The error that ends a request. Readers of the portal see only that search is not available."""
         server = ", ".join(node.geturl() for node in self._nodes)
         return RemoteError(said("search_away", text, server=server, **values), retry=retry)
+
+
+def _open(connection: http.client.HTTPConnection) -> None:
+    connection.connect()
+    connection.sock.settimeout(_ANSWER_S)
 
 
 def _encoded(value: Any) -> bytes:

@@ -3,7 +3,7 @@
 OpenSearch cannot list the terms of an index. So the words are documents of an index of their own, and a
 writer that adds states counts their words again: from the list of terms of each shard, which costs the same
 in any index (states that were replaced count until their segment is merged); or exactly, when captures are
-taken out, whose words must not stay. Counting again, unlike adding, may be repeated and may be done by several
+taken out, whose words must not stay. Counting again, unlike adding, may be repeated, also by several
 writers.
 """
 
