@@ -92,10 +92,7 @@ def _draft(job: PartJob | AnchorJob) -> Iterator[tuple[Draft, Adding]]:
     index = open_index(schema, job.index)
     index.reload()
     commit = tantivy_commit.read(job.index)
-    with (
-        worker_memory.mapped_files_released(job.index),
-        drafted(schema, commit, job.folder, memory_bytes=job.memory_bytes) as draft,
-    ):
+    with drafted(schema, commit, job.folder, memory_bytes=job.memory_bytes) as draft:
         yield draft, Adding(QueryMaker(schema), index.searcher(), draft)
     worker_memory.return_free_memory()
 
