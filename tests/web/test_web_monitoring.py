@@ -72,3 +72,12 @@ def test_jobs_are_listed_and_cancelled_by_curators_and_by_who_started_them(serve
     assert cancel(curator, other.id) == 303 and cancel(curator, other.id) == 409
     assert cancel(curator, own.id) == 303 and cancel(curator, 10**9) == 404
     assert "cancelled by reviewer" in ask(f"{served.portal}/jobs?state=cancelled", headers=curator).text
+
+
+def test_administrators_see_the_machines(served: Served, curator):
+    assert ask(f"{served.portal}/machines", headers=curator).status == 403
+    administrator = {"Cookie": sign_in(served, "administrator")}
+    page = ask(f"{served.portal}/machines", headers=administrator)
+    assert page.status == 200 and "This archive is on one machine" in page.text
+    assert 'http-equiv="refresh"' in page.text and 'href="/machines"' in page.text
+    assert 'href="/machines"' not in ask(f"{served.portal}/jobs", headers=curator).text

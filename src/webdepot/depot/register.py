@@ -36,7 +36,7 @@ CONFIG = "webdepot.toml"
 OLDEST_YEAR = 2020
 _LEFT_OUT = frozenset(
     (
-        *("alembic_version", "sessions", "events"),
+        *("alembic_version", "sessions", "events", "workers", "takeovers"),
         *(
             "harvests",
             "containers",

@@ -24,6 +24,8 @@ from webdepot.reasons import said
 from webdepot.states import Machine, Step
 
 ROWS = 50
+_LEASED = "job"
+"""The kind of these leases."""
 MOST_TRIES = 3
 """A job whose workers were killed so often is not repeated: it may be what kills them."""
 
@@ -200,6 +202,7 @@ def take(
             .returning(jobs)
         )
         taken.append(_job(connection.execute(changed).mappings().one()))
+        leases.note_taken(connection, _LEASED, str(job.id), taken_by=holder)
     return taken
 
 
@@ -254,6 +257,7 @@ def give_back_abandoned(connection: Connection, now: datetime) -> list[QueuedJob
     running = [job for job in open_jobs(connection) if job.state is JobState.RUNNING]
     abandoned = [job for job in running if leases.is_expired(job.lease_ends_at, now)]
     for job in abandoned:
+        leases.note_lost(connection, _LEASED, str(job.id), lost_by=job.holder, now=now)
         if job.tries >= MOST_TRIES:
             text = "its worker stopped {tries} times without finishing it"
             fail(connection, job, said("job_killed", text, tries=job.tries), now)

@@ -29,3 +29,14 @@ jobs = Table(
     Index("ix_jobs_state", "state", "id"),
     Index("ix_jobs_kind_subject", "kind", "subject", "id"),
 )
+
+workers = Table(
+    "workers",
+    metadata,
+    Column("name", String(100), primary_key=True),
+    Column("role", String(20), nullable=False),
+    Column("machine", String(60), nullable=False),
+    Column("version", String(40), nullable=False),
+    Column("began_at", Moment, nullable=False),
+    Column("seen_at", Moment, nullable=False),
+)

@@ -20,6 +20,8 @@ from webdepot.selection.tables import targets, turns
 from webdepot.states import Machine, Step
 
 ROWS = 50
+LEASED = "turn"
+"""The kind of these leases."""
 
 
 class TurnState(StrEnum):
@@ -177,6 +179,8 @@ def take(connection: Connection, now: datetime, *, holder: str, lease: timedelta
             .mappings()
             .one_or_none()
         )
+        if row is not None:
+            leases.note_taken(connection, LEASED, str(number), taken_by=holder)
         if row is not None and row["target"] not in taken:
             taken[row["target"]] = _turn(row)
         elif row is not None:

@@ -68,7 +68,15 @@ STAFF_MENU = (
         ),
     ),
     ("keep", (("/depot", "depot.nav"), ("/formats", "formats.title"), ("/partners", "partners.title"))),
-    ("insight", (("/statistics", "statistics.nav"), ("/jobs", "jobs.title"), ("/audit", "audit.title"))),
+    (
+        "insight",
+        (
+            ("/statistics", "statistics.nav"),
+            ("/jobs", "jobs.title"),
+            ("/machines", "machines.title"),
+            ("/audit", "audit.title"),
+        ),
+    ),
     ("admin", (("/status", "common.status"), ("/users", "users.title"))),
 )
 """The second navigation bar of the portal, for staff: groups of links, each a path and a key of its text."""

@@ -10,6 +10,7 @@ from webdepot.services.admin.tasks import TaskKind
 
 _ROLES: Mapping[str, frozenset[Role]] = {
     "/users": frozenset({Role.ADMINISTRATOR}),
+    "/machines": frozenset({Role.ADMINISTRATOR}),
     "/import": frozenset({Role.CURATOR, Role.ADMINISTRATOR}),
 }
 """Who may follow a link; the others are for all staff."""

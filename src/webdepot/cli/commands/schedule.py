@@ -11,10 +11,12 @@ import typer
 from webdepot.archive import Archive
 from webdepot.cli.call import Json, Quiet, call_of
 from webdepot.cli.output import Output, plain
+from webdepot.engine.workers import WorkerRole
 from webdepot.model import TargetId
 from webdepot.selection.plan_dates import Frequency, Plan
 from webdepot.selection.plans import PlanFilter
 from webdepot.selection.scheduled_harvests import Turn, TurnState
+from webdepot.services.cluster import heartbeat
 from webdepot.services.exchange import webhooks
 from webdepot.services.harvest import profiles
 from webdepot.services.schedule import chores, plans
@@ -227,7 +229,7 @@ def scheduler(
         signal.signal(signal.SIGINT, request_stop)
         signal.signal(signal.SIGTERM, request_stop)
         output.result({"state": "running"}, "The scheduler is running. Stop with Ctrl-C.")
-        with webhooks.sending(archive):
+        with heartbeat.shown(archive, WorkerRole.SCHEDULER), webhooks.sending(archive):
             scheduler_service.Scheduler(archive, chores=chores.CHORES).run(stop)
 
 

@@ -18,7 +18,9 @@ from webdepot import browser_files
 from webdepot.cli.call import Call, Json, Quiet, call_of
 from webdepot.cli.output import Output, plain
 from webdepot.engine.jobs import JobState, QueuedJob
+from webdepot.engine.workers import WorkerRole
 from webdepot.errors import ConfigError, RemoteError
+from webdepot.services.cluster import heartbeat
 from webdepot.services.exchange import webhooks
 from webdepot.services.jobs import kinds, queue
 from webdepot.services.jobs.worker import Worker
@@ -80,7 +82,11 @@ def serve(
             "The server runs as root, so a break-in would take over the whole machine. "
             "Run it as a user of its own, as in docs/how-to/run-as-a-service.md."
         )
-    with call.archive() as archive, _scheduling(call, wanted=archive.config.schedule.in_server):
+    with (
+        call.archive() as archive,
+        heartbeat.shown(archive, WorkerRole.PORTAL),
+        _scheduling(call, wanted=archive.config.schedule.in_server),
+    ):
         try:
             archive.texts.total()
         except RemoteError as error:
@@ -157,7 +163,8 @@ def batch(
         signal.signal(signal.SIGINT, request_stop)
         signal.signal(signal.SIGTERM, request_stop)
         output.result({"state": "running"}, "The worker is running. Stop with Ctrl-C.")
-        worker.run(stop, until_idle=once)
+        with heartbeat.shown(archive, WorkerRole.BATCH):
+            worker.run(stop, until_idle=once)
 
 
 @job_commands.command("list", epilog="Example: webdepot job list --state running")

@@ -14,8 +14,9 @@ from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.depot import copies, places
 from webdepot.depot.places import MAIN
-from webdepot.engine import jobs
+from webdepot.engine import jobs, workers
 from webdepot.engine.jobs import JobState
+from webdepot.engine.workers import WorkerRole
 from webdepot.harvest.runs import HarvestFilter
 from webdepot.harvest.tables import harvests as harvest_rows
 from webdepot.model import HarvestState
@@ -85,6 +86,12 @@ def _of_database(connection: Connection, now: datetime) -> Iterator[Gauge]:
         name="job_waiting_seconds",
         help="How long the job that waits longest has waited.",
         values=[({}, max((_age_s(job.created_at, now) for job in waiting), default=0.0))],
+    )
+    seen = [row for row in workers.every(connection) if row.is_alive(now)]
+    yield Gauge(
+        name="workers",
+        help="Processes that were seen lately, by role.",
+        values=[({"role": role.value}, sum(row.role is role for row in seen)) for role in WorkerRole],
     )
     yield Gauge(
         name="copies",

@@ -34,7 +34,7 @@ from webdepot.errors import Conflict, InputError
 from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import HarvestState
 from webdepot.provenance import Event, append, difference
-from webdepot.services.cluster import capture_copy, depot_copy, table_copy
+from webdepot.services.cluster import capture_copy, depot_copy, machines, table_copy
 from webdepot.services.cluster.capture_copy import CapturesDigest
 from webdepot.services.cluster.table_copy import TableDigest
 from webdepot.services.depot import replication
@@ -218,6 +218,10 @@ def _refuse_if_used(archive: Archive) -> None:
         raise Conflict(
             f"Job {working[0].id} ({working[0].kind}) is running. Wait until it has ended: webdepot job list"
         )
+    with archive.database.reading() as connection:
+        seen = machines.alive(connection, archive.clock())
+    if seen:
+        raise Conflict(f"The {seen[0].role} on {seen[0].machine} uses the archive. Stop it, and all others.")
     if users := _users(archive.home):
         pid, command = users[0]
         raise Conflict(

@@ -313,6 +313,9 @@ def give_back_abandoned(archive: Archive) -> list[Turn]:
             turn for turn in scheduled_harvests.held(connection) if _is_abandoned(archive, turn, now)
         ]
         for turn in abandoned:
+            leases.note_lost(
+                connection, scheduled_harvests.LEASED, str(turn.id), lost_by=turn.holder, now=now
+            )
             reason = said("no_sign_of_life", "{holder} stopped responding", holder=turn.holder)
             scheduled_harvests.move(connection, turn, "give back", now, reason=reason, not_before=now)
     return abandoned

@@ -1,0 +1,97 @@
+"""What the machines of an archive do now: processes, parts of harvests, jobs, what died and who took over."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from webdepot import leases
+from webdepot.archive import Archive
+from webdepot.container import locations
+from webdepot.engine import jobs, workers
+from webdepot.engine.jobs import JobState, QueuedJob
+from webdepot.engine.workers import WorkerRow
+from webdepot.harvest.parts import harvester_rows, rows
+from webdepot.harvest.parts.harvester_rows import HarvesterRow
+from webdepot.harvest.parts.rows import PartRow
+from webdepot.leases import Takeover
+from webdepot.selection import scheduled_harvests
+from webdepot.selection.scheduled_harvests import Turn
+
+_TAKEOVERS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenWorker:
+    row: WorkerRow
+    seen_s: float
+    is_alive: bool
+    jobs: Sequence[QueuedJob]
+    """What it works on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machines:
+    now: datetime
+    is_shared: bool
+    """Whether the database is on a server, so that processes show themselves."""
+    workers: Sequence[SeenWorker]
+    harvesters: Sequence[HarvesterRow]
+    parts: Sequence[tuple[str, PartRow]]
+    """Parts of harvests with the id of their harvest."""
+    waiting: Sequence[QueuedJob]
+    running: Sequence[QueuedJob]
+    turns: Sequence[Turn]
+    """Scheduled harvests that run."""
+    not_indexed: int
+    without_words: int
+    takeovers: Sequence[Takeover]
+
+
+def look(archive: Archive) -> Machines:
+    """The state of this moment."""
+    now = archive.clock()
+    is_shared = bool(archive.config.database.url)
+    with archive.database.reading() as connection:
+        known = jobs.open_jobs(connection)
+        shown = [_seen(row, now, known) for row in workers.every(connection)]
+        containers, _ = locations.totals(connection)
+        turns = scheduled_harvests.held(connection)
+        takeovers = leases.latest_takeovers(connection, _TAKEOVERS)
+        # Their times are those of the database server, so they can only be asked there.
+        harvesters = harvester_rows.every(connection) if is_shared else []
+        parts = _parts(connection) if is_shared else []
+    indexed = sum(1 for _ in archive.captures.containers())
+    return Machines(
+        now=now,
+        is_shared=is_shared,
+        workers=shown,
+        harvesters=harvesters,
+        parts=parts,
+        waiting=[job for job in known if job.state is JobState.WAITING],
+        running=[job for job in known if job.state is JobState.RUNNING],
+        turns=turns,
+        not_indexed=max(containers - indexed, 0),
+        without_words=max(containers - len(archive.texts.containers()), 0),
+        takeovers=takeovers,
+    )
+
+
+def alive(connection: Connection, now: datetime) -> list[WorkerRow]:
+    """Processes that were seen lately."""
+    return [row for row in workers.every(connection) if row.is_alive(now)]
+
+
+def _seen(row: WorkerRow, now: datetime, known: Sequence[QueuedJob]) -> SeenWorker:
+    return SeenWorker(
+        row=row,
+        seen_s=max((now - row.seen_at).total_seconds(), 0.0),
+        is_alive=row.is_alive(now),
+        jobs=[job for job in known if job.holder == row.name],
+    )
+
+
+def _parts(connection: Connection) -> list[tuple[str, PartRow]]:
+    harvests = sorted(rows.harvests_of(connection))
+    return [(harvest, part) for harvest in harvests for part in rows.of_harvest(connection, harvest)]

@@ -1,0 +1,11 @@
+"""The page of machines, for administrators: which processes live, what they do, and who took over."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from webdepot.services.cluster import machines
+from webdepot.web.site import render, site_of
+
+
+def show(request: Request) -> Response:
+    return render(request, "machines.html", view=machines.look(site_of(request).archive))

@@ -1,0 +1,72 @@
+"""The page of machines: who lives, what died, and who took over."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from webdepot.archive import Archive
+from webdepot.engine import jobs, workers
+from webdepot.engine.workers import WorkerRole, WorkerRow
+from webdepot.services.cluster import heartbeat, machines
+
+NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
+
+
+def row(name: str, *, age_s: float) -> WorkerRow:
+    return WorkerRow(
+        name=name,
+        role=WorkerRole.BATCH,
+        machine="one",
+        version="1",
+        began_at=NOW - timedelta(hours=1),
+        seen_at=NOW - timedelta(seconds=age_s),
+    )
+
+
+def test_a_silent_worker_counts_as_dead_and_its_job_is_seen_with_its_successor(home):
+    with Archive.open(home, clock=lambda: NOW) as archive:
+        with archive.database.transaction() as connection:
+            workers.show(connection, row("old", age_s=5))
+            workers.show(connection, row("dead", age_s=31))
+            workers.show(connection, row("forgotten", age_s=90_000))
+            workers.show(connection, row("old", age_s=4))
+            job, _ = jobs.add(connection, "audit", "x", {}, by="anna", now=NOW)
+            lease = timedelta(seconds=30)
+            every = {"limit": 9, "can_run": lambda job: True, "lease": lease}
+            jobs.take(connection, NOW - timedelta(minutes=1), holder="dead", **every)
+            jobs.give_back_abandoned(connection, NOW)
+        view = machines.look(archive)
+        assert {each.row.name: (each.is_alive, each.seen_s) for each in view.workers} == {
+            "old": (True, 4.0),
+            "dead": (False, 31.0),
+            "forgotten": (False, 90_000.0),
+        }
+        (lost,) = view.takeovers
+        assert (lost.kind, lost.subject, lost.lost_by, lost.taken_by) == ("job", str(job.id), "dead", "")
+        assert [each.id for each in view.waiting] == [job.id] and not view.is_shared
+        with archive.database.transaction() as connection:
+            jobs.take(connection, NOW, holder="old", **every)
+            workers.show(connection, replace(row("new", age_s=0), role=WorkerRole.PORTAL))
+        view = machines.look(archive)
+        assert view.takeovers == [replace(lost, taken_by="old")]
+        held = {each.row.name: [one.id for one in each.jobs] for each in view.workers}
+        assert held == {"old": [job.id], "dead": [], "new": []}  # one not seen for a day is forgotten
+        with archive.database.reading() as connection:
+            assert [each.name for each in machines.alive(connection, NOW)] == ["old", "new"]
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_process_shows_itself_if_the_database_is_on_a_server(is_shared, request, empty_home):
+    home = request.getfixturevalue("empty_postgresql_home") if is_shared else empty_home
+    with Archive.open(home) as archive:
+        with heartbeat.shown(archive, WorkerRole.PORTAL):
+            seen = machines.look(archive).workers
+            for _ in range(1000):
+                if seen or not is_shared:
+                    break
+                seen = machines.look(archive).workers
+            assert [(each.row.role, each.is_alive) for each in seen] == [
+                (WorkerRole.PORTAL, True)
+            ] * is_shared
+        assert machines.look(archive).workers == []
