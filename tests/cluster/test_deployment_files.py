@@ -41,7 +41,13 @@ def test_compose_starts_commands_that_exist_with_settings_that_are_valid(tmp_pat
         for name, service in services.items()
         if "command" in service and "webdepot" in service["image"]
     }
-    assert {service["command"][0] for service in ours.values()} == {"init", "serve", "scheduler", "batch"}
+    assert {service["command"][0] for service in ours.values()} == {
+        "init",
+        "serve",
+        "scheduler",
+        "batch",
+        "harvester",
+    }
     assert {service["command"][0] for service in ours.values()} <= {command.name for command in COMMANDS}
     for service in services.values():
         assert set(service.get("depends_on", ())) <= set(services)

@@ -43,9 +43,12 @@ class ClusterRole:
     arguments: tuple[str, ...]
     count: int = 1
     has_ports: bool = False
+    has_home: bool = False
+    """Whether each has a home of its own, as if it were on a machine of its own."""
 
 
 ROLES = (
+    ClusterRole(name="harvester", arguments=("harvester", "--parts", "2"), count=3, has_home=True),
     ClusterRole(name="scheduler", arguments=("scheduler",)),
     ClusterRole(name="batch", arguments=("batch",)),
     ClusterRole(
@@ -109,6 +112,8 @@ class ClusterPlan:
             f'[work]\nplace = "s3://{WORK}?endpoint={endpoint}"\n\n'
             '[index]\ncaptures = "postgresql"\n\n'
             f'[engine]\nkind = "dask"\nscheduler = "{dask_programs.address_of(self.ports["dask"])}"\n\n'
+            "[cluster]\nharvesters = true\nlease_s = 10\n\n"
+            "[harvest]\nprocesses = 6\n\n"
             "[schedule]\nin_server = false\n\n"
             "[jobs]\nin_server = false\n"
         )
@@ -126,19 +131,33 @@ class ClusterPlan:
             for number in range(1, self.counts[role.name] + 1):
                 yield self._own(role, number, home)
 
+    def homes(self) -> Iterator[Path]:
+        """The homes of roles that have one of their own."""
+        for role in ROLES:
+            for number in range(1, self.counts[role.name] + 1 if role.has_home else 0):
+                yield self.home_of(f"{role.name}-{number}")
+
+    def home_of(self, name: str) -> Path:
+        return self.folder / "homes" / name
+
     def _own(self, role: ClusterRole, number: int, home: Path) -> Program:
         ports = dict[str, str]()
         if role.has_ports:
             for kind in ("port", "replay_port"):
                 ports[kind] = str(self.ports[f"{role.name}-{number}-{kind}"])
         port = int(ports.get("port", 0))
+        name = f"{role.name}-{number}"
         return Program(
-            name=f"{role.name}-{number}",
+            name=name,
             command=[
-                *(str(Path(sys.executable).parent / "webdepot"), "--home", str(home)),
+                *(
+                    str(Path(sys.executable).parent / "webdepot"),
+                    "--home",
+                    str(self.home_of(name) if role.has_home else home),
+                ),
                 *(argument.format_map(ports) for argument in role.arguments),
             ],
-            environment=self.environment,
+            environment={**self.environment, "WEBDEPOT_CLUSTER_MACHINE": name if role.has_home else "here"},
             address=f"http://127.0.0.1:{port}" if port else "",
             is_ready=(lambda: readiness.answers(port, "/ready")) if port else (lambda: True),
         )

@@ -15,6 +15,7 @@ the database server. The statements need PostgreSQL.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -36,8 +37,11 @@ from sqlalchemy import (
     update,
 )
 
+from webdepot import leases
 from webdepot.harvest.tables import handed_links, harvest_orders, parts
 
+LEASED = "part"
+"""The kind of these leases."""
 MOST_TRIES = 50
 """A part that was taken so often without reaching a checkpoint ends: it may be what kills its machines."""
 FAILURE_TRIES = 10
@@ -292,6 +296,10 @@ def take(
         "idle": False,
     }
     connection.execute(update(parts).where(*wanted).values(**values))
+    if row["state"] == PartState.RUNNING.value:
+        name = f"{row['harvest']} {row['part'] + 1}"
+        leases.note_lost(connection, LEASED, name, lost_by=row["holder"], now=datetime.now(UTC))
+        leases.note_taken(connection, LEASED, name, taken_by=holder)
     return PartLease(
         harvest=row["harvest"],
         part=row["part"],

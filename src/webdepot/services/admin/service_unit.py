@@ -73,6 +73,7 @@ class ServiceRole(StrEnum):
     SERVE = "serve"
     SCHEDULER = "scheduler"
     BATCH = "batch"
+    HARVESTER = "harvester"
 
     @property
     def unit(self) -> str:
@@ -83,6 +84,7 @@ _DESCRIPTIONS = {
     ServiceRole.SERVE: "Webdepot portal and replay",
     ServiceRole.SCHEDULER: "Webdepot scheduler",
     ServiceRole.BATCH: "Webdepot worker for jobs",
+    ServiceRole.HARVESTER: "Webdepot harvester",
 }
 
 

@@ -69,6 +69,7 @@ def up(home: Path, counts: Mapping[str, int], *, agent: str = "", say: Say) -> C
         if is_elsewhere:
             _write_settings(home, known)
         own = [] if is_elsewhere else list(known.own(home))
+        _prepare_homes(home, known)
         started += _start(known, own, say)
         _stop_superfluous(known, own)
     return ClusterUp(
@@ -78,6 +79,16 @@ def up(home: Path, counts: Mapping[str, int], *, agent: str = "", say: Say) -> C
         settings=known.folder / FILE_NAME,
         is_elsewhere=is_elsewhere,
     )
+
+
+def _prepare_homes(home: Path, known: ClusterPlan) -> None:
+    """Give roles that are as on machines of their own the configuration of the archive."""
+    settings = home / FILE_NAME
+    for folder in known.homes():
+        durable.make_folders(folder)
+        durable.write_whole(
+            folder / FILE_NAME, settings.read_bytes() if settings.exists() else b"", mode=0o600
+        )
 
 
 def _write_settings(home: Path, known: ClusterPlan) -> None:

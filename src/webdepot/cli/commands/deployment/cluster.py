@@ -21,6 +21,9 @@ Home = Annotated[Path | None, typer.Argument(help="Folder of the archive. Defaul
 def up(
     context: typer.Context,
     home: Home = None,
+    harvesters: Annotated[
+        int | None, typer.Option(min=1, max=9, help="Number of harvesters. Default: 3.")
+    ] = None,
     portals: Annotated[int | None, typer.Option(min=1, max=9, help="Number of portals. Default: 2.")] = None,
     batch: Annotated[
         int | None, typer.Option(min=1, max=9, help="Number of workers for jobs. Default: 1.")
@@ -28,12 +31,13 @@ def up(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Start PostgreSQL, SeaweedFS, Dask, workers and two portals on this machine, and create the archive if
-    there is none. What runs already is left alone.
+    """Start PostgreSQL, SeaweedFS, Dask, harvesters, workers and two portals on this machine, and create the
+    archive if there is none. What runs already is left alone.
     """
     call = call_of(context)
     output, folder = call.output(json, quiet), _home(call, home)
-    counts = {name: count for name, count in (("portal", portals), ("batch", batch)) if count is not None}
+    given = (("harvester", harvesters), ("portal", portals), ("batch", batch))
+    counts = {name: count for name, count in given if count is not None}
     result = local_cluster.up(folder, counts, agent=agent(), say=output.say)
     shell = f"For other commands: [bold]. {plain(str(result.environment))}[/bold]"
     if result.is_elsewhere:
