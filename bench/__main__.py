@@ -31,6 +31,7 @@ QUESTIONS = (
     "fidelity",
     "words",
     "whole",
+    "simulation",
 )
 HERE = Path(__file__).parent
 

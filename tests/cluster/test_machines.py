@@ -5,11 +5,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from databases import configure, needs_file
 from webdepot.archive import Archive
 from webdepot.engine import jobs, workers
 from webdepot.engine.workers import WorkerRole, WorkerRow
+from webdepot.services.admin import doctor
 from webdepot.services.cluster import heartbeat, machines
 
+pytestmark = needs_file
 NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
 
 
@@ -70,3 +73,34 @@ def test_a_process_shows_itself_if_the_database_is_on_a_server(is_shared, reques
                 (WorkerRole.PORTAL, True)
             ] * is_shared
         assert machines.look(archive).workers == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "state", "said"),
+    [
+        ("", "ok", "one machine"),
+        (
+            '[engine]\nkind = "dask"\nscheduler = "tcp://127.0.0.1:9"\n',
+            "warning",
+            "[database] url and [work] place and [depot] place",
+        ),
+        (
+            '[engine]\nkind = "dask"\nscheduler = "tcp://127.0.0.1:9"\n[work]\nplace = "s3://w"\n[depot]\nplace = "/mnt/d"\n',
+            "warning",
+            "only this one has [database] url",
+        ),
+    ],
+)
+def test_doctor_names_what_several_machines_do_not_share(home, settings, state, said):
+    configure(home, settings)
+    with Archive.open(home) as archive:
+        check = doctor._machines(archive)
+    assert check.state == state and said in check.message
+
+
+def test_doctor_sees_two_machines_that_share_nothing(home):
+    with Archive.open(home, clock=lambda: NOW) as archive:
+        with archive.database.transaction() as connection:
+            for name in ("one", "two"):
+                workers.show(connection, replace(row(name, age_s=1), machine=name))
+        assert doctor._machines(archive).state == "error"

@@ -27,6 +27,7 @@ from webdepot.config import config as configuration
 from webdepot.config.settings import Config
 from webdepot.container import locations
 from webdepot.depot import holdings, package
+from webdepot.engine import workers
 from webdepot.errors import ConfigError, CorruptData, NotFound, RemoteError, WebdepotError
 from webdepot.guard import walls
 from webdepot.guard.probe import probe
@@ -91,6 +92,7 @@ def examine(
                 _disk,
                 _database,
                 _workers,
+                _machines,
                 _harvests,
                 _containers,
                 _depot,
@@ -337,6 +339,35 @@ def _workers(archive: Archive) -> Check:
             remedy="set them to s3:// addresses, or mount the folders on all machines",
         )
     return Check(name="workers", state="ok", message=message)
+
+
+def _machines(archive: Archive) -> Check:
+    """Whether everything that several machines must share is at an address that all can reach."""
+    config, name = archive.config, "machines"
+    with archive.database.reading() as connection:
+        seen = {row.machine for row in workers.every(connection) if row.is_alive(archive.clock())}
+    if len(seen) <= 1 and not config.cluster.harvesters and config.engine.kind == "processes":
+        return Check(name=name, state="ok", message="the archive is on one machine")
+    # A folder with a whole path may be mounted on all machines; one below the home is not.
+    here = [
+        key
+        for key, place in (
+            ("[database] url", config.database.url),
+            ("[work] place", config.work.place),
+            ("[depot] place", config.depot.place),
+        )
+        if not place.startswith(("postgresql:", "s3:", "/"))
+    ]
+    if not here:
+        return Check(
+            name=name, state="ok", message="several machines share database, depot and working place"
+        )
+    return Check(
+        name=name,
+        state="error" if len(seen) > 1 else "warning",
+        message=f"several machines are to work here, but only this one has {' and '.join(here)}",
+        remedy="set them to addresses that all machines can reach: docs/how-to/cluster.md",
+    )
 
 
 def _server(archive: Archive) -> Check:

@@ -17,6 +17,7 @@ from webdepot.depot.places import MAIN
 from webdepot.engine import jobs, workers
 from webdepot.engine.jobs import JobState
 from webdepot.engine.workers import WorkerRole
+from webdepot.errors import RemoteError
 from webdepot.harvest.runs import HarvestFilter
 from webdepot.harvest.tables import harvests as harvest_rows
 from webdepot.model import HarvestState
@@ -56,9 +57,16 @@ def _metrics(archive: Archive) -> Iterator[Gauge]:
     yield Gauge(
         name="containers_without_words",
         help="Containers that are not in the index of words yet.",
-        values=[({}, max(containers - len(archive.texts.containers()), 0))],
+        values=_without_words(archive, containers),
     )
     yield from _of_running(archive, now)
+
+
+def _without_words(archive: Archive, containers: int) -> list[tuple[Mapping[str, str], float]]:
+    try:
+        return [({}, max(containers - len(archive.texts.containers()), 0))]
+    except RemoteError:  # the server of the index is away: there is no figure
+        return []
 
 
 def _of_database(connection: Connection, now: datetime) -> Iterator[Gauge]:

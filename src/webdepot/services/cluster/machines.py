@@ -12,6 +12,7 @@ from webdepot.container import locations
 from webdepot.engine import jobs, workers
 from webdepot.engine.jobs import JobState, QueuedJob
 from webdepot.engine.workers import WorkerRow
+from webdepot.errors import RemoteError
 from webdepot.harvest.parts import harvester_rows, rows
 from webdepot.harvest.parts.harvester_rows import HarvesterRow
 from webdepot.harvest.parts.rows import PartRow
@@ -73,9 +74,16 @@ def look(archive: Archive) -> Machines:
         running=[job for job in known if job.state is JobState.RUNNING],
         turns=turns,
         not_indexed=max(containers - indexed, 0),
-        without_words=max(containers - len(archive.texts.containers()), 0),
+        without_words=max(containers - _with_words(archive, containers), 0),
         takeovers=takeovers,
     )
+
+
+def _with_words(archive: Archive, containers: int) -> int:
+    try:
+        return len(archive.texts.containers())
+    except RemoteError:  # the server of the index is away: nothing is known
+        return containers
 
 
 def alive(connection: Connection, now: datetime) -> list[WorkerRow]:
