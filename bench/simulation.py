@@ -15,6 +15,7 @@ import json
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -238,7 +239,9 @@ def figures(documents: int, servers: int, delay_s: float, machines: int, most: f
     }
 
 
-def _print(documents: int, servers: int, delay_s: float, most: float, by_machines: dict[int, dict]) -> None:
+def _print(
+    documents: int, servers: int, delay_s: float, most: float, by_machines: dict[int, dict[str, Any]]
+) -> None:
     limit = f", at most {most:,.0f} of each" if math.isfinite(most) else ""
     print(f"\n{documents:.0e} documents, {servers:,} servers{limit}, {delay_s:g} s")
     print(f"{'machines':>8} {'half h':>9} {'99 % h':>9} {'last d':>8}  bottleneck")
