@@ -5,8 +5,8 @@ from alembic import op
 
 from webdepot.database import Moment
 
-revision = "0018"
-down_revision = "0017"
+revision = "0021"
+down_revision = "0020"
 branch_labels = None
 depends_on = None
 
