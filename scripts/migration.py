@@ -19,7 +19,9 @@ from webdepot.database import Database
 
 
 def import_all_tables() -> None:
-    """Import the tables of every component: `webdepot/COMPONENT/tables.py`."""
+    """Import the tables of every component, `webdepot/COMPONENT/tables.py`, and those of the foundation."""
+    for name in ("leases", "provenance"):
+        importlib.import_module(f"webdepot.{name}")
     for path in Path(webdepot.__file__).parent.glob("*/tables.py"):
         importlib.import_module(f"webdepot.{path.parent.name}.tables")
 
