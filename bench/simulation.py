@@ -72,7 +72,7 @@ COSTS, ENGINES = Costs(), Engines()
 
 
 def server_sizes(documents: int, servers: int, most: float = math.inf) -> tuple[np.ndarray, np.ndarray]:
-    """Documents of servers in descending order, up to a limit, and how many servers have so many: the small ones
+    """Documents of servers in descending order, up to a limit, and the number of servers of each size: the small ones
     together.
     """
     if servers <= EXACT_RANKS:

@@ -183,7 +183,7 @@ PORTAL_ROUTES = (
     RouteRow(path="/statistics.csv", endpoint="staff.statistics:as_csv", roles=STAFF),
     RouteRow(path="/jobs", endpoint="jobs.pages:show_list", roles=STAFF),
     RouteRow(path="/jobs", endpoint="jobs.pages:cancel", methods=("POST",), roles=STAFF),
-    RouteRow(path="/machines", endpoint="staff.machines:show", roles=ADMINISTRATORS),
+    RouteRow(path="/machines", endpoint="jobs.machines:show", roles=ADMINISTRATORS),
     RouteRow(path="/depot", endpoint="staff.depot:show_overview", roles=STAFF),
     RouteRow(path="/depot/packages", endpoint="staff.depot:show_packages", roles=STAFF),
     RouteRow(path="/depot/packages/{identifier}", endpoint="staff.depot:show_package", roles=STAFF),
