@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from webdepot import browser_files
+from webdepot.archive import Archive
 from webdepot.cli.call import Call, Json, Quiet, call_of
 from webdepot.cli.output import Output, plain
 from webdepot.engine.jobs import JobState, QueuedJob
@@ -82,11 +83,7 @@ def serve(
             "The server runs as root, so a break-in would take over the whole machine. "
             "Run it as a user of its own, as in docs/how-to/run-as-a-service.md."
         )
-    with (
-        call.archive() as archive,
-        heartbeat.shown(archive, WorkerRole.PORTAL),
-        _scheduling(call, wanted=archive.config.schedule.in_server),
-    ):
+    with call.archive() as archive, _scheduling(call, archive):
         try:
             archive.texts.total()
         except RemoteError as error:
@@ -104,10 +101,13 @@ def serve(
 
 
 @contextmanager
-def _scheduling(call: Call, *, wanted: bool) -> Iterator[None]:
-    """Run the scheduler in a thread with its own `Archive`; its harvests stop cleanly with the server."""
-    if not wanted:
-        yield
+def _scheduling(call: Call, portal: Archive) -> Iterator[None]:
+    """Show that the portal lives and, unless it runs separately, run the scheduler in a thread with its own
+    `Archive`; its harvests stop cleanly with the server.
+    """
+    if not portal.config.schedule.in_server:
+        with heartbeat.shown(portal, WorkerRole.PORTAL):
+            yield
         return
 
     stop = threading.Event()
@@ -119,7 +119,8 @@ def _scheduling(call: Call, *, wanted: bool) -> Iterator[None]:
     thread = threading.Thread(target=run, name="scheduler")
     thread.start()
     try:
-        yield
+        with heartbeat.shown(portal, WorkerRole.PORTAL):
+            yield
     finally:
         stop.set()
         thread.join()
