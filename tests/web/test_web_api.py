@@ -455,3 +455,42 @@ def test_rules_of_the_api_hold_at_once(api: Api):
     )
     _, page = api.call("GET", "/api/rules", role=Role.CURATOR, query="?q=by+its+owner&answer=refuse")
     assert [rule["created_by"] for rule in page["items"]] == ["reviewer", "reviewer"]
+
+
+def test_plans_and_profiles(api: Api):
+    path, target = "/api/targets/{target}/plan", api.targets[0]
+    assert api.call("GET", path, role=Role.REVIEWER, target=target)[1]["plan"] is None
+    text = {"text": 'description = "Short"\nlimit_pages = 7\n'}
+    status, saved = api.call("PUT", "/api/profiles/{profile}", text, role=Role.CURATOR, profile="short")
+    assert (status, saved["description"]) == (200, "Short")
+    listed = api.call("GET", "/api/profiles", role=Role.REVIEWER)[1]["profiles"]
+    assert "short" in [each["name"] for each in listed]
+    wrong = api.send("PUT", "/api/profiles/short", {"text": "limit_pages = ["}, role=Role.CURATOR)
+    problem_of(wrong, 400, "input", api)
+    sent = {"frequency": "monthly", "first_on": "2030-01-31", "at_time": "04:30", "profile": "short"}
+    status, planned = api.call("PUT", path, sent, role=Role.CURATOR, target=target)
+    assert (status, planned["plan"]["profile"], planned["plan"]["at_time"]) == (200, "short", "04:30")
+    assert planned["next_dates"][1].startswith("2030-02-28T")
+    paused = api.call("POST", f"{path}/orders", {"order": "pause"}, role=Role.CURATOR, target=target)[1]
+    assert not paused["plan"]["is_active"] and not paused["next_dates"]
+    assert api.call("DELETE", path, role=Role.CURATOR, target=target)[1]["plan"] is None
+    problem_of(api.send("DELETE", path.format(target=target), role=Role.CURATOR), 404, "not-found", api)
+    cron = {"frequency": "monthly", "cron": "0 3 * * *"}
+    problem_of(api.send("PUT", path.format(target=target), cron, role=Role.CURATOR), 400, "input", api)
+
+
+def test_web_hooks_and_audits(api: Api):
+    sent = {"name": "desk", "url": "http://127.0.0.1:9/hook", "events": ["harvest.finished"]}
+    status, added = api.call("POST", "/api/webhooks", sent, role=Role.ADMINISTRATOR)
+    assert status == 201 and added["secret"].startswith("whsec_")
+    problem_of(api.send("POST", "/api/webhooks", sent, role=Role.ADMINISTRATOR), 409, "conflict", api)
+    wrong = {**sent, "name": "other", "events": ["harvest.begun"]}
+    problem_of(api.send("POST", "/api/webhooks", wrong, role=Role.ADMINISTRATOR), 400, "input", api)
+    tried = api.call("POST", "/api/webhooks/{hook}/tests", role=Role.ADMINISTRATOR, hook="desk")[1]
+    assert (tried["event"], tried["state"]) == ("test", "given up") and tried["error"]
+    (listed,) = api.call("GET", "/api/webhooks", role=Role.ADMINISTRATOR)[1]["webhooks"]
+    assert listed["messages"] == [tried] and "secret" not in listed
+    api.call("DELETE", "/api/webhooks/{hook}", role=Role.ADMINISTRATOR, hook="desk")
+    assert api.call("GET", "/api/webhooks", role=Role.ADMINISTRATOR)[1] == {"webhooks": []}
+    status, job = api.call("POST", "/api/depot/audits", {"which": "all"}, role=Role.CURATOR)
+    assert status == 202 and job["job"] > 0

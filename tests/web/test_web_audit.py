@@ -48,6 +48,7 @@ NOTHING_CHANGES = {
     "/targets/bulk": "shows what an action on several sites would do",
     "/review/{harvest}/pictures": "pictures of what is archived, for the reviewer; nothing is changed",
     "/api/{rest:path}": "an error: there is no such interface",
+    "/api/webhooks/{hook}/tests": "a message to its receiver that says that it is a test",
     "/profiles": "leads to the page where a profile is written; saving it is the change",
 }
 """Changing requests without an event, each with its reason."""
@@ -303,10 +304,10 @@ def walk_api(walk: Walk) -> None:
         _, key = sessions.make_key(archive.database, ADA, "walk", list(Role), archive.clock())
     walk.office.new_events()
 
-    def send(path: str, **sent: object) -> Any:
+    def send(path: str, method: str = "POST", **sent: object) -> Any:
         headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
         answer = ask(
-            walk.office.served.portal + path, "POST", headers=headers, body=json.dumps(sent).encode()
+            walk.office.served.portal + path, method, headers=headers, body=json.dumps(sent).encode()
         )
         assert answer.status in (200, 201, 202), (path, answer.status, answer.text)
         walk.look(path)
@@ -317,6 +318,13 @@ def walk_api(walk: Walk) -> None:
         send(f"{site}/answers", criterion=criterion, value=1, reason="it is")
     send(f"{site}/decisions", act="select")
     send(f"{site}/grounds", ground="legal deposit law", reason="Legal Deposit Act")
+    send(f"{site}/plan", "PUT", frequency="monthly")
+    send(f"{site}/plan/orders", order="pause")
+    send(f"{site}/plan", "DELETE")
+    send("/api/profiles/programmed", "PUT", text="limit_pages = 7\n")
+    send("/api/webhooks", name="programmed", url="https://program.example/hook")
+    send("/api/webhooks/programmed", "DELETE")
+    send("/api/depot/audits", which="due")
     harvest = send(f"{site}/harvests", profile="quick")["id"]
     send(f"/api/harvests/{harvest}/orders", order="limits", limit_pages=3, reason="small")
     review = f"/api/harvests/{walk.office.harvests[1]}/review"

@@ -104,6 +104,39 @@ API_ROUTES = (
     RouteRow(path="/api/packages/{package}", endpoint="api.packages:show", roles=STAFF),
     RouteRow(path="/api/depot", endpoint="api.packages:show_depot", roles=STAFF),
     RouteRow(
+        path="/api/depot/audits", endpoint="api.packages:start_audit", methods=("POST",), roles=CURATORS
+    ),
+    RouteRow(path="/api/targets/{target}/plan", endpoint="api.plans:show", roles=STAFF),
+    RouteRow(path="/api/targets/{target}/plan", endpoint="api.plans:save", methods=("PUT",), roles=CURATORS),
+    RouteRow(
+        path="/api/targets/{target}/plan", endpoint="api.plans:remove", methods=("DELETE",), roles=CURATORS
+    ),
+    RouteRow(
+        path="/api/targets/{target}/plan/orders",
+        endpoint="api.plans:order",
+        methods=("POST",),
+        roles=CURATORS,
+    ),
+    RouteRow(path="/api/profiles", endpoint="api.plans:show_profiles", roles=STAFF),
+    RouteRow(path="/api/profiles/{profile}", endpoint="api.plans:show_profile", roles=STAFF),
+    RouteRow(
+        path="/api/profiles/{profile}", endpoint="api.plans:save_profile", methods=("PUT",), roles=CURATORS
+    ),
+    RouteRow(path="/api/webhooks", endpoint="api.webhooks:show_list", roles=ADMINISTRATORS),
+    RouteRow(path="/api/webhooks", endpoint="api.webhooks:add", methods=("POST",), roles=ADMINISTRATORS),
+    RouteRow(
+        path="/api/webhooks/{hook}",
+        endpoint="api.webhooks:remove",
+        methods=("DELETE",),
+        roles=ADMINISTRATORS,
+    ),
+    RouteRow(
+        path="/api/webhooks/{hook}/tests",
+        endpoint="api.webhooks:test",
+        methods=("POST",),
+        roles=ADMINISTRATORS,
+    ),
+    RouteRow(
         path="/api/{rest:path}",
         endpoint="api.openapi:answer_unknown",
         methods=("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"),

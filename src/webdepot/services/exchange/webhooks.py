@@ -81,6 +81,15 @@ def add(
     return hook, secret_of(archive, hook)
 
 
+def read_events(names: Sequence[str]) -> list[HookEvent]:
+    """The events of these names; InputError if there is no such event."""
+    known = {event.value: event for event in HookEvent if event is not HookEvent.TEST}
+    for name in names:
+        if name not in known:
+            raise InputError(f"{name[:60]!r} is not an event of web hooks. Known: {', '.join(known)}.")
+    return [known[name] for name in names]
+
+
 def _checked_url(typed: str) -> str:
     try:
         parts = urlsplit(typed)

@@ -3,12 +3,14 @@
 GET   /api/packages
 GET   /api/packages/{package}
 GET   /api/depot
+POST  /api/depot/audits
 """
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -19,7 +21,7 @@ from webdepot.provenance import Event, Outcome
 from webdepot.services.depot import status
 from webdepot.times import to_iso
 from webdepot.web.api.cursors import PAGING, ROWS, answer_page, describe_page, make_cursor, read_cursor
-from webdepot.web.api.input_fields import describe_query, read_query
+from webdepot.web.api.input_fields import InputField, describe_body, describe_query, read_json, read_query
 from webdepot.web.api.openapi_parts import (
     COUNTS,
     MOMENT,
@@ -34,7 +36,13 @@ from webdepot.web.api.openapi_parts import (
     ref,
 )
 from webdepot.web.site import Site, site_of
-from webdepot.web.staff.depot import DOWNLOADS
+from webdepot.web.staff.depot import DOWNLOADS, begin_audit
+
+AUDIT = (
+    InputField(
+        name="which", words="All copies, or those whose check is due.", choices=("due", "all"), required=True
+    ),
+)
 
 
 def show_list(request: Request) -> Response:
@@ -147,6 +155,17 @@ def _event_json(event: Event) -> dict[str, Any]:
     }
 
 
+async def start_audit(request: Request) -> Response:
+    return await run_in_threadpool(_start_audit, request, await read_json(request, AUDIT))
+
+
+def _start_audit(request: Request, sent: dict[str, Any]) -> Response:
+    """The job of the audit: a new one, or the one that is running."""
+    job = begin_audit(request, everything=sent["which"] == "all")
+    shown = {"job": job.id, "state": job.state.value, "by": job.by, "created_at": to_iso(job.created_at)}
+    return JSONResponse(shown, status_code=202)
+
+
 # --- description ---
 
 _COPY: dict[str, Any] = {
@@ -228,6 +247,15 @@ def describe_api(_: Site) -> dict[str, Any]:
                 ref("PackageDossier"),
                 errors=[404],
             ),
+        },
+        "/api/depot/audits": {
+            "post": operation(
+                "startAudit",
+                "Start an audit of the copies; the job is that of the page *Jobs*",
+                object_of({"job": WHOLE, "state": TEXT, "by": TEXT, "created_at": MOMENT}),
+                status=202,
+                body=describe_body(AUDIT),
+            )
         },
         "/api/depot": {
             "get": operation(

@@ -385,7 +385,7 @@ SCHEMAS = {
     ),
     "Nominated": object_of({"target": {"anyOf": [ref("Target"), {"type": "null"}]}}),
 }
-_NUMBER = parameter("target", "Number of the target.", "integer", where="path", required=True, minimum=0)
+TARGET_ID = parameter("target", "Number of the target.", "integer", where="path", required=True, minimum=0)
 
 
 def describe_api(_: Site) -> dict[str, Any]:
@@ -406,7 +406,7 @@ def describe_api(_: Site) -> dict[str, Any]:
             "post": nominated,
         },
         "/api/targets/{target}": {
-            "parameters": [_NUMBER],
+            "parameters": [TARGET_ID],
             "get": operation("getTarget", "One target", ref("TargetDossier"), errors=[404]),
             "patch": operation(
                 "describeTarget",
@@ -417,7 +417,7 @@ def describe_api(_: Site) -> dict[str, Any]:
             ),
         },
         **{
-            f"/api/targets/{{target}}/{name}": {"parameters": [_NUMBER], "post": step}
+            f"/api/targets/{{target}}/{name}": {"parameters": [TARGET_ID], "post": step}
             for name, step in _describe_steps().items()
         },
     }

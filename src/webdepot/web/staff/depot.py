@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from webdepot.archive import ScratchPurpose
+from webdepot.engine.jobs import QueuedJob
 from webdepot.errors import ConfigError, Conflict, InputError, NotPermitted, RemoteError
 from webdepot.services.catalogue import records
 from webdepot.services.depot import audit, export, replication, status
@@ -71,16 +72,20 @@ async def start_audit(request: Request) -> Response:
 
 
 def _start_audit(request: Request, form: Mapping[str, str]) -> Response:
-    """Start an audit, unless one is running."""
+    begin_audit(request, everything=form.get("which") == "all")
+    return RedirectResponse("/depot#audit", status_code=303)
+
+
+def begin_audit(request: Request, *, everything: bool) -> QueuedJob:
+    """The job of a new audit, or of the one that is running."""
     archive, by = site_of(request).archive, name_of(request)
-    start_job(
+    return start_job(
         request,
         kinds.AUDIT,
         "",
-        {"everything": form.get("which") == "all"},
+        {"everything": everything},
         note=lambda connection: audit.note_request(connection, archive, by=by),
     )
-    return RedirectResponse("/depot#audit", status_code=303)
 
 
 async def add_place(request: Request) -> Response:
