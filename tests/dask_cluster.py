@@ -1,4 +1,4 @@
-"""A real Dask cluster for tests, started once for all of them."""
+"""A real Dask cluster for tests, started once for those of a module: its processes are never idle."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -34,8 +34,8 @@ def running_cluster(*options: str) -> Iterator[tuple[str, Callable[[], object]]]
             yield dask_programs.address_of(port), lambda: running.kill(scheduler.name)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def dask_scheduler() -> Iterator[str]:
-    """The address of the scheduler of two workers with their nannies, for all tests."""
+    """The address of the scheduler of two workers with their nannies."""
     with running_cluster("--nworkers", "2") as (address, _):
         yield address
