@@ -6,8 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := demo-home
 # Each process starts with an equal part of the tests in order, and takes over some of another one at the end, so that
-# fixtures shared by the tests of a file are created once, not in each. Six for two cores: tests often wait.
-PARALLEL := -n 6 --dist worksteal
+# fixtures shared by the tests of a file are created once, not in each. Five for two cores: tests often wait.
+PARALLEL := -n 5 --dist worksteal
 # If it were set, every command started by the tests would compile the whole program again.
 export PYTHONDONTWRITEBYTECODE :=
 

@@ -227,7 +227,7 @@ def test_a_list_is_uploaded_looked_at_and_imported(office: Served, cookies):
 
 def test_a_complaint_from_the_form_to_a_closed_page(office: Served, cookies, box: LetterBox):
     url = f"{SITE}/news.html"
-    assert "2009-03-12" in get(office, f"/complain?url={url}&at={EDITIONS[0]}").text
+    assert "12 March 2009" in get(office, f"/complain?url={url}&at={EDITIONS[0]}").text
     reviewer = cookies["reviewer"]
     told = post(
         office,

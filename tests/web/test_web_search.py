@@ -90,7 +90,8 @@ def test_the_interface_for_machines_is_what_it_says_it_is(served: Served):
     assert answer["hits"][0].keys() == schema["properties"]["hits"]["items"]["properties"].keys()
     assert json.loads(ask(f"{served.portal}/api/suggest?q=clo").text)[1][0] == "clock"
     assert ask(f"{served.portal}/api/search?q=befor:2010").status == 400
-    public = [path for path, item in described["paths"].items() if "security" not in item.get("get", item)]
+    read = {path: item["get"] for path, item in described["paths"].items() if "get" in item}
+    public = [path for path, operation in read.items() if "security" not in operation]
     for path in (path for path in public if path.startswith(("/api/", "/search")) and "{" not in path):
         assert ask(f"{served.portal}{path}?q=clock&w=clock&form=csv").status == 200
     links = ElementTree.fromstring(ask(f"{served.portal}/opensearch.xml").body)
