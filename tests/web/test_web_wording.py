@@ -17,6 +17,7 @@ from webdepot.access import query
 from webdepot.accounts import accounts, sessions
 from webdepot.errors import Conflict, InputError
 from webdepot.formats import texts as format_texts
+from webdepot.harvest import profile
 from webdepot.harvest.control import OrderVerb
 from webdepot.harvest.report.result import End, LeftOut, Trouble, finished_reason, reason_of
 from webdepot.harvest.scope.software_rules import of_archive
@@ -317,6 +318,14 @@ def said_in_the_code() -> set[str]:
         path.read_text(encoding="utf-8") for path in Path(reasons.__file__).parent.rglob("*.py")
     )
     return {key for key in re.findall(r'\bsaid\(\s*"([\w.]+)"', source) if key != "KEY"}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_key_of_a_profile_has_its_text(code):
+    texts = load(code).texts
+    assert [
+        key for key in {**profile.KEYS, **profile.HOST_KEYS} if f"profile_form.help_{key}" not in texts
+    ] == []
 
 
 @pytest.mark.parametrize("code", CODES)
