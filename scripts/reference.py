@@ -3,7 +3,7 @@
     python scripts/reference.py            write docs/reference/*.md
     python scripts/reference.py --check    exit 1 and list the pages that differ
 
-Five pages: commands (from the program), configuration (from `config/settings.py`), errors and exit codes (from
+Five pages: commands (from the program), configuration (from `config/sections`), errors and exit codes (from
 `errors.py` and `cli/main.py`), ports (from `ports.py`), states (from the state tables). To change a text,
 change it in the code.
 """

@@ -6,7 +6,7 @@ import pytest
 
 from letters import LetterBox
 from webdepot import mail
-from webdepot.config.settings import MailConfig
+from webdepot.config.sections.selection import MailConfig
 from webdepot.errors import ConfigError, InputError, RemoteError
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)

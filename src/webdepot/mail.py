@@ -17,7 +17,7 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime, make_msgid
 
-from webdepot.config.settings import MailConfig
+from webdepot.config.sections.selection import MailConfig
 from webdepot.errors import ConfigError, InputError, RemoteError
 from webdepot.reasons import said
 

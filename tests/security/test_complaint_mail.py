@@ -10,7 +10,7 @@ from sqlalchemy import insert
 
 from letters import LetterBox
 from webdepot.archive import Archive
-from webdepot.config.settings import MailConfig
+from webdepot.config.sections.selection import MailConfig
 from webdepot.selection import templates
 from webdepot.selection.tables import letter_templates
 from webdepot.selection.templates import LetterKind

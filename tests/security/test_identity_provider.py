@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from museum import ask, serving
 
-from webdepot.config.settings import OidcConfig
+from webdepot.config.sections.portal import OidcConfig
 from webdepot.errors import RemoteError
 from webdepot.services.admin import setup
 from webdepot.services.admin.oidc import IdentityProvider

@@ -10,7 +10,7 @@ import pytest
 from letters import LetterBox
 from webdepot.access.policy import AccessPoint, Reader, allows
 from webdepot.archive import Archive
-from webdepot.config.settings import MailConfig
+from webdepot.config.sections.selection import MailConfig
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.model import Verdict
 from webdepot.selection.cases import CASE, CaseState, Decision

@@ -13,7 +13,7 @@ from letters import LetterBox
 from webdepot.access.policy import AccessPoint, Reader, allows
 from webdepot.accounts.accounts import Person, Role
 from webdepot.archive import Archive
-from webdepot.config.settings import MailConfig
+from webdepot.config.sections.selection import MailConfig
 from webdepot.errors import Conflict, InputError, NotFound, NotPermitted
 from webdepot.model import HarvestState
 from webdepot.selection import letters

@@ -14,7 +14,7 @@ from letters import LetterBox
 from webdepot.accounts import accounts
 from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
-from webdepot.config.settings import MailConfig
+from webdepot.config.sections.selection import MailConfig
 from webdepot.selection.contacts import Contact
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.permission import Ground

@@ -8,7 +8,7 @@ from planned_site import Clock, Site, daily
 
 from small_sites import cleared
 from webdepot.archive import Archive
-from webdepot.config.settings import ReviewConfig
+from webdepot.config.sections.harvest import ReviewConfig
 from webdepot.depot import package as depot_package
 from webdepot.errors import Conflict, InputError, NotPermitted
 from webdepot.exchange import transfer

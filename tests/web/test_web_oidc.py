@@ -23,7 +23,7 @@ from museum import NOW, PASSWORD, Answer, Served, ask, serving
 from webdepot.accounts import accounts
 from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
-from webdepot.config.settings import OidcConfig
+from webdepot.config.sections.portal import OidcConfig
 from webdepot.errors import ConfigError, NotPermitted
 from webdepot.services.admin import setup
 from webdepot.services.admin.oidc import IdentityProvider

@@ -1,6 +1,6 @@
 """The configuration: one frozen tree, read from one TOML file and from `WEBDEPOT_*` environment variables.
 
-The keys, with default, check and description, are in `settings`. An unknown key is an error that suggests the
+The keys, with default, check and description, are in `sections`. An unknown key is an error that suggests the
 nearest known one.
 
     [section]
@@ -93,7 +93,7 @@ def from_tree(home: Path, tree: Mapping[str, Any], *, environment: Mapping[str, 
 
 
 def iter_settings(config: Config) -> Iterator[Setting]:
-    """Every key in the order of `settings`, with its value and the source of the value."""
+    """Every key in the order of `Config`, with its value and the source of the value."""
     for item in dataclasses.fields(Config):
         if item.name in _NO_SECTIONS:
             continue

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from webdepot.archive import Archive
-from webdepot.config.settings import MailConfig
+from webdepot.config.sections.selection import MailConfig
 from webdepot.demo import domains, site
 from webdepot.demo.mailbox import Mailbox
 from webdepot.errors import ConfigError, Conflict

@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from webdepot import event_loop
 from webdepot.access.replay.site_hosts import SiteHosts
 from webdepot.archive import Archive
-from webdepot.config.settings import WebConfig
+from webdepot.config.sections.portal import WebConfig
 from webdepot.errors import ConfigError, Conflict, InputError
 from webdepot.services.admin import proxy_probe
 from webdepot.web.app import build_frame, build_portal, build_replay

@@ -29,7 +29,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from webdepot.accounts.accounts import Role
-from webdepot.config.settings import OidcConfig
+from webdepot.config.sections.portal import OidcConfig
 from webdepot.errors import ConfigError, NotPermitted, RemoteError
 
 _FRESH_S = 3600.0

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from urllib.parse import urlsplit
 
-from webdepot.config.settings import WebConfig
+from webdepot.config.sections.portal import WebConfig
 
 PROBE_PATH = "/-/asked-from"
 FORGED_NETWORK = "198.51.100.0/24"

@@ -13,7 +13,7 @@ from itertools import islice
 from sqlalchemy import Connection
 
 from webdepot.archive import Archive
-from webdepot.config.settings import ArchiveConfig
+from webdepot.config.sections.portal import ArchiveConfig
 from webdepot.errors import InputError, NotFound
 from webdepot.model import TargetId
 from webdepot.provenance import Event, append, difference

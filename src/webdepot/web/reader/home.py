@@ -3,7 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from webdepot.config.settings import ArchiveConfig
+from webdepot.config.sections.portal import ArchiveConfig
 from webdepot.services.admin import archive_status
 from webdepot.web import charts, language
 from webdepot.web.reader import page_pictures
