@@ -31,7 +31,7 @@ from sqlalchemy import make_url
 from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.index.postgresql_captures import PostgresqlCaptureIndex
 from webdepot.model import Capture, Location, RecordKind
-from webdepot.ports import CaptureIndex
+from webdepot.ports.captures import CaptureIndex
 from webdepot.url import key as key_of
 
 SEED = 20261118

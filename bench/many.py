@@ -34,7 +34,7 @@ from webdepot.depot.tables import growth
 from webdepot.index import page_files
 from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.model import Capture, Harvest, Location, RecordKind
-from webdepot.ports import PageFile
+from webdepot.ports.search import PageFile
 from webdepot.services.admin import setup
 from webdepot.services.depot import deposit
 from webdepot.url import key as key_of

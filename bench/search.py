@@ -52,7 +52,7 @@ from webdepot.index.text.sqlite_index import SqliteTextIndex
 from webdepot.index.text.tantivy_index import TantivyTextIndex
 from webdepot.index.text.tantivy_schema import analysers
 from webdepot.model import Capture, Location, RecordKind
-from webdepot.ports import ClosedArea, Facet, SearchSort, TextIndex, TextQuery
+from webdepot.ports.search import ClosedArea, Facet, SearchSort, TextIndex, TextQuery
 from webdepot.times import Period, from_timestamp
 from webdepot.url import key
 

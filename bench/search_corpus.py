@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from bench.search_vocabulary import FUNCTION_WORDS, SYLLABLES
 
-from webdepot.ports import PageText
+from webdepot.ports.search import PageText
 from webdepot.url import key
 
 SEED = 20070115

@@ -25,7 +25,7 @@ from bench.search_corpus import Corpus, pages
 from webdepot.engine.process_pool import ProcessEngine
 from webdepot.index import page_files
 from webdepot.index.text.tantivy_index import TantivyTextIndex
-from webdepot.ports import PageFile, PageText
+from webdepot.ports.search import PageFile, PageText
 
 AT_ONCE = 10_000
 

@@ -4,7 +4,7 @@
     python scripts/reference.py --check    exit 1 and list the pages that differ
 
 Five pages: commands (from the program), configuration (from `config/sections`), errors and exit codes (from
-`errors.py` and `cli/main.py`), ports (from `ports.py`), states (from the state tables). To change a text,
+`errors.py` and `cli/main.py`), ports (from `ports/`), states (from the state tables). To change a text,
 change it in the code.
 """
 
@@ -247,13 +247,24 @@ def _exit_codes(doc: str) -> Iterator[str]:
 
 
 def ports() -> Iterator[str]:
-    tree = ast.parse((ROOT / "src" / "webdepot" / "ports.py").read_text(encoding="utf-8"))
+    package, *modules = (
+        ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted((ROOT / "src" / "webdepot" / "ports").glob("*.py"))
+    )
     protocols = [
         node
-        for node in tree.body
+        for module in modules
+        for node in module.body
         if isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "Protocol" for base in node.bases)
     ]
-    yield from ("# Ports", "", ast.get_docstring(tree) or "", "", "| port | implementations |", "|---|---|")
+    yield from (
+        "# Ports",
+        "",
+        ast.get_docstring(package) or "",
+        "",
+        "| port | implementations |",
+        "|---|---|",
+    )
     classes = list(_classes())
     for node in protocols:
         implementations = ", ".join(_implementations(node, classes)) or "none yet"
@@ -276,29 +287,43 @@ def _methods(node: ast.ClassDef) -> list[ast.FunctionDef | ast.AsyncFunctionDef]
 
 def _method(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     """The signature without `self`; for a property only the name."""
-    is_property = any(ast.unparse(decorator) == "property" for decorator in node.decorator_list)
     arguments = re.sub(r"^self(, )?", "", ast.unparse(node.args))
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     text = " ".join((ast.get_docstring(node) or "").split())
-    return f"- `{node.name}{'' if is_property else f'({arguments})'}{returns}`" + (
+    return f"- `{node.name}{'' if _is_property(node) else f'({arguments})'}{returns}`" + (
         f": {text}" if text else ""
     )
 
 
+def _is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(ast.unparse(decorator) in ("property", "cached_property") for decorator in node.decorator_list)
+
+
 def _implementations(port: ast.ClassDef, classes: list[tuple[str, frozenset[str]]]) -> Iterator[str]:
-    """Classes of the package that have every method of the port."""
-    wanted = {method.name for method in _methods(port)}
-    return (name for name, methods in classes if wanted <= methods)
+    """Classes of the package that have every method of the port, and its properties as such or as attributes."""
+    wanted = {("" if _is_property(method) else "()") + method.name for method in _methods(port)}
+    return (name for name, members in classes if wanted <= members)
 
 
 def _classes() -> Iterator[tuple[str, frozenset[str]]]:
-    """Every class of the package with its methods, from the source, without importing it."""
+    """Every class of the package with its members, from the source, without importing it."""
     source = ROOT / "src" / "webdepot"
     for path in sorted(source.rglob("*.py")):
         module = path.relative_to(source).with_suffix("").as_posix()
-        for node in ast.parse(path.read_text(encoding="utf-8")).body if module != "ports" else ():
+        for node in (
+            ast.parse(path.read_text(encoding="utf-8")).body if not module.startswith("ports/") else ()
+        ):
             if isinstance(node, ast.ClassDef):
-                yield f"`{node.name}` ({module})", frozenset(method.name for method in _methods(node))
+                yield f"`{node.name}` ({module})", frozenset(_members(node))
+
+
+def _members(node: ast.ClassDef) -> Iterator[str]:
+    """Methods of a class (with () in front), its properties, and the attributes that its methods set."""
+    for method in _methods(node):
+        yield ("" if _is_property(method) else "()") + method.name
+        for part in ast.walk(method):
+            if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
+                yield part.attr
 
 
 def _cell(text: str) -> str:

@@ -98,8 +98,12 @@ def test_every_configuration_key_error_and_port_is_documented() -> None:
         if kind.__module__ == errors.__name__:
             assert f"| `{kind.__name__}` | `{kind.code}` | {kind.exit_status} | {kind.http_status} |" in told
     ports = (folder / "ports.md").read_text(encoding="utf-8")
-    source = (ROOT / "src" / "webdepot" / "ports.py").read_text(encoding="utf-8")
-    names = re.findall(r"^class (\w+)\(Protocol\)", source, re.MULTILINE)
+    sources = (ROOT / "src" / "webdepot" / "ports").glob("*.py")
+    names = [
+        name
+        for source in sources
+        for name in re.findall(r"^class (\w+)\(Protocol\)", source.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
     assert len(names) >= 7
     assert [name for name in names if f"## {name}\n" not in ports] == []
 

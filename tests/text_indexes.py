@@ -6,7 +6,7 @@ import opensearch
 from webdepot.index import page_files
 from webdepot.index.text.sqlite_index import SqliteTextIndex
 from webdepot.index.text.tantivy_index import TantivyTextIndex
-from webdepot.ports import PageFile, PageText, TextQuery
+from webdepot.ports.search import PageFile, PageText, TextQuery
 from webdepot.url import key as key_of
 
 MAKERS = {

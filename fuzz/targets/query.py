@@ -6,7 +6,7 @@ from fuzz.scratch import root
 from webdepot.access import query
 from webdepot.index.text.sqlite_index import SqliteTextIndex
 from webdepot.index.text.tantivy_index import TantivyTextIndex
-from webdepot.ports import PageText
+from webdepot.ports.search import PageText
 
 TOKENS = (
     b'"', b" -", b"site:example.org", b"type:pdf", b"type:fmt/18", b"lang:de", b"from:2020", b"to:2021-05",

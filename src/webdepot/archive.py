@@ -35,7 +35,11 @@ from webdepot.depot.store.stored_file import StoredFile
 from webdepot.depot.store.wrappers import open_seekable
 from webdepot.errors import ConfigError, NotFound, NotPermitted, RemoteError
 from webdepot.model import Container, ContainerState
-from webdepot.ports import CaptureIndex, Engine, FormatIdentifier, ObjectStore, TextIndex
+from webdepot.ports.captures import CaptureIndex
+from webdepot.ports.engine import Engine
+from webdepot.ports.formats import FormatIdentifier
+from webdepot.ports.object_store import ObjectStore
+from webdepot.ports.search import TextIndex
 from webdepot.provenance import Event, Outcome
 from webdepot.times import Clock, utc_now
 from webdepot.version import VERSION

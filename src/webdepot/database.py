@@ -26,7 +26,7 @@ from sqlalchemy.exc import DBAPIError
 
 from webdepot.dialects.sqlite import SqliteDialect
 from webdepot.errors import ConfigError, Conflict
-from webdepot.ports import DatabaseDialect
+from webdepot.ports.database import DatabaseDialect
 from webdepot.reasons import from_kept, to_kept
 from webdepot.times import from_iso
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from webdepot.access import lookup
 from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.model import Capture, Location, RecordKind
-from webdepot.ports import ANY_TIME
+from webdepot.ports.captures import ANY_TIME
 from webdepot.times import from_timestamp, moment_of
 from webdepot.url import key as key_of
 

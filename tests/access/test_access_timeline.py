@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webdepot.access import timeline
-from webdepot.ports import Tally
+from webdepot.ports.captures import Tally
 
 stamps = st.lists(
     st.datetimes().map(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from webdepot.access import query
 from webdepot.errors import InputError
-from webdepot.ports import TextQuery
+from webdepot.ports.search import TextQuery
 from webdepot.times import LATEST, Period, from_timestamp, period_of
 
 

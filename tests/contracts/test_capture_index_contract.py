@@ -12,7 +12,7 @@ from webdepot.digest import sha1
 from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.index.postgresql_captures import PostgresqlCaptureIndex
 from webdepot.model import EVERYTHING, Capture, Location, RecordKind
-from webdepot.ports import place_of
+from webdepot.ports.captures import place_of
 from webdepot.times import Period
 from webdepot.url import key as key_of
 

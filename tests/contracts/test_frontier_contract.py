@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.model import Candidate
-from webdepot.ports import Frontier
+from webdepot.ports.harvest import Frontier
 from webdepot.url import Url
 
 Opener = Callable[[Path], Frontier]

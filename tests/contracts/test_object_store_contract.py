@@ -13,7 +13,7 @@ from webdepot.depot.store import s3
 from webdepot.depot.store.folder import FolderStore
 from webdepot.depot.store.s3 import BucketAddress, S3Store
 from webdepot.errors import Conflict, InputError, NotFound
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 
 
 @pytest.fixture(params=["folder", "seaweed", "rclone"])

@@ -6,7 +6,7 @@ import pytest
 
 from text_indexes import HISTORY, page, urls
 from webdepot.model import EVERYTHING
-from webdepot.ports import ClosedArea, Facet, PagePart, SearchSort, TextQuery
+from webdepot.ports.search import ClosedArea, Facet, PagePart, SearchSort, TextQuery
 
 # --- words, filters, counts ---
 

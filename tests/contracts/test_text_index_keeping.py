@@ -8,7 +8,7 @@ import pytest
 
 from text_indexes import HISTORY, page, page_files_of, urls
 from webdepot.model import Capture, Location, RecordKind
-from webdepot.ports import ClosedArea, TextQuery
+from webdepot.ports.search import ClosedArea, TextQuery
 from webdepot.times import from_timestamp
 from webdepot.url import key as key_of
 

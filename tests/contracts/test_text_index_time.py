@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from text_indexes import ENGINES, HISTORY, MAKERS, page, urls
 from webdepot import times
 from webdepot.model import EVERYTHING
-from webdepot.ports import ClosedArea, SearchSort, TextQuery
+from webdepot.ports.search import ClosedArea, SearchSort, TextQuery
 from webdepot.times import Period, from_timestamp, period_of
 
 # --- time ---

@@ -24,7 +24,7 @@ from webdepot.index.text import (
 )
 from webdepot.index.text.tantivy_index import TantivyTextIndex
 from webdepot.model import Capture, Location, RecordKind
-from webdepot.ports import ClosedArea, TextQuery
+from webdepot.ports.search import ClosedArea, TextQuery
 from webdepot.times import from_timestamp
 from webdepot.url import key as key_of
 

@@ -17,7 +17,7 @@ from webdepot.errors import RemoteError, TooExpensive
 from webdepot.index.opensearch.client import OpenSearchClient, ServerAddress
 from webdepot.index.opensearch.index import OpenSearchPlace, OpenSearchTextIndex
 from webdepot.index.opensearch.pages import PageStates
-from webdepot.ports import ClosedArea, TextQuery
+from webdepot.ports.search import ClosedArea, TextQuery
 from webdepot.query_budget import QueryBudget
 
 

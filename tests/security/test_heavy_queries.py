@@ -22,7 +22,7 @@ from webdepot.archive import Archive
 from webdepot.errors import InputError, TooExpensive
 from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.index.text import folding
-from webdepot.ports import TextQuery
+from webdepot.ports.search import TextQuery
 from webdepot.query_budget import QueryBudget, spending
 from webdepot.services.access import search
 from webdepot.web import heavy_turns, heavy_work

@@ -28,7 +28,7 @@ from webdepot.container import locations
 from webdepot.depot import copies, fixity, holdings, places
 from webdepot.harvest import runs
 from webdepot.model import HarvestState, Severity
-from webdepot.ports import TextQuery
+from webdepot.ports.search import TextQuery
 from webdepot.provenance import iter_all
 from webdepot.services import pipeline
 from webdepot.services.admin import doctor, setup

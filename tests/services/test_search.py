@@ -18,7 +18,7 @@ from webdepot.digest import sha1
 from webdepot.errors import Conflict, CorruptData, InputError
 from webdepot.harvest import runs
 from webdepot.model import HarvestState
-from webdepot.ports import SearchSort
+from webdepot.ports.search import SearchSort
 from webdepot.services.access import lookup, replay, search
 from webdepot.services.admin import setup
 from webdepot.services.depot import deposit

@@ -24,7 +24,7 @@ from webdepot.exchange import catalogue
 from webdepot.formats.tables import identifications
 from webdepot.harvest import runs
 from webdepot.model import Purpose
-from webdepot.ports import ClosedArea, Facet, PagePart
+from webdepot.ports.search import ClosedArea, Facet, PagePart
 from webdepot.selection import targets
 from webdepot.services.access import link_texts, search
 from webdepot.services.access.export import export

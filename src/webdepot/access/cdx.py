@@ -25,7 +25,7 @@ from urllib.parse import quote, unquote
 
 from webdepot.errors import InputError, TooExpensive
 from webdepot.model import Capture, RecordKind
-from webdepot.ports import Position, Span, place_of
+from webdepot.ports.captures import Position, Span, place_of
 from webdepot.text.patterns import LinearPattern
 from webdepot.times import period_of, to_timestamp
 from webdepot.url import UrlMatch, split_wildcard

@@ -11,7 +11,8 @@ from datetime import date
 from itertools import pairwise
 
 from webdepot.access.policy import Reader, Rule, RuleAnswer, allows
-from webdepot.ports import ANY_TIME, ClosedArea, Span
+from webdepot.ports.captures import ANY_TIME, Span
+from webdepot.ports.search import ClosedArea
 
 _FIRST, _LAST = "0" * 14, "9" * 14
 _SIGNS = tuple(map(chr, range(0x21, 0x7F)))

@@ -10,7 +10,7 @@ from itertools import islice
 
 from webdepot.access.lookup import Segment, iter_keys
 from webdepot.model import EVERYTHING
-from webdepot.ports import CaptureIndex
+from webdepot.ports.captures import CaptureIndex
 
 MOST_KEYS = 1000
 """Keys with the same start that are compared."""

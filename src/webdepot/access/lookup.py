@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 
 from webdepot.model import EVERYTHING, Capture
-from webdepot.ports import ANY_TIME, CaptureIndex, Span, Tally
+from webdepot.ports.captures import ANY_TIME, CaptureIndex, Span, Tally
 from webdepot.times import moment_of
 from webdepot.url import key as key_of
 

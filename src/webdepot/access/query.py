@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 from webdepot import times
 from webdepot.errors import InputError
-from webdepot.ports import PagePart, TextQuery
+from webdepot.ports.search import PagePart, TextQuery
 from webdepot.reasons import said
 from webdepot.times import EARLIEST, LATEST, Period
 from webdepot.url import find_canonical, is_known_host

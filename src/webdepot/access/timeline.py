@@ -7,7 +7,7 @@ import calendar
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from webdepot.ports import Tally
+from webdepot.ports.captures import Tally
 
 MOST_BARS = 60
 

@@ -9,7 +9,7 @@ neither replaced nor referred to.
 from collections.abc import Callable, Sequence
 
 from webdepot.model import Capture, Location, RecordKind, Visit
-from webdepot.ports import CaptureIndex
+from webdepot.ports.captures import CaptureIndex
 from webdepot.times import to_timestamp
 from webdepot.url import key
 

@@ -13,7 +13,7 @@ from webdepot.depot.ocfl import verification
 from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.errors import CorruptData, NoSpace, NotFound, NotPermitted, RemoteError
 from webdepot.model import Finding, PackageId, Severity
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 
 
 class AuditOutcome(StrEnum):

@@ -56,7 +56,7 @@ from webdepot.model import (
     TargetId,
     Verdict,
 )
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 from webdepot.provenance import Event
 from webdepot.reasons import from_told, to_told
 from webdepot.text import file_names

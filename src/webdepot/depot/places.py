@@ -25,7 +25,7 @@ from webdepot.depot.ocfl import layout
 from webdepot.depot.store.folder import FolderStore
 from webdepot.depot.tables import places
 from webdepot.errors import Conflict, InputError, NotFound, RemoteError
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 
 if TYPE_CHECKING:
     from webdepot.depot.store.s3 import BucketAddress

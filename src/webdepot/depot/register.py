@@ -30,7 +30,7 @@ from webdepot.depot.ocfl import objects
 from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.depot.ocfl.objects import Source
 from webdepot.depot.package import OWN_OBJECTS
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 
 CONFIG = "webdepot.toml"
 OLDEST_YEAR = 2020

@@ -22,7 +22,7 @@ from webdepot.depot.ocfl import layout, objects
 from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.depot.store.wrappers import expect_sha256
 from webdepot.errors import Conflict, CorruptData, NotFound, NotPermitted, RemoteError
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

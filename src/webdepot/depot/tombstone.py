@@ -21,7 +21,7 @@ from webdepot.depot.package import OWN_OBJECTS
 from webdepot.depot.tables import tombstones
 from webdepot.errors import CorruptData
 from webdepot.model import HarvestId, PackageId
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 from webdepot.times import from_iso, to_iso
 
 _PREFIX = f"{OWN_OBJECTS}tombstone/"

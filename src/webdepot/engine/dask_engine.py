@@ -26,7 +26,7 @@ from distributed.client import Future, FutureCancelledError, FuturesCancelledErr
 from distributed.scheduler import KilledWorker
 
 from webdepot.errors import RemoteError, WebdepotError
-from webdepot.ports import Done, Item, Result
+from webdepot.ports.engine import Done, Item, Result
 from webdepot.version import VERSION
 
 _ITEMS_PER_WORKER = 2

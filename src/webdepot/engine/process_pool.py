@@ -22,7 +22,7 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 
 from webdepot.errors import WebdepotError
-from webdepot.ports import Done, Item, Result
+from webdepot.ports.engine import Done, Item, Result
 
 _ITEMS_PER_PROCESS = 2
 

@@ -30,7 +30,7 @@ from webdepot.harvest.report.result import (
 )
 from webdepot.harvest.scope.membership import OUTSIDE
 from webdepot.model import Candidate
-from webdepot.ports import Ledger
+from webdepot.ports.harvest import Ledger
 from webdepot.text.patterns import LinearPattern
 from webdepot.url import Url
 

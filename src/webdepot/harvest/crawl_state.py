@@ -34,7 +34,7 @@ from webdepot.harvest.scope.hop_path import find_page, is_our_idea, is_part
 from webdepot.harvest.scope.missing_pages import MissingPages
 from webdepot.harvest.seed_book import SeedBook
 from webdepot.model import Candidate, Failure, Visit
-from webdepot.ports import Fetcher, Frontier, Ledger, Servers
+from webdepot.ports.harvest import Fetcher, Frontier, Ledger, Servers
 from webdepot.times import Clock
 from webdepot.url import Url, host_of
 

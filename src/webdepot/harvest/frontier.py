@@ -48,7 +48,7 @@ from webdepot.errors import Conflict, CorruptData, NoSpace
 from webdepot.harvest.parts.journal import Journal, JournaledTransaction, replay
 from webdepot.harvest.scope.identity import identity
 from webdepot.model import Candidate, Hop
-from webdepot.ports import FrontierCounts
+from webdepot.ports.harvest import FrontierCounts
 from webdepot.url import Url, origin_of
 
 LAYOUT = 1

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from heapq import nlargest
 
-from webdepot.ports import Frontier
+from webdepot.ports.harvest import Frontier
 
 MOST_IN_MEMORY = 20_000
 MOST_SHOWN = 20

@@ -17,7 +17,7 @@ from webdepot.harvest.scope.hop_path import is_seed_path
 from webdepot.harvest.scope.membership import OUTSIDE
 from webdepot.harvest.seed_book import SeedBook
 from webdepot.model import Candidate, Failure, Hop, Verdict
-from webdepot.ports import Frontier
+from webdepot.ports.harvest import Frontier
 from webdepot.times import Clock
 from webdepot.url import Url
 

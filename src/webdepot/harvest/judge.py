@@ -26,7 +26,7 @@ from webdepot.harvest.scope.site_software import RULE as SOFTWARE
 from webdepot.harvest.scope.site_software import SiteSoftware
 from webdepot.harvest.scope.traps import Sayings, TrapWatch
 from webdepot.model import Answer, Candidate, Hop, Verdict
-from webdepot.ports import Frontier
+from webdepot.ports.harvest import Frontier
 from webdepot.url import Url, host_of
 
 NOFOLLOW = "nofollow"

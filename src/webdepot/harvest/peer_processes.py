@@ -32,7 +32,7 @@ from typing import Any, Protocol
 
 from webdepot import durable
 from webdepot.model import Candidate, Hop
-from webdepot.ports import Frontier, Handover
+from webdepot.ports.harvest import Frontier, Handover
 from webdepot.url import Url, host_of
 
 MOST_REMEMBERED = 100_000

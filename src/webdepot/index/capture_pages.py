@@ -11,7 +11,7 @@ from webdepot import times
 from webdepot.index.capture_queries import ALWAYS, Stretch
 from webdepot.index.capture_rows import number_of
 from webdepot.model import Capture
-from webdepot.ports import Span, Tally
+from webdepot.ports.captures import Span, Tally
 from webdepot.times import Period
 
 PAGE_ROWS = 500

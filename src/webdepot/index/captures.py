@@ -76,7 +76,7 @@ from webdepot.index.capture_rows import (
 )
 from webdepot.index.sqlite_file import SqliteFile
 from webdepot.model import EVERYTHING, Capture
-from webdepot.ports import ANY_TIME, Position, Span, Tally, place_of
+from webdepot.ports.captures import ANY_TIME, Position, Span, Tally, place_of
 from webdepot.times import Period
 from webdepot.url import KEY_VERSION
 from webdepot.url import key as key_of

@@ -21,7 +21,7 @@ from zlib import crc32
 
 from isal import isal_zlib
 
-from webdepot.ports import PageText
+from webdepot.ports.search import PageText
 
 MOST_PARTS = 256
 _LEVEL = 1

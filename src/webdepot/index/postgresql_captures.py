@@ -36,7 +36,7 @@ from webdepot.index.capture_queries import ALWAYS, Stretch
 from webdepot.index.capture_rows import number_of, order, position_of
 from webdepot.index.postgresql_schema import PostgresqlSchema, discard
 from webdepot.model import EVERYTHING, Capture
-from webdepot.ports import ANY_TIME, Position, Span, Tally
+from webdepot.ports.captures import ANY_TIME, Position, Span, Tally
 from webdepot.times import Period
 from webdepot.url import KEY_VERSION
 from webdepot.url import key as key_of

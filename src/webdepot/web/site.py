@@ -22,7 +22,7 @@ from webdepot.access.replay.site_hosts import SiteHosts
 from webdepot.accounts import sessions
 from webdepot.accounts.accounts import STAFF, Person, Role
 from webdepot.archive import Archive
-from webdepot.ports import Hit
+from webdepot.ports.search import Hit
 from webdepot.services.access import gate
 from webdepot.url import host_of
 from webdepot.version import VERSION

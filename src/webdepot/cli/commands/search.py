@@ -15,7 +15,7 @@ from webdepot.cli.output import Output, plain, size_words
 from webdepot.cli.progress import shown
 from webdepot.errors import Conflict
 from webdepot.model import EVERYTHING
-from webdepot.ports import Hit, SearchSort
+from webdepot.ports.search import Hit, SearchSort
 from webdepot.services.access import cdx_server
 from webdepot.services.access import search as search_service
 from webdepot.services.access.export import export as export_service

@@ -16,7 +16,7 @@ from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.depot.store.wrappers import expect_sha256
 from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import Conflict
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 
 DECLARATION = "bagit.txt"
 

@@ -26,7 +26,7 @@ from webdepot.depot.store.keys import is_key
 from webdepot.depot.store.wrappers import expect_sha256
 from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import Conflict
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 from webdepot.times import to_iso
 
 WACZ_VERSION = "1.1.1"

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 from webdepot.errors import Conflict
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 
 EXTENSION = "0003-hash-and-id-n-tuple-storage-layout"
 ROOT_DECLARATION = "0=ocfl_1.1"

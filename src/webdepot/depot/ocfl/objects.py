@@ -29,7 +29,7 @@ from webdepot.depot.ocfl.inventory import Inventory, ObjectVersion
 from webdepot.depot.store.keys import is_key
 from webdepot.depot.store.wrappers import observe
 from webdepot.errors import Conflict, CorruptData, InputError, NotFound
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 
 Source = bytes | Path | tuple[Path, ...]
 """Where the bytes of a file come from; several paths are joined."""

@@ -9,7 +9,7 @@ from webdepot.depot.ocfl import layout, objects
 from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.errors import CorruptData, NotFound
 from webdepot.model import Finding, Severity
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 
 
 def verify(store: ObjectStore, identifier: str) -> Iterator[Finding]:

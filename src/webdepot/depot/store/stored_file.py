@@ -13,7 +13,7 @@ from webdepot.depot import places
 from webdepot.depot.store.wrappers import expect_sha256
 from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import NotFound
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

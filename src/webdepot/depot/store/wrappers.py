@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
 from webdepot.errors import CorruptData
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 
 FIRST_WINDOW_BYTES = 256 << 10
 LARGEST_WINDOW_BYTES = 8 << 20

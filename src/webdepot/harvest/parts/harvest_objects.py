@@ -9,7 +9,7 @@ from pathlib import Path
 from webdepot import durable
 from webdepot.errors import NotFound
 from webdepot.harvest.report.log import JSON_NAME, LOG_NAME
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 
 CONTAINERS = "warc"
 LOGS = (LOG_NAME, JSON_NAME)

@@ -24,7 +24,7 @@ from webdepot.container.writer import OPEN_SUFFIX
 from webdepot.errors import CorruptData, NotFound
 from webdepot.harvest import frontier
 from webdepot.harvest.parts.harvest_objects import CONTAINERS, LOGS, root_of
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 
 FRONTIER = "frontier"
 """Folder below the folder of a part on a machine that works on it, as `CONTAINERS`."""

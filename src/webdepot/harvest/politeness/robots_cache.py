@@ -12,7 +12,7 @@ from webdepot.harvest.politeness import robots
 from webdepot.harvest.politeness.robots import RobotsBasis, RobotsRules
 from webdepot.harvest.politeness.server_turns import ServerTurns
 from webdepot.model import Candidate, Hop, Visit
-from webdepot.ports import Frontier
+from webdepot.ports.harvest import Frontier
 from webdepot.times import Clock
 from webdepot.url import Url, find_canonical, origin_of
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from webdepot.harvest.politeness.pauses import Manners, pause_after
 from webdepot.model import Candidate, Visit
-from webdepot.ports import Fetcher, Servers
+from webdepot.ports.harvest import Fetcher, Servers
 from webdepot.url import origin_of
 
 MOST_SERVERS = 10_000

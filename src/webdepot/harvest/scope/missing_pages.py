@@ -33,7 +33,7 @@ from webdepot.harvest.scope.hop_path import embed_depth, is_seed_path
 from webdepot.harvest.scope.limits import path_of
 from webdepot.harvest.scope.page_text import find_html, visible_text
 from webdepot.model import Candidate, Hop, Visit
-from webdepot.ports import Frontier
+from webdepot.ports.harvest import Frontier
 from webdepot.url import Url, origin_of
 
 FIRST_DOCUMENTS = 10

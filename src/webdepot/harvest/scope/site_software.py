@@ -17,7 +17,7 @@ from webdepot.harvest.scope.hop_path import embed_depth, is_seed_path
 from webdepot.harvest.scope.software_rules import ALL, AddressRule, SoftwareCatalogue, Take
 from webdepot.harvest.scope.verdicts import PASS, reject
 from webdepot.model import Candidate, Hop, Verdict
-from webdepot.ports import Frontier
+from webdepot.ports.harvest import Frontier
 from webdepot.url import host_of
 
 RULE = "software"

@@ -42,7 +42,7 @@ from webdepot.index.content.language import SAMPLE_CHARS, language_of
 from webdepot.index.content.office import OFFICE_MIMES, Unread
 from webdepot.index.text.folding import likeness
 from webdepot.model import Capture, Finding, Location, RecordKind, Severity
-from webdepot.ports import PageText
+from webdepot.ports.search import PageText
 
 HTML_MIMES = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
 PLAIN_MIMES = frozenset({"text/plain", "text/markdown"})

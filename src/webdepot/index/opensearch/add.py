@@ -15,7 +15,7 @@ from webdepot.index.text import states, tantivy_schema
 from webdepot.index.text.states import FOREVER, Content, LeavingCaptures, SeenCapture, remaining
 from webdepot.index.text.tantivy_add import seen_in
 from webdepot.model import Capture
-from webdepot.ports import PageText
+from webdepot.ports.search import PageText
 
 Tokens = Sequence[tuple[str, Sequence[SeenCapture]]]
 """What is added to a page: captures, and the token by which the page knows that it has them."""

@@ -26,7 +26,7 @@ from webdepot.index.text.states import FOREVER
 from webdepot.index.text.tantivy_find import EXACT_UP_TO, FACET_FIELDS, MOST_PARTLY_CLOSED, facet_values
 from webdepot.index.text.tantivy_schema import MONTH, STAMP
 from webdepot.index.text.words import prepared, snippet
-from webdepot.ports import MOST_VALUES, Hit, Hits, SearchSort, State, TextQuery
+from webdepot.ports.search import MOST_VALUES, Hit, Hits, SearchSort, State, TextQuery
 
 _MOST_COUNTED = 3 * MOST_VALUES
 _MOST_VALUES_IN_SHARD = 1000

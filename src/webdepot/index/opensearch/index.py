@@ -36,7 +36,8 @@ from webdepot.index.opensearch.words import WordCounts
 from webdepot.index.sqlite_file import REBUILD
 from webdepot.index.text.tantivy_part import in_pieces, sorted_lines
 from webdepot.model import Capture
-from webdepot.ports import Engine, Hits, Item, PageFile, PageText, Result, State, TextQuery
+from webdepot.ports.engine import Engine, Item, Result
+from webdepot.ports.search import Hits, PageFile, PageText, State, TextQuery
 
 _SMALL_BYTES = 500_000
 """Compressed pages that are added in this process."""

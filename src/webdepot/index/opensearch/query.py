@@ -17,7 +17,7 @@ from webdepot.index.text.tantivy_schema import FIELD_WEIGHTS, STAMP, STEMMERS, a
 from webdepot.index.text.weights import STEM_WEIGHT
 from webdepot.index.text.words import prepared
 from webdepot.model import EVERYTHING
-from webdepot.ports import ClosedArea, PagePart, TextQuery
+from webdepot.ports.search import ClosedArea, PagePart, TextQuery
 
 Clause = dict[str, Any]
 _MOST_SCORED = 8

@@ -9,7 +9,7 @@ from webdepot import times
 from webdepot.index.text.folding import Leader
 from webdepot.index.text.states import FOREVER, Content
 from webdepot.index.text.words import Range, prepared
-from webdepot.ports import Hit, SearchSort, State, TextQuery
+from webdepot.ports.search import Hit, SearchSort, State, TextQuery
 from webdepot.url import host_of
 
 

@@ -9,7 +9,7 @@ from webdepot.index.text import states
 from webdepot.index.text.hits import address_words, sites_of
 from webdepot.index.text.states import FOREVER, Content, LeavingCaptures, SeenCapture, StateRun, remaining
 from webdepot.index.text.words import tokens
-from webdepot.ports import PageText
+from webdepot.ports.search import PageText
 from webdepot.url import domain_of
 
 _UNSIGNED = (1 << 64) - 1

@@ -11,7 +11,7 @@ from webdepot.index.text.hits import asked_stamps, digits, hit_of, state_of, wan
 from webdepot.index.text.weights import WEIGHTS, RankedPart
 from webdepot.index.text.words import prepared, snippet, tokens
 from webdepot.model import EVERYTHING
-from webdepot.ports import MOST_VALUES, Facet, Hit, Hits, PagePart, SearchSort, State, TextQuery
+from webdepot.ports.search import MOST_VALUES, Facet, Hit, Hits, PagePart, SearchSort, State, TextQuery
 from webdepot.times import to_timestamp
 
 _TEMPORARY = """

@@ -30,7 +30,8 @@ from webdepot.index.text import sqlite_add, sqlite_find
 from webdepot.index.text.states import LeavingCaptures
 from webdepot.index.text.words import folded
 from webdepot.model import Capture
-from webdepot.ports import Engine, Hits, PageFile, PageText, State, TextQuery
+from webdepot.ports.engine import Engine
+from webdepot.ports.search import Hits, PageFile, PageText, State, TextQuery
 
 SCHEMA = 2
 _TABLES = """

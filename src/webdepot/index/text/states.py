@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from webdepot.ports import PageText
+from webdepot.ports.search import PageText
 
 FOREVER = 99_999_999_999_999
 """`valid_to` of the last run."""

@@ -15,7 +15,7 @@ from webdepot.index.text import states, tantivy_schema
 from webdepot.index.text.states import FOREVER, Content, SeenCapture, StateRun
 from webdepot.index.text.tantivy_draft import Draft
 from webdepot.index.text.tantivy_query import QueryMaker
-from webdepot.ports import PageText
+from webdepot.ports.search import PageText
 
 KnownRuns = dict[int, list[Any]]
 """Addresses of the documents of a page's runs, by first capture."""

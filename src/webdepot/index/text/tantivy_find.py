@@ -23,7 +23,7 @@ from webdepot.index.text.states import FOREVER
 from webdepot.index.text.tantivy_add import addresses_of, count
 from webdepot.index.text.tantivy_query import Areas, QueryMaker
 from webdepot.index.text.words import snippet
-from webdepot.ports import MOST_VALUES, Facet, Hit, Hits, SearchSort, State, TextQuery
+from webdepot.ports.search import MOST_VALUES, Facet, Hit, Hits, SearchSort, State, TextQuery
 
 EXACT_UP_TO = 1000
 """Matching states that are counted page by page; beyond it the number of pages is an estimate."""

@@ -39,7 +39,8 @@ from webdepot.index.text.tantivy_query import QueryMaker
 from webdepot.index.text.tantivy_remove import Removing
 from webdepot.index.text.words import folded
 from webdepot.model import Capture
-from webdepot.ports import Engine, Hits, Item, PageFile, PageText, State, TextQuery
+from webdepot.ports.engine import Engine, Item
+from webdepot.ports.search import Hits, PageFile, PageText, State, TextQuery
 
 _log = logging.getLogger(__name__)
 _BLOCK_BYTES = 65_536

@@ -19,7 +19,7 @@ from webdepot.index.text.tantivy_add import Adding
 from webdepot.index.text.tantivy_commit import SegmentChange
 from webdepot.index.text.tantivy_draft import Draft, drafted, open_index
 from webdepot.index.text.tantivy_query import QueryMaker
-from webdepot.ports import PageFile
+from webdepot.ports.search import PageFile
 
 _PAGES_AT_ONCE = 500
 

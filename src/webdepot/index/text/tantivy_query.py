@@ -20,7 +20,7 @@ from webdepot.index.text.tantivy_schema import FIELD_WEIGHTS, STAMP, STEMMERS, a
 from webdepot.index.text.weights import STEM_WEIGHT
 from webdepot.index.text.words import prepared
 from webdepot.model import EVERYTHING
-from webdepot.ports import ClosedArea, PagePart, TextQuery
+from webdepot.ports.search import ClosedArea, PagePart, TextQuery
 
 _MOST_KEYS = 5000
 _NOT_PLAIN = re.compile(r"[^0-9a-zA-Z]")

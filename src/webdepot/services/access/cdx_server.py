@@ -24,7 +24,7 @@ from webdepot.errors import CorruptData
 from webdepot.index import cdx as columns
 from webdepot.index import zipnum
 from webdepot.model import EVERYTHING, Capture
-from webdepot.ports import Position, place_of
+from webdepot.ports.captures import Position, place_of
 from webdepot.services.access import gate
 from webdepot.services.access import lookup as lookup_service
 from webdepot.times import Period, from_timestamp

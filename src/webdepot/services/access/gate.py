@@ -25,7 +25,8 @@ from webdepot.access.policy import ANYONE, Reader, Rule, RuleAnswer
 from webdepot.access.rules import RulesByPrefix
 from webdepot.archive import Archive
 from webdepot.model import Capture, Verdict
-from webdepot.ports import ANY_TIME, ClosedArea, Span
+from webdepot.ports.captures import ANY_TIME, Span
+from webdepot.ports.search import ClosedArea
 
 MOST_EXAMINED = 200_000
 """Captures below one rule that `iter_closed` examines before it gives up."""

@@ -19,7 +19,7 @@ from webdepot.index.content.html import PagePicture, pictures_of_html
 from webdepot.index.content.text import charset_of, decode
 from webdepot.index.text.words import tokens
 from webdepot.model import EVERYTHING, Capture
-from webdepot.ports import Hit, PagePart, TextQuery
+from webdepot.ports.search import Hit, PagePart, TextQuery
 from webdepot.services.access import lookup, replay, search
 from webdepot.services.access.browse import thumbnail_cache, thumbnail_maker
 from webdepot.url import find_canonical

@@ -18,7 +18,7 @@ from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
 from webdepot.index import sqlite_file
 from webdepot.index.text.link_book import LinkBook
-from webdepot.ports import ClosedArea
+from webdepot.ports.search import ClosedArea
 from webdepot.services.access import gate
 
 _AREAS = "anchors.json"

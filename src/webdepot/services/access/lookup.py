@@ -23,7 +23,7 @@ from webdepot.access.timeline import Bar, Month, Timeline
 from webdepot.archive import Archive
 from webdepot.errors import Closed, NotFound
 from webdepot.model import EVERYTHING, Capture
-from webdepot.ports import Position, Tally
+from webdepot.ports.captures import Position, Tally
 from webdepot.reasons import said
 from webdepot.services.access import collections, gate
 from webdepot.services.access.gate import KeyAccess

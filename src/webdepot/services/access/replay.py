@@ -31,7 +31,8 @@ from webdepot.depot import migration
 from webdepot.depot.migration import Conversion
 from webdepot.errors import CorruptData, NotFound, NotPermitted, RemoteError, WebdepotError
 from webdepot.model import Capture, RecordKind
-from webdepot.ports import Tally, TextQuery
+from webdepot.ports.captures import Tally
+from webdepot.ports.search import TextQuery
 from webdepot.services.access import lending
 from webdepot.services.access import lookup as lookup_service
 from webdepot.services.access.gate import KeyAccess

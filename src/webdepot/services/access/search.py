@@ -17,7 +17,7 @@ from webdepot.index.text.hits import address_words, wanted_texts
 from webdepot.index.text.weights import STEM_WEIGHT, WEIGHTS, RankedPart
 from webdepot.index.text.words import tokens as words_of
 from webdepot.model import EVERYTHING
-from webdepot.ports import ClosedArea, Facet, Hit, Hits, SearchSort, State, TextQuery
+from webdepot.ports.search import ClosedArea, Facet, Hit, Hits, SearchSort, State, TextQuery
 from webdepot.reasons import said
 from webdepot.services.access import gate, link_texts, works
 from webdepot.services.access.works import VersionCount, WorkEntry

@@ -14,7 +14,7 @@ from webdepot.exchange import catalogue, catalogue_search
 from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.index.text.words import tokens
 from webdepot.model import EVERYTHING
-from webdepot.ports import TextQuery
+from webdepot.ports.search import TextQuery
 from webdepot.services.access import gate
 from webdepot.url import host_of
 from webdepot.url import key as key_of

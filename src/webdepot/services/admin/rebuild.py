@@ -33,7 +33,7 @@ from webdepot.depot.places import MAIN
 from webdepot.errors import Conflict, InputError
 from webdepot.exchange import catalogue
 from webdepot.model import PackageId
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 from webdepot.provenance import Event, Outcome, append
 from webdepot.provenance import iter_all as iter_events
 from webdepot.reasons import from_kept

@@ -11,7 +11,7 @@ from webdepot import url
 from webdepot.errors import CorruptData
 from webdepot.index.postgresql_rows import stored_key
 from webdepot.model import Capture
-from webdepot.ports import CaptureIndex
+from webdepot.ports.captures import CaptureIndex
 from webdepot.services.progress import Phase, Progress, Watch
 
 _CHECKSUM_DIGITS = 64

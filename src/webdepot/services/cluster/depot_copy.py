@@ -7,7 +7,7 @@ from webdepot.depot.ocfl import layout, objects
 from webdepot.depot.places import MAIN
 from webdepot.errors import Conflict, CorruptData
 from webdepot.model import Severity
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 from webdepot.services.depot import audit
 from webdepot.services.progress import Phase, Progress, Watch
 

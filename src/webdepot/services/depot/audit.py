@@ -25,7 +25,7 @@ from webdepot.depot.places import MAIN
 from webdepot.depot.store.wrappers import Meter
 from webdepot.errors import InputError
 from webdepot.model import Finding, PackageId
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 from webdepot.provenance import Outcome, append, difference
 from webdepot.services.depot import alarm, replication
 from webdepot.services.depot.replication import FillReport

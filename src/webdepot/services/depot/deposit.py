@@ -42,7 +42,7 @@ from webdepot.model import (
     PackageId,
     Verdict,
 )
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 from webdepot.provenance import Event, append, iter_of
 from webdepot.quality import records
 from webdepot.reasons import from_told

@@ -27,7 +27,7 @@ from webdepot.exchange import catalogue, transfer, urn
 from webdepot.exchange.catalogue import Access, CatalogueRecord, RecordLevel, Source
 from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
 from webdepot.model import Harvest, Target, TargetId
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 from webdepot.provenance import append, difference
 from webdepot.services.depot import object_rules, site_metadata
 from webdepot.services.depot.site_metadata import Values

@@ -21,7 +21,7 @@ from webdepot.errors import Conflict, CorruptData, NoSpace, NotFound, NotPermitt
 from webdepot.exchange import catalogue, transfer, uof
 from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.model import Package
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 from webdepot.provenance import append
 from webdepot.services.depot import references, wacz_export
 from webdepot.services.depot.references import References

@@ -20,7 +20,7 @@ from webdepot.depot.places import MAIN, DepotPlace, PlaceState
 from webdepot.depot.store.wrappers import Meter, MeteredStore
 from webdepot.errors import Conflict, NoSpace, NotPermitted, RemoteError, WebdepotError
 from webdepot.model import PackageId
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 from webdepot.provenance import Outcome, append, difference
 from webdepot.reasons import said
 from webdepot.services.progress import Phase, Progress, Watch, unwatched

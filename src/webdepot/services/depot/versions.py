@@ -25,7 +25,7 @@ from webdepot.depot.package import ContainerSource, PackageFacts
 from webdepot.errors import CorruptData
 from webdepot.formats import results
 from webdepot.model import ContainerState, PackageId
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 from webdepot.provenance import Event, append, iter_of
 from webdepot.quality import records
 from webdepot.services.depot import replication

@@ -17,7 +17,7 @@ from webdepot.depot.bundle.zipped import NewZipMember
 from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.depot.package import PackageFacts
 from webdepot.model import Capture, Package, RecordKind
-from webdepot.ports import ObjectStore
+from webdepot.ports.object_store import ObjectStore
 from webdepot.services.access import replay
 from webdepot.services.access.export import records
 from webdepot.services.access.export.wacz_index import ExportedRecord, WaczIndex

@@ -38,7 +38,7 @@ from webdepot.harvest.report.log import CrawlLog
 from webdepot.harvest.report.result import CrawlProgress, CrawlResult, CrawlSettings
 from webdepot.harvest.scope.identity import identity_without
 from webdepot.model import Container, Harvest, HarvestId
-from webdepot.ports import Ledger, Servers
+from webdepot.ports.harvest import Ledger, Servers
 from webdepot.services.harvest import harvests, processes
 from webdepot.services.harvest import options as harvest_options
 from webdepot.services.harvest.keeper import ContainerKeeper

@@ -14,7 +14,8 @@ from webdepot.container.records import NewRecord, about_visit, from_visit, paylo
 from webdepot.container.writer import ContainerWriter
 from webdepot.harvest.answer import Attached, Kept
 from webdepot.model import Capture, Visit
-from webdepot.ports import CaptureIndex, Frontier
+from webdepot.ports.captures import CaptureIndex
+from webdepot.ports.harvest import Frontier
 from webdepot.times import to_timestamp
 
 

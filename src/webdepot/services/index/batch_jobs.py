@@ -31,7 +31,7 @@ from webdepot.depot import places
 from webdepot.depot.store import stored_file
 from webdepot.depot.store.stored_file import StoredFile
 from webdepot.errors import NotFound
-from webdepot.ports import Done
+from webdepot.ports.engine import Done
 from webdepot.times import to_timestamp
 
 _FOLDER, _BEGUN = "jobs/", "begun"

@@ -29,7 +29,7 @@ from webdepot.harvest import runs
 from webdepot.index import extract, page_files
 from webdepot.index.extract import Extract, Job
 from webdepot.model import EVERYTHING, Capture
-from webdepot.ports import PageText
+from webdepot.ports.search import PageText
 from webdepot.services.access import gate
 from webdepot.services.index import derived, shown
 from webdepot.services.progress import Phase, Progress, Watch, unwatched

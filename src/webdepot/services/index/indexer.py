@@ -22,7 +22,7 @@ from webdepot.index import extract, page_files
 from webdepot.index.extract import Job
 from webdepot.index.text.link_book import Link
 from webdepot.model import Container, Finding, Harvest, HarvestId
-from webdepot.ports import PageFile
+from webdepot.ports.search import PageFile
 from webdepot.services.access import link_texts
 from webdepot.services.access.browse import thumbnail_cache
 from webdepot.services.index import batch_jobs, derived, patch_merge, shown

@@ -27,7 +27,7 @@ from webdepot.formats.report import FormatShare, HarvestTable
 from webdepot.formats.signature_sets import SignatureSet
 from webdepot.formats.survey import SurveyResult, SurveyTask
 from webdepot.model import Container, Finding, Harvest
-from webdepot.ports import Done
+from webdepot.ports.engine import Done
 from webdepot.provenance import Outcome, append
 from webdepot.services.harvest import harvests
 from webdepot.services.index import batch_jobs, derive, derived

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from webdepot.access.policy import ANYONE, Reader
 from webdepot.access.saved import SavedSearch
-from webdepot.ports import Hit, SearchSort
+from webdepot.ports.search import Hit, SearchSort
 from webdepot.services.access import saved_searches, search
 from webdepot.services.access.export.export import ExportForm
 from webdepot.times import from_timestamp, to_iso

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from webdepot.model import Capture
-from webdepot.ports import Position
+from webdepot.ports.captures import Position
 from webdepot.services.access import lookup
 from webdepot.services.access.lookup import OpenVersions
 from webdepot.times import from_timestamp, http_date, to_timestamp

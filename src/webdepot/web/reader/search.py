@@ -20,7 +20,7 @@ from starlette.responses import RedirectResponse, Response
 from webdepot import times
 from webdepot.errors import InputError, RemoteError, WebdepotError
 from webdepot.model import EVERYTHING
-from webdepot.ports import Facet, SearchSort
+from webdepot.ports.search import Facet, SearchSort
 from webdepot.services.access import collections, lookup
 from webdepot.services.access import search as search_service
 from webdepot.services.access.browse import page_pictures, search_groups

@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 
 from webdepot.container.http import HttpHead, content_decoded, parse_head, transfer_decoded
 from webdepot.model import Candidate
-from webdepot.ports import Fetcher
+from webdepot.ports.harvest import Fetcher
 from webdepot.selection.domains.lookup.pace import Pace
 from webdepot.times import Clock
 from webdepot.url import find_canonical, host_of

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar, cast
 
 from webdepot.container.http import parse_head
 from webdepot.model import Candidate
-from webdepot.ports import Fetcher
+from webdepot.ports.harvest import Fetcher
 from webdepot.selection.domains import page as pages
 from webdepot.selection.domains.facts import (
     Certificate,

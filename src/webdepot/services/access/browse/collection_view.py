@@ -16,7 +16,7 @@ from webdepot.errors import RemoteError
 from webdepot.harvest import runs
 from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import Capture, Harvest
-from webdepot.ports import Facet, TextQuery
+from webdepot.ports.search import Facet, TextQuery
 from webdepot.services.access import collections, gate
 from webdepot.services.access.browse import page_pictures, start_pages
 from webdepot.services.access.browse.start_pages import SiteCard

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
-from webdepot.ports import Facet, Hit, SearchSort, Tally, TextQuery
+from webdepot.ports.captures import Tally
+from webdepot.ports.search import Facet, Hit, SearchSort, TextQuery
 from webdepot.services.access import gate, search
 from webdepot.url import host_of
 

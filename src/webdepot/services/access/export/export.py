@@ -23,7 +23,7 @@ from webdepot.archive import Archive
 from webdepot.exchange import parquet
 from webdepot.exchange.parquet import ColumnKind, Value
 from webdepot.model import EVERYTHING
-from webdepot.ports import State, TextQuery
+from webdepot.ports.search import State, TextQuery
 from webdepot.services.access import search
 from webdepot.services.access.export import records, solr_address
 from webdepot.services.access.export.records import captures_of

@@ -23,7 +23,7 @@ from webdepot.container.reader import read_record
 from webdepot.errors import WebdepotError
 from webdepot.harvest.links import bodies, extract
 from webdepot.model import Capture, Hop, Location, RecordKind
-from webdepot.ports import TextQuery
+from webdepot.ports.search import TextQuery
 from webdepot.url import Url, find_canonical
 from webdepot.url import key as key_of
 
