@@ -96,7 +96,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("webdepot.cli.commands.archive", "webdepot.services.selection.organisations"): "dns, cryptography",
     ("webdepot.cli.commands.harvest", "webdepot.services.pipeline"): "resiliparse, lxml",
     ("webdepot.cli.commands.home", "webdepot.services.admin.archive_status"): "sqlalchemy",
-    ("webdepot.cli.commands.home", "webdepot.services.admin.doctor"): "pycurl, lxml",
+    ("webdepot.cli.commands.home", "webdepot.services.admin.doctor.doctor"): "pycurl, lxml",
     ("webdepot.cli.commands.home", "webdepot.services.admin.setup"): "sqlalchemy",
     ("webdepot.cli.commands.serve", "webdepot.demo.run"): "PIL, pikepdf",
     ("webdepot.cli.main", "webdepot.dialects.sqlite"): "sqlalchemy",

@@ -9,7 +9,7 @@ from databases import configure, needs_file
 from webdepot.archive import Archive
 from webdepot.engine import jobs, workers
 from webdepot.engine.workers import WorkerRole, WorkerRow
-from webdepot.services.admin import doctor
+from webdepot.services.admin.doctor import resources
 from webdepot.services.cluster import heartbeat, machines
 
 pytestmark = needs_file
@@ -94,7 +94,7 @@ def test_a_process_shows_itself_if_the_database_is_on_a_server(is_shared, reques
 def test_doctor_names_what_several_machines_do_not_share(home, settings, state, said):
     configure(home, settings)
     with Archive.open(home) as archive:
-        check = doctor._machines(archive)
+        check = resources.check_machines(archive)
     assert check.state == state and said in check.message
 
 
@@ -103,4 +103,4 @@ def test_doctor_sees_two_machines_that_share_nothing(home):
         with archive.database.transaction() as connection:
             for name in ("one", "two"):
                 workers.show(connection, replace(row(name, age_s=1), machine=name))
-        assert doctor._machines(archive).state == "error"
+        assert resources.check_machines(archive).state == "error"

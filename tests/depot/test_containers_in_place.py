@@ -18,7 +18,8 @@ from webdepot.errors import CorruptData, NotFound
 from webdepot.model import ContainerState
 from webdepot.services import pipeline
 from webdepot.services.access import replay
-from webdepot.services.admin import doctor, setup
+from webdepot.services.admin import setup
+from webdepot.services.admin.doctor import doctor
 from webdepot.services.intake.warc_files import FileState
 
 PAGES = {

@@ -13,7 +13,8 @@ from webdepot.errors import ConfigError, Conflict, RemoteError, TooExpensive
 from webdepot.index import postgresql_captures
 from webdepot.index.postgresql_captures import PostgresqlCaptureIndex
 from webdepot.query_budget import QueryBudget
-from webdepot.services.admin import doctor, setup
+from webdepot.services.admin import setup
+from webdepot.services.admin.doctor import doctor
 from webdepot.services.index import indexer
 
 

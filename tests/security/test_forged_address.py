@@ -22,7 +22,7 @@ from webdepot.archive import Archive
 from webdepot.config.config import from_tree
 from webdepot.errors import ConfigError
 from webdepot.services.access import rules
-from webdepot.services.admin import doctor
+from webdepot.services.admin.doctor import doctor, health_check
 from webdepot.times import utc_now
 from webdepot.web.client_address import ForwardedClient, network_of
 from webdepot.web.serve import choose_urls
@@ -154,7 +154,7 @@ def test_a_language_that_another_host_chose_is_ignored(front: Front) -> None:
 
 def examine(
     home: Path, monkeypatch: pytest.MonkeyPatch, front: Front, *, name: str = "addresses of readers"
-) -> doctor.Check:
+) -> health_check.HealthCheck:
     """What doctor says when the names lead to this nginx."""
     real = socket.getaddrinfo
     monkeypatch.setattr(

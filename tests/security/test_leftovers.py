@@ -14,7 +14,7 @@ from webdepot import durable
 from webdepot.archive import ScratchPurpose
 from webdepot.model import HarvestState
 from webdepot.services import pipeline
-from webdepot.services.admin import doctor
+from webdepot.services.admin.doctor import doctor
 from webdepot.services.harvest import harvests
 from webdepot.services.intake import in_place as in_place_service
 from webdepot.services.intake import sources, submissions, warc_files

@@ -26,7 +26,8 @@ from webdepot.harvest.browser import launch
 from webdepot.selection import letters
 from webdepot.selection.letters import Letter
 from webdepot.selection.templates import LetterKind
-from webdepot.services.admin import doctor, setup
+from webdepot.services.admin import setup
+from webdepot.services.admin.doctor import doctor
 from webdepot.services.depot import alarm
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)

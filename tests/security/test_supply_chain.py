@@ -15,7 +15,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from webdepot import browser_files
-from webdepot.services.admin import doctor, setup
+from webdepot.services.admin import setup
+from webdepot.services.admin.doctor import installation
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -162,9 +163,9 @@ def test_the_server_does_not_start_with_changed_browser_files(tmp_path: Path) ->
 
 
 def test_doctor_checks_the_browser_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert doctor._browser_files().state == "ok"
+    assert installation.check_browser_files().state == "ok"
     monkeypatch.setattr(browser_files.find_wrong, "__defaults__", (tmp_path,))
-    assert doctor._browser_files().state == "error"
+    assert installation.check_browser_files().state == "error"
 
 
 # --- the bill of materials, and the threat model ---

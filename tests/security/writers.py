@@ -31,7 +31,8 @@ from webdepot.model import HarvestState, Severity
 from webdepot.ports.search import TextQuery
 from webdepot.provenance import iter_all
 from webdepot.services import pipeline
-from webdepot.services.admin import doctor, setup
+from webdepot.services.admin import setup
+from webdepot.services.admin.doctor import doctor
 from webdepot.services.depot import export
 from webdepot.services.schedule import plans
 

@@ -10,7 +10,7 @@ from small_warcs import write_warc
 from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.errors import ConfigError, RemoteError
-from webdepot.services.admin import doctor
+from webdepot.services.admin.doctor import doctor
 from webdepot.services.depot import deposit
 from webdepot.services.harvest import harvests
 from webdepot.services.index import batch_jobs, derived, indexer

@@ -17,7 +17,8 @@ from webdepot.harvest.control import OrderVerb
 from webdepot.harvest.parts import rows
 from webdepot.model import Harvest, HarvestState
 from webdepot.quality.records import find_verdict
-from webdepot.services.admin import doctor, setup
+from webdepot.services.admin import setup
+from webdepot.services.admin.doctor import doctor
 from webdepot.services.harvest import control, harvests, runner
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.services.intake import ingest

@@ -25,7 +25,8 @@ from webdepot.model import HarvestState
 from webdepot.provenance import iter_of
 from webdepot.quality import records
 from webdepot.services import pipeline
-from webdepot.services.admin import doctor, setup
+from webdepot.services.admin import setup
+from webdepot.services.admin.doctor import doctor
 from webdepot.services.depot import audit, deposit, examination, replication, withdrawal
 from webdepot.services.harvest import harvests
 from webdepot.services.quality import format_watch, harvest_check, identification

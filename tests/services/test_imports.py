@@ -21,7 +21,8 @@ from webdepot.harvest import runs
 from webdepot.model import ContainerState, HarvestState
 from webdepot.services import pipeline
 from webdepot.services.access import replay
-from webdepot.services.admin import doctor, setup
+from webdepot.services.admin import setup
+from webdepot.services.admin.doctor import doctor
 from webdepot.services.harvest import harvests
 from webdepot.services.intake import imports, ingest, sources, warc_files
 from webdepot.services.intake.warc_files import FileOutcome, FileState

@@ -20,7 +20,7 @@ from webdepot.provenance import iter_of
 from webdepot.selection import targets
 from webdepot.selection.scheduled_harvests import TurnState
 from webdepot.services import pipeline
-from webdepot.services.admin import doctor
+from webdepot.services.admin.doctor import doctor
 from webdepot.services.harvest import control, harvests, profiles, runner
 from webdepot.services.index import indexer
 from webdepot.services.quality import harvest_check

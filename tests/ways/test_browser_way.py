@@ -14,7 +14,8 @@ from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError, NotFound
 from webdepot.services.access import search
-from webdepot.services.admin import doctor, setup
+from webdepot.services.admin import setup
+from webdepot.services.admin.doctor import doctor
 from webdepot.services.harvest import harvests as harvests_service
 from webdepot.services.harvest import runner
 from webdepot.services.harvest.options import HarvestOptions

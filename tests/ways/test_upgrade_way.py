@@ -19,7 +19,8 @@ from webdepot.depot import holdings
 from webdepot.errors import Closed, Conflict, WebdepotError
 from webdepot.services import pipeline
 from webdepot.services.access import replay, rules, search
-from webdepot.services.admin import doctor, setup
+from webdepot.services.admin import setup
+from webdepot.services.admin.doctor import doctor
 from webdepot.services.depot import audit, export
 from webdepot.services.depot.export import PackageForm
 from webdepot.services.index import indexer

@@ -6,7 +6,8 @@ import databases
 from ports import free_port
 from webdepot.archive import Archive
 from webdepot.config.config import FILE_NAME
-from webdepot.services.admin import archive_status, doctor
+from webdepot.services.admin import archive_status
+from webdepot.services.admin.doctor import doctor
 
 
 def test_search_by_words_is_away_and_the_rest_works(served: Served, tmp_path):

@@ -91,12 +91,12 @@ def doctor(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    from webdepot.services.admin import doctor as doctor_service
+    from webdepot.services.admin.doctor import doctor
 
     call = call_of(context)
     output = call.output(json, quiet)
     with shown(output) as watch:
-        checks = doctor_service.examine(call.home, deep=deep, repair=repair, agent=agent(), watch=watch)
+        checks = doctor.examine(call.home, deep=deep, repair=repair, agent=agent(), watch=watch)
     for check in checks:
         if output.quiet and check.state == "ok":
             continue
