@@ -31,7 +31,7 @@ class RouteRow:
 
     path: str
     endpoint: str
-    """Module below `webdepot.web` and function, as in "staff.targets:show"."""
+    """Module below `webdepot.web` and function, as in "staff.targets.target_page:show"."""
     methods: tuple[str, ...] = ("GET",)
     roles: frozenset[Role] = field(default_factory=frozenset)
     """A person with any of these may call it; empty means everybody."""
@@ -330,51 +330,78 @@ PORTAL_ROUTES = (
     RouteRow(path="/complain", endpoint="reader.public_forms:complain", methods=("POST",)),
     RouteRow(path="/answer/{token}", endpoint="reader.public_forms:answer_form"),
     RouteRow(path="/answer/{token}", endpoint="reader.public_forms:answer", methods=("POST",)),
-    RouteRow(path="/targets", endpoint="staff.targets:show_list", roles=STAFF),
-    RouteRow(path="/targets", endpoint="staff.targets:make", methods=("POST",), roles=PARTNERS),
-    RouteRow(path="/targets.csv", endpoint="staff.targets:as_csv", roles=STAFF),
-    RouteRow(path="/nominations", endpoint="staff.targets:show_own", roles=frozenset({Role.PARTNER})),
-    RouteRow(path="/targets/new", endpoint="staff.targets:show_new", roles=PARTNERS),
-    RouteRow(path="/targets/import", endpoint="staff.targets:upload", methods=("POST",), roles=PARTNERS),
-    RouteRow(path="/targets/import/{token}", endpoint="staff.targets:show_import", roles=PARTNERS),
+    RouteRow(path="/targets", endpoint="staff.targets.target_list:show_list", roles=STAFF),
+    RouteRow(path="/targets", endpoint="staff.targets.nomination:make", methods=("POST",), roles=PARTNERS),
+    RouteRow(path="/targets.csv", endpoint="staff.targets.target_list:as_csv", roles=STAFF),
     RouteRow(
-        path="/targets/import/{token}", endpoint="staff.targets:take_in", methods=("POST",), roles=PARTNERS
+        path="/nominations", endpoint="staff.targets.nomination:show_own", roles=frozenset({Role.PARTNER})
+    ),
+    RouteRow(path="/targets/new", endpoint="staff.targets.nomination:show_new", roles=PARTNERS),
+    RouteRow(
+        path="/targets/import", endpoint="staff.targets.nomination:upload", methods=("POST",), roles=PARTNERS
+    ),
+    RouteRow(path="/targets/import/{token}", endpoint="staff.targets.nomination:show_import", roles=PARTNERS),
+    RouteRow(
+        path="/targets/import/{token}",
+        endpoint="staff.targets.nomination:take_in",
+        methods=("POST",),
+        roles=PARTNERS,
     ),
     RouteRow(path="/targets/ask", endpoint="staff.letters:show_ask_list", roles=CURATORS),
     RouteRow(path="/targets/ask", endpoint="staff.letters:ask", methods=("POST",), roles=CURATORS),
-    RouteRow(path="/targets/bulk", endpoint="staff.bulk:prepare", methods=("POST",), roles=CURATORS),
-    RouteRow(path="/targets/bulk/run", endpoint="staff.bulk:run", methods=("POST",), roles=CURATORS),
-    RouteRow(path="/targets/bulk/{job}", endpoint="staff.bulk:show", roles=CURATORS),
-    RouteRow(path="/targets/{target}", endpoint="staff.targets:show", roles=STAFF),
+    RouteRow(path="/targets/bulk", endpoint="staff.targets.bulk:prepare", methods=("POST",), roles=CURATORS),
+    RouteRow(path="/targets/bulk/run", endpoint="staff.targets.bulk:run", methods=("POST",), roles=CURATORS),
+    RouteRow(path="/targets/bulk/{job}", endpoint="staff.targets.bulk:show", roles=CURATORS),
+    RouteRow(path="/targets/{target}", endpoint="staff.targets.target_page:show", roles=STAFF),
     RouteRow(
-        path="/targets/{target}/answers", endpoint="staff.targets:answer", methods=("POST",), roles=STAFF
+        path="/targets/{target}/answers",
+        endpoint="staff.targets.target_page:answer",
+        methods=("POST",),
+        roles=STAFF,
     ),
     RouteRow(
-        path="/targets/{target}/decide", endpoint="staff.targets:decide", methods=("POST",), roles=CURATORS
-    ),
-    RouteRow(
-        path="/targets/{target}/change", endpoint="staff.targets:change", methods=("POST",), roles=CURATORS
-    ),
-    RouteRow(
-        path="/targets/{target}/contacts",
-        endpoint="staff.targets:add_contact",
+        path="/targets/{target}/decide",
+        endpoint="staff.targets.target_page:decide",
         methods=("POST",),
         roles=CURATORS,
     ),
     RouteRow(
-        path="/targets/{target}/harvest", endpoint="staff.targets:harvest", methods=("POST",), roles=CURATORS
+        path="/targets/{target}/change",
+        endpoint="staff.targets.target_page:change",
+        methods=("POST",),
+        roles=CURATORS,
     ),
-    RouteRow(path="/targets/{target}/letter", endpoint="staff.targets:preview_letter", roles=STAFF),
-    RouteRow(path="/targets/{target}/ask", endpoint="staff.targets:ask", methods=("POST",), roles=CURATORS),
     RouteRow(
-        path="/targets/{target}/reply", endpoint="staff.targets:reply", methods=("POST",), roles=CURATORS
+        path="/targets/{target}/contacts",
+        endpoint="staff.targets.owner:add_contact",
+        methods=("POST",),
+        roles=CURATORS,
+    ),
+    RouteRow(
+        path="/targets/{target}/harvest",
+        endpoint="staff.targets.target_page:harvest",
+        methods=("POST",),
+        roles=CURATORS,
+    ),
+    RouteRow(path="/targets/{target}/letter", endpoint="staff.targets.owner:preview_letter", roles=STAFF),
+    RouteRow(
+        path="/targets/{target}/ask", endpoint="staff.targets.owner:ask", methods=("POST",), roles=CURATORS
+    ),
+    RouteRow(
+        path="/targets/{target}/reply",
+        endpoint="staff.targets.owner:reply",
+        methods=("POST",),
+        roles=CURATORS,
     ),
     RouteRow(path="/targets/{target}/title", endpoint="reader.catalogue:show_form", roles=CURATORS),
     RouteRow(
         path="/targets/{target}/title", endpoint="reader.catalogue:save", methods=("POST",), roles=CURATORS
     ),
     RouteRow(
-        path="/targets/{target}/grounds", endpoint="staff.targets:ground", methods=("POST",), roles=CURATORS
+        path="/targets/{target}/grounds",
+        endpoint="staff.targets.owner:ground",
+        methods=("POST",),
+        roles=CURATORS,
     ),
     RouteRow(path="/letters", endpoint="staff.letters:show_list", roles=STAFF),
     RouteRow(path="/letters/send", endpoint="staff.letters:send", methods=("POST",), roles=CURATORS),
@@ -448,7 +475,7 @@ REPLAY_ROUTES = (
 
 @cache
 def load_endpoint(name: str) -> Endpoint:
-    """The function with this name, as in "staff.targets:show"; imports its module."""
+    """The function with this name, as in "staff.targets.target_page:show"; imports its module."""
     module, _, function = name.partition(":")
     endpoint: Endpoint = getattr(import_module(f"webdepot.web.{module}"), function)
     return endpoint

@@ -36,7 +36,7 @@ from webdepot.web.api.openapi_parts import (
 )
 from webdepot.web.api.targets import TARGET_ID
 from webdepot.web.site import ADMINISTRATORS, Site, may, name_of, site_of
-from webdepot.web.staff.targets import target_of
+from webdepot.web.staff.targets.target_page import target_of
 
 ORDERS = ("pause", "resume")
 PLAN = (

@@ -51,7 +51,8 @@ from webdepot.web.api.openapi_parts import (
     ref,
 )
 from webdepot.web.site import Site, name_of, person_of, site_of
-from webdepot.web.staff.targets import origin_of, target_of
+from webdepot.web.staff.targets.nomination import origin_of
+from webdepot.web.staff.targets.target_page import target_of
 
 _REASON = InputField(name="reason", words="Why; it is kept with the target.", longest=LONGEST_NOTE)
 LIST_QUERY = (

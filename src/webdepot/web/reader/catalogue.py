@@ -18,7 +18,7 @@ from webdepot.services.selection import targets
 from webdepot.web.forms import read_form
 from webdepot.web.problems import explain
 from webdepot.web.site import name_of, render, site_of
-from webdepot.web.staff.targets import target_of
+from webdepot.web.staff.targets.target_page import target_of
 
 ROWS = 50
 _FIELDS = ("words", "creator", "genre", "keyword")

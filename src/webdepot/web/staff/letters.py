@@ -20,7 +20,8 @@ from webdepot.web.forms import get_number, page_number, read_form
 from webdepot.web.mailing import start_postman
 from webdepot.web.problems import explain
 from webdepot.web.site import CURATORS, may, name_of, of_app, render, site_of
-from webdepot.web.staff.targets import MOST_SHOWN, filter_of
+from webdepot.web.staff.targets.nomination import MOST_SHOWN
+from webdepot.web.staff.targets.target_list import filter_of
 
 
 def show_list(request: Request) -> Response:

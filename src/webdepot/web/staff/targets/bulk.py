@@ -21,7 +21,7 @@ from webdepot.web.forms import find_number, get_day, get_number, read_fields
 from webdepot.web.jobs.portal_worker import error_of, start_job
 from webdepot.web.problems import explain
 from webdepot.web.site import render, site_of
-from webdepot.web.staff.targets import filter_of, link_of, list_page
+from webdepot.web.staff.targets.target_list import filter_of, link_of, list_page
 
 SHORT_WAIT_S = 2.0
 """A run on few sites is over before the next page is shown."""
