@@ -10,12 +10,13 @@ from webdepot.database import Database, metadata
 from webdepot.exchange import catalogue, catalogue_search, catalogue_words
 from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
 from webdepot.reasons import Reason, said, together
-from webdepot.selection import plan_dates, plans, targets
+from webdepot.selection import plan_dates, plans, target_list, target_words, targets
 from webdepot.selection import tables as selection_tables
 from webdepot.selection.permission import Ground
 from webdepot.selection.plan_dates import Plan
 from webdepot.selection.states import TargetState
-from webdepot.selection.targets import Nomination, TargetFilter, TargetSort
+from webdepot.selection.target_list import TargetFilter, TargetSort
+from webdepot.selection.targets import Nomination
 from webdepot.url import from_typed
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -68,7 +69,7 @@ def filled(database: Database) -> Database:
 
 def found(database: Database, words: str, **asked) -> list[str]:
     with database.reading() as connection:
-        listing = targets.listing(connection, TargetFilter(words=words, **asked))
+        listing = target_list.listing(connection, TargetFilter(words=words, **asked))
         assert listing.total == len(listing.rows)
         return [one.name for one in listing.rows]
 
@@ -97,7 +98,7 @@ def test_parts_of_words_and_addresses_are_found(filled: Database, words: str, na
 
 def test_words_follow_every_change_of_a_target(filled: Database):
     with filled.transaction() as connection:
-        number = targets.listing(connection, TargetFilter(words="wool")).rows[0].id
+        number = target_list.listing(connection, TargetFilter(words="wool")).rows[0].id
         targets.change(connection, number, {"name": "Flax"})
     assert (
         found(filled, "flax") == ["Flax"]
@@ -106,15 +107,15 @@ def test_words_follow_every_change_of_a_target(filled: Database):
     )
     with filled.transaction() as connection:
         connection.execute(update(selection_tables.targets).values(words=""))
-        assert targets.listing(connection, TargetFilter(words="flax")).total == 0
-        targets.restore_words(connection)
+        assert target_list.listing(connection, TargetFilter(words="flax")).total == 0
+        target_words.restore_words(connection)
     assert found(filled, "flax") == ["Flax"] and len(found(filled, "museum")) == 3
 
 
 def test_many_and_few_are_listed_in_the_same_order(filled: Database, monkeypatch: pytest.MonkeyPatch):
     asked = {"sort": TargetSort.HOST, "descending": True}
     few = found(filled, "museum", **asked)
-    monkeypatch.setattr(targets, "FEW", 0)
+    monkeypatch.setattr(target_list, "FEW", 0)
     assert found(filled, "museum", **asked) == few == ["Museum 9", "Museum 10", "Klokkenmuseum Asten"]
     assert (
         found(filled, "museum", state=TargetState.CLEARED) == []
@@ -125,7 +126,7 @@ def test_many_and_few_are_listed_in_the_same_order(filled: Database, monkeypatch
 def test_plans_are_found_like_their_targets(filled: Database):
     with filled.transaction() as connection:
         dates = plan_dates.read_dates("monthly", first_on="2026-06-01")
-        for one in targets.listing(connection, TargetFilter()).rows:
+        for one in target_list.listing(connection, TargetFilter()).rows:
             plan = Plan(target=one.id, dates=dates, next_at=NOW, changed_by="Ada", changed_at=NOW)
             plans.save(connection, plan)
         asked = plans.PlanFilter(words="seum.nl")

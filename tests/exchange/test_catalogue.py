@@ -13,7 +13,7 @@ from webdepot.errors import CorruptData, InputError, NotFound
 from webdepot.exchange import catalogue, transfer, urn
 from webdepot.exchange.catalogue import Access, CatalogueRecord, RecordLevel, Source
 from webdepot.model import Answer, Verdict
-from webdepot.selection import targets
+from webdepot.selection import target_verdicts, targets
 from webdepot.services import pipeline
 from webdepot.services.admin import rebuild
 from webdepot.services.catalogue import records as records_service
@@ -99,10 +99,10 @@ def test_a_verdict_that_repeats_the_last_is_kept_once(archive, kept, tmp_path, w
     refused = Verdict(answer=Answer.REJECT, rule="refusal", reason="The owner refused.")
     with archive.database.transaction() as connection:
         for verdict in (refused, refused):
-            targets.keep_verdict(
+            target_verdicts.keep_verdict(
                 connection, kept.harvest.target, "may harvest", verdict, agent="test", now=archive.clock()
             )
-        stored = list(targets.iter_verdicts(connection, kept.harvest.target))
+        stored = list(target_verdicts.iter_verdicts(connection, kept.harvest.target))
     assert [each["answer"] for each in stored] == ["accept", "reject"]
 
 

@@ -20,7 +20,7 @@ from webdepot.exchange.catalogue import Access
 from webdepot.harvest import runs
 from webdepot.model import PackageId
 from webdepot.provenance import iter_of
-from webdepot.selection import targets
+from webdepot.selection import target_verdicts, targets
 from webdepot.selection.states import TargetState
 from webdepot.services import pipeline
 from webdepot.services.admin import rebuild, setup
@@ -257,7 +257,7 @@ def test_decisions_of_another_archive_open_and_change_nothing(archive, honest, t
             theirs = runs.get(connection, done.package.harvest)
             assert (runs.is_received(theirs), runs.is_received(runs.get(connection, own.id))) == (True, False)
             assert harvests.patches_of(archive, own) == []
-            verdicts = list(targets.iter_verdicts(connection, theirs.target))
+            verdicts = list(target_verdicts.iter_verdicts(connection, theirs.target))
             assert [each["agent"] for each in verdicts] == ["Eva (another archive)"]
             assert targets.dossier_of(connection, theirs.target).state is TargetState.IMPORTED
             events = list(iter_of(connection, "harvest", theirs.id))

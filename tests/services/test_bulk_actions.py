@@ -10,7 +10,7 @@ from webdepot.selection.contacts import Contact
 from webdepot.selection.permission import Ground
 from webdepot.selection.states import TargetState
 from webdepot.selection.target_batches import TargetChoice
-from webdepot.selection.targets import TargetFilter
+from webdepot.selection.target_list import TargetFilter
 from webdepot.services.admin import bulk_actions
 from webdepot.services.admin.bulk_actions import BulkAct, BulkOrder
 from webdepot.services.permission import consent, letters

@@ -8,7 +8,8 @@ import pytest
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.exchange.catalogue import Source
-from webdepot.selection.targets import Nomination, TargetFilter
+from webdepot.selection.target_list import TargetFilter
+from webdepot.selection.targets import Nomination
 from webdepot.services.catalogue import described_lists, records
 from webdepot.services.selection import contacts, csv_lists, targets
 from webdepot.text.csv_text import harmless, read_cell

@@ -21,7 +21,8 @@ from webdepot.selection.contacts import Contact
 from webdepot.selection.criteria import AnswerKind, Criterion, Judgement
 from webdepot.selection.permission import Ground
 from webdepot.selection.states import LetterState, TargetState
-from webdepot.selection.targets import Origin, TargetFilter, TargetSort
+from webdepot.selection.target_list import TargetFilter, TargetSort
+from webdepot.selection.targets import Origin
 from webdepot.selection.templates import LetterKind, Template
 from webdepot.services.access import rules
 from webdepot.services.harvest import harvests, runner

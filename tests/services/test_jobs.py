@@ -25,7 +25,7 @@ from webdepot.provenance import iter_all
 from webdepot.selection import target_batches
 from webdepot.selection.states import TargetState
 from webdepot.selection.target_batches import TargetChoice
-from webdepot.selection.targets import TargetFilter
+from webdepot.selection.target_list import TargetFilter
 from webdepot.services import pipeline
 from webdepot.services.admin.bulk_actions import BulkAct, BulkOrder
 from webdepot.services.depot import replication

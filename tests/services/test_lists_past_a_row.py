@@ -18,7 +18,7 @@ from webdepot.model import (
     Severity,
 )
 from webdepot.quality import records
-from webdepot.selection.targets import TargetFilter
+from webdepot.selection.target_list import TargetFilter
 from webdepot.services.access import rules
 from webdepot.services.depot import status
 from webdepot.services.harvest import harvests

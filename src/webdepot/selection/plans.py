@@ -21,7 +21,7 @@ from sqlalchemy import (
 from webdepot.model import TargetId
 from webdepot.selection.plan_dates import Dates, Frequency, HarvestWindow, Plan
 from webdepot.selection.tables import schedules, targets
-from webdepot.selection.targets import having
+from webdepot.selection.target_words import having
 
 ROWS = 50
 _BATCH = 200

@@ -12,7 +12,8 @@ from sqlalchemy import ColumnElement, Connection, func, select
 from webdepot.selection import targets as selection_targets
 from webdepot.selection.states import TargetState
 from webdepot.selection.tables import targets
-from webdepot.selection.targets import Dossier, TargetFilter, matching
+from webdepot.selection.target_list import TargetFilter, matching
+from webdepot.selection.targets import Dossier
 
 BATCH = 200
 

@@ -4,39 +4,28 @@ however its address is spelled.
 Different spellings have the same key: `url.key` (which ignores scheme, `www.`, case, port and order of
 arguments), without the name of a start page.
 """
-# A little longer than other modules: rows, filters and the list share the columns.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
 from webdepot.errors import InputError, NotFound
-from webdepot.model import Purpose, Target, TargetId, Verdict
-from webdepot.reasons import Reason, cut, said, to_told
+from webdepot.model import Purpose, Target, TargetId
+from webdepot.reasons import Reason, cut, said
 from webdepot.selection.states import TARGET, TargetState
-from webdepot.selection.tables import target_seeds, targets, verdicts
-from webdepot.text.search_words import fold
+from webdepot.selection.tables import target_seeds, targets
+from webdepot.selection.target_words import words_of
 from webdepot.url import Url, from_typed, host_of, key
 
-ROWS = 50
 IMPORT_SCHEME = "import:"
 LONGEST_NAME = 300
 LONGEST_NOTE = 4000
-MOST_WORDS = 8
-FEW = 2000
-"""Up to this many matches of a text search are sorted on their own; more are read in the order of the list.
-"""
-_LONGEST_WORDS_BYTES = 2000
-"""PostgreSQL allows at most 2,704 bytes in an index entry."""
 _START_PAGE = re.compile(r"/(?:index|default|home|welcome)\.(?:html?|php\d?|aspx?|jsp|cfm|shtml|xhtml)\Z")
-_AROUND = re.compile(r"\A(?:https?://)?(?:www\d*\.)?|/\Z")
-"""Parts of an address that are ignored in a search."""
 _MOST_FOLDERS = 12
 
 
@@ -102,38 +91,6 @@ class KnownTarget:
     """True if the address is one of its seeds, False if it is below one."""
 
 
-class TargetSort(StrEnum):
-    NAME = "name"
-    HOST = "host"
-    SINCE = "since"
-    CREATED = "created"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetFilter:
-    """Which targets a list shows, and in which order. Empty fields do not filter."""
-
-    state: TargetState | None = None
-    words: str = ""
-    collection: str = ""
-    origin: Origin | None = None
-    nominated_by: str = ""
-    sort: TargetSort = TargetSort.NAME
-    descending: bool = False
-    page: int = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetPage:
-    rows: Sequence[Dossier]
-    total: int
-    page: int
-
-    @property
-    def pages(self) -> int:
-        return max(-(-self.total // ROWS), 1)
-
-
 def site_key(url: str) -> str:
     """The key of a start address; the same for `http://www.Example.org/index.html` and `example.org`."""
     site = _START_PAGE.sub("/", key(url))
@@ -171,7 +128,7 @@ def nominate(connection: Connection, nomination: Nomination, *, now: datetime) -
     identity = _identity(seeds)
     row = connection.execute(select(targets).where(targets.c.key == identity)).mappings().one_or_none()
     if row is not None:
-        return _dossier(row), False
+        return to_dossier(row), False
     act = "suggest" if nomination.origin is Origin.PUBLIC else "nominate"
     act = "import" if seeds[0].startswith(IMPORT_SCHEME) else act
     host = host_of(seeds[0])[:255]
@@ -192,7 +149,7 @@ def nominate(connection: Connection, nomination: Nomination, *, now: datetime) -
     }
     values["words"] = words_of(str(values["name"]), seeds)
     row = connection.execute(insert(targets).values(**values).returning(targets)).mappings().one()
-    dossier = _dossier(row)
+    dossier = to_dossier(row)
     _store_seeds(connection, dossier.id, seeds)
     return dossier, True
 
@@ -221,7 +178,9 @@ def find_known(connection: Connection, url: Url) -> KnownTarget | None:
         .limit(1)
     )
     row = connection.execute(chosen).mappings().one_or_none()
-    return KnownTarget(dossier=_dossier(row), is_same=row["seed_key"] == wanted) if row is not None else None
+    return (
+        KnownTarget(dossier=to_dossier(row), is_same=row["seed_key"] == wanted) if row is not None else None
+    )
 
 
 def known_keys(connection: Connection, keys: Sequence[str]) -> dict[str, TargetId]:
@@ -261,7 +220,7 @@ def dossier_of(connection: Connection, target: int) -> Dossier:
                 target=target,
             )
         )
-    return _dossier(row)
+    return to_dossier(row)
 
 
 def dossiers_of(connection: Connection, numbers: Sequence[int]) -> list[Dossier]:
@@ -271,7 +230,7 @@ def dossiers_of(connection: Connection, numbers: Sequence[int]) -> list[Dossier]
         rows = connection.execute(
             select(targets).where(targets.c.id.in_(numbers[start : start + 500]))
         ).mappings()
-        dossiers |= {row["id"]: _dossier(row) for row in rows}
+        dossiers |= {row["id"]: to_dossier(row) for row in rows}
     return [dossiers[number] for number in numbers if number in dossiers]
 
 
@@ -289,117 +248,6 @@ def find_named(connection: Connection, text: str) -> Target | None:
             return None
         return known.dossier.target if known and known.is_same else None
     return _target(row) if row is not None else None
-
-
-def listing(connection: Connection, wanted: TargetFilter) -> TargetPage:
-    """One page of the list; filtered, sorted and counted in the database."""
-    where = matching(wanted)
-    total = connection.execute(select(func.count()).select_from(targets).where(*where)).scalar_one()
-    if wanted.words and total <= FEW:
-        where = [targets.c.id.in_(connection.execute(select(targets.c.id).where(*where)).scalars().all())]
-    page = min(max(wanted.page, 1), max(-(-total // ROWS), 1))
-    # First the numbers, from an index; whole rows only for those that are shown.
-    first = (page - 1) * ROWS
-    if first > total // 2:
-        # Closer to the end: read in reverse order from there, fewer rows have to be skipped.
-        count = min(ROWS, total - first)
-        reverse = _sorted(
-            select(targets.c.id).where(*where), replace(wanted, descending=not wanted.descending)
-        )
-        chosen = list(connection.execute(reverse.limit(count).offset(total - first - count)).scalars())[::-1]
-    else:
-        chosen = list(
-            connection.execute(
-                _sorted(select(targets.c.id).where(*where), wanted).limit(ROWS).offset(first)
-            ).scalars()
-        )
-    return TargetPage(rows=dossiers_of(connection, chosen), total=total, page=page)
-
-
-def past(connection: Connection, wanted: TargetFilter, last: int, limit: int) -> list[Dossier]:
-    """The next targets that a filter matches, by number, after the target with the number `last`."""
-    chosen = select(targets).where(*matching(wanted), targets.c.id > last)
-    return [
-        _dossier(row) for row in connection.execute(chosen.order_by(targets.c.id).limit(limit)).mappings()
-    ]
-
-
-def iter_filtered(connection: Connection, wanted: TargetFilter) -> Iterator[Dossier]:
-    """All targets that a filter matches, in its order; streams."""
-    rows = connection.execute(
-        _sorted(select(targets).where(*matching(wanted)), wanted).execution_options(yield_per=1000)
-    )
-    return map(_dossier, rows.mappings())
-
-
-def counts(connection: Connection) -> Mapping[TargetState, int]:
-    """How many targets are in each state."""
-    numbers = {
-        row[0]: row[1]
-        for row in connection.execute(select(targets.c.state, func.count()).group_by(targets.c.state))
-    }
-    return {state: numbers.get(state.value, 0) for state in TargetState}
-
-
-def matching(wanted: TargetFilter) -> list[ColumnElement[bool]]:
-    """The conditions of a filter."""
-    where: list[ColumnElement[bool]] = []
-    where.append(
-        targets.c.state == wanted.state.value
-        if wanted.state
-        else targets.c.state != TargetState.IMPORTED.value
-    )
-    if wanted.collection:
-        where.append(targets.c.collection == wanted.collection)
-    if wanted.origin:
-        where.append(targets.c.origin == wanted.origin.value)
-    if wanted.nominated_by:
-        where.append(targets.c.nominated_by == wanted.nominated_by)
-    return where + having(wanted.words)
-
-
-def having(typed: str) -> list[ColumnElement[bool]]:
-    """Conditions for targets that contain each of these words in their name or in one of their addresses;
-    case and accents are ignored.
-
-    Parts of words match: a search for `museum` should also find the Klokkenmuseum. An index of prefixes would
-    not help, so the text of all targets is scanned, in an index that contains little else.
-    """
-    terms = [_AROUND.sub("", fold(word)) for word in typed.split()[:MOST_WORDS]]
-    return [targets.c.words.contains(term, autoescape=True) for term in terms if term]
-
-
-def words_of(name: str, seeds: Iterable[Url]) -> str:
-    """The text in which a target is searched: its name and its addresses; hosts also in their own letters
-    (`müller.example`).
-    """
-    addresses = [_AROUND.sub("", fold(seed)) for seed in seeds]
-    readable = [fold(host) for host in dict.fromkeys(map(_readable_host, seeds)) if host]
-    text = " ".join(dict.fromkeys([*fold(name).split(), *readable, *addresses]))
-    return text.encode(errors="replace")[:_LONGEST_WORDS_BYTES].decode(errors="ignore")
-
-
-def _readable_host(url: Url) -> str:
-    """A host with non-ASCII letters in readable form; empty if it has none."""
-    host = host_of(url).partition(":")[0]
-    try:
-        return host.encode("ascii").decode("idna") if "xn--" in host else ""
-    except UnicodeError:
-        return ""
-
-
-def _sorted(chosen: Select[Any], wanted: TargetFilter) -> Select[Any]:
-    column = {
-        TargetSort.NAME: targets.c.name,
-        TargetSort.HOST: targets.c.host,
-        TargetSort.SINCE: targets.c.state_since,
-        TargetSort.CREATED: targets.c.created_at,
-    }[wanted.sort]
-    return (
-        chosen.order_by(column.desc(), targets.c.id.desc())
-        if wanted.descending
-        else chosen.order_by(column, targets.c.id)
-    )
 
 
 def named(dossier: Dossier) -> Reason:
@@ -442,7 +290,7 @@ def move(
             now=now,
             look_again_on=look_again_on,
         )
-    return _dossier(row)
+    return to_dossier(row)
 
 
 def change(connection: Connection, target: TargetId, values: Mapping[str, object]) -> Dossier:
@@ -454,49 +302,7 @@ def change(connection: Connection, target: TargetId, values: Mapping[str, object
     return dossier_of(connection, target)
 
 
-def restore_words(connection: Connection) -> None:
-    """Rebuild the search text of targets that were stored without it, from names and addresses."""
-    chosen = select(targets.c.id, targets.c.name, targets.c.seeds).where(targets.c.words == "")
-    for row in connection.execute(chosen).all():
-        connection.execute(
-            update(targets).where(targets.c.id == row.id).values(words=words_of(row.name, row.seeds))
-        )
-
-
-def keep_verdict(
-    connection: Connection, target: TargetId, question: str, verdict: Verdict, *, agent: str, now: datetime
-) -> None:
-    """Store a verdict with its author. One that repeats the last on its question is not stored again: every
-    package of the target has all its verdicts, and a site is harvested thousands of times on one ground.
-    """
-    values = {
-        "answer": verdict.answer.value,
-        "rule": verdict.rule,
-        "reason": verdict.reason,
-        "agent": agent,
-    }
-    chosen = select(verdicts).where(verdicts.c.target == target, verdicts.c.question == question)
-    last = connection.execute(chosen.order_by(verdicts.c.id.desc()).limit(1)).mappings().one_or_none()
-    if last is None or any(last[name] != value for name, value in values.items()):
-        connection.execute(insert(verdicts).values(target=target, question=question, at=now, **values))
-
-
-def iter_verdicts(connection: Connection, target: TargetId) -> Iterator[dict[str, object]]:
-    """All verdicts on a target, oldest first, as plain values for its package."""
-    for row in connection.execute(
-        select(verdicts).where(verdicts.c.target == target).order_by(verdicts.c.id)
-    ):
-        yield {
-            "question": row.question,
-            "answer": row.answer,
-            "rule": row.rule,
-            **to_told(row.reason),
-            "agent": row.agent,
-            "at": row.at.isoformat(),
-        }
-
-
-def _dossier(row: RowMapping) -> Dossier:
+def to_dossier(row: RowMapping) -> Dossier:
     return Dossier(
         target=_target(row),
         host=row["host"],

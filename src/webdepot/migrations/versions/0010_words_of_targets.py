@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from webdepot.selection import targets
+from webdepot.selection import target_words
 
 revision = "0010"
 down_revision = "0009"
@@ -22,4 +22,4 @@ def upgrade() -> None:
         batch_op.create_index("ix_turns_due_at", ["due_at", "id", "state"], unique=False)
 
     # ### end Alembic commands ###
-    targets.restore_words(op.get_bind())
+    target_words.restore_words(op.get_bind())

@@ -20,7 +20,7 @@ from webdepot.formats.report import FormatShare
 from webdepot.harvest.tables import harvests
 from webdepot.model import HarvestState
 from webdepot.provenance import Event, EventFilter, Outcome, page
-from webdepot.selection import cases, letters, scheduled_harvests, targets
+from webdepot.selection import cases, letters, scheduled_harvests, target_list
 from webdepot.selection.cases import CaseState
 from webdepot.selection.scheduled_harvests import TurnState
 from webdepot.selection.states import LetterState, TargetState
@@ -91,7 +91,7 @@ def overview(archive: Archive) -> Overview:
             held[tally.state] = held.get(tally.state, 0) + tally.copies
         return Overview(
             at=now,
-            targets=targets.counts(connection),
+            targets=target_list.counts(connection),
             letters=letters.counts(connection),
             cases=cases.counts(connection),
             harvests={state: by_state.get(state.value, 0) for state in HarvestState},

@@ -37,7 +37,7 @@ from webdepot.ports.object_store import ObjectStore
 from webdepot.provenance import Event, Outcome, append
 from webdepot.provenance import iter_all as iter_events
 from webdepot.reasons import from_kept
-from webdepot.selection import targets
+from webdepot.selection import target_words
 from webdepot.services.admin import setup
 from webdepot.services.depot import deposit, deposit_records
 from webdepot.services.index import indexer
@@ -173,7 +173,7 @@ def _rebuild(archive: Archive, watch: Watch) -> Rebuilt:
         with archive.database.transaction() as connection:
             count += register.restore_tables(store, known, connection)
             archive.database.restart_ids(connection)
-            targets.restore_words(connection)
+            target_words.restore_words(connection)
             copies.expect(
                 connection, PackageId(known.id), version=known.head, size_bytes=0, now=archive.clock()
             )

@@ -16,7 +16,8 @@ from webdepot.selection.contacts import Contact
 from webdepot.selection.grounds import KeptGround
 from webdepot.selection.letters import Letter
 from webdepot.selection.states import TARGET, TargetState
-from webdepot.selection.targets import Dossier, Origin, TargetFilter, TargetPage, TargetSort
+from webdepot.selection.target_list import TargetFilter, TargetPage, TargetSort
+from webdepot.selection.targets import Dossier, Origin
 from webdepot.services.access import gate
 from webdepot.services.admin import target_path
 from webdepot.services.admin.target_path import PathFacts, TargetPath

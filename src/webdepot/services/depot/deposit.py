@@ -46,7 +46,7 @@ from webdepot.ports.object_store import ObjectStore
 from webdepot.provenance import Event, append, iter_of
 from webdepot.quality import records
 from webdepot.reasons import from_told
-from webdepot.selection import targets
+from webdepot.selection import target_verdicts, targets
 from webdepot.services.depot import deposit_records, replication, versions
 from webdepot.services.depot.deposit_records import PackageOrigin
 from webdepot.services.depot.site_metadata import StartPage
@@ -252,7 +252,7 @@ def _restore(store: ObjectStore, connection: Connection, facts: PackageFacts, *,
             answer=Answer(decision["answer"]), rule=decision["rule"], reason=from_told(decision)
         )
         now = from_iso(decision["at"])
-        targets.keep_verdict(
+        target_verdicts.keep_verdict(
             connection,
             target.id,
             decision["question"],
@@ -293,7 +293,7 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
     folder = harvests.folder_of(archive, harvest)
     with archive.database.reading() as connection:
         target = targets.get(connection, harvest.target)
-        decisions = tuple(targets.iter_verdicts(connection, target.id))
+        decisions = tuple(target_verdicts.iter_verdicts(connection, target.id))
         history = tuple(_history(connection, harvest))
         verdict = records.find_verdict(connection, harvest.id)
         surveys = results.facts_of(connection, harvest.id)

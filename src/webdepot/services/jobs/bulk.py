@@ -15,7 +15,8 @@ from webdepot.errors import NotPermitted
 from webdepot.reasons import from_kept, said, to_kept
 from webdepot.selection.states import TargetState
 from webdepot.selection.target_batches import TargetChoice
-from webdepot.selection.targets import Origin, TargetFilter, TargetSort
+from webdepot.selection.target_list import TargetFilter, TargetSort
+from webdepot.selection.targets import Origin
 from webdepot.services.admin import bulk_actions
 from webdepot.services.admin.bulk_actions import BulkAct, BulkOrder, BulkResult
 from webdepot.services.jobs.task import JobTask

@@ -18,11 +18,12 @@ from webdepot.errors import InputError, NotFound
 from webdepot.model import TargetId
 from webdepot.provenance import Event, append, difference
 from webdepot.reasons import said
-from webdepot.selection import contacts, letters, permission, targets, templates
+from webdepot.selection import contacts, letters, permission, target_list, targets, templates
 from webdepot.selection.contacts import Contact
 from webdepot.selection.letters import Letter
 from webdepot.selection.states import TARGET, LetterState, TargetState
-from webdepot.selection.targets import Dossier, TargetFilter
+from webdepot.selection.target_list import TargetFilter
+from webdepot.selection.targets import Dossier
 from webdepot.selection.templates import LetterKind, Rendered, Template
 
 MOST_LETTERS = 20_000
@@ -86,7 +87,9 @@ def consider_list(archive: Archive, wanted: TargetFilter) -> Asking:
     """As `consider`, for all targets that a filter matches; without a state in the filter, those selected."""
     with archive.database.reading() as connection:
         chosen = replace(wanted, state=wanted.state or TargetState.SELECTED)
-        return _consider(connection, list(islice(targets.iter_filtered(connection, chosen), MOST_LETTERS)))
+        return _consider(
+            connection, list(islice(target_list.iter_filtered(connection, chosen), MOST_LETTERS))
+        )
 
 
 def _consider(connection: Connection, dossiers: Sequence[Dossier]) -> Asking:

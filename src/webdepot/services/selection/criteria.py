@@ -11,7 +11,7 @@ from webdepot.errors import InputError, NotPermitted
 from webdepot.model import Answer, TargetId, Verdict
 from webdepot.provenance import append, difference
 from webdepot.reasons import Reason, said
-from webdepot.selection import criteria, targets
+from webdepot.selection import criteria, target_verdicts, targets
 from webdepot.selection.criteria import AnswerKind, Criterion, Judgement
 from webdepot.selection.states import TARGET, TargetState
 from webdepot.selection.targets import LONGEST_NOTE
@@ -111,7 +111,7 @@ def answer_in(
     )
     if result.verdict.answer is not Answer.PASS:
         now = archive.clock()
-        targets.keep_verdict(
+        target_verdicts.keep_verdict(
             connection, target, "belongs in the collection", result.verdict, agent=agent, now=now
         )
         if dossier.state is not TargetState.JUDGED:

@@ -23,10 +23,11 @@ from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.model import EVERYTHING, Purpose, TargetId
 from webdepot.reasons import said
-from webdepot.selection import contacts, targets
+from webdepot.selection import contacts, target_list, targets
 from webdepot.selection.contacts import Contact
 from webdepot.selection.tables import target_lists
-from webdepot.selection.targets import Dossier, Nomination, Origin, Strategy, TargetFilter
+from webdepot.selection.target_list import TargetFilter
+from webdepot.selection.targets import Dossier, Nomination, Origin, Strategy
 from webdepot.selection.templates import LANGUAGES
 from webdepot.services.selection import targets as targets_service
 from webdepot.services.selection.contacts import add_contact_in
@@ -160,7 +161,7 @@ def export(archive: Archive, wanted: TargetFilter) -> Iterator[str]:
 
     def rows() -> Iterator[Mapping[str, object]]:
         with archive.database.reading() as connection:
-            for dossier in targets.iter_filtered(connection, wanted):
+            for dossier in target_list.iter_filtered(connection, wanted):
                 contact = next(iter(contacts.of_target(connection, dossier.id)), None)
                 yield _export_row(dossier, contact)
 

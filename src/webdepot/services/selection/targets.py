@@ -15,9 +15,10 @@ from webdepot.errors import InputError, NotFound, NotPermitted
 from webdepot.model import EVERYTHING, Purpose, Target, TargetId, Verdict
 from webdepot.provenance import Event, append, difference, iter_of
 from webdepot.reasons import Reason, said
-from webdepot.selection import grounds, letters, permission, targets
+from webdepot.selection import grounds, letters, permission, target_list, target_verdicts, targets
 from webdepot.selection.permission import Ground, PermissionBasis
 from webdepot.selection.states import TargetState
+from webdepot.selection.target_list import TargetFilter, TargetPage
 from webdepot.selection.targets import (
     LONGEST_NAME,
     LONGEST_NOTE,
@@ -26,8 +27,6 @@ from webdepot.selection.targets import (
     Nomination,
     Origin,
     Strategy,
-    TargetFilter,
-    TargetPage,
 )
 from webdepot.url import Url, from_typed, host_of
 
@@ -188,18 +187,18 @@ def find_known(archive: Archive, url: Url) -> KnownTarget | None:
 
 def list_targets(archive: Archive, wanted: TargetFilter) -> TargetPage:
     with archive.database.reading() as connection:
-        return targets.listing(connection, wanted)
+        return target_list.listing(connection, wanted)
 
 
 def list_past(archive: Archive, wanted: TargetFilter, *, last: int, limit: int) -> list[Dossier]:
     """The next targets that a filter matches, by number, after the target with the number `last`."""
     with archive.database.reading() as connection:
-        return targets.past(connection, wanted, last, limit)
+        return target_list.past(connection, wanted, last, limit)
 
 
 def counts(archive: Archive) -> Mapping[TargetState, int]:
     with archive.database.reading() as connection:
-        return targets.counts(connection)
+        return target_list.counts(connection)
 
 
 def get(archive: Archive, target: int) -> Dossier:
@@ -360,7 +359,9 @@ def admit(archive: Archive, target: Target, bases: Sequence[PermissionBasis] = (
     now = archive.clock()
     with archive.database.transaction() as connection:
         verdict = _gate(connection, target.id, bases, now.date())
-        targets.keep_verdict(connection, target.id, "may harvest", verdict, agent=archive.agent, now=now)
+        target_verdicts.keep_verdict(
+            connection, target.id, "may harvest", verdict, agent=archive.agent, now=now
+        )
     if not verdict:
         raise NotPermitted(refusal(target.name, verdict))
 

@@ -16,7 +16,8 @@ from webdepot.model import EVERYTHING, Purpose
 from webdepot.selection.criteria import AnswerKind, Judgement
 from webdepot.selection.permission import WITHOUT_LETTER, Ground
 from webdepot.selection.states import TargetState
-from webdepot.selection.targets import LONGEST_NAME, LONGEST_NOTE, Dossier, Origin, Strategy, TargetFilter
+from webdepot.selection.target_list import TargetFilter
+from webdepot.selection.targets import LONGEST_NAME, LONGEST_NOTE, Dossier, Origin, Strategy
 from webdepot.services.admin import target_view
 from webdepot.services.harvest import harvests
 from webdepot.services.permission import consent

@@ -14,7 +14,7 @@ from webdepot.selection.contacts import Contact
 from webdepot.selection.letters import Letter
 from webdepot.selection.permission import WITHOUT_LETTER, Ground
 from webdepot.selection.states import LetterState, TargetState
-from webdepot.selection.targets import TargetFilter
+from webdepot.selection.target_list import TargetFilter
 from webdepot.services.permission import consent, deadlines, delivery
 from webdepot.services.permission import letters as letters_service
 from webdepot.services.permission.consent import Conditions, OwnerReply, Showing

@@ -13,7 +13,8 @@ from webdepot.errors import InputError
 from webdepot.model import EVERYTHING, Purpose
 from webdepot.selection.criteria import SCALE, AnswerKind, Judgement
 from webdepot.selection.states import TargetState
-from webdepot.selection.targets import Dossier, Origin, Strategy, TargetFilter, TargetSort
+from webdepot.selection.target_list import TargetFilter, TargetSort
+from webdepot.selection.targets import Dossier, Origin, Strategy
 from webdepot.services.catalogue import described_lists, description, records
 from webdepot.services.catalogue.description import RecordForm
 from webdepot.services.permission import letters

@@ -6,7 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from webdepot.selection.states import TargetState
-from webdepot.selection.targets import Origin, TargetFilter, TargetSort
+from webdepot.selection.target_list import TargetFilter, TargetSort
+from webdepot.selection.targets import Origin
 from webdepot.services.admin import bulk_actions, target_view
 from webdepot.services.admin.bulk_actions import BulkAct
 from webdepot.services.selection import csv_lists
