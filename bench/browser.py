@@ -201,7 +201,7 @@ def _harvested(way: str, out: Path, pages: int) -> dict[str, float]:
 
 
 async def _opened(pages: int) -> dict[str, float]:
-    from webdepot.harvest.browser import launch, supervisor
+    from webdepot.harvest.browser import launch, page_snapshot, supervisor
     from webdepot.harvest.browser import tab as browser_tab
     from webdepot.harvest.browser.devtools import DevTools
 
@@ -236,7 +236,7 @@ async def _opened(pages: int) -> dict[str, float]:
         nonlocal seen
         idle: list[Any] = []
         for number in range(host, pages, TABS):
-            options = browser_tab.PageOptions(url=_address(number))
+            options = page_snapshot.PageOptions(url=_address(number))
             snapshot = await browser_tab.open_page(Unstopped(devtools), options, never, idle, lambda tab: [])
             seen += not snapshot.failure and "Line 59" in snapshot.text
 

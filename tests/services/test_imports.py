@@ -24,7 +24,7 @@ from webdepot.services.access import replay
 from webdepot.services.admin import setup
 from webdepot.services.admin.doctor import doctor
 from webdepot.services.harvest import harvests
-from webdepot.services.intake import imports, ingest, sources, warc_files
+from webdepot.services.intake import container_copy, import_harvests, imports, ingest, sources, warc_files
 from webdepot.services.intake.warc_files import FileOutcome, FileState
 from webdepot.services.progress import Phase, Progress, unwatched
 
@@ -159,7 +159,7 @@ def test_a_file_that_grows_while_it_is_read_is_left_out(opened: Archive, tmp_pat
         stream.write(path.read_bytes())
     report = imports.ImportReport()
     taken = warc_files.take(
-        opened, [source], warc_files.copy_in, collection="old", note=report.add, watch=unwatched
+        opened, [source], container_copy.copy_in, collection="old", note=report.add, watch=unwatched
     )
     assert taken.harvest is None
     assert "was changed while it was read" in report.skipped[0].reason
@@ -232,7 +232,7 @@ def test_a_file_that_another_process_imports_meanwhile(
     """The other import runs as a whole after this one has found that the file is new."""
     mine = warc(tmp_path / "mine" / "same.warc.gz", "tulips")
     theirs = mine if other == "the same file" else warc(tmp_path / "theirs" / "same.warc.gz", "daisies")
-    read_through = warc_files.read_through
+    read_through = container_copy.read_through
 
     def interrupted(*arguments: object) -> tuple[int, bool]:
         process = start_import(opened.home, theirs)
@@ -262,7 +262,7 @@ def test_an_import_waits_for_another_one_can_be_interrupted_and_completes_what_t
         intake = warc_files.take(
             opened,
             sources.iter_sources([str(given / "1.warc.gz")]),
-            warc_files.copy_in,
+            container_copy.copy_in,
             collection="imported",
             note=lambda _: None,
             work=work,
@@ -299,11 +299,14 @@ def test_an_import_waits_for_another_one_can_be_interrupted_and_completes_what_t
 def test_an_interrupted_import_is_continued_by_one_of_two_others(opened: Archive, tmp_path: Path):
     settings: dict[str, object] = {}
     with ExitStack() as held_first, ExitStack() as work_first:
-        first = warc_files.begin(opened, "old", settings, held_first, work_first)
+        first = import_harvests.begin(opened, "old", settings, held_first, work_first)
         with ExitStack() as held_second, ExitStack() as work_second:
-            assert warc_files.begin(opened, "old", settings, held_second, work_second).id != first.id
+            assert import_harvests.begin(opened, "old", settings, held_second, work_second).id != first.id
     with ExitStack() as held_third, ExitStack() as work_third:
-        assert warc_files.begin(opened, "old", settings, held_third, work_third).state is HarvestState.RUNNING
+        assert (
+            import_harvests.begin(opened, "old", settings, held_third, work_third).state
+            is HarvestState.RUNNING
+        )
     with opened.database.reading() as connection:
         assert len(runs.latest(connection, 10)) == 2
 

@@ -29,8 +29,8 @@ from webdepot.container.http import HttpHead, parse_head
 from webdepot.harvest.answer import Arrived, Attached, is_temporary, mime_of
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.exploration import ClickMemory
+from webdepot.harvest.browser.page_snapshot import PageOptions, PageSnapshot
 from webdepot.harvest.browser.reading_requests import reads_only
-from webdepot.harvest.browser.tab import PageOptions, PageSnapshot
 from webdepot.harvest.browser.tab_request import (
     LARGEST_BODY_BYTES,
     TabReply,

@@ -14,20 +14,17 @@ The time that we take to answer requests (servers are asked politely, one after 
 the page's time: its limit runs only while no request is pending. There is also a limit for everything
 together.
 """
-# A little longer than other modules: the steps share one tab and its time.
 
 import asyncio
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from json import dumps
 from typing import Any
 
 from webdepot.harvest.browser import scripts
 from webdepot.harvest.browser.context import TabContext, create
 from webdepot.harvest.browser.devtools import (
-    CALL_S,
     BrowserGone,
     CallFailed,
     CallTimedOut,
@@ -36,14 +33,13 @@ from webdepot.harvest.browser.devtools import (
 )
 from webdepot.harvest.browser.exploration import (
     CLICK_REST_S,
-    ClickMemory,
     Exploration,
     PageHandle,
     explore_script,
 )
 from webdepot.harvest.browser.launch import HEIGHT, WIDTH
+from webdepot.harvest.browser.page_snapshot import PageOptions, PageSnapshot, note_address
 from webdepot.harvest.browser.tab_request import AnswerRequest, TabRequest, fulfilment
-from webdepot.harvest.fetch.fetch_mode import BEHAVIOURS
 from webdepot.url import host_of, origin_of
 
 TICK_S = 0.05
@@ -59,57 +55,9 @@ LARGEST_PNG_BYTES = 3 << 20
 MOST_SCROLLS, MOST_FRAMES = 40, 40
 MOST_REQUESTS = 1000
 """Of one page; further requests fail."""
-MOST_NOTED = 200
 MOST_SETTLES = 5
 MOST_IDLE_CONTEXTS = 8
 """Unused tabs that are kept; beyond that the oldest is closed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageOptions:
-    """How to open a page."""
-
-    url: str
-    referrer: str = ""
-    page_time_s: float = 60.0
-    longest_s: float = 600.0
-    """Including the time to answer its requests."""
-    call_s: float = CALL_S
-    behaviours: frozenset[str] = frozenset(BEHAVIOURS)
-    memory: ClickMemory = field(default_factory=ClickMemory)
-    """Of the crawl."""
-    may_follow: Callable[[str], bool] = lambda address: True
-    """Whether the crawl would follow a link to an address; other links are not clicked."""
-    picture: bool = False
-    agent: str = ""
-
-
-@dataclass(slots=True)
-class PageSnapshot:
-    """The content of a page, as the browser has it."""
-
-    frames: dict[str, str] = field(default_factory=dict)
-    """HTML by address; the page itself is first."""
-    encodings: dict[str, str] = field(default_factory=dict)
-    """Of the frames, by address: browsers use it in addresses."""
-    text: str = ""
-    title: str = ""
-    picture: bytes = b""
-    picture_mime: str = ""
-    moves: list[str] = field(default_factory=list)
-    """Addresses to which the page tried to navigate."""
-    windows: list[str] = field(default_factory=list)
-    """Addresses that it tried to open in a window, or after a click."""
-    routes: list[str] = field(default_factory=list)
-    """Addresses that it set for itself, without a request (history API)."""
-    sockets: list[str] = field(default_factory=list)
-    """Addresses of WebSockets and the like, which are not connected."""
-    failure: str = ""
-    """Why the page could not be opened or read completely; empty if there was no failure."""
-    click_failure: str = ""
-    """Why clicking ended early; the page itself was read before."""
-    must_restart: bool = False
-    """The browser is no longer reliable."""
 
 
 class TabFailed(Exception):
@@ -149,7 +97,7 @@ async def open_page(
     if tab.is_read:
         tab.snapshot.click_failure, tab.snapshot.failure = tab.snapshot.failure, ""
     for url in windows_of(tab.tab):
-        _note(tab.snapshot.windows, url)
+        note_address(tab.snapshot.windows, url)
     return tab.snapshot
 
 
@@ -244,14 +192,14 @@ class _Tab:
                 if self.loading.pop(values.get("requestId", ""), None) is not None:
                     self.active_at_s = self.spent_s
             case "Page.navigatedWithinDocument" if values.get("frameId") == self.tab:
-                _note(self.snapshot.routes, values["url"])
+                note_address(self.snapshot.routes, values["url"])
                 self.asked[values["url"]] = None
                 self.active_at_s = self.spent_s
             case "Page.javascriptDialogOpening":
                 accept = values.get("type") == "beforeunload"
                 self.begin(self.quietly("Page.handleJavaScriptDialog", {"accept": accept}))
             case "Network.webSocketCreated" | "Network.webTransportCreated":
-                _note(self.snapshot.sockets, values.get("url", ""))
+                note_address(self.snapshot.sockets, values.get("url", ""))
             case "Inspector.targetCrashed":
                 self.crash = "its tab crashed"
                 self.devtools.fail(self.session, self.crash)
@@ -277,7 +225,7 @@ class _Tab:
         # After a click, a page that would only be loaded again stays as it is, too.
         if is_main and (is_elsewhere or self.is_clicking):
             if request["method"] == "GET" and is_elsewhere:
-                _note(self.snapshot.windows if self.is_clicking else self.snapshot.moves, url)
+                note_address(self.snapshot.windows if self.is_clicking else self.snapshot.moves, url)
             await self.quietly("Fetch.fulfillRequest", {"requestId": number, "responseCode": 204})
             return
         reply = None
@@ -509,8 +457,3 @@ def _frames_of(tree: Mapping[str, Any]) -> list[str]:
     for child in tree.get("childFrames", ()):
         frames += _frames_of(child)
     return frames
-
-
-def _note(noted: list[str], url: str) -> None:
-    if url and url not in noted and len(noted) < MOST_NOTED:
-        noted.append(url)

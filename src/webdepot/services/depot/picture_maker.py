@@ -15,7 +15,7 @@ from webdepot.archive import Archive
 from webdepot.errors import ConfigError, WebdepotError
 from webdepot.harvest.browser import launch
 from webdepot.harvest.browser.browser import Browser
-from webdepot.harvest.browser.tab import PageOptions, PageSnapshot
+from webdepot.harvest.browser.page_snapshot import PageOptions, PageSnapshot
 from webdepot.harvest.browser.tab_request import LARGEST_BODY_BYTES, TabReply, TabRequest, without_transfer
 from webdepot.model import EVERYTHING
 from webdepot.services.access import replay

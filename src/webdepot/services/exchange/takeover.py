@@ -36,7 +36,7 @@ from webdepot.services.catalogue import records
 from webdepot.services.exchange import oai_harvest, transfer
 from webdepot.services.exchange.transfer import Gone
 from webdepot.services.harvest import harvests
-from webdepot.services.intake import objects, warc_files
+from webdepot.services.intake import import_harvests, objects
 from webdepot.services.intake.ingest import is_complete, take_in
 from webdepot.services.intake.objects import Sender
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
@@ -259,7 +259,7 @@ def _fetch_and_load(
             files = transfer.unpack(packed, delivered, folder / "files")
             harvest = objects.load(archive, _sender(partner, record), delivered, files, folder)
         transfer.discard(packed)
-    finished = warc_files.finish(archive, harvest) if harvest.state is HarvestState.RUNNING else harvest
+    finished = import_harvests.finish(archive, harvest) if harvest.state is HarvestState.RUNNING else harvest
     take_in(archive, finished, deposit=True, watch=watch)
     missing = [file.name for file in delivered.files if not file.file_checksum]
     warnings += [f"{len(missing)} files came without a checksum"] if missing else []

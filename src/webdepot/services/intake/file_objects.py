@@ -21,7 +21,7 @@ from webdepot.exchange import catalogue, transfer, urn
 from webdepot.exchange.incoming import CheckedFile, RefusedObject
 from webdepot.exchange.metadata.regbib import DeliveredLevel, DeliveredObject
 from webdepot.model import HarvestState, Package
-from webdepot.services.intake import ingest, loose_objects, objects, uof, warc_files
+from webdepot.services.intake import import_harvests, ingest, loose_objects, objects, uof
 from webdepot.services.intake.ingest import ArchiveReport
 from webdepot.services.intake.loose_objects import ReadObject
 from webdepot.services.intake.object_lists import ListedObject
@@ -65,7 +65,7 @@ def take(
     )
     if harvest is None or not (known or objects.is_loaded(archive, harvest)):
         harvest = objects.load(archive, sender, delivered, read.files, folder)
-    finished = warc_files.finish(archive, harvest) if harvest.state is HarvestState.RUNNING else harvest
+    finished = import_harvests.finish(archive, harvest) if harvest.state is HarvestState.RUNNING else harvest
     report = ingest.take_in(archive, finished, deposit=True, watch=watch)
     return TakenObject(report=report, warnings=read.warnings)
 

@@ -26,11 +26,12 @@ from webdepot.depot.store.in_place import is_remote
 from webdepot.errors import Conflict, InputError
 from webdepot.model import Harvest, HarvestId, HarvestState
 from webdepot.services.harvest import harvests
+from webdepot.services.intake import container_copy, import_harvests, ingest, sources, warc_files
 from webdepot.services.intake import in_place as in_place_service
-from webdepot.services.intake import ingest, sources, warc_files
+from webdepot.services.intake.container_copy import TakenContainer
 from webdepot.services.intake.ingest import ArchiveReport
 from webdepot.services.intake.sources import ImportSource, SourceTotals, UnreadableSource
-from webdepot.services.intake.warc_files import FileOutcome, FileState, IntakeLimits, TakenContainer
+from webdepot.services.intake.warc_files import FileOutcome, FileState, IntakeLimits
 from webdepot.services.progress import Phase, Progress, Watch, WholeProgress
 from webdepot.services.quality import early_identification
 
@@ -121,7 +122,7 @@ class _ImportJob:
         self._collection = collection
         self._deposit = deposit
         self._settings = in_place_service.SETTINGS if in_place else {}
-        self._take_one = in_place_service.refer if in_place else warc_files.copy_in
+        self._take_one = in_place_service.refer if in_place else container_copy.copy_in
         self._listener = listener
         self._whole = whole
         self._complete: set[HarvestId] = set()
@@ -210,7 +211,7 @@ class _ImportJob:
 def complete(archive: Archive, harvest: Harvest, *, deposit: bool, watch: Watch) -> ArchiveReport:
     """Do what is left of an interrupted import. The caller holds `harvests.direct`."""
     if harvest.state is HarvestState.RUNNING:
-        harvest = warc_files.finish(archive, harvest)
+        harvest = import_harvests.finish(archive, harvest)
     deposit = deposit and harvest.settings != in_place_service.SETTINGS
     report = ingest.take_in(archive, harvest, deposit=deposit, watch=watch)
     harvests.end_direct(archive, report.harvest)

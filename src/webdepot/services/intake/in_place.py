@@ -27,9 +27,9 @@ from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import InputError
 from webdepot.model import Container, ContainerState, Finding, Harvest
 from webdepot.provenance import Event, Outcome, append
-from webdepot.services.intake import sources, warc_files
+from webdepot.services.intake import container_copy, sources
+from webdepot.services.intake.container_copy import TakenContainer
 from webdepot.services.intake.sources import ImportSource
-from webdepot.services.intake.warc_files import TakenContainer
 from webdepot.text import file_names
 
 SETTINGS = {"in_place": True}
@@ -66,7 +66,7 @@ def refer(archive: Archive, harvest: Harvest, placed: ImportSource) -> TakenCont
             if known is not None:
                 return TakenContainer(known, False)
             container = Container(
-                name=warc_files.free_name(connection, placed.name, sha256),
+                name=container_copy.free_name(connection, placed.name, sha256),
                 harvest=harvest.id,
                 state=ContainerState.ELSEWHERE,
                 size_bytes=placed.size_bytes,
@@ -103,9 +103,9 @@ def _count_records(path: Path, placed: ImportSource, findings: list[Finding]) ->
     with sources.explained():
         with path.open("rb") as stream:
             form = detect(stream, placed.name)
-        records, readable = warc_files.read_through(path, placed.name, findings)
+        records, readable = container_copy.read_through(path, placed.name, findings)
     if not records:
-        raise InputError(warc_files.no_records(findings))
+        raise InputError(container_copy.no_records(findings))
     if form.compression is Compression.WHOLE or not readable:
         raise InputError(
             "its records are compressed as one piece, so they cannot be opened in place. "

@@ -38,7 +38,7 @@ from webdepot.reasons import said
 from webdepot.services.catalogue import records
 from webdepot.services.depot import deposit, deposit_records
 from webdepot.services.harvest import harvests
-from webdepot.services.intake import sources, warc_files
+from webdepot.services.intake import container_copy, sources
 from webdepot.services.selection import targets
 from webdepot.times import from_iso, to_iso, to_timestamp
 from webdepot.url import Url
@@ -158,7 +158,7 @@ def _place(
             "description": f"files of {delivered.urn}, taken over from {sender.name}",
         }
         offsets = loose_files.write(target, loose, info=info, now=_date_of(delivered))
-        wrapped = warc_files.take_container(archive, harvest, target)
+        wrapped = container_copy.take_container(archive, harvest, target)
     placed = []
     for file in files:
         if file.path in offsets and wrapped is not None:
@@ -168,7 +168,7 @@ def _place(
                 )
             )
         else:
-            container = warc_files.take_container(archive, harvest, file.path)
+            container = container_copy.take_container(archive, harvest, file.path)
             if container.sha256 != file.sha256:
                 raise RefusedObject(f"the records of {file.facts.name[:200]} cannot be opened separately")
             placed.append(_listed(file, container.name, 0))

@@ -39,7 +39,15 @@ from webdepot.services.catalogue import submitted_records
 from webdepot.services.depot import deposit
 from webdepot.services.depot import replication as replication_service
 from webdepot.services.harvest import harvests
-from webdepot.services.intake import file_objects, in_place, ingest, object_lists, objects, warc_files
+from webdepot.services.intake import (
+    file_objects,
+    import_harvests,
+    in_place,
+    ingest,
+    object_lists,
+    objects,
+    warc_files,
+)
 from webdepot.services.intake.imports import ImportReport
 from webdepot.services.intake.ingest import ArchiveReport
 from webdepot.services.intake.object_lists import ListedObject
@@ -222,7 +230,7 @@ def _take_containers(
 
 def _find_begun(archive: Archive, collection: str, settings: Mapping[str, object]) -> Harvest | None:
     """The harvest of this submission if an earlier call took in all its files and was interrupted later."""
-    target = warc_files.target_of(archive, collection)
+    target = import_harvests.target_of(archive, collection)
     with archive.database.reading() as connection:
         ended = runs.of_target(connection, target.id, HarvestKind.IMPORT)
     return next((harvest for harvest in ended if harvest.settings == settings), None)
