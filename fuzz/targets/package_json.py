@@ -5,9 +5,9 @@ from functools import cache
 from pathlib import Path
 
 from fuzz.scratch import root
-from webdepot.depot import package
+from webdepot.depot import package, package_content
 from webdepot.depot.ocfl import objects
-from webdepot.depot.package import PackageContent
+from webdepot.depot.package_content import PackageContent
 from webdepot.depot.store.folder import FolderStore
 from webdepot.model import (
     Answer,
@@ -55,7 +55,7 @@ def _store() -> tuple[FolderStore, PackageId, Path]:
         started_at=_AT,
     )
     content = PackageContent(
-        id=package.id_of(harvest.id),
+        id=package_content.id_of(harvest.id),
         urn="",
         title="",
         target=target,
@@ -74,7 +74,7 @@ def _store() -> tuple[FolderStore, PackageId, Path]:
     store = FolderStore(root() / "depot")
     package.build(store, content)
     inventory = objects.read_inventory(store, content.id)
-    return store, content.id, store.root / objects.content_key(inventory, package.FACTS)
+    return store, content.id, store.root / objects.content_key(inventory, package_content.FACTS)
 
 
 def prepare() -> None:

@@ -9,9 +9,9 @@ from urllib.parse import quote, urlencode, urlsplit
 from small_warcs import WHEN as WHEN
 from small_warcs import write_warc as write_warc
 from webdepot import digest
-from webdepot.depot import package, rows
+from webdepot.depot import package_content, rows
 from webdepot.depot.ocfl import layout
-from webdepot.depot.package import ContainerSource, PackageContent
+from webdepot.depot.package_content import ContainerSource, PackageContent
 from webdepot.index import capture_from_record
 from webdepot.model import (
     Answer,
@@ -75,7 +75,7 @@ def content_of(
         records=len(pages),
     )
     return PackageContent(
-        id=package.id_of(harvest.id),
+        id=package_content.id_of(harvest.id),
         urn=f"urn:nbn:de:0000-{number}",
         title=f"Site {number}, {when:%Y-%m-%d}",
         target=target,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from webdepot import digest
-from webdepot.depot import fixity, mets, package, premis
-from webdepot.depot.package import ContainerSource
+from webdepot.depot import fixity, mets, package, package_content, premis
+from webdepot.depot.package_content import ContainerSource
 from webdepot.depot.store.folder import FolderStore
 from webdepot.provenance import Event, Outcome
 
@@ -63,8 +63,8 @@ def read(store, facts, path: str) -> bytes:
 def check_package(store, facts) -> tuple[etree._Element, etree._Element]:
     """Both are valid, and list every file of the package with its size and digest."""
     contents, objects = (
-        check("mets", read(store, facts, package.METS)),
-        check("premis", read(store, facts, package.PREMIS)),
+        check("mets", read(store, facts, package_content.METS)),
+        check("premis", read(store, facts, package_content.PREMIS)),
     )
     listed = {}
     for file in contents.iterfind(".//mets:file", NS):
@@ -73,7 +73,7 @@ def check_package(store, facts) -> tuple[etree._Element, etree._Element]:
     expected = {}
     for path in facts.inventory.files():
         data = read(store, facts, path)
-        if path != package.METS:
+        if path != package_content.METS:
             expected[path] = (len(data), hashlib.sha256(data).hexdigest())
     assert listed == expected
     described = {
@@ -83,7 +83,7 @@ def check_package(store, facts) -> tuple[etree._Element, etree._Element]:
         for found in objects.iterfind("premis:object", NS)
     }
     assert {
-        path: sha256 for path, (_, sha256) in expected.items() if path != package.PREMIS
+        path: sha256 for path, (_, sha256) in expected.items() if path != package_content.PREMIS
     }.items() <= described.items()
     ids = [found.get("ID") for found in contents.iter() if found.get("ID")]
     assert len(set(ids)) == len(ids)

@@ -19,9 +19,9 @@ from sqlalchemy import create_engine
 import webdepot.harvest.tables
 import webdepot.selection.tables  # noqa: F401 - packages refer to harvests, harvests to targets
 from webdepot.database import metadata
-from webdepot.depot import event_chain, fixity, holdings, package, rows
+from webdepot.depot import event_chain, fixity, holdings, package, package_content, rows
 from webdepot.depot.ocfl import objects
-from webdepot.depot.package import ContainerSource, PackageContent
+from webdepot.depot.package_content import ContainerSource, PackageContent
 from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import CorruptData, NotFound
 from webdepot.model import (
@@ -122,7 +122,7 @@ def content(tmp_path) -> PackageContent:
         created_at=WHEN,
     )
     return PackageContent(
-        id=package.id_of(harvest.id),
+        id=package_content.id_of(harvest.id),
         urn="urn:nbn:de:example-1",
         title="Example, 17 May 2024",
         target=target,
@@ -232,7 +232,9 @@ def test_killed_while_keeping_then_repeated(store, content):
     assert list(fixity.verify_package(store, content.id)) == []
 
 
-@pytest.mark.parametrize("logical", ["warc/a.warc.gz", package.EVENTS, package.FACTS, package.CAPTURES])
+@pytest.mark.parametrize(
+    "logical", ["warc/a.warc.gz", package_content.EVENTS, package_content.FACTS, package_content.CAPTURES]
+)
 def test_damage_is_found(store, content, logical):
     facts = package.build(store, content)
     path = store.local_path(objects.content_key(facts.inventory, logical))

@@ -12,7 +12,7 @@ import writers
 
 import small_warcs
 from webdepot.archive import Archive
-from webdepot.depot import holdings, package
+from webdepot.depot import holdings, package, package_content
 from webdepot.depot.bundle.submission import SubmissionState
 from webdepot.depot.ocfl import inventory, layout
 from webdepot.exchange import catalogue
@@ -82,7 +82,7 @@ def files(archive: Archive) -> set[str]:
 
 def change_facts(folder: Path, change: Callable[[dict], object]) -> Path:
     """Change package.json of a package that consists of files."""
-    path = folder / package.FACTS
+    path = folder / package_content.FACTS
     facts = json.loads(path.read_bytes())
     change(facts)
     path.write_text(json.dumps(facts), encoding="utf-8")
@@ -102,7 +102,7 @@ def as_ocfl(folder: Path, honest: Path, change: Callable[[dict], object]) -> Pat
     after = hashlib.sha256(found.read_bytes()).hexdigest()
     root = next(path for path in folder.rglob(layout.OBJECT_DECLARATION)).parent
     document = json.loads((root / inventory.NAME).read_bytes().replace(before.encode(), after.encode()))
-    document["id"] = package.id_of(facts["harvest"]["id"])
+    document["id"] = package_content.id_of(facts["harvest"]["id"])
     data = json.dumps(document).encode()
     digest = hashlib.sha256(data).hexdigest()
     for place in (root, root / "v1"):
@@ -200,7 +200,7 @@ def test_a_package_cannot_replace_containers_records_or_harvests_of_others(archi
 
     def rename(facts: dict) -> None:
         facts["harvest"]["id"] = taken.harvest.id
-        facts["id"] = package.id_of(taken.harvest.id)
+        facts["id"] = package_content.id_of(taken.harvest.id)
 
     path = shutil.copytree(honest[PackageForm.ZIP], tmp_path / "harvest")
     assert "other files" in refused(archive, change_facts(path, rename))[0]

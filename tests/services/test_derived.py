@@ -14,7 +14,7 @@ import pytest
 from databases import copy_home
 from webdepot.archive import Archive
 from webdepot.container import locations
-from webdepot.depot import package
+from webdepot.depot import package, package_content
 from webdepot.formats import survey
 from webdepot.harvest import runs
 from webdepot.index import capture_from_record
@@ -148,7 +148,7 @@ def test_the_steps_read_what_was_derived_instead_of_the_container(home: Path, tm
         path.write_bytes(data)
         assert (*outcome(archive)[:4], checked.counts) == alone
         assert not list((archive.home / "derived").rglob("*.*"))
-        kept = package.read(archive.store, package.id_of(harvest.id))
+        kept = package.read(archive.store, package_content.id_of(harvest.id))
         assert kept.tools["formats"] == kept.surveys[0]["engine"]
         assert "siegfried" in kept.tools["formats"]
         assert "identifier" not in vars(archive)  # the engine was not started to ask for its name

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from databases import copy_home, save_database
 from webdepot.archive import Archive
 from webdepot.cli.main import build_app
-from webdepot.depot import copies, holdings, package
+from webdepot.depot import copies, holdings, package, package_content
 from webdepot.errors import InputError, NotFound
 from webdepot.formats import registry, results
 from webdepot.formats.registry import RegistryEntry, Risk, Software
@@ -221,7 +221,7 @@ def test_a_withdrawn_harvest_leaves_the_reports(home):
     place, harvest = home
     with Archive.open(place) as archive:
         assert format_watch.watch_list(archive) != []
-        withdrawal.withdraw(archive, package.id_of(harvest), reason="Court order", approved_by="Piet")
+        withdrawal.withdraw(archive, package_content.id_of(harvest), reason="Court order", approved_by="Piet")
         assert format_watch.watch_list(archive) == []
         assert format_watch.of_harvest(archive, harvest)[0].files == 0
 
@@ -246,7 +246,7 @@ def examine_again(archive, harvest, kind):
 
 def assert_all_agree(place, harvest, version):
     """Row, depot and copies have this version, and the events of the package are in the database."""
-    identifier = package.id_of(harvest)
+    identifier = package_content.id_of(harvest)
     with Archive.open(place) as archive:
         assert {
             name: package.read(store, identifier).package.version for name, store in archive.stores().items()

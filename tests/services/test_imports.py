@@ -238,10 +238,10 @@ def test_a_file_that_another_process_imports_meanwhile(
         process = start_import(opened.home, theirs)
         errors = process.communicate()[1]
         assert process.returncode == 0, errors
-        monkeypatch.setattr(warc_files, "read_through", read_through)
+        monkeypatch.setattr(container_copy, "read_through", read_through)
         return read_through(*arguments)
 
-    monkeypatch.setattr(warc_files, "read_through", interrupted)
+    monkeypatch.setattr(container_copy, "read_through", interrupted)
     report = pipeline.import_files(opened, [mine], collection="imported")
     if other == "the same file":
         assert (report.files, packages(opened), held(opened)) == ({FileState.KNOWN: 1}, 1, ["same.warc.gz"])

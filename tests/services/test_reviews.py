@@ -10,6 +10,7 @@ from small_sites import cleared
 from webdepot.archive import Archive
 from webdepot.config.sections.harvest import ReviewConfig
 from webdepot.depot import package as depot_package
+from webdepot.depot import package_content
 from webdepot.errors import Conflict, InputError, NotPermitted
 from webdepot.exchange import transfer
 from webdepot.harvest import runs
@@ -150,7 +151,7 @@ def test_pages_are_rated_and_the_ratings_stay_with_the_harvest(planned: Archive,
     package = reviews.accept(planned, harvest, by="Bo", words="whole")
     assert [each.words for each in ratings.of_harvest(planned, harvest)] == ["", "a picture is missing"]
     facts = depot_package.read(planned.store, package.id)
-    with depot_package.open_file(planned.store, facts, depot_package.EVENTS) as stream:
+    with depot_package.open_file(planned.store, facts, package_content.EVENTS) as stream:
         assert stream.read().count(b'"rated"') == 3, "they are in the package"
 
 

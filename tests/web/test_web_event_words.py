@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webdepot.depot import package
+from webdepot.depot import package_content
 from webdepot.harvest.scope import scope
 from webdepot.harvest.scope.conditions import CONDITIONS
 from webdepot.harvest.scope.limits import ScopeLimits
@@ -96,7 +96,8 @@ def test_every_choice_rule_condition_and_step_has_its_text(code):
 
 def test_kinds_of_files_in_packages_have_texts():
     labels = {
-        package.format_of(path) for path in ("log/crawl.log", "a.json", "index/x.cdxj.gz", "odd", "b.jsonl")
+        package_content.format_of(path)
+        for path in ("log/crawl.log", "a.json", "index/x.cdxj.gz", "odd", "b.jsonl")
     }
     words = {label for label in labels if not re.fullmatch(r"[A-Z]+(, gzip)?", label)}
     known = {f"file_kinds.{word.lower().replace(',', '').replace(' ', '_')}" for word in words}

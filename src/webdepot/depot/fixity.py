@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from webdepot.depot import event_chain, package, places, replication
+from webdepot.depot import event_chain, package, package_content, places, replication
 from webdepot.depot.ocfl import verification
 from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.errors import CorruptData, NoSpace, NotFound, NotPermitted, RemoteError
@@ -177,14 +177,14 @@ def _verify_package_files(store: ObjectStore, identifier: PackageId) -> Iterator
         if not package.is_package(identifier):
             return
         facts = package.read(store, identifier)
-        with package.open_file(store, facts, package.EVENTS) as stream:
-            yield from event_chain.check(stream, subject=f"{identifier} {package.EVENTS}")
+        with package.open_file(store, facts, package_content.EVENTS) as stream:
+            yield from event_chain.check(stream, subject=f"{identifier} {package_content.EVENTS}")
         yield from _verify_containers(facts)
     except (CorruptData, NotFound) as error:
         yield _finding("package-incomplete", identifier, str(error))
 
 
-def _verify_containers(facts: package.PackageFacts) -> Iterator[Finding]:
+def _verify_containers(facts: package_content.PackageFacts) -> Iterator[Finding]:
     files = facts.inventory.files()
     for container in facts.containers:
         if files[f"warc/{container.name}"] != container.sha256:

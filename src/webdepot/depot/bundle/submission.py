@@ -32,7 +32,8 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select
 from webdepot import digest
 from webdepot.depot.bundle import bag, bag_check, unpacking, zipped
 from webdepot.depot.ocfl import validation
-from webdepot.depot.package import FACTS, FORMAT
+from webdepot.depot.package_content import FACTS
+from webdepot.depot.package_json import FORMAT
 from webdepot.depot.store.keys import is_key
 from webdepot.depot.tables import submissions
 from webdepot.guard import environment

@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from webdepot.archive import Archive
-from webdepot.depot import holdings, package
+from webdepot.depot import holdings, package_content
 from webdepot.errors import InputError
 from webdepot.exchange import catalogue, catalogue_search, catalogue_words, incoming, transfer, urn
 from webdepot.exchange.catalogue import EDITABLE, Access, CatalogueRecord, RecordLevel, Source
@@ -346,7 +346,9 @@ def _keep(archive: Archive, record: CatalogueRecord) -> None:
     transfer_document = transfer.to_document(transfer_object) if transfer_object else None
     files = {
         deposit_records.IN_PACKAGE: catalogue.to_document(levels, transfer_document),
-        package.DUBLIN_CORE: dublin_core.to_xml(dublin_core.of_levels(levels, identifiers=(held.id,))),
+        package_content.DUBLIN_CORE: dublin_core.to_xml(
+            dublin_core.of_levels(levels, identifiers=(held.id,))
+        ),
     }
     with versions.newest(archive, held.id) as facts:
         versions.add(archive, facts, files, event=event, message="Description")

@@ -22,9 +22,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.container import locations
-from webdepot.depot import holdings, package, rows
+from webdepot.depot import holdings, package, package_content, rows
 from webdepot.depot.ocfl import objects
-from webdepot.depot.package import ContainerSource, PackageContent, PackageFacts
+from webdepot.depot.package_content import ContainerSource, PackageContent, PackageFacts
 from webdepot.errors import Conflict, CorruptData, NotFound
 from webdepot.exchange import catalogue, transfer
 from webdepot.exchange.metadata import dublin_core
@@ -300,7 +300,7 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
     containers = _containers(archive, harvest.id)
     start = StartPage(() if harvest.kind is HarvestKind.IMPORT else harvest.seeds)
     rows.write_captures(folder / "captures.cdxj.gz", start.watch(_iter_captures(archive, harvest.id)))
-    identifier = package.id_of(harvest.id)
+    identifier = package_content.id_of(harvest.id)
     levels, transfer_object = deposit_records.levels_for(
         archive,
         target,

@@ -19,8 +19,8 @@ from sqlalchemy import Connection
 
 from webdepot.archive import Archive
 from webdepot.container import kinds
-from webdepot.depot import package
-from webdepot.depot.package import ContainerSource, PackageFacts
+from webdepot.depot import package, package_content
+from webdepot.depot.package_content import ContainerSource, PackageFacts
 from webdepot.depot.tombstone import Tombstone
 from webdepot.errors import CorruptData
 from webdepot.exchange import catalogue, transfer, urn
@@ -104,7 +104,7 @@ def new_slice(archive: Archive, site: CatalogueRecord, harvest: Harvest, now: da
         collection=harvest.collection,
         target=harvest.target,
         harvest=harvest.id,
-        package=package.id_of(harvest.id),
+        package=package_content.id_of(harvest.id),
         is_object=True,
         created_at=now,
         changed_at=now,
@@ -140,7 +140,7 @@ def levels_for(
         records[-1],
         harvest=harvest.id,
         target=target.id,
-        package=package.id_of(harvest.id),
+        package=package_content.id_of(harvest.id),
         is_object=transfer_object is not None,
     )
     above = [

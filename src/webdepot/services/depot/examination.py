@@ -10,7 +10,7 @@ from shutil import copyfileobj
 
 from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container import locations
-from webdepot.depot import package
+from webdepot.depot import package, package_content
 from webdepot.formats import report, results
 from webdepot.formats.report import HarvestTable
 from webdepot.formats.survey import SurveyResult
@@ -32,11 +32,11 @@ def check_again(
     with archive.scratch_folder(ScratchPurpose.CHECK) as folder:
         file = folder / "findings.jsonl.gz"
         checked = harvest_check.run_checks(archive, harvest, file, watch, by=by)
-        with versions.newest(archive, package.id_of(harvest.id)) as facts:
+        with versions.newest(archive, package_content.id_of(harvest.id)) as facts:
             versions.add(
                 archive,
                 facts,
-                {package.FINDINGS: file},
+                {package_content.FINDINGS: file},
                 event=checked.event,
                 message=f"Harvest {harvest.id} checked again",
                 changes={
@@ -65,7 +65,7 @@ def identify_again(
         if not _waiting(archive, harvest):
             continue
         # A version that a killed process wrote may already have the results.
-        versions.catch_up(archive, package.id_of(harvest.id))
+        versions.catch_up(archive, package_content.id_of(harvest.id))
         if waiting := _waiting(archive, harvest):
             _identify(archive, harvest, waiting, watch)
         done += 1
@@ -91,11 +91,11 @@ def _identify(archive: Archive, harvest: Harvest, containers: Sequence[Container
         tempfile.NamedTemporaryFile(dir=folder, suffix=".joined") as joined,
     ):
         surveys = list(identification.iter_surveys(archive, containers, folder, watch))
-        with versions.newest(archive, package.id_of(harvest.id)) as facts:
+        with versions.newest(archive, package_content.id_of(harvest.id)) as facts:
             new = [each for each in surveys if not _has(facts.surveys, each)]
             if not new:
                 return
-            with package.open_file(archive.store, facts, package.FORMATS) as old:
+            with package.open_file(archive.store, facts, package_content.FORMATS) as old:
                 copyfileobj(old, joined)
             for each in new:
                 with each.rows.open("rb") as stream:
@@ -107,7 +107,7 @@ def _identify(archive: Archive, harvest: Harvest, containers: Sequence[Container
             versions.add(
                 archive,
                 facts,
-                {package.FORMATS: Path(joined.name)},
+                {package_content.FORMATS: Path(joined.name)},
                 event=archive.event("identified", "harvest", harvest.id, message=new[0].engine),
                 message=f"Harvest {harvest.id} identified again",
                 changes={"surveys": [*known, *(results.facts_from(each, at=now) for each in new)]},

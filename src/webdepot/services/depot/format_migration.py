@@ -20,7 +20,7 @@ from webdepot.container.records import NewRecord
 from webdepot.container.writer import ContainerWriter, Sealed
 from webdepot.depot import holdings, migration, package, rows
 from webdepot.depot.migration import Conversion, Tool
-from webdepot.depot.package import ContainerSource, PackageFacts
+from webdepot.depot.package_content import ContainerSource, PackageFacts
 from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import CorruptData, NotFound
 from webdepot.model import Capture, Package, PackageId, RecordKind

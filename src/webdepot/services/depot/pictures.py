@@ -21,7 +21,7 @@ from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container import locations, records
 from webdepot.container.writer import ContainerWriter, Sealed
 from webdepot.depot import holdings
-from webdepot.depot.package import ContainerSource
+from webdepot.depot.package_content import ContainerSource
 from webdepot.harvest import runs
 from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import Capture, Harvest, HarvestKind, HarvestState, Package

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, select
 
 from webdepot.archive import Archive
-from webdepot.depot import copies, holdings, holds, ndsa_levels, package, places, signing, tombstone
+from webdepot.depot import copies, holdings, holds, ndsa_levels, package_content, places, signing, tombstone
 from webdepot.depot.bundle import submission
 from webdepot.depot.bundle.submission import Receipt
 from webdepot.depot.copies import Copy, CopyState
@@ -275,7 +275,7 @@ def _files(archive: Archive, held: Package) -> tuple[list[FileRow], str]:
                     path=path,
                     size_bytes=archive.store.size(objects.content_key(inventory, path)) or 0,
                     sha256=value,
-                    format=package.format_of(path),
+                    format=package_content.format_of(path),
                     version=int(content.partition("/")[0][1:]),
                 )
             )

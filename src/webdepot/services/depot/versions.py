@@ -21,7 +21,7 @@ from webdepot.depot import copies, holdings, migration, package, rows
 from webdepot.depot.migration import Conversion
 from webdepot.depot.ocfl import objects
 from webdepot.depot.ocfl.objects import Source
-from webdepot.depot.package import ContainerSource, PackageFacts
+from webdepot.depot.package_content import ContainerSource, PackageFacts
 from webdepot.errors import CorruptData
 from webdepot.formats import results
 from webdepot.model import ContainerState, PackageId

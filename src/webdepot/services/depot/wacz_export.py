@@ -15,7 +15,7 @@ from webdepot.depot import package
 from webdepot.depot.bundle import zipped
 from webdepot.depot.bundle.zipped import NewZipMember
 from webdepot.depot.ocfl.inventory import Inventory
-from webdepot.depot.package import PackageFacts
+from webdepot.depot.package_content import PackageFacts
 from webdepot.model import Capture, Package, RecordKind
 from webdepot.ports.object_store import ObjectStore
 from webdepot.services.access import replay

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from webdepot.archive import Archive, ScratchPurpose
-from webdepot.depot import holdings, package
+from webdepot.depot import holdings, package, package_content
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.harvest import control
 from webdepot.harvest.control import Order, OrderSummary, OrderVerb
@@ -241,7 +241,7 @@ def _counts_of_package(archive: Archive, harvest: Harvest) -> Path:
         held = holdings.find_of_harvest(connection, harvest.id)
     if held is None or harvest.kind is not HarvestKind.HARVEST:
         raise NotFound(f"Harvest {harvest.id} has no log to report from.")
-    facts = package.read(archive.store, package.id_of(harvest.id))
+    facts = package.read(archive.store, package_content.id_of(harvest.id))
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         archive.scratch_folder(ScratchPurpose.REPORT) as folder,

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from webdepot.archive import Archive
 from webdepot.container import locations
-from webdepot.depot.package import LONGEST_COLLECTION
+from webdepot.depot.package_json import LONGEST_COLLECTION
 from webdepot.errors import Conflict, InputError
 from webdepot.harvest import runs
 from webdepot.model import (

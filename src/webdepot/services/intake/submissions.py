@@ -23,7 +23,7 @@ from pathlib import Path
 from webdepot import durable
 from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container.reader import iter_records
-from webdepot.depot import fixity, holdings, package, replication, tombstone
+from webdepot.depot import fixity, holdings, package, package_content, replication, tombstone
 from webdepot.depot.bundle import submission
 from webdepot.depot.bundle.submission import Receipt, Submission, SubmissionKind, SubmissionState
 from webdepot.depot.ocfl import layout, validation
@@ -163,7 +163,7 @@ def _reasons_of_ocfl(archive: Archive, opened: Submission) -> Iterator[str]:
     """What is wrong with a package of Webdepot, beyond the rules of OCFL."""
     folder = validation.find_objects(opened.root)[0]
     identifier = validation.identifier_of(folder)
-    if not package.is_identifier(identifier):
+    if not package_content.is_identifier(identifier):
         yield "its object does not have the identifier of a package (urn:uuid:…)"
         return
     if folder.relative_to(opened.root).as_posix() != layout.folder_of(identifier):
@@ -318,7 +318,7 @@ def _source_of(archive: Archive, opened: Submission, folder: Path) -> FolderStor
     if opened.kind is SubmissionKind.OCFL:
         return FolderStore(opened.root)
     source = FolderStore(folder / "package")
-    root = opened.root / "data" if (opened.root / "data" / package.FACTS).is_file() else opened.root
+    root = opened.root / "data" if (opened.root / "data" / package_content.FACTS).is_file() else opened.root
     ocfl_objects.put_version(
         source,
         _identifier_of(opened),
@@ -333,14 +333,14 @@ def _source_of(archive: Archive, opened: Submission, folder: Path) -> FolderStor
 def _identifier_of(opened: Submission) -> str:
     """The identifier in package.json; InputError if there is none."""
     for root in (opened.root / "data", opened.root):
-        if (root / package.FACTS).is_file():
+        if (root / package_content.FACTS).is_file():
             try:
-                identifier = json.loads((root / package.FACTS).read_bytes())["id"]
+                identifier = json.loads((root / package_content.FACTS).read_bytes())["id"]
             except (ValueError, KeyError, TypeError, RecursionError):
                 identifier = None
-            if isinstance(identifier, str) and package.is_identifier(identifier):
+            if isinstance(identifier, str) and package_content.is_identifier(identifier):
                 return identifier
-    raise InputError(f"{opened.path.name} has no {package.FACTS} with the identifier of a package.")
+    raise InputError(f"{opened.path.name} has no {package_content.FACTS} with the identifier of a package.")
 
 
 def _refuse(archive: Archive, opened: Submission, identifier: str, reasons: list[str]) -> ReceivedSubmission:

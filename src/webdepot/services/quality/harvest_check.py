@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.container import locations
-from webdepot.depot import package, rows
+from webdepot.depot import package, package_content, rows
 from webdepot.errors import NotFound
 from webdepot.formats import report
 from webdepot.harvest import runs
@@ -264,7 +264,7 @@ def _log(archive: Archive, harvest: Harvest, files: ExitStack) -> Path | None:
         return None
     try:
         stream = package.open_file(
-            archive.store, package.read(archive.store, package.id_of(harvest.id)), f"log/{JSON_NAME}"
+            archive.store, package.read(archive.store, package_content.id_of(harvest.id)), f"log/{JSON_NAME}"
         )
     except NotFound:
         return None
@@ -293,7 +293,7 @@ def _captures(archive: Archive, harvest: Harvest) -> Iterator[Capture]:
     for each in (harvest, *harvests.patches_of(archive, harvest)):
         if each.state is HarvestState.KEPT:
             yield from package.iter_captures(
-                archive.store, package.read(archive.store, package.id_of(each.id))
+                archive.store, package.read(archive.store, package_content.id_of(each.id))
             )
             continue
         for container in _containers(archive, each):
