@@ -80,7 +80,7 @@ AREAS = (
 )
 """Areas of `services`, lowest first: an area imports itself and those before it."""
 DEFERRED: dict[tuple[str, str], str] = {
-    ("webdepot.archive", "webdepot.depot.store.in_place"): "obstore",
+    ("webdepot.depot.store.container_files", "webdepot.depot.store.in_place"): "obstore",
     ("webdepot.archive", "webdepot.engine.dask_engine"): "distributed",
     ("webdepot.archive", "webdepot.engine.process_pool"): "multiprocessing",
     ("webdepot.archive", "webdepot.formats.examine"): "pygfried, in the guarded process: subprocess and mmap",

@@ -14,7 +14,6 @@ HOME/
   .PURPOSE-…               temporary folder of a running process
 """
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from copy import copy
@@ -22,19 +21,16 @@ from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
 
 from webdepot import durable
 from webdepot.config import config as configuration
 from webdepot.config.settings import Config
-from webdepot.container import locations
 from webdepot.database import Database
 from webdepot.depot import places
-from webdepot.depot.store import cache
+from webdepot.depot.store.container_files import ContainerFiles
 from webdepot.depot.store.stored_file import StoredFile
-from webdepot.depot.store.wrappers import open_seekable
-from webdepot.errors import ConfigError, NotFound, NotPermitted, RemoteError
-from webdepot.model import Container, ContainerState
+from webdepot.errors import ConfigError, NotFound
+from webdepot.model import ContainerState
 from webdepot.ports.captures import CaptureIndex
 from webdepot.ports.engine import Engine
 from webdepot.ports.formats import FormatIdentifier
@@ -303,9 +299,22 @@ class Archive:
         place = self.config.work.place
         return place if place.startswith("s3:") else str(self.home / place)
 
+    @cached_property
+    def containers(self) -> ContainerFiles:
+        """The files of containers, wherever they are."""
+        return ContainerFiles(
+            home=self.home,
+            database=self.database,
+            depot=lambda: self.store,
+            places=self.stores,
+            work=lambda: self.work,
+            may_be_in_work=self.config.cluster.harvesters,
+            cache_bytes=self.config.depot.cache_bytes,
+        )
+
     def find_stored(self, name: str) -> StoredFile | None:
         """A container as any machine can read it; None if only this one has it. NotFound if it is unknown."""
-        container = self._find_container(name)
+        container = self.containers.find(name)
         if container is None:
             raise NotFound(f"Container {name} is unknown. Run: webdepot doctor")
         is_at_home = container.state is ContainerState.SEALED and not self.config.work.place
@@ -327,170 +336,6 @@ class Archive:
         with self.database.reading() as connection:
             newest = signatures.find_newest(connection)
         return self.signatures_folder / newest.file_name if newest else None
-
-    def container_path(self, name: str) -> Path:
-        """The file of a container, fetched from a remote place if necessary. NotFound if it is unknown or
-        lost.
-        """
-        return self._path_of(name, self._find_container(name))
-
-    def _path_of(self, name: str, found: Container | None) -> Path:
-        path = None
-        if found is not None and found.state is ContainerState.ELSEWHERE:
-            return self._path_elsewhere(found)
-        if found is not None and found.state is not ContainerState.KEPT:
-            path = self.home / found.place
-            if path.exists():
-                return path
-            if self.config.cluster.harvesters and self.work.size(found.place) is not None:
-                return cache.fetch(
-                    self.cache_folder,
-                    self.work,
-                    found.place,
-                    name=name,
-                    sha256=found.sha256,
-                    limit_bytes=self.config.depot.cache_bytes,
-                )
-        elif found is not None:
-            for store in self._stores_with(found):
-                if (local := store.local_path(found.place)) is not None:
-                    return local
-                limit_bytes = self.config.depot.cache_bytes
-                return cache.fetch(
-                    self.cache_folder,
-                    store,
-                    found.place,
-                    name=name,
-                    sha256=found.sha256,
-                    limit_bytes=limit_bytes,
-                )
-            path = self.store.local_path(found.place) or path
-            if path is not None and path.exists():
-                return path  # its size is wrong, but part of it may be readable
-        raise NotFound(f"Container {name} is not where the database says it is. Run: webdepot doctor")
-
-    def _path_elsewhere(self, found: Container) -> Path:
-        from webdepot.depot.store.in_place import Elsewhere
-
-        source = Elsewhere(found.place)
-        if source.path is None:
-            fetched = self.cached_path(found)
-            if fetched.exists():
-                return fetched
-            limit_bytes = self.config.depot.cache_bytes
-            return cache.fetch(
-                self.cache_folder,
-                source,
-                "",
-                name=found.name,
-                sha256=found.sha256,
-                limit_bytes=limit_bytes,
-                length=found.size_bytes,
-            )
-        if not source.path.exists():
-            raise NotFound(
-                f"Container {found.name} is used in place at {found.place}, which does not exist any more. "
-                "Restore the file, or give its new location with: webdepot import --in-place PATH"
-            )
-        return source.path
-
-    @property
-    def cache_folder(self) -> Path:
-        return self.home / "cache" / "containers"
-
-    def cached_path(self, container: Container) -> Path:
-        """The path of a remote container in the cache."""
-        return self.cache_folder / cache.name_of(container.name, container.sha256)
-
-    def find_local(self, name: str) -> Path | None:
-        """The file of a container if it is on this machine and has the size in the database; None otherwise.
-        Fetches nothing.
-        """
-        found, path = self._find_placed(name)
-        try:
-            is_whole = found is not None and path is not None and os.stat(path).st_size == found.size_bytes  # noqa: PTH116 - on every request
-        except OSError:
-            return None
-        return path if is_whole else None
-
-    def container_size(self, container: Container) -> int | None:
-        """Current size of the file of a container in bytes; None if it is lost."""
-        if container.state is ContainerState.KEPT:
-            return self.store.size(container.place)
-        if container.state is ContainerState.ELSEWHERE:
-            from webdepot.depot.store.in_place import Elsewhere
-
-            source = Elsewhere(container.place)
-            size = source.size()
-            return (
-                container.size_bytes
-                if size is not None and source.is_member and size >= container.size_bytes
-                else size
-            )
-        path = self.home / container.place
-        return path.stat().st_size if path.exists() else None
-
-    @contextmanager
-    def open_container(self, name: str) -> Iterator[BinaryIO]:
-        """A seekable stream of a container's bytes, from the first place that has it."""
-        local = self.find_local(name)
-        if local is not None:
-            # Unbuffered, because record readers read exactly the bytes they need.
-            with local.open("rb", buffering=0) as file:
-                yield file
-            return
-        found = self._find_container(name)
-        if found is not None and found.state is ContainerState.ELSEWHERE:
-            from webdepot.depot.store.in_place import Elsewhere
-
-            if Elsewhere(found.place).path is not None:
-                self._path_elsewhere(found)
-            with Elsewhere(found.place).stream(found.size_bytes) as away:
-                yield away
-            return
-        store = (
-            next(self._stores_with(found), None)
-            if found is not None and found.state is ContainerState.KEPT
-            else None
-        )
-        if found is None or store is None or store.local_path(found.place) is not None:
-            with self._path_of(name, found).open("rb") as stream:
-                yield stream
-        else:
-            with open_seekable(store, found.place, found.size_bytes) as remote:
-                yield remote
-
-    def _find_container(self, name: str) -> Container | None:
-        return self._find_placed(name)[0]
-
-    def _find_placed(self, name: str) -> tuple[Container | None, Path | None]:
-        """A container, and the path its file should have on this machine, if any."""
-        return self.database.remembered(
-            f"container {name}", lambda connection: self._placed(locations.find(connection, name))
-        )
-
-    def _placed(self, found: Container | None) -> tuple[Container | None, Path | None]:
-        if found is None or (found.state is ContainerState.ELSEWHERE and not found.place.startswith("/")):
-            return found, None
-        return found, self.store.local_path(
-            found.place
-        ) if found.state is ContainerState.KEPT else self.home / found.place
-
-    def _stores_with(self, container: Container) -> Iterator[ObjectStore]:
-        """Places that have a container of the depot in full size. Unreachable places are skipped."""
-        if (
-            self.store.local_path(container.place) is None
-            or self.store.size(container.place) != container.size_bytes
-        ):
-            candidates = list(self.stores().values())
-        else:
-            candidates = [self.store]
-        for store in candidates:
-            try:
-                if store.size(container.place) == container.size_bytes:
-                    yield store
-            except (RemoteError, NotPermitted, OSError):
-                continue
 
     def close(self) -> None:
         for name in ("captures", "texts", "cluster", "engine", "identifier"):

@@ -108,7 +108,7 @@ def held(archive: Archive):
 
 
 def empty_cache(archive: Archive) -> None:
-    for path in archive.cache_folder.glob("*"):
+    for path in archive.containers.cache_folder.glob("*"):
         path.unlink()
 
 
@@ -121,7 +121,7 @@ def test_a_file_is_read_where_it_is(opened: Archive, warc: Path, tmp_path: Path)
     assert not list((tmp_path / "home").rglob("*.warc.gz")), "no copy is made"
     check_pages(opened)
     assert report.taken.pages == len(PAGES)
-    assert opened.find_local("old.warc.gz") == warc
+    assert opened.containers.find_local("old.warc.gz") == warc
     again = refer(opened, warc)
     assert (again.taken, again.files[FileState.KNOWN]) == (None, 1)
 
@@ -132,7 +132,7 @@ def test_a_file_that_moved_is_given_again(opened: Archive, warc: Path, tmp_path:
     with pytest.raises(CorruptData, match=r"old\.warc\.gz cannot be opened"):
         check_pages(opened)
     with pytest.raises(NotFound, match=r"used in place at .* does not exist any more"):
-        opened.container_path("old.warc.gz")
+        opened.containers.path("old.warc.gz")
     told = next(check for check in doctor.examine(opened.home) if check.name == "containers")
     assert (told.state, "--in-place" in told.remedy) == ("error", True)
     assert refer(opened, elsewhere).files[FileState.KNOWN]
@@ -156,9 +156,9 @@ def test_a_wacz_is_read_without_being_unpacked(opened: Archive, warc: Path, tmp_
     assert container.place.startswith(f"{wacz}#") and container.place.endswith("/archive/data.warc.gz")
     empty_cache(opened)
     check_pages(opened)
-    assert not list(opened.cache_folder.glob("*")), "replay unpacks nothing"
-    assert opened.container_path(container.name).read_bytes() == warc.read_bytes()
-    assert opened.container_size(container) == container.size_bytes
+    assert not list(opened.containers.cache_folder.glob("*")), "replay unpacks nothing"
+    assert opened.containers.path(container.name).read_bytes() == warc.read_bytes()
+    assert opened.containers.size(container) == container.size_bytes
     wacz.write_bytes(wacz.read_bytes()[:100])
     with pytest.raises(CorruptData):
         check_pages(opened)

@@ -282,5 +282,5 @@ def test_replay_reads_from_another_place_when_the_main_one_lost_the_file(archive
     container = next((archive.home / "depot").rglob("*.warc.gz"))
     data = container.read_bytes()
     container.unlink()
-    with archive.open_container("site-1.warc.gz") as stream:
+    with archive.containers.open("site-1.warc.gz") as stream:
         assert stream.read() == data

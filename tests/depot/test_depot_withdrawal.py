@@ -149,7 +149,7 @@ def test_an_old_picture_is_kept_as_png_too(archive, tmp_path):
         facts = package.read(store, kept.id)
         assert len(facts.containers) == 2
     (container,) = [each for each in facts.containers if "migration" in each.name]
-    with archive.open_container(container.name) as stream:
+    with archive.containers.open(container.name) as stream:
         records = [
             (
                 record.rec_type,

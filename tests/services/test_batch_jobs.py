@@ -89,9 +89,9 @@ def test_containers_and_results_travel_through_a_bucket(expected, home, tmp_path
         assert (found, index_again(archive)) == expected
         harvest_check.check(archive, harvest)
         deposit.keep(archive, harvests.get(archive, harvest.id))
-        shutil.rmtree(archive.cache_folder, ignore_errors=True)
+        shutil.rmtree(archive.containers.cache_folder, ignore_errors=True)
         assert index_again(archive)[0] == expected[1][0]
-        assert not archive.cache_folder.exists()  # nobody has read them on this machine
+        assert not archive.containers.cache_folder.exists()  # nobody has read them on this machine
         assert list(archive.work.keys()) == []
 
 

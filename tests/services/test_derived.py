@@ -92,7 +92,7 @@ def imported(archive: Archive) -> tuple[Harvest, Container]:
 def test_one_pass_derives_what_each_step_derives_alone(home: Path, tmp_path: Path):
     with Archive.open(home) as archive:
         harvest, container = imported(archive)
-        path = archive.container_path(container.name)
+        path = archive.containers.path(container.name)
         identification.identify(archive, harvest)
         extracted = derived.find_extract(archive, container)
         assert extracted is not None
@@ -139,7 +139,7 @@ def test_the_steps_read_what_was_derived_instead_of_the_container(home: Path, tm
     with Archive.open(home) as archive:
         harvest, container = imported(archive)
         identification.identify(archive, harvest)
-        path = archive.container_path(container.name)
+        path = archive.containers.path(container.name)
         facts, captures = derived.iter_facts(archive, container), derived.iter_captures(archive, container)
         data = path.read_bytes()
         path.write_bytes(b"")  # a step that reads the container would fail

@@ -111,7 +111,7 @@ def test_it_says_where_every_byte_is_and_what_its_digests_are(archive: Archive):
     assert facts.record.block_sha1 == facts.record.stated_block_digest == sha1(RESPONSE)
     assert facts.record.is_intact and facts.record.payload_bytes == len(BODY)
     assert facts.record.id == "urn:uuid:00000000-0000-4000-8000-000000000003"
-    with archive.open_container(facts.record.container) as stream:
+    with archive.containers.open(facts.record.container) as stream:
         stream.seek(facts.record.offset)
         assert gzip.decompress(stream.read(facts.record.length)) == records()[2]
         stream.seek(0)

@@ -263,7 +263,7 @@ def test_damaged_indexes_are_refused_until_they_are_rebuilt(filled, damage):
 
 def test_a_container_that_is_gone_is_reported_and_does_not_stop_the_others(filled, tmp_path):
     name = sorted(name for name, _ in filled.captures.containers())[0]
-    filled.container_path(name).unlink()
+    filled.containers.path(name).unlink()
     done = indexer.rebuild(filled)
     assert list(done.failed) == [name]
     assert done.captures in (2, 4)
@@ -319,7 +319,7 @@ def test_damage_in_a_container_is_reported(archive, tmp_path):
     harvest = warc_files.take_files(archive, [path], collection="one", watch=unwatched).harvest
     with archive.database.reading() as connection:
         (kept,) = locations.of_harvest(connection, harvest.id)
-    inside = archive.container_path(kept.name)
+    inside = archive.containers.path(kept.name)
     inside.write_bytes(inside.read_bytes()[:-20])
     done = indexer.index_harvest(archive, harvest.id)
     assert done.captures == 3

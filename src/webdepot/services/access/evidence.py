@@ -141,7 +141,7 @@ def _read_key(key: str) -> str:
 def _open(archive: Archive, capture: Capture, stack: ExitStack) -> BinaryIO:
     name = capture.location.container
     try:
-        return stack.enter_context(archive.open_container(name))
+        return stack.enter_context(archive.containers.open(name))
     except (NotFound, NotPermitted, RemoteError, OSError) as error:
         raise CorruptData(
             f"The container {name} of this version cannot be opened. "
@@ -276,7 +276,7 @@ def _about(archive: Archive, container: Container, harvest: Harvest) -> Pairs:
     """
     shown = _SHOWN_INFO | {"operator"} if harvest.kind is HarvestKind.IMPORT else _SHOWN_INFO
     try:
-        with archive.open_container(container.name) as stream:
+        with archive.containers.open(container.name) as stream:
             first = next(iter_records(stream, container.name, on_finding=lambda _: None), None)
             if first is None or first.kind is not RecordKind.WARCINFO:
                 return ()

@@ -168,7 +168,7 @@ def open_conversion(
         raise NotFound(f"{url} has not been migrated: it is kept in its original format only.")
     newest = conversions[0]
     with ExitStack() as stack:
-        container = stack.enter_context(archive.open_container(newest.location.container))
+        container = stack.enter_context(archive.containers.open(newest.location.container))
         record = read_record(container, newest.location)
         head = HttpHead(version="HTTP/1.1", status=200, reason="OK", headers=(("Content-Type", newest.mime),))
         return Replayed(
@@ -263,7 +263,7 @@ def _open_at_hand(archive: Archive, capture: Capture) -> Replayed:
     """
     if capture.location.length > AT_HAND_BYTES or capture.kind is RecordKind.REVISIT:
         raise NotAtHand
-    path = archive.find_local(capture.location.container)
+    path = archive.containers.find_local(capture.location.container)
     if path is None:
         raise NotAtHand
     # Unbuffered: the reader of one record fetches just what it needs.
@@ -289,7 +289,7 @@ def _close_nothing() -> None:
 def _read(archive: Archive, capture: Capture, stack: ExitStack) -> Record:
     name = capture.location.container
     try:
-        return read_record(stack.enter_context(archive.open_container(name)), capture.location)
+        return read_record(stack.enter_context(archive.containers.open(name)), capture.location)
     except (NotFound, NotPermitted, RemoteError, OSError) as error:
         raise CorruptData(
             f"The version of {capture.url} is in the index, but its container {name} cannot be opened. "

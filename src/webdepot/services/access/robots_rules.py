@@ -80,7 +80,7 @@ def _lines(archive: Archive, host: str) -> tuple[str, list[tuple[RuleAnswer, str
             f"The newest capture of {url} is not a file but a response with status {source.status}. "
             "Add rules by hand: webdepot rule add"
         )
-    with archive.open_container(source.location.container) as stream:
+    with archive.containers.open(source.location.container) as stream:
         body = read_record(stream, source.location).content(robots.LONGEST_BYTES).read()
     known = robots.of_answer(status=200, body=body, at=archive.clock(), agent=AGENT)
     answers = {"allow": RuleAnswer.SHOW, "disallow": RuleAnswer.REFUSE}

@@ -53,7 +53,7 @@ def are_in(archive: Archive, container: str) -> bool:
         return False
     if not any(concern(archive, capture.url) for _, capture in archive.captures.of_container(container)):
         return False
-    return _are_in(archive.container_path(container), container, origins)
+    return _are_in(archive.containers.path(container), container, origins)
 
 
 @lru_cache(maxsize=10_000)

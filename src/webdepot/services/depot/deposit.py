@@ -355,7 +355,7 @@ def _containers(archive: Archive, harvest: HarvestId) -> tuple[ContainerSource, 
     return tuple(
         ContainerSource(
             name=container.name,
-            path=archive.container_path(container.name),
+            path=archive.containers.path(container.name),
             size_bytes=container.size_bytes,
             sha256=container.sha256,
             records=container.records,

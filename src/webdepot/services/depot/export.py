@@ -143,7 +143,7 @@ def _uof(archive: Archive, store: ObjectStore, inventory: Inventory, held: Packa
         NewZipMember(
             name=f"{uof.CONTENT}/{file.member}",
             size_bytes=file.size_bytes,
-            chunks=transfer.verified(file, archive.open_container),
+            chunks=transfer.verified(file, archive.containers.open),
         )
         for file in transfer_object.files
     ]

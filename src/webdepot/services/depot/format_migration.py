@@ -142,7 +142,7 @@ def _convert(
 ) -> Conversion:
     source, output = folder / "input", folder / "output"
     output.unlink(missing_ok=True)
-    with archive.open_container(capture.location.container) as stream:
+    with archive.containers.open(capture.location.container) as stream:
         record = read_record(stream, capture.location)
         original_id = record.fields.get("WARC-Record-ID") or ""
         with source.open("wb") as sink:

@@ -117,7 +117,7 @@ def _tree(archive: Archive, record: CatalogueRecord) -> Transfer:
     ]
     seeds = [*record.addresses, *map(str, facts.harvest.seeds)]
     return transfer.measure(
-        TransferForm.TREE, files, unpacked.start_of(seeds, places), archive.open_container
+        TransferForm.TREE, files, unpacked.start_of(seeds, places), archive.containers.open
     )
 
 
@@ -167,7 +167,7 @@ def _mime(archive: Archive, source: Capture) -> str:
     themselves.
     """
     try:
-        with archive.open_container(source.location.container) as stream:
+        with archive.containers.open(source.location.container) as stream:
             content_type = read_record(stream, source.location).content_type
     except _UNREADABLE as error:
         raise CorruptData(

@@ -49,7 +49,7 @@ class HandedOver:
 
     def pieces(self, first: int, stop: int) -> Iterator[bytes]:
         """The bytes from `first` up to but without `stop`."""
-        return self.layout.pieces(first, stop, self.archive.open_container)
+        return self.layout.pieces(first, stop, self.archive.containers.open)
 
 
 def answer(

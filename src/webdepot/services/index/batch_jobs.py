@@ -85,7 +85,7 @@ class RemoteResult:
 
 def path_for_task(archive: Archive, name: str) -> Path:
     """The container of a task: its file, or a name if another machine reads it. NotFound if it is lost."""
-    return archive.container_path(name) if archive.cluster is None else Path(name)
+    return archive.containers.path(name) if archive.cluster is None else Path(name)
 
 
 def run_tasks(
@@ -169,7 +169,7 @@ class _Call:
                 continue
             try:
                 container = self._archive.find_stored(task.name) or self._put(
-                    "containers", self._archive.container_path(task.name)
+                    "containers", self._archive.containers.path(task.name)
                 )
             except NotFound as error:
                 self._settled.append(Done(task, None, str(error)))

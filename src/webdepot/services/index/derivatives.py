@@ -283,7 +283,7 @@ def _extracts(archive: Archive, collection: str, watch: Watch) -> Iterator[Extra
     wanted = [each for each in containers if collection in (EVERYTHING, collections[each.harvest])]
     with archive.scratch_folder(ScratchPurpose.EXTRACT) as folder:
         jobs: Iterator[Job] = (
-            derived.job(archive, each, archive.container_path(each.name), collections[each.harvest], folder)
+            derived.job(archive, each, archive.containers.path(each.name), collections[each.harvest], folder)
             for each in wanted
         )
         for number, done in enumerate(archive.engine.map(extract.run, jobs), start=1):

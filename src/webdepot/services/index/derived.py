@@ -75,7 +75,7 @@ def iter_captures(archive: Archive, container: Container) -> Iterator[Capture]:
     extracted = find_extract(archive, container)
     if extracted is not None:
         return extract.captures_in(extracted.captures)
-    path = archive.container_path(container.name)
+    path = archive.containers.path(container.name)
     return capture_from_record.of_container(path, container.name, on_finding=lambda _: None)
 
 
@@ -86,7 +86,7 @@ def iter_facts(archive: Archive, container: Container) -> Iterator[Fact]:
         return derive.facts_in(found.facts)
     with archive.database.reading() as connection:
         harvest = runs.get(connection, container.harvest)
-    path = archive.container_path(container.name)
+    path = archive.containers.path(container.name)
     return derive.facts_of(path, container.name, has_links=_has_links(harvest))
 
 

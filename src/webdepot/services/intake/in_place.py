@@ -75,8 +75,8 @@ def refer(archive: Archive, harvest: Harvest, placed: ImportSource) -> TakenCont
                 place=placed.place,
             )
             if source.path is None:
-                path.rename(archive.cached_path(container))
-                durable.sync_folder(archive.cache_folder)
+                path.rename(archive.containers.cached_path(container))
+                durable.sync_folder(archive.containers.cache_folder)
             locations.add(connection, container)
             message = f"{records} records, read in place from {placed.place}"
             append(connection, _event(archive, container.name, message, harvest, findings))
@@ -122,8 +122,8 @@ def _local_file(archive: Archive, source: Elsewhere, placed: ImportSource) -> tu
             for chunk in sources.iter_chunks(stream):
                 hasher.update(chunk)
         return source.path, hasher.hexdigest()
-    durable.make_folders(archive.cache_folder)
-    partial, left = archive.cache_folder / f".part-{secrets.token_hex(8)}", placed.size_bytes
+    durable.make_folders(archive.containers.cache_folder)
+    partial, left = archive.containers.cache_folder / f".part-{secrets.token_hex(8)}", placed.size_bytes
     try:
         with source.open(length=placed.size_bytes) as stream, partial.open("wb") as sink:
             while left and (chunk := stream.read(min(CHUNK_BYTES, left))):

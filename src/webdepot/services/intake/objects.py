@@ -122,7 +122,7 @@ def _fill(
         form = (
             TransferForm.CONTAINERS if all(_is_container(file.path) for file in files) else TransferForm.FILES
         )
-        transfer_object = transfer.measure(form, listed, start, archive.open_container)
+        transfer_object = transfer.measure(form, listed, start, archive.containers.open)
         levels = records_of(archive, sender, delivered)
         deposit.keep_submitted(archive, harvest, sender.descriptions)
         document = catalogue.to_document(levels, transfer.to_document(transfer_object))

@@ -72,7 +72,7 @@ def find_many(
 
 def read(archive: Archive, picture: Screenshot) -> bytes:
     """The picture as it was taken; NotFound if it is too large."""
-    with archive.open_container(picture.location.container) as stream:
+    with archive.containers.open(picture.location.container) as stream:
         record = read_record(stream, picture.location)
         with record.block() as block:
             data = block.read(LARGEST_BYTES + 1)

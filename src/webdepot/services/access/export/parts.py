@@ -114,7 +114,7 @@ class Parts:
         # A capture that cannot be read has no parts; `webdepot doctor` reports it.
         with (
             suppress(WebdepotError, OSError, ValueError),
-            self._archive.open_container(capture.location.container) as stream,
+            self._archive.containers.open(capture.location.container) as stream,
         ):
             record = read_record(stream, capture.location)
             head = record.head or HttpHead(

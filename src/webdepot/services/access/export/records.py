@@ -112,7 +112,7 @@ def iter_record(archive: Archive, capture: Capture, title: str = "") -> Iterator
     read.
     """
     try:
-        with archive.open_container(capture.location.container) as stream:
+        with archive.containers.open(capture.location.container) as stream:
             record = read_record(stream, capture.location)
             pieces = _pieces_of(archive, record)
             # The first piece is read here, so that a damaged record is left out instead of cut off.

@@ -76,7 +76,7 @@ def check_containers(archive: Archive) -> HealthCheck:
 
 def _size_now(archive: Archive, container: Container) -> int | None:
     try:
-        return archive.container_size(container)
+        return archive.containers.size(container)
     except (WebdepotError, OSError):
         return None  # the place that it is read from cannot be reached
 
@@ -174,7 +174,7 @@ def check_checksums(archive: Archive, watch: Watch) -> HealthCheck:
     for number, container in enumerate(all_containers, start=1):
         watch(Progress(phase=Phase.CHECK, done=number, total=len(all_containers), note=container.name))
         try:
-            if digest.of_file(archive.container_path(container.name)).value.hex() != container.sha256:
+            if digest.of_file(archive.containers.path(container.name)).value.hex() != container.sha256:
                 damaged.append(container.name)
         except (OSError, WebdepotError):
             damaged.append(container.name)
