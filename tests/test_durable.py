@@ -1,7 +1,10 @@
 """Durable files: all or nothing, and one holder of a lock at a time."""
 
+import fcntl
+import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -66,3 +69,14 @@ def test_a_lock_has_one_holder_and_a_killed_one_releases_it(tmp_path):
         holder.wait()
         holder.stdin.close()
         holder.stdout.close()
+
+
+def test_a_signal_ends_the_wait_for_a_lock_whichever_thread_receives_it(tmp_path):
+    def interrupt() -> None:
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+    (tmp_path / "lock").touch()
+    with (tmp_path / "lock").open("ab") as holder, pytest.raises(KeyboardInterrupt):
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        threading.Timer(0.2, interrupt).start()
+        durable.acquire(tmp_path / "lock")

@@ -15,6 +15,7 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,6 +25,8 @@ from webdepot.errors import Conflict
 
 NEW_SUFFIX = ".new"
 _SCRATCH_LOCK = ".lock"
+_SHORTEST_PAUSE_S = 0.001
+_LONGEST_PAUSE_S = 0.05
 
 
 def write_whole(path: Path, data: bytes, *, mode: int = 0o666) -> None:
@@ -89,12 +92,12 @@ def make_folders(folder: Path) -> None:
 def acquire(path: Path, *, busy: str | None = None) -> BinaryIO:
     """Take the lock of a file, which is created if need be; closing the returned file releases it.
 
-    With `busy`, Conflict with that message if another process has it; without, wait.
+    With `busy`, Conflict with that message if another process has it; without, wait. Ctrl-C ends the wait.
     """
     while True:
         file = path.open("ab")
         try:
-            fcntl.flock(file, fcntl.LOCK_EX if busy is None else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(file, waits=busy is None)
             if _is_file_of(path, file):
                 return file
             file.close()  # its holder removed it, and another process may have locked a new one
@@ -104,6 +107,21 @@ def acquire(path: Path, *, busy: str | None = None) -> BinaryIO:
         except BaseException:
             file.close()
             raise
+
+
+def _lock(file: BinaryIO, *, waits: bool) -> None:
+    """Lock an open file; BlockingIOError if another process has it and we do not wait."""
+    pause_s = _SHORTEST_PAUSE_S
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if not waits:
+                raise
+        # Not flock() without LOCK_NB: a signal that arrives just before it would not end the wait.
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
 def _is_file_of(path: Path, file: BinaryIO) -> bool:

@@ -14,17 +14,14 @@
 """
 
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 from webdepot import digest, durable
 from webdepot.archive import Archive
 from webdepot.container import locations, recovery
 from webdepot.container.writer import Sealed
-from webdepot.errors import Conflict
 from webdepot.harvest import control, runs
 from webdepot.harvest.parts import harvest_objects, rows
 from webdepot.harvest.parts.rows import PartRow, PartState
@@ -34,7 +31,6 @@ from webdepot.provenance import append
 _LOCK_NAME = "lock"
 _DIRECT_NAME = "direct"
 _OPEN_PARTS = (PartState.WAITING, PartState.RUNNING)
-_LOOK_S = 0.2
 """Time between two looks at the lock of another process."""
 
 
@@ -125,20 +121,9 @@ def direct(archive: Archive, harvest: Harvest, *, waits: bool = False) -> Iterat
     folder = folder_of(archive, harvest)
     durable.make_folders(folder)
     busy = f"Another process is importing harvest {harvest.id}. Wait until it has finished, or stop it."
-    with _acquire(folder / _DIRECT_NAME, busy, waits=waits):
+    with durable.locked(folder / _DIRECT_NAME, busy=None if waits else busy):
         durable.sync_folder(folder)
         yield
-
-
-def _acquire(mark: Path, busy: str, *, waits: bool) -> BinaryIO:
-    while True:
-        try:
-            return durable.acquire(mark, busy=busy)
-        except Conflict:
-            if not waits:
-                raise
-            # Not one long wait: Ctrl-C just before it began would take effect only at its end.
-            time.sleep(_LOOK_S)
 
 
 def is_direct(archive: Archive, harvest: Harvest) -> bool:
