@@ -15,7 +15,7 @@ from webdepot.container.reader import iter_records
 from webdepot.errors import InputError
 from webdepot.model import Finding
 from webdepot.services import pipeline
-from webdepot.services.access import replay
+from webdepot.services.access.replay import replay
 from webdepot.services.intake.warc_files import FileState
 
 if sys.version_info >= (3, 14):

@@ -36,7 +36,7 @@ from webdepot.services.selection import organisations, targets
 from webdepot.times import from_timestamp, to_timestamp
 from webdepot.url import find_canonical, key
 from webdepot.web.app import build_portal
-from webdepot.web.language import load
+from webdepot.web.language.language import load
 
 pytestmark = pytest.mark.slow
 TWO = (site.EDITIONS[0], site.EDITIONS[-1])

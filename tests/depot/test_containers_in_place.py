@@ -17,7 +17,7 @@ from webdepot.container import locations
 from webdepot.errors import CorruptData, NotFound
 from webdepot.model import ContainerState
 from webdepot.services import pipeline
-from webdepot.services.access import replay
+from webdepot.services.access.replay import replay
 from webdepot.services.admin import setup
 from webdepot.services.admin.doctor import doctor
 from webdepot.services.intake.warc_files import FileState

@@ -16,7 +16,8 @@ from webdepot.depot import register
 from webdepot.depot.ocfl import objects
 from webdepot.errors import Conflict, InputError
 from webdepot.services import pipeline
-from webdepot.services.access import replay, search
+from webdepot.services.access import search
+from webdepot.services.access.replay import replay
 from webdepot.services.admin import rebuild, setup
 from webdepot.services.depot import audit, replication
 

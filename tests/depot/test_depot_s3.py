@@ -20,7 +20,7 @@ from webdepot.depot.fixity import AuditOutcome
 from webdepot.depot.ocfl import layout, objects
 from webdepot.errors import NotPermitted, RemoteError
 from webdepot.services import pipeline
-from webdepot.services.access import replay
+from webdepot.services.access.replay import replay
 from webdepot.services.admin import setup
 from webdepot.services.depot import audit, replication, withdrawal
 

@@ -16,7 +16,8 @@ from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import ConfigError, InputError, NotFound, NotPermitted
 from webdepot.provenance import iter_of
 from webdepot.services import pipeline
-from webdepot.services.access import lookup, replay, search
+from webdepot.services.access import lookup, search
+from webdepot.services.access.replay import replay
 from webdepot.services.admin import rebuild
 from webdepot.services.depot import format_migration, replication, withdrawal
 from webdepot.services.intake import submissions

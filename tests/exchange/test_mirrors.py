@@ -16,7 +16,8 @@ from webdepot.depot import package
 from webdepot.depot.bundle.submission import Submission, SubmissionKind
 from webdepot.exchange import incoming
 from webdepot.exchange.catalogue import RecordLevel
-from webdepot.services.access import replay, search
+from webdepot.services.access import search
+from webdepot.services.access.replay import replay
 from webdepot.services.catalogue import records
 from webdepot.services.intake import loose_objects, mirrors, submissions
 from webdepot.url import find_canonical

@@ -31,7 +31,9 @@ from webdepot.errors import InputError, NotPermitted
 from webdepot.exchange import catalogue
 from webdepot.exchange.catalogue import Access, RecordLevel
 from webdepot.exchange.incoming import RefusedObject
-from webdepot.services.access import cdx_server, gate, replay, search
+from webdepot.services.access import gate, search
+from webdepot.services.access.cdx import cdx_server
+from webdepot.services.access.replay import replay
 from webdepot.services.admin import setup
 from webdepot.services.catalogue import records
 from webdepot.services.depot import export

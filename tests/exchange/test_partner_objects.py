@@ -22,7 +22,8 @@ from webdepot.exchange import catalogue
 from webdepot.exchange.catalogue import RecordLevel
 from webdepot.exchange.metadata import lmer, mab, regbib
 from webdepot.exchange.metadata.regbib import METS
-from webdepot.services.access import replay, search
+from webdepot.services.access import search
+from webdepot.services.access.replay import replay
 from webdepot.services.admin import setup
 from webdepot.services.catalogue import records
 from webdepot.services.exchange import oai_harvest, oai_provider, partner_admin, takeover

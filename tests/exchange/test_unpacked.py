@@ -25,7 +25,8 @@ from webdepot.exchange.metadata import lmer, regbib
 from webdepot.exchange.metadata.regbib import METS
 from webdepot.exchange.transfer import TransferForm
 from webdepot.services import pipeline
-from webdepot.services.access import replay, rules
+from webdepot.services.access import rules
+from webdepot.services.access.replay import replay
 from webdepot.services.admin import setup
 from webdepot.services.catalogue import records
 from webdepot.services.depot import unpacked as unpacked_service

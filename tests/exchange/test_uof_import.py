@@ -23,7 +23,8 @@ from webdepot.exchange.catalogue import RecordLevel
 from webdepot.exchange.metadata import mab, regbib
 from webdepot.exchange.metadata.lmer import FILE, OBJECT
 from webdepot.exchange.metadata.regbib import METS
-from webdepot.services.access import replay, search
+from webdepot.services.access import search
+from webdepot.services.access.replay import replay
 from webdepot.services.admin import setup
 from webdepot.services.catalogue import records
 from webdepot.services.depot import export

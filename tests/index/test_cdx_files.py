@@ -11,8 +11,8 @@ from webdepot.archive import Archive
 from webdepot.errors import CorruptData, InputError
 from webdepot.index import cdx, zipnum
 from webdepot.model import Capture, Location, RecordKind
-from webdepot.services.access import cdx_server
-from webdepot.services.access.cdx_server import CdxFileForm
+from webdepot.services.access.cdx import cdx_server
+from webdepot.services.access.cdx.cdx_server import CdxFileForm
 from webdepot.url import key as key_of
 
 TEN = "sha1:" + "A2B3C4D5" * 4

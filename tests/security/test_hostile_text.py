@@ -21,7 +21,7 @@ from webdepot.model import Answer, Candidate
 from webdepot.text.patterns import LinearPattern, wildcard
 from webdepot.times import from_timestamp
 from webdepot.url import Url
-from webdepot.web import language
+from webdepot.web.language import language
 
 BUDGET_S = 3.0
 

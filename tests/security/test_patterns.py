@@ -52,7 +52,7 @@ PUT_TOGETHER: dict[str, tuple[str, str]] = {
         "search",
         r"(?ims)^\[holder\]\s*\n(.*?)(?=^\[|\Z)",
     ),
-    "webdepot.web.wording:_reason_pattern": (
+    "webdepot.web.language.wording:_reason_pattern": (
         "match",
         r"at (?P<a>\d+(?:[.,]\d+)*%?) of (?P<b>\d+(?:[.,]\d+)*%?)",
     ),

@@ -15,7 +15,8 @@ from webdepot.access.policy import AccessPoint, Reader, Rule, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.errors import NotFound, NotPermitted
 from webdepot.model import Capture, Location, RecordKind
-from webdepot.services.access import cdx_server, gate, lookup, works
+from webdepot.services.access import gate, lookup, works
+from webdepot.services.access.cdx import cdx_server
 from webdepot.services.admin import setup
 from webdepot.url import key as key_of
 

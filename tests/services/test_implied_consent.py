@@ -26,7 +26,7 @@ from webdepot.services.schedule import plans
 from webdepot.services.selection import contacts, targets
 from webdepot.services.selection import criteria as criteria_service
 from webdepot.web.app import build_portal
-from webdepot.web.language import load
+from webdepot.web.language.language import load
 
 START = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
 TERM = timedelta(days=28)

@@ -20,7 +20,7 @@ from webdepot.depot import holdings
 from webdepot.harvest import runs
 from webdepot.model import ContainerState, HarvestState
 from webdepot.services import pipeline
-from webdepot.services.access import replay
+from webdepot.services.access.replay import replay
 from webdepot.services.admin import setup
 from webdepot.services.admin.doctor import doctor
 from webdepot.services.harvest import harvests

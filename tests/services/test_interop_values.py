@@ -13,8 +13,8 @@ from webdepot.archive import Archive
 from webdepot.config import config
 from webdepot.errors import ConfigError
 from webdepot.services import pipeline
-from webdepot.services.access import replay, replay_answer
 from webdepot.services.access.export import solr_address
+from webdepot.services.access.replay import replay, replay_answer
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from webdepot.errors import Conflict, CorruptData, InputError
 from webdepot.harvest import runs
 from webdepot.model import HarvestState
 from webdepot.ports.search import SearchSort
-from webdepot.services.access import lookup, replay, search
+from webdepot.services.access import lookup, search
+from webdepot.services.access.replay import replay
 from webdepot.services.admin import setup
 from webdepot.services.depot import deposit
 from webdepot.services.index import indexer

@@ -16,9 +16,9 @@ from webdepot.archive import Archive
 from webdepot.container.reader import iter_records
 from webdepot.errors import NotPermitted
 from webdepot.services import pipeline
-from webdepot.services.access import replay, replay_answer, session_cookies
 from webdepot.services.access.export import export
 from webdepot.services.access.export.export import ExportForm
+from webdepot.services.access.replay import replay, replay_answer, session_cookies
 from webdepot.services.admin import setup
 from webdepot.services.exchange import oai_provider
 

@@ -15,7 +15,9 @@ from webdepot.access import cdx
 from webdepot.access.cdx import Dialect
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
-from webdepot.services.access import cdx_server, lookup, replay
+from webdepot.services.access import lookup
+from webdepot.services.access.cdx import cdx_server
+from webdepot.services.access.replay import replay
 
 COUNT = 12
 PNG = b"\x89PNG\r\n\x1a\n of no use but there"

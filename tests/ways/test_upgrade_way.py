@@ -18,7 +18,8 @@ from webdepot.archive import Archive
 from webdepot.depot import holdings
 from webdepot.errors import Closed, Conflict, WebdepotError
 from webdepot.services import pipeline
-from webdepot.services.access import replay, rules, search
+from webdepot.services.access import rules, search
+from webdepot.services.access.replay import replay
 from webdepot.services.admin import setup
 from webdepot.services.admin.doctor import doctor
 from webdepot.services.depot import audit, export

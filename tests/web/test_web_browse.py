@@ -18,8 +18,8 @@ from webdepot.archive import Archive
 from webdepot.services.access import rules
 from webdepot.services.harvest import harvests
 from webdepot.services.quality import harvest_check
-from webdepot.web import format_words
-from webdepot.web.language import load
+from webdepot.web.language import format_words
+from webdepot.web.language.language import load
 
 CLOCKS, SHIPS, CLOSED = "http://www.clocks.example", "http://ships.example", "http://closed.example"
 OLD, NEW = "20090618120000", "20240418120000"

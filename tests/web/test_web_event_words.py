@@ -12,8 +12,8 @@ from webdepot.harvest.scope.limits import ScopeLimits
 from webdepot.harvest.scope.membership import ScopeKind
 from webdepot.provenance import Event
 from webdepot.selection.states import TARGET, TargetState
-from webdepot.web import event_words, wording
-from webdepot.web.language import CODES, load
+from webdepot.web.language import event_words, wording
+from webdepot.web.language.language import CODES, load
 
 
 def event(kind: str, message: str = "", action: str = "changed", **detail: object) -> Event:

@@ -12,7 +12,7 @@ from museum import Served, ask
 
 from webdepot.model import HarvestState
 from webdepot.provenance import Outcome
-from webdepot.web.language import CODES, choose, load
+from webdepot.web.language.language import CODES, choose, load
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -18,8 +18,8 @@ from museum import EDITIONS, SITE, Served, Warc, ask, make_home, serving
 from ports import free_port
 from pywb_beside import PROGRAMS, needs_pywb
 from webdepot.archive import Archive
-from webdepot.services.access import cdx_server
-from webdepot.services.access.cdx_server import CdxFileForm
+from webdepot.services.access.cdx import cdx_server
+from webdepot.services.access.cdx.cdx_server import CdxFileForm
 
 BODY = b"<title>Clock</title><p>It still runs."
 

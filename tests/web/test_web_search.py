@@ -14,7 +14,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from webdepot.index.text.weights import WEIGHTS
 from webdepot.web import charts
-from webdepot.web.language import CODES, load
+from webdepot.web.language.language import CODES, load
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 ATOM = "{http://www.w3.org/2005/Atom}"

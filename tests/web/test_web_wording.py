@@ -32,8 +32,8 @@ from webdepot.selection.cases import CaseState
 from webdepot.selection.permission import Ground, Notice, PermissionBasis
 from webdepot.selection.states import TARGET, LetterState, TargetState
 from webdepot.services.selection import targets
-from webdepot.web import wording
-from webdepot.web.language import CODES, load
+from webdepot.web.language import wording
+from webdepot.web.language.language import CODES, load
 
 A = "http://www.example.org/"
 FACTS = {

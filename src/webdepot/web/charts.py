@@ -7,7 +7,7 @@ from itertools import groupby
 
 from webdepot.access.timeline import Bar
 from webdepot.harvest.report.pace import HarvestPace
-from webdepot.web.language import Language
+from webdepot.web.language.language import Language
 from webdepot.web.replay import address
 
 MOST_YEARS = 40

@@ -25,8 +25,8 @@ from webdepot.errors import (
     Withdrawn,
 )
 from webdepot.services.access.lending import InUse
-from webdepot.web import wording
-from webdepot.web.language import Language
+from webdepot.web.language import wording
+from webdepot.web.language.language import Language
 from webdepot.web.replay.address import BadAddress, ReplayAddress, find_address
 from webdepot.web.site import WebOrigin, is_api, language_of, render, site_of
 

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
-from webdepot.services.access.quick_reading import at_one_moment
+from webdepot.services.access.replay.quick_reading import at_one_moment
 from webdepot.web.site import site_of
 
 log = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from webdepot.cli.call import Json, Quiet, call_of
 from webdepot.cli.output import plain, size_words
 from webdepot.cli.progress import shown
 from webdepot.model import EVERYTHING
-from webdepot.services.access import cdx_server
-from webdepot.services.access.cdx_server import CdxFileForm
+from webdepot.services.access.cdx import cdx_server
+from webdepot.services.access.cdx.cdx_server import CdxFileForm
 from webdepot.services.index import derivatives, indexer
 from webdepot.services.index.derivatives import Derivative
 

@@ -16,8 +16,8 @@ from webdepot.cli.progress import shown
 from webdepot.errors import Conflict
 from webdepot.model import EVERYTHING
 from webdepot.ports.search import Hit, SearchSort
-from webdepot.services.access import cdx_server
 from webdepot.services.access import search as search_service
+from webdepot.services.access.cdx import cdx_server
 from webdepot.services.access.export import export as export_service
 from webdepot.services.access.export.export import ExportForm
 from webdepot.times import from_timestamp

@@ -6,8 +6,8 @@ from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.exchange import catalogue
 from webdepot.model import Capture
-from webdepot.services.access import replay
-from webdepot.services.access.replay import VersionPlace
+from webdepot.services.access.replay import replay
+from webdepot.services.access.replay.replay import VersionPlace
 
 
 def find_urn(archive: Archive, capture: Capture) -> str:

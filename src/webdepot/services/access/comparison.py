@@ -13,8 +13,8 @@ from webdepot.model import Capture
 from webdepot.quality.screenshots import Screenshot
 from webdepot.reasons import said
 from webdepot.services.access import lookup as lookup_service
-from webdepot.services.access import replay
 from webdepot.services.access.browse import page_pictures
+from webdepot.services.access.replay import replay
 
 MOST_BYTES = 8 << 20
 """Of a page, at most this much is compared."""

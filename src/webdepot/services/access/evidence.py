@@ -44,7 +44,8 @@ from webdepot.harvest import runs
 from webdepot.harvest.fetch.cookies import HIDDEN
 from webdepot.model import Capture, Container, Harvest, HarvestKind, RecordKind
 from webdepot.provenance import EventFilter
-from webdepot.services.access import citation, gate, lookup, replay, session_cookies
+from webdepot.services.access import citation, gate, lookup
+from webdepot.services.access.replay import replay, session_cookies
 from webdepot.version import VERSION
 
 MOST_BYTES = 64 << 20

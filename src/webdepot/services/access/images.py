@@ -20,8 +20,9 @@ from webdepot.index.content.text import charset_of, decode
 from webdepot.index.text.words import tokens
 from webdepot.model import EVERYTHING, Capture
 from webdepot.ports.search import Hit, PagePart, TextQuery
-from webdepot.services.access import lookup, replay, search
+from webdepot.services.access import lookup, search
 from webdepot.services.access.browse import thumbnail_cache, thumbnail_maker
+from webdepot.services.access.replay import replay
 from webdepot.url import find_canonical
 
 IMAGES_A_PAGE = 24

@@ -16,8 +16,8 @@ from webdepot.container.reader import read_record
 from webdepot.errors import InputError, NotFound
 from webdepot.harvest.politeness import robots
 from webdepot.model import RecordKind
-from webdepot.services.access import replay
 from webdepot.services.access import rules as rules_service
+from webdepot.services.access.replay import replay
 from webdepot.url import UrlMatch, from_typed, host_of, key_range
 from webdepot.url import key as key_of
 

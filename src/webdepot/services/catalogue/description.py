@@ -15,7 +15,7 @@ from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.exchange.catalogue import CatalogueRecord, Source
 from webdepot.exchange.metadata import dublin_core, marc, schema_org
 from webdepot.model import EVERYTHING, TargetId
-from webdepot.services.access import replay
+from webdepot.services.access.replay import replay
 from webdepot.services.catalogue import records
 from webdepot.services.depot import site_metadata
 from webdepot.services.depot.site_metadata import Values

@@ -18,7 +18,7 @@ from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.page_snapshot import PageOptions, PageSnapshot
 from webdepot.harvest.browser.tab_request import LARGEST_BODY_BYTES, TabReply, TabRequest, without_transfer
 from webdepot.model import EVERYTHING
-from webdepot.services.access import replay
+from webdepot.services.access.replay import replay
 from webdepot.url import find_canonical
 
 PAGE_TIME_S = 10.0

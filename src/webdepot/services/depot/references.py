@@ -11,7 +11,7 @@ from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.depot import holdings
 from webdepot.model import Capture, RecordKind
-from webdepot.services.access import replay
+from webdepot.services.access.replay import replay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
 from webdepot.exchange.unpacked import TooMany
 from webdepot.formats import results
 from webdepot.model import Capture, PackageId, RecordKind
-from webdepot.services.access import replay
+from webdepot.services.access.replay import replay
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.times import from_timestamp, to_iso
 

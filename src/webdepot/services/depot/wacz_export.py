@@ -18,9 +18,9 @@ from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.depot.package_content import PackageFacts
 from webdepot.model import Capture, Package, RecordKind
 from webdepot.ports.object_store import ObjectStore
-from webdepot.services.access import replay
 from webdepot.services.access.export import records
 from webdepot.services.access.export.wacz_index import ExportedRecord, WaczIndex
+from webdepot.services.access.replay import replay
 from webdepot.services.depot import references
 from webdepot.version import VERSION
 

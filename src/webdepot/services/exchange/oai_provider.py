@@ -27,8 +27,9 @@ from webdepot.exchange.oai import provider
 from webdepot.exchange.oai.provider import Repository
 from webdepot.exchange.transfer import Layout, Transfer
 from webdepot.reasons import said
-from webdepot.services.access import gate, session_cookies
+from webdepot.services.access import gate
 from webdepot.services.access.gate import TooManyCaptures
+from webdepot.services.access.replay import session_cookies
 
 NO_DOMAIN = "localhost.localdomain"
 _DOMAIN = re.compile(r"[a-z][a-z0-9-]*(?:\.[a-z][a-z0-9-]*)+\Z", re.ASCII)

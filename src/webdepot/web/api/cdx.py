@@ -26,7 +26,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from webdepot.access.cdx import CdxOutput, CdxQuery, CdxSort, Dialect
 from webdepot.errors import Closed, InputError, NotFound
 from webdepot.model import EVERYTHING, Capture
-from webdepot.services.access import cdx_answer, lookup, xml_query
+from webdepot.services.access import lookup
+from webdepot.services.access.cdx import cdx_answer, xml_query
 from webdepot.url import UrlMatch, from_typed
 from webdepot.web import heavy_work
 from webdepot.web.api.openapi_parts import COLLECTION, NOT_KEPT, parameter

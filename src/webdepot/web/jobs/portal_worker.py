@@ -14,7 +14,7 @@ from webdepot.archive import Archive
 from webdepot.engine.jobs import QueuedJob
 from webdepot.services.jobs import queue
 from webdepot.services.jobs.worker import Worker
-from webdepot.web import wording
+from webdepot.web.language import wording
 from webdepot.web.site import language_of, name_of, of_app, shared_of, site_of
 
 

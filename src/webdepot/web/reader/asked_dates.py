@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot import times
 from webdepot.model import EVERYTHING
-from webdepot.web.language import Language
+from webdepot.web.language.language import Language
 from webdepot.web.replay import address
 from webdepot.web.site import language_of, render, site_of
 

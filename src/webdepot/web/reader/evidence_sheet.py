@@ -8,7 +8,7 @@ from datetime import datetime
 
 from webdepot.access.evidence import CaptureEvidence, EvidenceRecord, MessageFacts
 from webdepot.times import moment_of
-from webdepot.web.language import Language
+from webdepot.web.language.language import Language
 
 LONGEST_VALUE = 2000
 """Longer values are cut on the sheet; the signed document has all of them."""

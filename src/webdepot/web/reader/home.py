@@ -5,7 +5,8 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from webdepot.config.sections.portal import ArchiveConfig
 from webdepot.services.admin import archive_status
-from webdepot.web import charts, language
+from webdepot.web import charts
+from webdepot.web.language import language
 from webdepot.web.reader import page_pictures
 from webdepot.web.site import (
     LANGUAGE_COOKIE,

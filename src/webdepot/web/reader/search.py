@@ -32,11 +32,12 @@ from webdepot.text.csv_text import written
 from webdepot.text.search_words import fold
 from webdepot.times import to_timestamp
 from webdepot.url import host_of
-from webdepot.web import charts, format_words, heavy_work
+from webdepot.web import charts, heavy_work
 from webdepot.web.charts import DrawnBar
 from webdepot.web.csv_response import csv_file
 from webdepot.web.forms import page_number
-from webdepot.web.language import Language
+from webdepot.web.language import format_words
+from webdepot.web.language.language import Language
 from webdepot.web.problems import explain
 from webdepot.web.reader.page_pictures import path_of as picture_path
 from webdepot.web.replay import address

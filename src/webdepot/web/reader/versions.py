@@ -11,15 +11,16 @@ from starlette.responses import RedirectResponse, Response
 from webdepot.access.timeline import Bar
 from webdepot.errors import Closed, InputError, NotFound
 from webdepot.model import EVERYTHING, Capture
-from webdepot.services.access import citation, gate, lending, lookup, replay, replay_answer
+from webdepot.services.access import citation, gate, lending, lookup
 from webdepot.services.access.lending import InUse
 from webdepot.services.access.lookup import VersionFilter
-from webdepot.services.access.replay import VersionPlace
+from webdepot.services.access.replay import replay, replay_answer
+from webdepot.services.access.replay.replay import VersionPlace
 from webdepot.services.review import preview
 from webdepot.url import UrlMatch, split_wildcard
 from webdepot.web import charts
 from webdepot.web.charts import DrawnBar
-from webdepot.web.language import CODES
+from webdepot.web.language.language import CODES
 from webdepot.web.problems import explain, heading, problem
 from webdepot.web.reader import asked_dates, page_pictures
 from webdepot.web.replay import address, staff_passes

@@ -23,9 +23,10 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import InputError, WebdepotError
 from webdepot.model import EVERYTHING
-from webdepot.services.access import collections, replay_answer, session_cookies
-from webdepot.services.access.replay import Replayed
-from webdepot.services.access.replay_answer import MOST_BODY_BYTES
+from webdepot.services.access import collections
+from webdepot.services.access.replay import replay_answer, session_cookies
+from webdepot.services.access.replay.replay import Replayed
+from webdepot.services.access.replay.replay_answer import MOST_BODY_BYTES
 from webdepot.times import from_http, from_timestamp, period_of, to_timestamp
 from webdepot.url import Url, find_canonical
 from webdepot.web.replay import address, raw

@@ -30,9 +30,10 @@ from webdepot.access.replay.headers import RAW_POLICY
 from webdepot.access.replay.xml_view import Feed, XmlTree
 from webdepot.errors import WebdepotError
 from webdepot.model import Capture
-from webdepot.services.access import lookup, replay, replay_answer
-from webdepot.services.access.replay import Replayed
-from webdepot.services.access.replay_answer import Headers, ReplayAnswer
+from webdepot.services.access import lookup
+from webdepot.services.access.replay import replay, replay_answer
+from webdepot.services.access.replay.replay import Replayed
+from webdepot.services.access.replay.replay_answer import Headers, ReplayAnswer
 from webdepot.services.review import preview
 from webdepot.times import from_http, to_timestamp
 from webdepot.web.api import timemap

@@ -13,8 +13,8 @@ from webdepot.provenance import Event, EventFilter, Outcome
 from webdepot.services.admin import audit_trail
 from webdepot.text.csv_text import written
 from webdepot.times import to_iso
-from webdepot.web import event_words
 from webdepot.web.forms import find_number
+from webdepot.web.language import event_words
 from webdepot.web.site import language_of, render, site_of
 
 ROWS = 100

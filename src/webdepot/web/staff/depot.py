@@ -25,7 +25,7 @@ from webdepot.services.jobs.task import WATCHED
 from webdepot.web.charts import DrawnBar
 from webdepot.web.forms import SHORT_FORM, read_form
 from webdepot.web.jobs.portal_worker import error_of, start_job
-from webdepot.web.language import Language
+from webdepot.web.language.language import Language
 from webdepot.web.problems import explain
 from webdepot.web.site import ADMINISTRATORS, CURATORS, language_of, may, name_of, render, site_of
 

@@ -13,8 +13,8 @@ from webdepot.access.policy import AccessPoint, RuleAnswer
 from webdepot.errors import InputError
 from webdepot.reasons import said
 from webdepot.services.access import rules
-from webdepot.web import event_words
 from webdepot.web.forms import SHORT_FORM, get_day, get_number, page_number, read_form
+from webdepot.web.language import event_words
 from webdepot.web.problems import explain
 from webdepot.web.site import REVIEWERS, language_of, may, name_of, render, site_of
 

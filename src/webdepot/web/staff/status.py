@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from webdepot.services.admin import archive_status
-from webdepot.web import event_words
+from webdepot.web.language import event_words
 from webdepot.web.site import language_of, render, site_of
 
 

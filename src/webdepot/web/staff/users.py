@@ -14,7 +14,7 @@ from webdepot.accounts.accounts import Role
 from webdepot.errors import InputError, NotFound, WebdepotError
 from webdepot.reasons import said
 from webdepot.web.forms import SHORT_FORM, find_number, get_number, read_fields, read_form
-from webdepot.web.language import Language
+from webdepot.web.language.language import Language
 from webdepot.web.problems import explain
 from webdepot.web.session.sign_in import MOST_FAILURES, SignInBrake
 from webdepot.web.site import has_key, language_of, name_of, person_of, render, session_token, site_of

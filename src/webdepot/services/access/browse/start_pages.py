@@ -17,8 +17,9 @@ from webdepot.cdxj import REVISIT_MIME
 from webdepot.errors import Closed, InputError, NotFound
 from webdepot.harvest import runs
 from webdepot.model import EVERYTHING, Capture, Harvest, HarvestKind, HarvestState
-from webdepot.services.access import gate, lookup, replay
+from webdepot.services.access import gate, lookup
 from webdepot.services.access.browse import page_pictures
+from webdepot.services.access.replay import replay
 from webdepot.times import to_timestamp
 from webdepot.url import host_of
 

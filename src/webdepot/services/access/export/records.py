@@ -36,9 +36,9 @@ from webdepot.errors import CorruptData, NotFound
 from webdepot.harvest.fetch.cookies import hide_values
 from webdepot.model import Capture, RecordKind
 from webdepot.ports.search import State, TextQuery
-from webdepot.services.access import session_cookies
 from webdepot.services.access.export.parts import Parts
 from webdepot.services.access.export.wacz_index import ExportedRecord, WaczIndex
+from webdepot.services.access.replay import session_cookies
 from webdepot.times import Period, from_timestamp
 from webdepot.version import VERSION
 

@@ -20,8 +20,9 @@ from webdepot.access.cdx import PAGE_LINES, CdxOutput, CdxQuery, Dialect
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.model import EVERYTHING, Capture, RecordKind
-from webdepot.services.access import cdx_server, replay
-from webdepot.services.access.cdx_server import Lines
+from webdepot.services.access.cdx import cdx_server
+from webdepot.services.access.cdx.cdx_server import Lines
+from webdepot.services.access.replay import replay
 from webdepot.times import http_date
 
 MOST_QUICK_LINES = 11

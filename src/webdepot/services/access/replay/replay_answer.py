@@ -28,9 +28,9 @@ from webdepot.errors import WebdepotError
 from webdepot.http_headers import parse_range
 from webdepot.index import post_requests
 from webdepot.model import Capture
-from webdepot.services.access import replay
 from webdepot.services.access.lookup import NotKept
-from webdepot.services.access.replay import NotAtHand, Replayed, VersionPlace
+from webdepot.services.access.replay import replay
+from webdepot.services.access.replay.replay import NotAtHand, Replayed, VersionPlace
 from webdepot.url import Url, find_canonical
 
 Headers = list[tuple[str, str]]

@@ -19,7 +19,7 @@ from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.errors import InputError
 from webdepot.model import Capture
-from webdepot.services.access import cdx_server
+from webdepot.services.access.cdx import cdx_server
 from webdepot.times import to_timestamp
 
 MOST_RESULTS = 10_000

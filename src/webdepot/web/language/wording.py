@@ -18,7 +18,7 @@ from webdepot.model import Finding
 from webdepot.reasons import LOGGED, TOGETHER, Choice, Reason
 from webdepot.selection.permission import Ground
 from webdepot.text.patterns import LinearPattern
-from webdepot.web.language import DEFAULT, Language, load
+from webdepot.web.language.language import DEFAULT, Language, load
 
 _GAP = re.compile(r"\\{(\w+)\\}")
 _NUMBERS = frozenset(

@@ -4,7 +4,7 @@ media types.
 
 import re
 
-from webdepot.web.language import Language
+from webdepot.web.language.language import Language
 
 _BY_NAME = (
     ("Extensible Hypertext Markup Language", "XHTML"),

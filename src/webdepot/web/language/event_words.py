@@ -25,8 +25,8 @@ from webdepot.selection.scheduled_harvests import TurnState
 from webdepot.selection.states import LetterState, TargetState
 from webdepot.selection.targets import Origin, Strategy
 from webdepot.services.permission.complaints import Area, Audience
-from webdepot.web import wording
-from webdepot.web.language import Language, name_of
+from webdepot.web.language import wording
+from webdepot.web.language.language import Language, name_of
 
 _CHOICES: Mapping[tuple[str, str], tuple[type[StrEnum], str]] = {
     ("access rule", "answer"): (RuleAnswer, "rules.answer_"),
