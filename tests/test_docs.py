@@ -230,6 +230,24 @@ def test_every_word_of_the_glossary_has_three_languages() -> None:
     assert things | later | people <= {row[0] for row in words}
 
 
+def test_decision_records_follow_one_template_and_are_in_the_index() -> None:
+    folder = ROOT / "docs" / "decisions"
+    index = re.findall(
+        r"^\| \[(\d+)\]\((.+?)\) \| (.+) \| (.+) \|$", (folder / "README.md").read_text("utf-8"), re.MULTILINE
+    )
+    records = sorted(folder.glob("[0-9]*.md"))
+    assert [name for _, name, _, _ in index] == [record.name for record in records]
+    for record, (number, _, title, status) in zip(records, index, strict=True):
+        text = record.read_text(encoding="utf-8")
+        assert text.startswith(f"# {int(record.name[:4])}. {title}\n\nStatus: {status.split()[0]}"), (
+            record.name
+        )
+        assert int(number) == int(record.name[:4])
+        assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Context", "Choice", "Consequences"], (
+            record.name
+        )
+
+
 def test_the_data_flow_page_names_every_module_of_services() -> None:
     page = (ROOT / "docs" / "explanation" / "data-flow.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \| [^|]+ \|$", page, re.MULTILINE))
@@ -245,6 +263,6 @@ def test_the_data_flow_page_names_every_module_of_services() -> None:
 def test_the_crawl_page_names_modules_that_exist() -> None:
     page = (ROOT / "docs" / "explanation" / "crawl.md").read_text(encoding="utf-8")
     harvest = ROOT / "src" / "webdepot" / "harvest"
-    named = re.findall(r"\b((?:politeness|scope|fetch|browser|links|report)/\w+)", page)
+    named = re.findall(r"\b((?:politeness|scope|fetch|browser|links|report|parts)/\w+)", page)
     assert len(named) >= 10
     assert [name for name in named if not (harvest / f"{name}.py").exists()] == []

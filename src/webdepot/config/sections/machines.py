@@ -66,7 +66,7 @@ class ClusterConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobsConfig:
-    """Long work that people start in the portal: imports, audits, surveys, actions on many sites."""
+    """Long-running work started in the portal: imports, audits, surveys, actions on many sites."""
 
     in_server: bool = key(
         True, "Run jobs inside `webdepot serve`. Switch it off if only `webdepot batch` should run them."

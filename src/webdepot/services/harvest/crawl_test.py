@@ -174,7 +174,7 @@ def get(archive: Archive, identifier: str, *, is_waiting: bool = False) -> Crawl
     is_id = len(identifier) == 16 and identifier.isalnum() and identifier.isascii()
     test = _read(_folder(archive) / f"{identifier}.json") if is_id else None
     if test is None:
-        raise NotFound(said("missing_test", "This test crawl is not kept any more. Start it again."))
+        raise NotFound(said("missing_test", "This test crawl is no longer stored. Start it again."))
     if test.state == "running" and not is_waiting and archive.clock() - test.at > SILENT_AFTER:
         return replace(test, state="failed", note="The test was interrupted. Start it again.")
     return test

@@ -171,7 +171,7 @@ class Worker:
             result = {"http_status": error.http_status} if isinstance(error, WebdepotError) else {}
         except Exception:
             log.exception("a job failed", extra={"job": job.id, "kind": job.kind})
-            text = "The program made an error. Its log says more; tell the people who run the archive."
+            text = "The program failed. The log has the details; please inform the administrators."
             reason = said("job_broken", text)
         with archive.database.transaction() as connection:
             if reason:
