@@ -52,6 +52,13 @@ REFUSED = {
     r"nothing of the kind": "no matching …",
     r"sign of life": "stopped responding",
     r"way of the data": "data flow",
+    r"\ball the same\b(?!,? (as|for|to))": "anyway",
+    r"\bfor ever\b": "permanently",
+    r"\bany more\b": "no longer",
+    r"\bmade usual\b": "made common",
+    r"\bbeside (one another|each other|`|an? (import|harvest|server))": "in parallel, during, alongside",
+    r"\bthe long work\b|\blong work that people\b": "long-running work",
+    r"\b(portal|server|process|worker) lives\b": "is alive",
     r"last_breaths": "SHUTDOWN_WAIT_TENTHS",
 }
 ALLOWED = re.compile(r"--mend\b|page-riddle")
@@ -96,6 +103,7 @@ def _instead_of(phrase: str) -> str:
         "Whoever opens it is told so.",
         "Nobody works on it now. Go on with: webdepot harvest resume",
         "What stands in the log.",
+        "It is not there any more, but kept all the same.",
     ],
 )
 def test_the_patterns_find_what_they_are_for(sentence: str) -> None:

@@ -5,7 +5,7 @@ is flushed. After a crash at any moment the file has its old content or its new 
 
 A lock is flock(2) on a file: it belongs to the process, and a killed process releases it by dying.
 
-A scratch folder has a file `.lock`, locked as long as its process lives. One whose lock is free, or that has
+A scratch folder has a file `.lock`, locked while its process runs. One whose lock is free, or that has
 other files but no lock (left by a power cut), is abandoned: the next process that needs such a folder removes
 it.
 """

@@ -127,7 +127,7 @@ COMMANDS = (
         name="job",
         module="serve",
         group="job_commands",
-        help="Jobs: list the long work that was started in the portal, and cancel it.",
+        help="Jobs: list long-running work started in the portal, and cancel it.",
     ),
     Command(
         name="profile",

@@ -23,7 +23,7 @@ FILE_NAME = "webdepot.toml"
 _NO_SECTIONS = frozenset({"home", "profiles", "sources"})
 """Fields of `Config` that are not sections of keys."""
 _RETIRED = frozenset({"web.secure_cookies"})
-"""Keys of earlier versions that have no effect any more, so that an old file can still be read."""
+"""Keys of earlier versions that no longer have any effect, so that an old file can still be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -272,7 +272,7 @@ def _harvest(archive: Archive, clock: _SettableClock) -> None:
 
 
 def _next_date(archive: Archive) -> str:
-    """A day in the future: nobody serves the sample site any more when the portal runs."""
+    """A day in the future: the sample site is no longer served when the portal runs."""
     return (archive.clock() + timedelta(days=20)).date().isoformat()
 
 

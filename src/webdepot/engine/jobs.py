@@ -6,7 +6,7 @@
              └─ cancel ─> cancelled
 
 A worker holds a lease (`webdepot.leases`) and writes progress while it works. Everything it writes about a
-job names it as the holder, so a worker that lost its lease changes nothing any more: it gets `JobLost`.
+job names it as the holder, so a worker that lost its lease can no longer change anything: it gets `JobLost`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -212,7 +212,7 @@ def renew(connection: Connection, numbers: Sequence[int], *, holder: str, until:
 
 
 def save(connection: Connection, job: QueuedJob, progress: Mapping[str, Any]) -> None:
-    """Store how far a job is, in the transaction of its own work; `JobLost` if it is not held any more."""
+    """Store how far a job is, in the transaction of its own work; `JobLost` if it is no longer held."""
     _change(connection, job, {"progress": dict(progress)})
 
 
@@ -276,7 +276,7 @@ def _end(connection: Connection, job: QueuedJob, act: str, now: datetime, values
 def _change(connection: Connection, job: QueuedJob, values: Mapping[str, Any]) -> None:
     held = (jobs.c.id == job.id, jobs.c.holder == job.holder, jobs.c.state == JobState.RUNNING.value)
     if connection.execute(update(jobs).where(*held).values(**values)).rowcount == 0:
-        raise JobLost(f"Job {job.id} is not held by {job.holder} any more")
+        raise JobLost(f"Job {job.id} is no longer held by {job.holder}")
 
 
 def _job(row: RowMapping) -> QueuedJob:

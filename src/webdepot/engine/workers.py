@@ -38,7 +38,7 @@ class WorkerRow:
 
 
 def show(connection: Connection, worker: WorkerRow) -> None:
-    """Store that a process lives."""
+    """Store that a process is alive."""
     own = workers.c.name == worker.name
     if connection.execute(update(workers).where(own).values(seen_at=worker.seen_at)).rowcount == 0:
         values = {

@@ -7,8 +7,8 @@ record are neutral: MAB, MARC and Dublin Core are written from it and read into 
 (`exchange/metadata/mab.py`, `marc.py`, `dublin_core.py`).
 
 `changed_at` is the datestamp of OAI-PMH. It never decreases, and it covers everything that is delivered with
-the record: a change of a site changes its slices too. A withdrawn record keeps its key, URN and sets for ever
-and loses everything else.
+the record: a change of a site changes its slices too. A withdrawn record keeps its key, URN and sets
+permanently, and loses everything else.
 
 As a document (`catalogue.json` of a package, version 1): `format`, `format_version`, `records` from the
 highest level to the lowest, each with the fields of `Record`, moments in ISO 8601; `transfer` (see

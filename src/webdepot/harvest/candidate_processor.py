@@ -180,7 +180,7 @@ class CandidateProcessor:
         return answer
 
     def _note_program_error(self, answer: Arrived, error: Exception) -> None:
-        """Note an error on an answer that is kept all the same: its line in the log names it."""
+        """Note an error on an answer that is kept anyway: its line in the log names it."""
         reason = self._count_program_error(error).replace(",", ";")
         answer.note = ",".join(filter(None, (answer.note, reason)))
 

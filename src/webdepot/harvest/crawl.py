@@ -225,7 +225,7 @@ class _Crawl:
         if self.error is None:
             try:
                 self.processor.settle(most)
-            except Exception as error:  # raised by `run`, when no request is out any more
+            except Exception as error:  # raised by `run`, when no request is left
                 self.error = error
 
     async def _cancel_active(self) -> None:

@@ -107,7 +107,7 @@ class CrawlJudge:
         self, candidate: Candidate, *, page_says_no: bool = False, link_says_no: bool = False
     ) -> Verdict:
         """Whether a URL that was found is queued. A page or link may ask not to be followed; parts of a page
-        are queued all the same.
+        are queued anyway.
         """
         verdict = scope.decide(candidate, self.rules)
         if not verdict:

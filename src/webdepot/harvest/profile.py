@@ -231,7 +231,7 @@ HOST_KEYS: Mapping[str, Key] = {
     ),
 }
 _MOVED = {
-    "allow_private": "It is not a key of profiles any more: administrators name the networks in "
+    "allow_private": "It is no longer a key of profiles: administrators name the networks in "
     "harvest.private_networks of webdepot.toml. Remove it here",
 }
 """Former keys, and what to do about them."""

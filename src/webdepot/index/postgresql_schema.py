@@ -85,7 +85,7 @@ class PostgresqlSchema:
 
     @contextmanager
     def transaction(self) -> Iterator[psycopg.Connection[Any]]:
-        """A transaction, all or nothing, beside those of others."""
+        """A transaction, all or nothing; others may run at the same time."""
         with self._explained():
             self.rows(b"SELECT 1", {})  # replaces idle connections that are dead
             line = self._take()

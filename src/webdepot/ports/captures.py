@@ -67,7 +67,7 @@ class CaptureIndex(Protocol):
         """Remove a container and its captures in one transaction; one that is not there changes nothing."""
 
     def replace(self, captures: Iterable[Capture]) -> None:
-        """Mark captures as replaced (by those of a patch): they are not counted any more, and are returned
+        """Mark captures as replaced (by those of a patch): they are no longer counted, and are returned
         with `replaced` set. Adding their container again undoes it.
         """
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 class DatabaseDialect(Protocol):
-    """What `Database` needs of a kind of database beside SQL: one writer at a time, noticing commits, words
-    for errors. Any thread may call it.
+    """What `Database` needs of a kind of database besides SQL: one writer at a time, noticing commits,
+    explaining errors. Any thread may call it.
     """
 
     @property

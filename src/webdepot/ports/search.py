@@ -252,7 +252,7 @@ class TextIndex(Protocol):
         """Remove a container: its captures, each with its collection, are removed from their states; returns
         how many. If it fails, the container is still there, and can be removed again.
 
-        `payloads` are digests whose bytes do not exist any more: a state without any other payload is removed
+        `payloads` are digests whose bytes no longer exist: a state without any other payload is removed
         with all its captures, because revisits of those bytes have no text either. A container that is not
         there changes nothing (0).
         """

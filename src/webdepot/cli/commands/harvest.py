@@ -416,7 +416,7 @@ _COUNT_WORDS = {
     "outside": "links that lead outside the scope",
     "duplicates": "the same as in an earlier harvest",
     "empty_pages": "pages that are empty without their scripts",
-    "noindex_pages": "pages that say noindex, harvested all the same",
+    "noindex_pages": "pages that say noindex, harvested anyway",
     "opened": "pages opened in the browser",
     "unopened": "pages that the browser could not show",
     "screenshots": "screenshots",

@@ -126,9 +126,9 @@ def derive(
         Derivative, typer.Argument(metavar="TABLE", help="domains, web-graph, text or images.")
     ],
     to: Annotated[Path, typer.Option("--to", help="New file; its name ends with .parquet or .csv.")],
-    collection: Annotated[str, typer.Option(help="Of this collection only.")] = EVERYTHING,
+    collection: Annotated[str, typer.Option(help="Only this collection.")] = EVERYTHING,
     staff: Annotated[
-        bool, typer.Option("--staff", help="With what access rules close to the public but not to staff.")
+        bool, typer.Option("--staff", help="Include what access rules close to the public but not to staff.")
     ] = False,
     json: Json = False,
     quiet: Quiet = False,

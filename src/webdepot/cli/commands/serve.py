@@ -102,8 +102,8 @@ def serve(
 
 @contextmanager
 def _scheduling(call: Call, portal: Archive) -> Iterator[None]:
-    """Show that the portal lives and, unless it runs separately, run the scheduler in a thread with its own
-    `Archive`; its harvests stop cleanly with the server.
+    """Report that the portal is alive and, unless it runs separately, run the scheduler in a thread with
+    its own `Archive`; its harvests stop cleanly with the server.
     """
     if not portal.config.schedule.in_server:
         with heartbeat.shown(portal, WorkerRole.PORTAL):
@@ -175,7 +175,7 @@ def list_(
     page: Annotated[int, typer.Option(help="Which page of the list.", min=1)] = 1,
     json: Json = False,
 ) -> None:
-    """List jobs, the newest first: long work that people started in the portal."""
+    """List jobs, newest first: long-running work started in the portal."""
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:

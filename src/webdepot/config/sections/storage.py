@@ -38,7 +38,7 @@ class DepotConfig:
     import_bytes: int = key(
         10 << 30,
         "An import begins the next harvest and package after this many bytes of containers. The disk must "
-        "have room for that much beside the depot.",
+        "have room for that much in addition to the depot.",
         at_least(1),
     )
     portal_places: tuple[str, ...] = key(

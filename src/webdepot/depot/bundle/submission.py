@@ -80,7 +80,7 @@ class Submission:
     reasons: tuple[str, ...] = ()
     """Why it may not be taken in."""
     warnings: tuple[str, ...] = ()
-    """What its sender should know; it is taken in all the same."""
+    """What its sender should know; it is taken in anyway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

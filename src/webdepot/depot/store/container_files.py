@@ -79,7 +79,7 @@ class ContainerFiles:
             return self._fetch(source, "", found, length=found.size_bytes)
         if not source.path.exists():
             raise NotFound(
-                f"Container {found.name} is used in place at {found.place}, which does not exist any more. "
+                f"Container {found.name} is used in place at {found.place}, which no longer exists. "
                 "Restore the file, or give its new location with: webdepot import --in-place PATH"
             )
         return source.path

@@ -1,4 +1,4 @@
-"""OAI-PMH 2.0 responses from the catalogue: six verbs, five formats, deleted records kept for ever.
+"""OAI-PMH 2.0 responses from the catalogue: six verbs, five formats, deleted records kept permanently.
 
 Every record of the catalogue is an item; `oai_mets_lmer` and `mets_premis` exist for those with files.
 Protocol errors are responses too. By the specification, a response to a wrong verb or argument does not

@@ -27,7 +27,7 @@ from webdepot.harvest.browser.devtools import CallFailed
 MOST_CLICKS, MOST_IDLE_CLICKS, MOST_REPEATS = 60, 20, 20
 """Of one page; one after another that show nothing new; of the same button."""
 MOST_ROUTES = 500
-"""After `#`, of one page, beside the clicks."""
+"""After `#`, of one page, in addition to the clicks."""
 MOST_RETURNS = 20
 """How often to look whether the page is back on its own route."""
 MOST_LISTENERS = 60

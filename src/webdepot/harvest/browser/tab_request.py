@@ -68,7 +68,7 @@ def key_of(url: Url, request: TabRequest) -> str:
 def content_of(visit: Visit, head: HttpHead) -> bytes | None:
     """The decoded body; None if it is too large for a tab or its coding is wrong."""
     visit.body.seek(0)
-    with suppress(Exception):  # a wrong coding is the server's error; the answer is kept all the same
+    with suppress(Exception):  # a wrong coding is the server's error; the answer is kept anyway
         body = content_decoded(
             transfer_decoded(visit.body, head), head, limit_bytes=LARGEST_BODY_BYTES + 1
         ).read(LARGEST_BODY_BYTES + 1)

@@ -83,8 +83,8 @@ def is_allowed(address: str, private_networks: Sequence[IPv4Network | IPv6Networ
 
 
 def _embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address in ::ffff:a.b.c.d, ::a.b.c.d and 64:ff9b::/96 (NAT64). 6to4 and Teredo are not in use
-    any more, and special.
+    """The IPv4 address in ::ffff:a.b.c.d, ::a.b.c.d and 64:ff9b::/96 (NAT64). 6to4 and Teredo are
+    obsolete, and special.
     """
     if address.ipv4_mapped:
         return address.ipv4_mapped

@@ -45,7 +45,7 @@ def show(
     browser: bool,
     free_bytes: int,
 ) -> None:
-    """Show that a harvester lives."""
+    """Record that a harvester is alive."""
     now = {"seen_at_s": NOW, "free_bytes": free_bytes}
     first = {
         "name": name,

@@ -64,7 +64,7 @@ class PartLine:
             self._thread.join(1.0)
 
     def check(self) -> None:
-        """`PartLost` if nobody may be asked any more."""
+        """`PartLost` if no server may be asked now."""
         if self._is_lost or time.monotonic() >= self.held_until_s:
             raise PartLost(
                 f"The lease of part {self.lease.part} of harvest {self.lease.harvest} could not be renewed "

@@ -9,8 +9,8 @@
   only if it is offered again.
 
 Each taking has a generation of its own. Everything that a harvester writes about its part names the
-generation: one that lost its lease gets `PartLost` and changes nothing any more. Times are always those of
-the database server. The statements need PostgreSQL.
+generation: one that lost its lease gets `PartLost` and can no longer change anything. Times are always those
+of the database server. The statements need PostgreSQL.
 """
 
 from collections.abc import Mapping, Sequence
@@ -321,7 +321,7 @@ def renew(
     numbers: Mapping[str, object],
 ) -> Beat:
     """Renew the lease and store `numbers` (live, fetched, pages, size_bytes). Returns orders after that one,
-    and links handed over except those with these ids. `PartLost` if it is not held any more.
+    and links handed over except those with these ids. `PartLost` if it is no longer held.
     """
     _change(connection, lease, {"until_s": NOW + lease_s, **numbers})
     own = (handed_links.c.harvest == lease.harvest, handed_links.c.part == lease.part)
@@ -364,7 +364,7 @@ def save_checkpoint(
     consumed: Sequence[int],
 ) -> None:
     """Make a checkpoint valid, together with the links that it hands over and those that it has queued.
-    `PartLost`, and nothing of it happens, if the part is not held any more.
+    `PartLost`, and nothing of it happens, if the part is no longer held.
     """
     before = [list(span) for span in lease.spans if span[0] != lease.generation]
     _change(

@@ -63,7 +63,7 @@ def read(folder: Path) -> Sequence[LastPicture]:
 
 
 def find(folder: Path, number: int) -> bytes | None:
-    """The bytes of one of the last screenshots; None if it is not one of them any more."""
+    """The bytes of one of the last screenshots; None if it is no longer one of them."""
     try:
         return (folder / FOLDER_NAME / str(number)).read_bytes()
     except OSError:

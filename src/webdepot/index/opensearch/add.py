@@ -177,7 +177,7 @@ class PageAdding:
     def remove(
         self, container: str, captures: Iterable[tuple[str, Capture]], payloads: frozenset[str]
     ) -> int:
-        """Take the captures of a container out of their pages, and payloads that do not exist any more;
+        """Take the captures of a container out of their pages, and payloads that no longer exist;
         returns how many captures.
         """
         token = token_of(container)

@@ -7,7 +7,7 @@ folder of its own (`tantivy_draft.py`), and `publish` makes them part of the ind
 2. a new file of living documents is written for each segment of which documents have been replaced;
 3. `meta.json` is replaced. Readers see the commit before or the commit after, and so does the next process
    after a crash;
-4. files that no segment needs any more are removed.
+4. files that no segment needs are removed.
 
 The files, as Tantivy defines them (https://github.com/quickwit-oss/tantivy, `src/index/index_meta.rs`,
 `src/fastfield/alive_bitset.rs`, `src/directory/footer.rs`):
@@ -192,7 +192,7 @@ def _belongs(name: str, segment: Segment) -> bool:
 
 
 def _bury(folder: Path, segment: Segment, documents: Collection[int], opstamp: int) -> Segment:
-    """Write which documents of a segment are living when these are not any more."""
+    """Write which documents of a segment are live when these no longer are."""
     bits = _living_bits(folder, segment)
     for number in documents:
         bits[number >> 3] &= ~(1 << (number & 7))

@@ -73,7 +73,7 @@ def _levels(segments: Sequence[Segment]) -> Iterator[tuple[Segment, ...]]:
 
 
 def start(index: Path, folder: Path, segments: Sequence[Segment]) -> MergeJob | None:
-    """A job in a new folder; None if the segments are not in the index any more."""
+    """A job in a new folder; None if the segments are no longer in the index."""
     before = folder / _BEFORE
     before.mkdir()
     with tantivy_commit.held(index) as commit:

@@ -21,7 +21,7 @@ from webdepot.model import Capture
 
 
 class Removing:
-    """Removes the captures of one container, and payloads that no container has any more."""
+    """Removes the captures of one container, and payloads that no container has after that."""
 
     def __init__(self, make: QueryMaker, searcher: tantivy.Searcher, draft: Draft) -> None:
         self._make = make

@@ -15,7 +15,7 @@ _MADV_DONTNEED = 4
 
 
 def return_free_memory() -> None:
-    """Give memory that is not used any more back to the system. The C library keeps some of each of Tantivy's
+    """Give memory that is no longer used back to the system. The C library keeps some of each of Tantivy's
     threads, and a worker builds many parts.
     """
     with suppress(AttributeError):  # only glibc has it

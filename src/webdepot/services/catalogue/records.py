@@ -273,7 +273,7 @@ def assign_urn(archive: Archive, key: str, name: str, *, by: str = "") -> Catalo
             return record
         if record.is_object or catalogue.children(connection, record.key, limit=1):
             raise InputError(
-                f"{record.key} is in the depot under {record.urn}, which cannot be changed any more."
+                f"{record.key} is in the depot under {record.urn}, which can no longer be changed."
             )
         detail = difference({"urn": record.urn}, {"urn": lower})
         append(connection, archive.event("named", "title", record.key, message=lower, detail=detail, by=by))

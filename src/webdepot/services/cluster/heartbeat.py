@@ -1,4 +1,4 @@
-"""A process shows that it lives: a row that is renewed every ten seconds, from a thread of its own.
+"""A process reports that it is alive: a row that is renewed every ten seconds, from a thread of its own.
 
 Only with a database server. On one machine nobody else looks, and each write to a SQLite file would make all
 processes forget what they remember.
@@ -54,7 +54,7 @@ def _beat(archive: Archive, row: WorkerRow, stop: threading.Event) -> None:
             with archive.database.leasing() as connection:
                 workers.show(connection, replace(row, seen_at=archive.clock()))
         except (WebdepotError, SQLAlchemyError) as error:  # the next beat tries again
-            log.warning("the process could not show that it lives", extra={"error": str(error)})
+            log.warning("the process could not report that it is alive", extra={"error": str(error)})
         stop.wait(EVERY_S)
     try:
         with archive.database.leasing() as connection:

@@ -4,7 +4,7 @@ The home stays, with its keys, profiles and working folders. What moves is what 
 
 1. Refuse if a harvest or a job runs, or if another process uses the archive.
 2. Depot: copy each object to the new main place, then read every byte there.
-3. Database: hold the lock of the old one, so that nothing changes any more; copy what came into the depot
+3. Database: hold the lock of the old one, so that nothing can change; copy what came into the depot
    meanwhile; copy all tables in one transaction, and compare them row by row.
 4. Index of addresses: copy it container by container, and compare.
 5. Write the new configuration. Only now is the archive at the new place; the old one is kept.

@@ -157,7 +157,7 @@ def remove_folder(archive: Archive, harvest: Harvest) -> None:
 
 
 def finished_folders(archive: Archive) -> list[Path]:
-    """Working folders that nobody needs any more: the harvest is in the depot, and no process works on it."""
+    """Working folders that are no longer needed: the harvest is in the depot, and no process works on it."""
     with archive.database.reading() as connection:
         return [
             folder

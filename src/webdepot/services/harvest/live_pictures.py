@@ -32,7 +32,7 @@ def last(archive: Archive, harvest: Harvest) -> Sequence[LivePicture]:
 
 
 def thumbnail(archive: Archive, harvest_id: str, name: str) -> bytes:
-    """A small JPEG of one of them; NotFound if it is not one of the last any more."""
+    """A small JPEG of one of them; NotFound if it is no longer one of the last."""
     folders = _folders(archive, harvests.get(archive, harvest_id))
     part, _, number = name.partition("-")
     is_number = part.isdecimal() and number.isdecimal() and len(name) < 20
@@ -43,7 +43,7 @@ def thumbnail(archive: Archive, harvest_id: str, name: str) -> bytes:
     )
     small = images.thumbnail_of(picture) if picture is not None else None
     if not small:
-        raise NotFound("This picture is not one of the last ones any more.")
+        raise NotFound("This picture is no longer one of the last ones.")
     return small
 
 

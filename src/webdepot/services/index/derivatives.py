@@ -1,5 +1,5 @@
 """Tables for research, derived from the archive as a whole; the kinds that the Archives Unleashed Toolkit
-made usual (https://aut.docs.archivesunleashed.org/docs/dataframe-schemas):
+made common (https://aut.docs.archivesunleashed.org/docs/dataframe-schemas):
 
     domains     a row for each host: how many captures, of what, from when to when    from the captures index
     web-graph   a row for each link from a page to another site, with its text        from the containers

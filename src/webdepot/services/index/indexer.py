@@ -94,7 +94,7 @@ def _known(archive: Archive) -> list[Container]:
 
 def forget(archive: Archive, containers: Sequence[str]) -> None:
     """Remove containers from both indexes, with the texts of their links. Captures of other containers that
-    repeat bytes which no container has any more lose their text too. The captures are removed last: if this
+    repeat bytes which no container has after that lose their text too. The captures are removed last: if this
     is interrupted, they are needed to find the texts that must go.
     """
     if not containers:

@@ -65,7 +65,7 @@ class ReadObject:
     around: Mapping[str, bytes | Path]
     """Everything that came with it and is not a file of the object, by path."""
     warnings: Sequence[str] = ()
-    """What its sender should know; it is taken in all the same."""
+    """What its sender should know; it is taken in anyway."""
     mark: str = "object"
     """The beginning of the local part of a URN that it gets here."""
 

@@ -45,7 +45,7 @@ class MetsObject:
     title: str
     mimes: Mapping[Path, str] = field(default_factory=dict)
     warnings: Sequence[str] = ()
-    """Rules that the sender should know of; the object is taken in all the same."""
+    """Rules that the sender should know of; the object is taken in anyway."""
 
 
 def read(opened: Submission, payload: Mapping[str, Path]) -> MetsObject | None:
@@ -96,7 +96,7 @@ def _check_package(root: etree._Element, name: str, payload: Mapping[str, Path])
 def _check_inner(
     path: Path, name: str, payload: Mapping[str, Path], listed: dict[str, ListedFile]
 ) -> Iterator[Finding]:
-    """The METS file of a representation. What it breaks is a warning: the files are checked all the same, and
+    """The METS file of a representation. What it breaks is a warning: the files are checked anyway, and
     the METS file of the package describes the whole.
     """
     root = _parse(path, name)

@@ -22,7 +22,7 @@ SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
 ENDINGS = (*SUFFIXES, PACKED_SUFFIX, har.SUFFIX)
 """The file names that a folder is searched for; a file that is named itself may have any name."""
 
-CHANGED = "it was changed while it was read. Import it again when nothing writes to it any more."
+CHANGED = "it was changed while it was read. Import it again when nothing writes to it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

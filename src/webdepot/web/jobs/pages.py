@@ -1,4 +1,4 @@
-"""Jobs in the portal: long work that people started, how far it is, and how it ended; cancelling one."""
+"""Jobs in the portal: long-running work, its progress and outcome; cancelling a job."""
 
 from collections.abc import Callable, Mapping
 

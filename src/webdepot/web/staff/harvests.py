@@ -104,7 +104,7 @@ def show(request: Request) -> Response:
 
 
 def show_live(request: Request) -> Response:
-    """The live part alone, for the script; the header `X-Ended` says that it will not change any more."""
+    """The live part alone, for the script; the header `X-Ended` says that it will no longer change."""
     values = _values(request)
     headers = {} if values["is_live"] else {"X-Ended": "1"}
     return render(request, "_harvest_live.html", headers=headers, **values)

@@ -129,7 +129,7 @@ def move_(
 
 
 def _moved_lines(report: move.MoveReport) -> Iterator[str]:
-    yield "The archive is moved. Compared and equal:"
+    yield "The archive was moved. Compared and equal:"
     if report.tables:
         rows = sum(table.rows for table in report.tables.values())
         yield f"  database: {len(report.tables)} tables, {rows:,} rows, each with its checksum"

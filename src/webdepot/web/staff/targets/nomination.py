@@ -107,7 +107,7 @@ def _make(request: Request, form: Mapping[str, str]) -> Response:
 
 def _check_seeds(request: Request, form: Mapping[str, str], seeds: Sequence[Url]) -> list[SeedCheck]:
     """What the start URLs answer, if the form asks for that only, or asks for it before it is saved and one
-    of them is probably wrong. The person who has seen that may save all the same.
+    of them is probably wrong. The person who has seen that may save anyway.
     """
     is_seen = form.get("checked", "").split() == list(seeds)
     asks_only = form.get("order") == "check"
