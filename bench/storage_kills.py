@@ -59,6 +59,8 @@ class Readers:
 
     def begin(self, pages: dict[str, bytes]) -> None:
         """Also open these from now on."""
+        if why := self._fault(*next(iter(pages.items()))):
+            raise AssertionError(why)  # before anything was killed, or while everything runs again
         self._pages = [*self._pages, *pages.items()]
         for thread in self._threads:
             if not thread.is_alive():
@@ -84,7 +86,7 @@ class Readers:
 
     def _fault(self, url: str, body: bytes) -> str:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
-        host, path = self._found.get(url, (f"127.0.0.1:{self._port}", f"/all/2id_/{url}"))
+        host, path = self._found.get(url, (f"127.0.0.1:{self._port}", f"/all/2030id_/{url}"))
         try:
             for _ in range(_MOST_REDIRECTS):
                 connection.request("GET", path, headers={"Host": host})

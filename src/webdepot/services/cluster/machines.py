@@ -41,6 +41,8 @@ class Machines:
     harvesters: Sequence[HarvesterRow]
     parts: Sequence[tuple[str, PartRow]]
     """Parts of harvests with the id of their harvest."""
+    lease_s: float
+    """Time after which a part of a harvester that is silent is taken over."""
     waiting: Sequence[QueuedJob]
     running: Sequence[QueuedJob]
     turns: Sequence[Turn]
@@ -70,6 +72,7 @@ def look(archive: Archive) -> Machines:
         workers=shown,
         harvesters=harvesters,
         parts=parts,
+        lease_s=archive.config.cluster.lease_s,
         waiting=[job for job in known if job.state is JobState.WAITING],
         running=[job for job in known if job.state is JobState.RUNNING],
         turns=turns,
