@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -94,6 +95,16 @@ def test_a_worker_that_is_killed_during_its_work_costs_no_item(engine, tmp_path)
     done = list(engine.map(first_time_killed, [(number, tmp_path) for number in range(8)]))
     assert sorted(one.result for one in done) == list(range(8))
     assert [path.name for path in tmp_path.iterdir()] == ["2"]
+
+
+def test_results_that_are_lost_with_their_worker_are_computed_again(engine):
+    outcomes = engine.map(where, range(12))
+    first = next(outcomes)
+    time.sleep(0.5)  # others have ended, and nobody has taken their results
+    os.kill(first.result, signal.SIGKILL)
+    rest = list(outcomes)
+    assert sorted(one.item for one in (first, *rest)) == list(range(12))
+    assert [one.error for one in rest if one.error] == []
 
 
 def first_time_killed(item):
