@@ -34,16 +34,6 @@ PAGES = {
 }
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("cluster") / "home"
-    yield folder
-    known = plan.load(folder)
-    run("cluster", "down", str(folder))
-    if known is not None:  # outside the home if root runs the tests
-        shutil.rmtree(known.postgresql.folder, ignore_errors=True)
-
-
 def run(
     *arguments: str, status: int = 0, environment: dict[str, str] | None = None
 ) -> list[dict[str, object]]:
@@ -63,12 +53,37 @@ def states(home: Path, status: int = 0) -> dict[str, str]:
     return {row["name"]: row["state"] for row in run("cluster", "status", str(home), status=status)}
 
 
-def test_a_cluster_starts_loses_a_process_and_starts_it_again(home):
+@pytest.fixture(scope="module")
+def known(tmp_path_factory) -> Iterator[plan.ClusterPlan]:
+    """A cluster that was started, has some pages, and is stopped at the end."""
+    folder = tmp_path_factory.mktemp("cluster")
+    home = folder / "home"
     run("cluster", "status", str(home), status=1)
-    (result,) = run("cluster", "up", str(home), environment=PUBLIC)
-    assert len(result["portals"]) == 2 and not result["is_elsewhere"]
-    assert set(states(home).values()) == {"running"}
-    known = plan.load(home)
+    try:
+        (result,) = run("cluster", "up", str(home), environment=PUBLIC)
+        assert len(result["portals"]) == 2 and not result["is_elsewhere"]
+        assert set(states(home).values()) == {"running"}
+        known = plan.load(home)
+        write_warc(folder / "mills.warc.gz", PAGES)
+        run("--home", str(home), "import", str(folder / "mills.warc.gz"), environment=known.environment)
+        yield known
+    finally:
+        run("cluster", "down", str(home))
+        known = plan.load(home)
+        shutil.rmtree(known.postgresql.folder)  # outside the home if root runs the tests
+    assert set(states(home, status=1).values()) == {"not running"}
+    assert run("cluster", "down", str(home)) == [{"stopped": 0}]
+    assert not readiness.accepts(known.ports["postgresql"])
+
+
+@pytest.fixture
+def home(known) -> Path:
+    """The home of the archive, with everything running."""
+    run("cluster", "up", str(known.folder.parent), environment=PUBLIC)
+    return known.folder.parent
+
+
+def test_a_process_that_was_killed_is_started_again(home, known):
     (doctor, *_) = [
         row
         for row in run("--home", str(home), "doctor", environment=known.environment)
@@ -116,11 +131,7 @@ def in_front(known: plan.ClusterPlan, folder: Path) -> Iterator[Front]:
 
 
 @pytest.mark.skipif(not Path(NGINX).exists(), reason="nginx is not installed")
-def test_a_reader_does_not_notice_that_a_portal_dies_behind_nginx(home, tmp_path):
-    known = plan.load(home)
-    assert known is not None
-    write_warc(tmp_path / "mills.warc.gz", PAGES)
-    run("--home", str(home), "import", str(tmp_path / "mills.warc.gz"), environment=known.environment)
+def test_a_reader_does_not_notice_that_a_portal_dies_behind_nginx(home, known, tmp_path):
     adding = [
         WEBDEPOT,
         "--home",
@@ -168,13 +179,10 @@ def test_a_reader_does_not_notice_that_a_portal_dies_behind_nginx(home, tmp_path
             assert portal_of(source).rpartition(" ")[2].endswith(str(known.ports["portal-2-port"]))
         read()
         assert front.ask(PORTAL, "/metrics", cookie).status == 404
-        run("cluster", "up", str(home), environment=PUBLIC)
 
 
-def test_the_database_is_restored_from_its_backup_and_the_index_from_the_depot(home, tmp_path):
+def test_the_database_is_restored_from_its_backup_and_the_index_from_the_depot(home, known, tmp_path):
     """As docs/how-to/cluster.md describes it."""
-    known = plan.load(home)
-    assert known is not None
     run("cluster", "down", "--only-roles", str(home))
     programs, dump = known.postgresql.program().command[0], tmp_path / "archive.dump"
     password = {**os.environ, "PGPASSWORD": known.password}
@@ -200,11 +208,3 @@ def test_the_database_is_restored_from_its_backup_and_the_index_from_the_depot(h
     assert found() == before
     checks = run("--home", str(home), "doctor", environment=known.environment)
     assert not [check for check in checks if check.get("state") == "error"]
-
-
-def test_everything_stops(home):
-    run("cluster", "down", str(home))
-    known = plan.load(home)
-    assert set(states(home, status=1).values()) == {"not running"}
-    assert run("cluster", "down", str(home)) == [{"stopped": 0}]
-    assert not readiness.accepts(known.ports["postgresql"])

@@ -97,14 +97,17 @@ def test_a_worker_that_is_killed_during_its_work_costs_no_item(engine, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["2"]
 
 
-def test_results_that_are_lost_with_their_worker_are_computed_again(engine):
+def test_results_that_are_lost_with_their_workers_are_computed_again(engine):
+    workers = {one.result for one in engine.map(where, range(12))}
     outcomes = engine.map(where, range(12))
-    first = next(outcomes)
-    time.sleep(0.5)  # others have ended, and nobody has taken their results
-    os.kill(first.result, signal.SIGKILL)
-    rest = list(outcomes)
-    assert sorted(one.item for one in (first, *rest)) == list(range(12))
-    assert [one.error for one in rest if one.error] == []
+    done = [next(outcomes)]
+    time.sleep(0.5)  # others have ended, too
+    done.append(next(outcomes))
+    for pid in workers:
+        os.kill(pid, signal.SIGKILL)
+    time.sleep(0.5)  # the engine has noticed
+    done += outcomes
+    assert sorted((one.item, one.error) for one in done) == [(number, "") for number in range(12)]
 
 
 def first_time_killed(item):
