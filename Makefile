@@ -67,9 +67,11 @@ test-postgresql: install-test
 test-cluster: install-test
 	WEBDEPOT_TEST_CLUSTER=1 $(BIN)/pytest tests/cluster
 
-# One process of pytest, because all these tests share one server, which the tests start with Java.
+# One process of pytest, because all these tests share one server, which the tests start with Java. NODES=3 starts
+# three nodes (3 GB of memory), and indexes have three shards with a replica.
+NODES := 1
 test-opensearch: install-test
-	$(BIN)/pytest -m opensearch
+	WEBDEPOT_TEST_OPENSEARCH_NODES=$(NODES) $(BIN)/pytest -m opensearch
 
 quick: install-test
 	$(BIN)/pytest $(PARALLEL) -m "not browser and not slow and not opensearch"

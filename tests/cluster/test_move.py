@@ -4,15 +4,18 @@ import subprocess
 
 import pytest
 
+import opensearch
 from databases import copy_home, needs_file
+from ports import free_port
 from small_warcs import write_warc
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
-from webdepot.errors import ConfigError, Conflict, CorruptData, InputError
+from webdepot.errors import ConfigError, Conflict, CorruptData, InputError, RemoteError
 from webdepot.model import HarvestState
+from webdepot.ports import Facet
 from webdepot.provenance import append, iter_all
 from webdepot.services import pipeline
-from webdepot.services.access import lookup
+from webdepot.services.access import lookup, search
 from webdepot.services.cluster import capture_copy, depot_copy, move, table_copy
 from webdepot.services.harvest import harvests
 from webdepot.services.progress import Phase
@@ -23,7 +26,18 @@ PAGES = {
     "https://x.example/": b"<!doctype html><title>Mill</title><p>the windmill",
     "https://x.example/2": b"<!doctype html><title>Two</title><p>another windmill",
     LONG: b"<!doctype html><title>Long</title><p>a long address",
+} | {
+    f"https://{number % 5}.example/{number}": b"<!doctype html><title>Page %d</title><p>the mill w%d of harbour %d"
+    % (number, number, number % 7)
+    for number in range(47)
 }
+QUERIES = [
+    *(f"w{number}" for number in range(40)),
+    *(f"harbour {number}" for number in range(7)),
+    '"a long"',
+    "mill*",
+    "-mill windmill",
+]
 
 
 @pytest.fixture(scope="module")
@@ -48,16 +62,33 @@ def filled(original, tmp_path):
     return copy_home(original, tmp_path / "home")
 
 
+@pytest.fixture(params=["files", pytest.param("opensearch", marks=pytest.mark.opensearch)])
+def words(request):
+    """Settings of the index of words in the cluster."""
+    if request.param == "files":
+        return ""
+    place = opensearch.new_place()
+    return (
+        f'engine = "opensearch"\nopensearch_url = "{",".join(place.address.urls)}"\n'
+        f'opensearch_index = "{place.name}"\n'
+    )
+
+
 @pytest.fixture
-def cluster_toml(tmp_path, databases, seaweed, monkeypatch):
+def cluster_toml(cluster_settings, tmp_path):
+    file = tmp_path / "cluster.toml"
+    file.write_text(cluster_settings)
+    return file
+
+
+@pytest.fixture
+def cluster_settings(databases, seaweed, monkeypatch):
     for kind, value in (("ACCESS", seaweed.access_key), ("SECRET", seaweed.secret_key)):
         monkeypatch.setenv(f"WEBDEPOT_PLACE_MAIN_{kind}_KEY", value)
-    file = tmp_path / "cluster.toml"
-    file.write_text(
+    return (
         f'[database]\nurl = "{databases.create()}"\n[depot]\nplace = "{seaweed.new_address()}"\n'
-        '[index]\ncaptures = "postgresql"\n[archive]\nname = "Mills"\n'
+        '[archive]\nname = "Mills"\n[index]\ncaptures = "postgresql"\n'
     )
-    return file
 
 
 def contents(home):
@@ -79,6 +110,12 @@ def contents(home):
         del tables["events"]
         found = [lookup.find_closest(archive, url, "2024", collection="all", reader=ANYONE) for url in PAGES]
         answers = [(capture.url, capture.timestamp, capture.location) for capture in found]
+        assert len(answers) == len(QUERIES) == 50
+        for query in QUERIES:
+            page = search.search(archive, query, reader=ANYONE, limit=60, facets=(Facet.SITE,))
+            hits = sorted((hit.url, hit.title, hit.timestamp) for hit in page.hits)
+            answers.append((query, page.pages, hits, page.years, page.facets))
+            assert hits
         return (
             tables,
             events,
@@ -88,9 +125,10 @@ def contents(home):
         )
 
 
-def test_there_and_back_everything_is_equal(filled, cluster_toml):
+def test_there_and_back_everything_is_equal(filled, cluster_toml, words):
+    cluster_toml.write_text(cluster_toml.read_text() + words)
     before = contents(filled)
-    assert before[0]["containers"].rows == 2 and before[2].captures == 4
+    assert before[0]["containers"].rows == 2 and before[2].captures == 51
 
     def stop(progress):
         if progress.phase is Phase.INDEX:  # the tables are written, the configuration is not
@@ -161,6 +199,16 @@ def test_a_row_that_the_other_database_refuses_ends_the_move_with_its_table(fill
     with Archive.open(filled) as archive, archive.database.transaction() as connection:
         connection.exec_driver_sql("UPDATE containers SET place = ? WHERE name LIKE '%z%'", ("x" * 5000,))
     with pytest.raises(CorruptData, match="table containers"):
+        move.move(filled, cluster_toml)
+    with Archive.open(filled) as archive:
+        assert not archive.config.database.url
+
+
+def test_nothing_is_moved_if_the_new_search_server_does_not_answer(filled, cluster_toml):
+    server = f"http://127.0.0.1:{free_port()}"
+    words = f'engine = "opensearch"\nopensearch_url = "{server}"\n'
+    cluster_toml.write_text(cluster_toml.read_text() + words)
+    with pytest.raises(RemoteError, match=f"The search server {server} does not answer"):
         move.move(filled, cluster_toml)
     with Archive.open(filled) as archive:
         assert not archive.config.database.url

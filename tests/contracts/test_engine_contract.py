@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -94,6 +95,19 @@ def test_a_worker_that_is_killed_during_its_work_costs_no_item(engine, tmp_path)
     done = list(engine.map(first_time_killed, [(number, tmp_path) for number in range(8)]))
     assert sorted(one.result for one in done) == list(range(8))
     assert [path.name for path in tmp_path.iterdir()] == ["2"]
+
+
+def test_results_that_are_lost_with_their_workers_are_computed_again(engine):
+    workers = {one.result for one in engine.map(where, range(12))}
+    outcomes = engine.map(where, range(12))
+    done = [next(outcomes)]
+    time.sleep(0.5)  # others have ended, too
+    done.append(next(outcomes))
+    for pid in workers:
+        os.kill(pid, signal.SIGKILL)
+    time.sleep(0.5)  # the engine has noticed
+    done += outcomes
+    assert sorted((one.item, one.error) for one in done) == [(number, "") for number in range(12)]
 
 
 def first_time_killed(item):

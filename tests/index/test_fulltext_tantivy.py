@@ -4,13 +4,15 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 import text_indexes
-from text_indexes import page_files_of
+from text_indexes import page_files_of, urls
 from webdepot.engine.process_pool import ProcessEngine
 from webdepot.errors import Conflict, WebdepotError
 from webdepot.index.text import (
@@ -340,3 +342,17 @@ def capture_of(url, text):
         mime="text/html",
         location=Location(container="0", offset=0, length=1),
     )
+
+
+def test_processes_that_begin_at_the_same_time_create_one_index(tmp_path):
+    """Two portals of a new archive, for example."""
+    begin = threading.Barrier(8)
+
+    def work(number):
+        begin.wait()
+        index = TantivyTextIndex(tmp_path / "text", memory_bytes=16 << 20)
+        index.add(str(number), [page(f"http://{number}.org/")])
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    assert len(urls(TantivyTextIndex(tmp_path / "text"), "words")) == 8

@@ -48,6 +48,7 @@ def report_fields(report: "ArchiveReport") -> dict[str, Any]:
         "urn": report.package.urn if report.package else None,
         "captures": report.captures,
         "pages": report.pages,
+        "words_away": report.words_away,
     }
 
 
@@ -74,6 +75,11 @@ def report_lines(report: "ArchiveReport") -> list[str]:
         f"  Depot       {plain(report.package.urn)}" if report.package else "  Depot       not deposited"
     )
     lines.append(f"  Index       {report.captures:,} captures, {report.pages:,} pages with text")
+    if report.words_away:
+        lines.append(
+            f"              [yellow]![/yellow] {plain(report.words_away)} When it answers, "
+            "`webdepot serve` or `webdepot batch` adds the words."
+        )
     return lines
 
 

@@ -48,7 +48,8 @@ class ClusterRole:
 
 
 ROLES = (
-    ClusterRole(name="harvester", arguments=("harvester", "--parts", "2"), count=3, has_home=True),
+    # More places than parts, so that two harvesters can take over all parts of the third one.
+    ClusterRole(name="harvester", arguments=("harvester", "--parts", "3"), count=3, has_home=True),
     ClusterRole(name="scheduler", arguments=("scheduler",)),
     ClusterRole(name="batch", arguments=("batch",)),
     ClusterRole(

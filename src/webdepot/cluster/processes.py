@@ -123,6 +123,7 @@ class ProcessFolder:
             durable.make_folders(path.parent)
         mark = {_MARK: self._mark(program.name)}
         account: dict[str, Any] = {"user": program.user} if program.user else {}
+        boot = _boot()
         with self._file(program.name).open("wb") as file, self.log_of(program.name).open("ab") as log:
             subprocess.Popen(  # noqa: S603 - the commands are ours
                 list(program.command),
@@ -132,7 +133,7 @@ class ProcessFolder:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=lambda: _write_facts(file.fileno()),
+                preexec_fn=lambda: _write_facts(file.fileno(), boot),
                 **account,
             ).returncode = 0  # it outlives us, so it is not waited for
         return True
@@ -233,15 +234,16 @@ def _facts(pid: int | str) -> _Facts | None:
     return _Facts(state=fields[0], session=int(fields[3]), started=int(fields[19]))
 
 
-def _write_facts(descriptor: int) -> None:
+def _write_facts(descriptor: int, boot: str) -> None:
+    # Called as another user, who may not be allowed to read Python's files: it must not import anything.
     facts = _facts("self")
     started = facts.started if facts else 0
-    line = json.dumps({"pid": os.getpid(), "started": started, "boot": _boot()})
+    line = json.dumps({"pid": os.getpid(), "started": started, "boot": boot})
     os.write(descriptor, line.encode())
 
 
 def _boot() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
 
 
 def _members(session: int, mark: str) -> list[int]:

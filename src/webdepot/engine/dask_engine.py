@@ -30,6 +30,8 @@ from webdepot.ports.engine import Done, Item, Result
 from webdepot.version import VERSION
 
 _ITEMS_PER_WORKER = 2
+_PENDING = "pending"
+"""The status of a future that is computed; also of one that had ended, if the worker that had its result died."""
 _PATIENCE_S = 30
 """How long to wait for the scheduler, and for its first worker."""
 _ONE_AT_A_TIME = threading.Lock()
@@ -70,6 +72,8 @@ class DaskEngine:
                 if not running:
                     break
                 for future in self._wait(list(running)):
+                    if future.status == _PENDING:
+                        continue
                     item = running.pop(future)
                     if _is_killed(future):
                         suspects.append(item)
@@ -94,7 +98,8 @@ class DaskEngine:
 
     def _alone(self, function: Callable[[Item], Result], item: Item) -> Done[Item, Result]:
         future = self._submit(function, item)
-        self._wait([future])
+        while future.status == _PENDING:
+            self._wait([future])
         return Done(item, None, _DIED) if _is_killed(future) else self._done(item, future)
 
     def _submit(self, function: Callable[[Item], Result], item: Item) -> Future:

@@ -26,6 +26,8 @@ from webdepot.states import Machine, Step
 ROWS = 50
 _LEASED = "job"
 """The kind of these leases."""
+CATCH_UP = "index"
+"""The kind of job that the indexer adds itself while the search server does not answer."""
 MOST_TRIES = 3
 """A job whose workers were killed so often is not repeated: it may be what kills them."""
 

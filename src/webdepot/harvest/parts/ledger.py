@@ -127,6 +127,7 @@ class PartLedger:
 
         self._insist(store)
         self._frontier.commit_staged()
+        self._line.note_checkpoint()
         self._line.forget_handed(consumed)
         self._handover.consumed = []
         ended = [name for name in self._marks if name.endswith(OPEN_SUFFIX) and name not in marks]

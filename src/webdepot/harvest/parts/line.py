@@ -40,7 +40,8 @@ class PartLine:
         """What the last renewal brought."""
         self._database = database
         self._lease_s = lease_s
-        self._numbers: Mapping[str, object] = {}
+        self._numbers: Mapping[str, Any] = {}
+        self._saved_s = time.monotonic()
         self._lock = threading.Lock()
         self._orders: list[Order] = []
         self._last_order = 0
@@ -71,7 +72,11 @@ class PartLine:
                 "in time."
             )
 
-    def show(self, numbers: Mapping[str, object]) -> None:
+    def note_checkpoint(self) -> None:
+        """Everything up to now is safe."""
+        self._saved_s = time.monotonic()
+
+    def show(self, numbers: Mapping[str, Any]) -> None:
         """Have these columns of the part stored with the next renewal."""
         self._numbers = numbers
 
@@ -150,7 +155,7 @@ class PartLine:
                 lease_s=self._lease_s,
                 after_order=self._last_order,
                 but_links=sorted(self._known),
-                numbers=self._numbers,
+                numbers=self._shown(began_s),
             )
         with self._lock:
             for number, line in beat.orders:
@@ -160,6 +165,14 @@ class PartLine:
             self._known.update(number for number, _ in beat.handed)
         self.beat = beat
         self.held_until_s = began_s + self._lease_s * 5 / 6
+
+    def _shown(self, now_s: float) -> Mapping[str, Any]:
+        """The columns to store, with the age of the last checkpoint."""
+        numbers = self._numbers
+        if not numbers or self._idle_since_s:
+            return numbers
+        age_s = round(now_s - self._saved_s, 1)
+        return {**numbers, "live": {**numbers["live"], rows.CHECKPOINT_AGE: age_s}}
 
 
 def _values(lines: str) -> list[Any]:

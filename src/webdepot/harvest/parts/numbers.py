@@ -5,6 +5,7 @@ from dataclasses import asdict, fields, replace
 from typing import Any
 
 from webdepot.harvest.host_book import HostCounts, most_of
+from webdepot.harvest.parts.rows import CHECKPOINT_AGE
 from webdepot.harvest.report.log import RecentLine
 from webdepot.harvest.report.result import (
     CrawlProgress,
@@ -42,7 +43,7 @@ def progress_of(live: Mapping[str, Any]) -> CrawlProgress | None:
     """The progress of a part; None if it has not shown any yet."""
     if not live:
         return None
-    values = {name: value for name, value in live.items() if name != _RECENT}
+    values = {name: value for name, value in live.items() if name not in (_RECENT, CHECKPOINT_AGE)}
     hosts = {host: HostCounts(**counts) for host, counts in values["hosts"].items()}
     waits = [HostWait(**{**wait, "next_at": from_iso(wait["next_at"])}) for wait in values["waits"]]
     return CrawlProgress(**{**values, "hosts": hosts, "waits": waits})

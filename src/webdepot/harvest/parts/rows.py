@@ -40,6 +40,8 @@ from sqlalchemy import (
 from webdepot import leases
 from webdepot.harvest.tables import handed_links, harvest_orders, parts
 
+CHECKPOINT_AGE = "checkpoint_age_s"
+"""In `live`: seconds since the last checkpoint when the lease was renewed."""
 LEASED = "part"
 """The kind of these leases."""
 MOST_TRIES = 50
@@ -85,12 +87,23 @@ class PartRow:
     machine: str
     is_live: bool
     """Whether its holder has renewed its lease in time."""
+    left_s: float
+    """Time until its lease ends; negative if it has ended."""
     generation: int
     checkpoint: int
     live: Mapping[str, Any]
     result: Mapping[str, Any]
     reason: str
     is_stopping: bool
+
+    def silent_s(self, lease_s: float) -> float:
+        """Time since its holder renewed the lease; 0 if nobody holds it."""
+        return max(lease_s - self.left_s, 0.0) if self.state is PartState.RUNNING else 0.0
+
+    def checkpoint_age_s(self, lease_s: float) -> float:
+        """Time since its last checkpoint; 0 if nobody holds it, or there is nothing to store."""
+        age_s = float(self.live.get(CHECKPOINT_AGE, 0.0))
+        return age_s + self.silent_s(lease_s) if age_s else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +197,8 @@ def _new_row(
 def of_harvest(connection: Connection, harvest: str) -> list[PartRow]:
     """The parts of a harvest; none if it is not shared."""
     is_live = and_(parts.c.state == PartState.RUNNING.value, parts.c.until_s > NOW).label("is_live")
-    chosen = select(parts, is_live).where(parts.c.harvest == harvest).order_by(parts.c.part)
+    left_s = (parts.c.until_s - NOW).label("left_s")
+    chosen = select(parts, is_live, left_s).where(parts.c.harvest == harvest).order_by(parts.c.part)
     return [_row(row) for row in connection.execute(chosen).mappings()]
 
 
@@ -195,6 +209,7 @@ def _row(row: RowMapping) -> PartRow:
         holder=row["holder"],
         machine=row["machine"],
         is_live=row["is_live"],
+        left_s=float(row["left_s"]),
         generation=row["generation"],
         checkpoint=row["checkpoint"],
         live=row["live"],

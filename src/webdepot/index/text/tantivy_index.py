@@ -31,7 +31,7 @@ from webdepot.index import page_files
 from webdepot.index.sqlite_file import REBUILD
 from webdepot.index.text import tantivy_commit, tantivy_merge, tantivy_part, tantivy_schema
 from webdepot.index.text.tantivy_add import Adding, addresses_of, count
-from webdepot.index.text.tantivy_commit import Segment
+from webdepot.index.text.tantivy_commit import META, Segment
 from webdepot.index.text.tantivy_draft import Draft, drafted, open_index
 from webdepot.index.text.tantivy_find import TantivySearch
 from webdepot.index.text.tantivy_part import AnchorJob, BuiltPart, PartJob
@@ -43,6 +43,7 @@ from webdepot.ports.engine import Engine, Item
 from webdepot.ports.search import Hits, PageFile, PageText, State, TextQuery
 
 _log = logging.getLogger(__name__)
+_LOCK = "writing.lock"
 _BLOCK_BYTES = 65_536
 """The window of LZ4. Texts take a fifth less space than in Tantivy's 16 kB blocks, and reading one takes 50
 microseconds more.
@@ -77,23 +78,35 @@ class TantivyTextIndex:
 
     def _open(self) -> tantivy.Index:
         try:
-            return self._with_larger_blocks(open_index(self._schema, self._folder))
+            if not self._has_larger_blocks():
+                # Two processes may begin at the same time, and one of them may write already.
+                with durable.locked(self._folder / _LOCK):
+                    return self._create()
+            return open_index(self._schema, self._folder)
         except (ValueError, OSError) as error:
             raise Conflict(
                 f"The index of words {self._folder} was made by another version or is damaged ({error}). "
                 f"{REBUILD}"
             ) from error
 
-    def _with_larger_blocks(self, index: tantivy.Index) -> tantivy.Index:
-        """Set the block size of a new index. Tantivy keeps it with the index, but the Python binding has no
-        option for it.
-        """
-        path = self._folder / "meta.json"
+    def _has_larger_blocks(self) -> bool:
+        """Whether the index is complete: it exists, and has its block size or documents."""
+        path = self._folder / META
+        if not path.exists():
+            return False
         meta = json.loads(path.read_bytes())
-        settings = meta["index_settings"]
-        if meta["segments"] or settings.get("docstore_blocksize") == _BLOCK_BYTES:
+        return bool(meta["segments"]) or meta["index_settings"].get("docstore_blocksize") == _BLOCK_BYTES
+
+    def _create(self) -> tantivy.Index:
+        """Create the index and set its block size, unless another process has done so. Tantivy keeps the size
+        with the index, but the Python binding has no option for it.
+        """
+        index = open_index(self._schema, self._folder)
+        if self._has_larger_blocks():
             return index
-        meta["index_settings"] = {**settings, "docstore_blocksize": _BLOCK_BYTES}
+        path = self._folder / META
+        meta = json.loads(path.read_bytes())
+        meta["index_settings"] = {**meta["index_settings"], "docstore_blocksize": _BLOCK_BYTES}
         durable.write_whole(path, json.dumps(meta).encode())
         return open_index(self._schema, self._folder)
 
@@ -240,7 +253,7 @@ class TantivyTextIndex:
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         """One process writes at a time; others wait for it."""
-        with durable.locked(self._folder / "writing.lock"):
+        with durable.locked(self._folder / _LOCK):
             self._resolve()
             yield
 
@@ -301,7 +314,7 @@ class TantivyTextIndex:
         """A searcher on the last commit. The commit's file is small; reading it takes a tenth of the time of
         reopening all segments.
         """
-        commit = (self._folder / "meta.json").read_bytes()
+        commit = (self._folder / META).read_bytes()
         if commit != self._commit:
             self._index.reload()
             self._commit = commit

@@ -1,7 +1,7 @@
 """Figures for Prometheus, in its text format (https://prometheus.io/docs/instrumenting/exposition_formats/).
 
-All come from the database, so every portal of an archive gives the same, except those of running harvests:
-they are in the working folders of the machine that runs them.
+All come from the database, so every portal of an archive gives the same, except those of harvests that no
+harvesters run: they are in the working folders of the machine that runs them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -133,6 +133,12 @@ def _of_running(archive: Archive, now: datetime) -> Iterator[Gauge]:
         yield Gauge(
             name=name, help=words, values=[({"harvest": key}, value(of)) for key, of in numbers.items()]
         )
+    ages = {harvest.id: orders.checkpoint_age_s(archive, harvest) for harvest in running}
+    yield Gauge(
+        name="harvest_checkpoint_age_seconds",
+        help="Time since the oldest last checkpoint of a part, by harvest that harvesters run.",
+        values=[({"harvest": key}, age_s) for key, age_s in ages.items() if age_s is not None],
+    )
 
 
 def _age_s(at: datetime, now: datetime) -> float:

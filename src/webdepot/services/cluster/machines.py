@@ -15,12 +15,14 @@ from webdepot.engine.workers import WorkerRow
 from webdepot.errors import RemoteError
 from webdepot.harvest.parts import harvester_rows, rows
 from webdepot.harvest.parts.harvester_rows import HarvesterRow
-from webdepot.harvest.parts.rows import PartRow
+from webdepot.harvest.parts.rows import PartRow, PartState
 from webdepot.leases import Takeover
 from webdepot.selection import scheduled_harvests
 from webdepot.selection.scheduled_harvests import Turn
 
 _TAKEOVERS = 20
+ALIVE_S = 30.0
+"""A harvester that was seen since then counts as alive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,8 @@ class Machines:
     harvesters: Sequence[HarvesterRow]
     parts: Sequence[tuple[str, PartRow]]
     """Parts of harvests with the id of their harvest."""
+    lease_s: float
+    """Time after which a part of a harvester that is silent is taken over."""
     waiting: Sequence[QueuedJob]
     running: Sequence[QueuedJob]
     turns: Sequence[Turn]
@@ -48,6 +52,16 @@ class Machines:
     not_indexed: int
     without_words: int
     takeovers: Sequence[Takeover]
+
+    @property
+    def lacks_places(self) -> bool:
+        """Whether parts wait for a harvester, and all that live have as many parts as they may."""
+        is_waiting = any(
+            part.state is PartState.WAITING or (part.state is PartState.RUNNING and not part.is_live)
+            for _, part in self.parts
+        )
+        free = sum(each.places - each.running for each in self.harvesters if each.seen_s < ALIVE_S)
+        return is_waiting and free <= 0
 
 
 def look(archive: Archive) -> Machines:
@@ -70,6 +84,7 @@ def look(archive: Archive) -> Machines:
         workers=shown,
         harvesters=harvesters,
         parts=parts,
+        lease_s=archive.config.cluster.lease_s,
         waiting=[job for job in known if job.state is JobState.WAITING],
         running=[job for job in known if job.state is JobState.RUNNING],
         turns=turns,

@@ -117,6 +117,8 @@ class _Move:
         moved = _Moved(tables={})
         moves_depot = self._source.depot_address != self._target.depot_address
         moves_tables = self._source.database.url != self._target.database.url
+        if self._source.config.index.engine != self._target.config.index.engine:
+            self._target.texts.total()  # RemoteError now if its server does not answer
         if moves_depot:
             self._copy_depot()
             depot_copy.check(self._target.store, watch=self._watch)

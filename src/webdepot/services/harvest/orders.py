@@ -1,6 +1,7 @@
 """Orders to a harvest and its live numbers: in its folder, or in the database if harvesters run it."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 from webdepot.archive import Archive
 from webdepot.harvest import control
@@ -47,4 +48,15 @@ def numbers_of(archive: Archive, harvest: Harvest) -> LiveNumbers | None:
     shown = [each for part in parts if (each := progress_of(part.live)) is not None]
     if not shown:
         return live.read(harvests.folder_of(archive, harvest))
-    return live.numbers_of(processes.add_up(shown), at=archive.clock())
+    lease_s = archive.config.cluster.lease_s
+    silent_s = max(part.silent_s(lease_s) for part in parts)
+    return live.numbers_of(processes.add_up(shown), at=archive.clock() - timedelta(seconds=silent_s))
+
+
+def checkpoint_age_s(archive: Archive, harvest: Harvest) -> float | None:
+    """Time since the last checkpoint of the part whose checkpoint is oldest; None if no harvesters run the
+    harvest.
+    """
+    parts = harvests.parts_of(archive, harvest)
+    lease_s = archive.config.cluster.lease_s
+    return max((part.checkpoint_age_s(lease_s) for part in parts), default=None)

@@ -5,22 +5,26 @@ done when its files were identified (`derived`); then the captures are added to 
 pages, with those of other containers and by all workers, to the text index. Each step can be repeated, and a
 container that is already in both indexes is skipped. A container that cannot be read is reported and does not
 stop the others.
+
+While the server of the text index does not answer, captures are indexed, and a job is added that adds the
+words when it answers again (`services/jobs`).
 """
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
 from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container import locations
-from webdepot.errors import Conflict, CorruptData, WebdepotError
+from webdepot.engine import jobs
+from webdepot.errors import Conflict, CorruptData, RemoteError, WebdepotError
 from webdepot.formats import results
 from webdepot.harvest import runs
 from webdepot.index import extract, page_files
 from webdepot.index.extract import Job
-from webdepot.index.text.link_book import Link
+from webdepot.index.text.link_book import Link, LinkBook
 from webdepot.model import Container, Finding, Harvest, HarvestId
 from webdepot.ports.search import PageFile
 from webdepot.services.access import link_texts
@@ -45,11 +49,20 @@ class Indexed:
     """Containers that could not be indexed, with the reason."""
     findings: Sequence[Finding] = ()
     """Damage that was found; not necessarily all of it."""
+    away: str = ""
+    """Why words are missing, if the server of the text index does not answer."""
 
 
 def update(archive: Archive, *, watch: Watch = unwatched) -> Indexed:
-    """Index containers that are not in both indexes yet, remove those gone or not to be shown."""
-    return _index_all(archive, _known(archive), again=False, watch=watch)
+    """Index containers that are not in both indexes yet, remove those gone or not to be shown. RemoteError if
+    the server of the text index does not answer; a worker does the same again when it does.
+    """
+    try:
+        known = _known(archive)
+    except RemoteError:
+        _catch_up_later(archive)
+        raise
+    return _index_all(archive, known, again=False, watch=watch)
 
 
 def rebuild(archive: Archive, *, watch: Watch = unwatched) -> Indexed:
@@ -80,6 +93,7 @@ def _index_all(archive: Archive, known: Sequence[Container], *, again: bool, wat
         pages=done.pages + rest.pages,
         failed={name: why for name, why in done.failed.items() if name not in names} | dict(rest.failed),
         findings=[*done.findings, *rest.findings],
+        away=rest.away or done.away,
     )
 
 
@@ -138,6 +152,15 @@ def status(archive: Archive) -> IndexStatus:
     )
 
 
+def are_indexed(archive: Archive, names: Collection[str]) -> bool:
+    """Whether these containers are in both indexes, or a job will add their words (`CATCH_UP`)."""
+    try:
+        with_words = archive.texts.having(names)
+    except RemoteError:
+        with_words = frozenset(names)
+    return set(names) <= with_words & archive.captures.having(names)
+
+
 def index_harvest(archive: Archive, harvest: str, *, watch: Watch = unwatched) -> Indexed:
     """Index the sealed containers of one harvest; nothing if readers may not see it."""
     with archive.database.reading() as connection:
@@ -162,9 +185,10 @@ def index_containers(
     """
     given = list(containers)
     names = [container.name for container in given]
-    complete = frozenset() if again else archive.captures.having(names) & archive.texts.having(names)
-    waiting = [container for container in given if container.name not in complete]
     failed: dict[str, str] = {}
+    words = _Words(archive, failed)
+    complete = frozenset() if again else archive.captures.having(names) & words.having(names)
+    waiting = [container for container in given if container.name not in complete]
     findings: list[Finding] = []
     captures = 0
     with (
@@ -173,9 +197,8 @@ def index_containers(
     ):
         if waiting:
             watch(Progress(phase=Phase.INDEX, done=0, total=len(waiting)))
-        words = _Words(archive, failed)
-        jobs = _jobs(archive, waiting, folder, failed)
-        for number, done in enumerate(batch_jobs.run_tasks(archive, extract.run, jobs), start=1):
+        tasks = _jobs(archive, waiting, folder, failed)
+        for number, done in enumerate(batch_jobs.run_tasks(archive, extract.run, tasks), start=1):
             job = done.item
             if done.result is None:
                 failed[job.name] = done.error
@@ -196,12 +219,16 @@ def index_containers(
         words.flush()
         if waiting:
             patch_merge.merge(archive, {container.harvest for container in waiting})
-        if waiting or link_texts.are_due(archive):
-            link_texts.settle(archive, links)
+        words.end(links, is_changed=bool(waiting))
     derived.forget(archive, (container for container in given if container.name not in failed))
-    if waiting:
-        archive.texts.compact(archive.engine, most_dead=MOST_DEAD)
-    return Indexed(captures=captures, pages=words.pages, failed=failed, findings=findings)
+    if words.away:
+        _catch_up_later(archive)
+    return Indexed(captures=captures, pages=words.pages, failed=failed, findings=findings, away=words.away)
+
+
+def _catch_up_later(archive: Archive) -> None:
+    with archive.database.transaction() as connection:
+        jobs.add(connection, jobs.CATCH_UP, "", {}, by=archive.agent, now=archive.clock())
 
 
 class _Words:
@@ -215,8 +242,22 @@ class _Words:
         self._files: list[PageFile] = []
         self._size_bytes = 0
         self.pages = 0
+        self.away = ""
+        """Why the server of the index does not answer; then nothing more is asked of it."""
+
+    def having(self, names: Sequence[str]) -> frozenset[str]:
+        """Which of these containers have their words in the index; all, if it cannot be asked."""
+        try:
+            return frozenset(self._archive.texts.having(names))
+        except RemoteError as error:
+            self.away = str(error)
+            return frozenset(names)
 
     def add(self, file: PageFile) -> None:
+        if self.away:
+            self._failed[file.container] = self.away
+            page_files.remove(file.path)
+            return
         self._files.append(file)
         self._size_bytes += file.path.stat().st_size
         if self._size_bytes > _WORDS_AT_ONCE_BYTES:
@@ -230,8 +271,23 @@ class _Words:
             self.pages += self._archive.texts.add_files(files, self._archive.engine, formats=self._formats)
         except WebdepotError as error:
             self._failed.update((file.container, str(error)) for file in files)
+            if isinstance(error, RemoteError):
+                self.away = str(error)
         for file in files:
             page_files.remove(file.path)
+
+    def end(self, links: LinkBook, *, is_changed: bool) -> None:
+        """Update link texts, and rewrite parts of the index with many replaced documents."""
+        if self.away:
+            return
+        archive = self._archive
+        try:
+            if is_changed or link_texts.are_due(archive) or links.changed(limit=1):
+                link_texts.settle(archive, links)
+            if is_changed:
+                archive.texts.compact(archive.engine, most_dead=MOST_DEAD)
+        except RemoteError as error:
+            self.away = str(error)
 
     def _formats(self, digests: Iterable[str]) -> dict[str, str]:
         """PRONOM identifiers of the payloads that were identified, by digest."""

@@ -38,6 +38,8 @@ class ArchiveReport:
     captures: int
     pages: int
     """Pages added to the full-text index."""
+    words_away: str
+    """Why no words were indexed, if the search server does not answer; a worker adds them when it does."""
 
     @property
     def left_out(self) -> Mapping[str, int]:
@@ -59,7 +61,7 @@ def is_complete(
         names = {container.name for container in locations.of_harvest(connection, harvest.id)}
         is_checked = records.find_verdict(connection, harvest.id) is not None
     is_kept = harvest.state is HarvestState.KEPT
-    is_indexed = names <= archive.texts.having(names) and names <= archive.captures.having(names)
+    is_indexed = indexer.are_indexed(archive, names)
     has_folder = is_kept and not ignoring_folder and harvests.folder_of(archive, harvest).exists()
     return is_checked and is_indexed and (is_kept or not deposit) and not has_folder
 
@@ -91,6 +93,7 @@ def take_in(
         package=package,
         captures=indexed.captures if indexed else 0,
         pages=indexed.pages if indexed else 0,
+        words_away=indexed.away if indexed else "",
     )
 
 

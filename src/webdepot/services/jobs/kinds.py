@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from webdepot.archive import Archive
+from webdepot.engine import jobs
 from webdepot.engine.jobs import QueuedJob
 from webdepot.errors import NotFound
 from webdepot.harvest import runs
@@ -27,6 +28,7 @@ ACCEPT = "accept"
 PATCH = "patch"
 PICTURES = "pictures"
 END_HARVEST = "end harvest"
+INDEX = jobs.CATCH_UP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,7 @@ KINDS: Mapping[str, JobKind] = {
     END_HARVEST: JobKind(
         repeats="The harvest continues from the state that it is in.", ends_folder=True, can_fetch=True
     ),
+    INDEX: JobKind(repeats="Containers that are in both indexes are not read again."),
 }
 
 

@@ -40,6 +40,11 @@ class JobTask:
         if self._is_lost.is_set():
             raise JobLost(f"Job {self.job.id} ends here")
 
+    def wait(self, seconds: float) -> None:
+        """Wait for something outside. `JobLost` when the work must end meanwhile."""
+        self._is_lost.wait(seconds)
+        self.check()
+
     def save(self, connection: Connection, **values: Any) -> None:
         """Store values in the transaction that did the work they describe: it happens once, whatever is
         killed. `JobLost`, and nothing of it happens, if another worker has the job.

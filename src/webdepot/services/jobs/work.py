@@ -5,11 +5,13 @@ from typing import Any
 
 from webdepot.archive import Archive
 from webdepot.depot.bundle.submission import SubmissionState
+from webdepot.errors import RemoteError
 from webdepot.reasons import to_kept
 from webdepot.services import pipeline
 from webdepot.services.depot import audit, replication
 from webdepot.services.exchange import oai_harvest, takeover
 from webdepot.services.harvest import crawl_test, harvests
+from webdepot.services.index import indexer
 from webdepot.services.intake import uploads
 from webdepot.services.intake.ingest import ArchiveReport
 from webdepot.services.jobs import bulk, kinds
@@ -18,6 +20,8 @@ from webdepot.services.review import patches, replay_pictures, reviews
 from webdepot.services.selection import discovery
 
 MOST_SKIPPED = 20
+_AWAY_S = 5.0
+"""How long to wait before a search server that did not answer is asked again."""
 Result = Mapping[str, Any]
 
 
@@ -133,6 +137,20 @@ def _end_harvest(archive: Archive, task: JobTask) -> Result:
     return {}
 
 
+def _index(archive: Archive, task: JobTask) -> Result:
+    """Add what is missing in the indexes, as soon as the search server answers."""
+    while True:
+        try:
+            done = indexer.update(archive, watch=task.watch)
+        except RemoteError as error:
+            if not error.retry:
+                raise
+        else:
+            if not done.away:
+                return {"pages": done.pages, "skipped": list(done.failed.items())[:MOST_SKIPPED]}
+        task.wait(_AWAY_S)
+
+
 RUNS: dict[str, Callable[[Archive, JobTask], Result]] = {
     kinds.BULK: bulk.run,
     kinds.AUDIT: _audit,
@@ -145,4 +163,5 @@ RUNS: dict[str, Callable[[Archive, JobTask], Result]] = {
     kinds.PATCH: _patch,
     kinds.PICTURES: _pictures,
     kinds.END_HARVEST: _end_harvest,
+    kinds.INDEX: _index,
 }

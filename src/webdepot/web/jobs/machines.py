@@ -8,4 +8,6 @@ from webdepot.web.site import render, site_of
 
 
 def show(request: Request) -> Response:
-    return render(request, "machines.html", view=machines.look(site_of(request).archive))
+    return render(
+        request, "machines.html", view=machines.look(site_of(request).archive), alive_s=machines.ALIVE_S
+    )

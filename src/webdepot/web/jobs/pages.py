@@ -27,6 +27,7 @@ _PATHS: Mapping[str, Callable[[QueuedJob], str]] = {
     kinds.PATCH: lambda job: f"/review/{job.subject}",
     kinds.PICTURES: lambda job: f"/review/{job.subject}",
     kinds.END_HARVEST: lambda job: f"/harvests/{job.subject}",
+    kinds.INDEX: lambda job: "/status",
 }
 
 
