@@ -31,7 +31,7 @@ from webdepot.version import VERSION
 
 _ITEMS_PER_WORKER = 2
 _PENDING = "pending"
-"""The status of a future that is computed; also of one that had ended, if the worker that had its result died."""
+"""The status of a future that is being computed, or that had ended when the worker with its result died."""
 _PATIENCE_S = 30
 """How long to wait for the scheduler, and for its first worker."""
 _ONE_AT_A_TIME = threading.Lock()

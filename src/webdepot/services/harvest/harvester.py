@@ -152,7 +152,7 @@ class Harvester:
         self._running.append((process, lease))
 
     def _tidy(self) -> None:
-        """Record that this harvester is alive, end harvests that nobody watches, and remove what is left over."""
+        """Record that this harvester is alive, end harvests that nobody watches, remove leftovers."""
         with self._archive.database.leasing() as connection:
             harvester_rows.show(
                 connection,
