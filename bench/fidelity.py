@@ -3,8 +3,8 @@
     python -m bench.fidelity [--quick] [--software FOLDER] [--json PATH] [SITE...]
 
 Sites made with real software, installed from npm, PyPI and Debian, and two of our own, are served on loopback
-and harvested: by Webdepot plain (`--browser never`) and in the browser (`--browser always`), and by
-`wget --mirror -p`, whose WARC is replayed by pywb. Every page of a site is opened live and replayed in Chromium:
+and harvested: by Webdepot plain (`--browser never`), in the browser (`--browser always`) and as it does by default
+(`--browser auto`: plain, and in the browser what needs it), and by `wget --mirror -p`, whose WARC is replayed by pywb. Every page of a site is opened live and replayed in Chromium:
 
     text      similarity of the sequences of visible words
     picture   share of agreeing pixels in the top 900 pixels, best of a shift by -1, 0 and +1
@@ -29,6 +29,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from urllib.parse import urlsplit
@@ -47,6 +48,8 @@ from bench.fidelity_views import GOOD, LivePage, LiveSiteFailed, PageScore, View
 ROOT = Path(__file__).parent.parent
 PYWB = ROOT / ".pywb" / "bin"
 PEER = "wget + pywb"
+BROWSER = {"plain": "never", "browser": "always", "auto": "auto"}
+"""Webdepot's sides of the comparison, and what each gives to `--browser`."""
 SITES: dict[str, Callable[[Path], sites.Site]] = {
     "frameset": sites.write_frames,
     "encodings": sites.write_encodings,
@@ -133,7 +136,7 @@ def main() -> None:
                 skipped[name] = str(error)
                 continue
             try:
-                for row in _measured(site, folder, options.pywb):
+                for row in _measured(site, folder, options.pywb, options.side or [*BROWSER, PEER]):
                     rows.append(row)
                     print(_line(row), flush=True)
             except LiveSiteFailed as error:
@@ -175,6 +178,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--keep", type=Path, help=f"keep the harvests here, and both pictures of each page below {GOOD}"
     )
+    parser.add_argument("--side", action="append", choices=[*BROWSER, PEER], help="which archives; default: all")
     parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
     if unknown := set(options.sites) - set(SITES):
@@ -195,18 +199,18 @@ def _folder_for(site: str, keep: Path | None) -> Iterator[Path]:
         yield (keep / site).resolve()
 
 
-def _measured(site: sites.Site, folder: Path, pywb: Path | None) -> Iterator[Row]:
-    """Look at the site, harvest it in every way, then look at each archive."""
-    plain, browser, wget = folder / "plain", folder / "browser", folder / "wget"
+def _measured(site: sites.Site, folder: Path, pywb: Path | None, sides: list[str]) -> Iterator[Row]:
+    """Look at the site, harvest it in each of these ways, then look at each archive."""
     harvests: dict[str, Callable[[str], None]] = {
-        "plain": lambda base: archives.harvest_with_webdepot(plain, site, base, "never"),
-        "browser": lambda base: archives.harvest_with_webdepot(browser, site, base, "always"),
+        side: partial(archives.harvest_with_webdepot, folder / side, site, browser=browser)
+        for side, browser in BROWSER.items()
+        if side in sides
     }
     replays: dict[str, Callable[[], AbstractContextManager[archives.Replay]]] = {
-        "plain": lambda: archives.webdepot_served(plain),
-        "browser": lambda: archives.webdepot_served(browser),
+        side: partial(archives.webdepot_served, folder / side) for side in harvests
     }
-    if pywb:
+    if pywb and PEER in sides:
+        wget = folder / "wget"
         harvests[PEER] = lambda base: archives.harvest_with_wget(wget, site, base, pywb)
         replays[PEER] = lambda: archives.pywb_served(wget, pywb)
     failures: dict[str, str] = {}

@@ -85,6 +85,7 @@ LATIN_1 = (
 )
 OTHER_PAGES = {
     "/endless": "<script>let n = 0; setInterval(() => fetch('/ti' + 'ck?' + n++), 30)</script>",
+    "/reloads": "<p>Again</p><script>location.reload()</script>",
 }
 
 
@@ -106,7 +107,7 @@ class Harvested:
 
 
 def _fill(site: Site) -> None:
-    links = "".join(f"<a href={path}>x</a>" for path in (*PAGES, "/latin-1")) + "".join(
+    links = "".join(f"<a href={path}>x</a>" for path in (*PAGES, "/latin-1", "/saved")) + "".join(
         f"<a href={OTHER}{path}>x</a>" for path in OTHER_PAGES
     )
     for path, body in {**PAGES, **OTHER_PAGES}.items():
@@ -121,6 +122,7 @@ def _fill(site: Site) -> None:
         "/frame.html", "<body><script>document.body.innerHTML = `<a href=/in-fr${'ame'}>a</a>`</script>"
     )
     site.page("/latin-1", LATIN_1.encode("latin-1"), mime="text/html; charset=iso-8859-1")
+    site.page("/saved", "<p>A file</p>", Content_Disposition="attachment; filename=x.html")
     site.page("/redirect.png", "", status="302 Found", Location="/arrived.png")
     for path in ("/pic.png", "/lazy.png", "/arrived.png", "/long.png"):
         site.page(path, PNG, mime="image/png")
@@ -282,6 +284,14 @@ def test_lines_that_stay_open_are_refused_and_counted(harvested: Harvested):
 def test_a_page_that_never_stops_ends(harvested: Harvested):
     assert 0 < sum(asked.path == "/tick" for asked in harvested.site.log) <= 100
     assert "browserFailed" not in str(harvested.line(f"{OTHER}/endless")["note"])
+
+
+def test_a_page_that_always_loads_itself_again_is_read(harvested: Harvested):
+    assert harvested.line(f"{OTHER}/reloads")["note"] == "browser"
+
+
+def test_a_page_that_browsers_save_as_a_file_is_not_opened(harvested: Harvested):
+    assert harvested.line("/saved")["note"] == ""
 
 
 def test_a_page_that_another_one_fetched_is_opened_itself(harvested: Harvested):

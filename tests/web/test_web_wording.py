@@ -254,7 +254,7 @@ def test_one_thing_is_said_as_one(code):
     found = ("part-error", "link-broken", "page-login", "body-truncated", "digest-differs")
     reason = verdict.of({f"quality.{each}": 1 for each in found}, {"fetched": 5}).reason
     settings = SimpleNamespace(limit_pages=20)
-    left_out = LeftOut(nofollow=1, robots=1, empty_pages=1, noindex_pages=1)
+    left_out = LeftOut(nofollow=1, robots=1, empty_pages=2, unopened=1, noindex_pages=1)
     ends = [
         reason_of(end, settings, waiting=1, shut_out=(), left_out=left_out)
         for end in (End.FINISHED, End.STOPPED)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from webdepot.services.intake.ingest import ArchiveReport
 
 EXIT_STOPPED = 130
+SHOWN_FINDINGS = 5
 TO_VIEW = "To view it, run: [bold]webdepot serve[/bold]"
 
 
@@ -65,8 +66,12 @@ def report_lines(report: "ArchiveReport") -> list[str]:
     lines.append(f"  Quality     {mark} {plain(report.verdict.reason)}")
     lines += [
         f"              [dim]{plain(finding.subject)}[/dim]  {plain(finding.message)}"
-        for finding in report.findings[:5]
+        for finding in report.findings[:SHOWN_FINDINGS]
     ]
+    more = len(report.findings) - SHOWN_FINDINGS
+    if more > 0:
+        noun = "finding" if more == 1 else "findings"
+        lines.append(f"              {more:,} more {noun}: webdepot quality check {plain(harvest.id)}")
     lines.append(
         f"  Formats     {formats.recognised:,} recognised, {formats.uncertain:,} uncertain, "
         f"{formats.not_recognised:,} not recognised"
@@ -74,7 +79,7 @@ def report_lines(report: "ArchiveReport") -> list[str]:
     lines.append(
         f"  Depot       {plain(report.package.urn)}" if report.package else "  Depot       not deposited"
     )
-    lines.append(f"  Index       {report.captures:,} captures, {report.pages:,} pages with text")
+    lines.append(f"  Index       {report.captures:,} captures, {report.pages:,} of them with text")
     if report.words_away:
         lines.append(
             f"              [yellow]![/yellow] {plain(report.words_away)} When it answers, "

@@ -177,7 +177,7 @@ def _find(archive: Archive, edition: Edition) -> Harvest | None:
 def _summary(done: ArchiveReport) -> str:
     findings = sum(done.finding_counts.values())
     return (
-        f"        {done.captures} captures, {done.pages} pages with text, {findings} findings; "
+        f"        {done.captures} captures, {done.pages} of them with text, {findings} findings; "
         f"{done.verdict.reason}"
     )
 

@@ -387,6 +387,7 @@ def _left_out(state: CrawlState) -> LeftOut:
         nofollow=state.judge.refusals[NOFOLLOW],
         robots=state.totals.robots_refused,
         empty_pages=state.totals.empty_pages,
+        unopened=state.totals.unopened,
         noindex_pages=state.totals.noindex_pages,
     )
 

@@ -156,9 +156,9 @@ _WORDS = {
 def _share(rule: str, key: str, count: int, documents: int, limit: float) -> tuple[str, Reason] | None:
     if count <= documents * limit:
         return None
-    return rule, _counted(
-        key, count, ", more than {limit} of {documents} documents.", limit=f"{limit:.0%}", documents=documents
-    )
+    unit = "pages" if key == "empty" else "documents"
+    rest = f", more than {{limit}} of {{documents}} {unit}."
+    return rule, _counted(key, count, rest, limit=f"{limit:.0%}", documents=documents)
 
 
 def _counted(key: str, count: int, rest: str = "", **values: object) -> Reason:

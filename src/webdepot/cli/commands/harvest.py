@@ -414,7 +414,7 @@ _COUNT_WORDS = {
     "robots_refused": "left out because of robots.txt",
     "rejected": "left out by all rules together",
     "outside": "links that lead outside the scope",
-    "duplicates": "the same as in an earlier harvest",
+    "duplicates": "kept already, from another address or earlier",
     "empty_pages": "pages that are empty without their scripts",
     "noindex_pages": "pages that say noindex, harvested anyway",
     "opened": "pages opened in the browser",

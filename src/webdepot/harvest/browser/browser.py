@@ -19,7 +19,7 @@ from webdepot.harvest.browser import launch
 from webdepot.harvest.browser import tab as browser_tab
 from webdepot.harvest.browser.context import EVERY_REQUEST, TabContext
 from webdepot.harvest.browser.devtools import CALL_S, BrowserGone, CallFailed, CallTimedOut, DevTools
-from webdepot.harvest.browser.page_snapshot import PageOptions, PageSnapshot
+from webdepot.harvest.browser.page_snapshot import MOST_NOTED, PageOptions, PageSnapshot
 from webdepot.harvest.browser.tab_request import AnswerRequest
 
 MOST_PAGES = 200
@@ -66,7 +66,9 @@ class _Instance:
 
     def _note_window(self, window: str, url: str) -> None:
         if opener := self._openers.pop(window, ""):
-            self._windows.setdefault(opener, []).append(url)
+            windows = self._windows.setdefault(opener, [])
+            if len(windows) < MOST_NOTED:
+                windows.append(url)
             self.begin("Target.closeTarget", {"targetId": window})
 
     def windows_of(self, tab: str) -> list[str]:
@@ -146,7 +148,7 @@ class Browser:
             )
             if snapshot.must_restart:
                 # A tab that hangs may keep a core busy; the pages of other tabs are opened again.
-                reason = snapshot.failure or snapshot.click_failure
+                reason = snapshot.failure or snapshot.click_failure or "it did not close"
                 _log.warning("browser restarted url=%s reason=%s", options.url, reason)
                 await self._end(instance)
             return snapshot

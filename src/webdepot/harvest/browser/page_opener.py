@@ -207,6 +207,7 @@ class PageOpener:
             and visit.failure is None
             and 200 <= visit.status < 300
             and mime in _HTML
+            and not _is_download(head)
             and visit.body_bytes <= LARGEST_BODY_BYTES
             and not embed_depth(visit.candidate.path)
             and bool(self._state.judge.of_answer(visit.candidate, mime))
@@ -439,6 +440,11 @@ class PageOpener:
                 if target is not None and target.startswith("http") and target != url:
                     more.setdefault(target, hop)
         return [*frames, Extracted(links=list(more.items()))]
+
+
+def _is_download(head: HttpHead) -> bool:
+    """Whether a browser would save the page instead of showing it."""
+    return (head.get("content-disposition") or "").strip().lower().startswith("attachment")
 
 
 def _encoded(html: str, encoding: str) -> tuple[HttpHead, BytesIO]:

@@ -10,6 +10,7 @@ from webdepot.harvest.browser.exploration import (
     ClickMemory,
 )
 from webdepot.harvest.fetch.fetch_mode import BEHAVIOURS
+from webdepot.url import LONGEST_URL
 
 MOST_NOTED = 200
 
@@ -62,5 +63,5 @@ class PageSnapshot:
 
 
 def note_address(noted: list[str], url: str) -> None:
-    if url and url not in noted and len(noted) < MOST_NOTED:
+    if url and len(url) <= LONGEST_URL and len(noted) < MOST_NOTED and url not in noted:
         noted.append(url)

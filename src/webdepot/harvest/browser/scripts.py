@@ -82,6 +82,6 @@ TEXT = """(() => {
     }
   };
   walk(document);
-  return [texts.join('\\n').slice(0, most), document.title];
+  return [texts.join('\\n').slice(0, most), String(document.title).slice(0, 10000)];
 })()""".replace("LETTERS", str(MOST_TEXT_LETTERS))
 """The text that is shown, also in open shadow roots, and the title."""

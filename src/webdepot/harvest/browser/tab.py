@@ -16,6 +16,7 @@ together.
 """
 
 import asyncio
+import logging
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -42,6 +43,7 @@ from webdepot.harvest.browser.page_snapshot import PageOptions, PageSnapshot, no
 from webdepot.harvest.browser.tab_request import AnswerRequest, TabRequest, fulfilment
 from webdepot.url import host_of, origin_of
 
+_log = logging.getLogger(__name__)
 TICK_S = 0.05
 REST_S = 0.6
 """A page is idle when it has made no request for this long."""
@@ -55,6 +57,10 @@ LARGEST_PNG_BYTES = 3 << 20
 MOST_SCROLLS, MOST_FRAMES = 40, 40
 MOST_REQUESTS = 1000
 """Of one page; further requests fail."""
+MOST_RELOADS = 3
+"""How often a page may load itself again; then it stays as it is."""
+MOST_ADDRESSES, LONGEST_ADDRESS = 10_000, 2_000
+"""Further addresses that the page asks for do not count as news, and longer ones are cut."""
 MOST_SETTLES = 5
 MOST_IDLE_CONTEXTS = 8
 """Unused tabs that are kept; beyond that the oldest is closed."""
@@ -87,7 +93,9 @@ async def open_page(
     except TimeoutError:
         tab.snapshot.failure = f"it took more than {options.longest_s:g} s"
     except CallTimedOut as error:
-        tab.snapshot.failure, tab.snapshot.must_restart = f"it stopped responding: {error}", True
+        _log.info("%s: %s", options.url, error)
+        silent = f"it stopped responding (no answer within {options.call_s:g} s)"
+        tab.snapshot.failure, tab.snapshot.must_restart = silent, True
     except TabFailed as error:
         tab.snapshot.failure = str(error)
     except CallFailed as error:
@@ -116,6 +124,8 @@ class _Tab:
         self.is_clicking = False
         self.pending: set[asyncio.Task[None]] = set()
         self.requests = 0
+        self.loads = 0
+        """Of the page itself."""
         self.spent_s = 0.0
         """Of the page's time."""
         self.active_at_s = 0.0
@@ -183,7 +193,7 @@ class _Tab:
             case "Network.requestWillBeSent" if values["request"]["url"].startswith("http"):
                 # Reported before the result of the script that made it, unlike the paused request.
                 self.loading[values["requestId"]] = self.spent_s + DELIVERY_S
-                self.asked[values["request"]["url"]] = None
+                self.note_asked(values["request"]["url"])
             case "Fetch.requestPaused":
                 self.begin(self.serve(values))
             case "Page.lifecycleEvent" if values.get("name") == "load":
@@ -193,7 +203,7 @@ class _Tab:
                     self.active_at_s = self.spent_s
             case "Page.navigatedWithinDocument" if values.get("frameId") == self.tab:
                 note_address(self.snapshot.routes, values["url"])
-                self.asked[values["url"]] = None
+                self.note_asked(values["url"])
                 self.active_at_s = self.spent_s
             case "Page.javascriptDialogOpening":
                 accept = values.get("type") == "beforeunload"
@@ -203,6 +213,10 @@ class _Tab:
             case "Inspector.targetCrashed":
                 self.crash = "its tab crashed"
                 self.devtools.fail(self.session, self.crash)
+
+    def note_asked(self, url: str) -> None:
+        if len(self.asked) < MOST_ADDRESSES:
+            self.asked[url[:LONGEST_ADDRESS]] = None
 
     def begin(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -218,12 +232,12 @@ class _Tab:
         request, number = paused["request"], paused["requestId"]
         url, network_id = request["url"], paused.get("networkId") or number
         redirected_from = self.addresses.get(network_id, "") if paused.get("redirectedRequestId") else ""
-        self.addresses[network_id] = url
-        self.asked[url] = None
+        self.note_asked(url)
         is_main = paused.get("resourceType") == "Document" and paused.get("frameId") == self.tab
         is_elsewhere = url.partition("#")[0] != self.options.url.partition("#")[0]
+        self.loads += is_main and not is_elsewhere
         # After a click, a page that would only be loaded again stays as it is, too.
-        if is_main and (is_elsewhere or self.is_clicking):
+        if is_main and (is_elsewhere or self.is_clicking or self.loads > 1 + MOST_RELOADS):
             if request["method"] == "GET" and is_elsewhere:
                 note_address(self.snapshot.windows if self.is_clicking else self.snapshot.moves, url)
             await self.quietly("Fetch.fulfillRequest", {"requestId": number, "responseCode": 204})
@@ -231,6 +245,7 @@ class _Tab:
         reply = None
         self.requests += 1
         if self.requests <= MOST_REQUESTS:
+            self.addresses[network_id] = url
             tab_request = TabRequest(
                 url=url,
                 method=request["method"],

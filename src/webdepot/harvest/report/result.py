@@ -301,12 +301,16 @@ class LeftOut:
     robots: int = 0
     empty_pages: int = 0
     """Pages that scripts must fill before they can be read."""
+    unopened: int = 0
+    """Pages that the browser could not open or read."""
     noindex_pages: int = 0
     """Pages that ask search engines not to list them. They are harvested."""
 
     def sentences(self) -> list[Reason]:
         """What was left out, and how to include it."""
-        counts = (self.nofollow, self.robots, self.empty_pages, self.noindex_pages)
+        empty_unopened = min(self.empty_pages, self.unopened)
+        empty = self.empty_pages - empty_unopened
+        counts = (self.nofollow, self.robots, empty, empty_unopened, self.noindex_pages)
         return [
             said(f"{key}_one", one) if count == 1 else said(key, several, count=count)
             for (key, one, several), count in zip(_LEFT_OUT, counts, strict=True)
@@ -317,6 +321,7 @@ class LeftOut:
 _NOFOLLOW = "If the law allows it, include {}: --nofollow none, or nofollow in the profile."
 _ROBOTS = "If the law allows it, include {}: --robots ignore, or robots in the profile."
 _EMPTY = "Harvest the site with a browser: --browser always, or fetch in the profile."
+_UNOPENED = "and the browser could not open or read {} completely: see the findings."
 _LEFT_OUT = (
     (
         "left_out_nofollow",
@@ -333,6 +338,11 @@ _LEFT_OUT = (
         "empty_pages",
         f"One page is empty without its scripts. {_EMPTY}",
         f"{{count}} pages are empty without their scripts. {_EMPTY}",
+    ),
+    (
+        "empty_unopened",
+        f"One page is empty without its scripts, {_UNOPENED.format('it')}",
+        f"{{count}} pages are empty without their scripts, {_UNOPENED.format('them')}",
     ),
     (
         "noindex_pages",

@@ -291,6 +291,7 @@ def merge(parts: Sequence[CrawlResult], limit: End | None) -> CrawlResult:
         nofollow=counts["nofollow"],
         robots=counts["robots_refused"],
         empty_pages=counts["empty_pages"],
+        unopened=counts.get("unopened", 0),
         noindex_pages=counts["noindex_pages"],
     )
     if limit is not None:
