@@ -24,6 +24,7 @@ from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.curl_transfer import FetchLimits
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.politeness.pauses import Manners
+from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.report.result import CrawlProgress, End, Trouble
 from webdepot.model import Visit
 from webdepot.quality import verdict
@@ -259,6 +260,13 @@ def test_a_site_that_redirects_in_a_circle(site: Site, tmp_path: Path) -> None:
     site.page("/b", status="302 Found", Location="/")
     result = run(tmp_path, of(site, "/"))
     assert result.trouble is Trouble.ONLY_REDIRECTS
+    assert "without ever reaching a page" in result.explain()
+
+
+def test_a_site_that_redirects_to_ever_new_addresses(site: Site, tmp_path: Path) -> None:
+    site.fallback = lambda asked: whole("", status="302 Found", Location=f"/?session={len(site.log)}")
+    result = run(tmp_path, of(site, "/"), robots=RobotsPolicy.IGNORE, limit_documents=50)
+    assert (result.end, result.trouble) == (End.FINISHED, Trouble.ONLY_REDIRECTS)
     assert "without ever reaching a page" in result.explain()
 
 

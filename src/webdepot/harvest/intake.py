@@ -13,7 +13,7 @@ from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.peer_processes import Peers
 from webdepot.harvest.report.log import CrawlLog, of_refusal
 from webdepot.harvest.report.result import CrawlSettings
-from webdepot.harvest.scope.hop_path import is_seed_path
+from webdepot.harvest.scope.hop_path import count_redirects, is_seed_path
 from webdepot.harvest.scope.membership import OUTSIDE
 from webdepot.harvest.seed_book import SeedBook
 from webdepot.model import Candidate, Failure, Hop, Verdict
@@ -139,7 +139,7 @@ class LinkIntake:
             verdict = self.judge.of_link(
                 outlink, page_says_no=page_says_no, link_says_no=url in extracted.nofollow
             )
-            if not verdict and is_seed_path(outlink.path) and self.seeds.follow(outlink):
+            if not verdict and self._may_be_seed(outlink) and self.seeds.follow(outlink):
                 self._build_rules()
                 if self.peers is not None and outlink.via is not None:
                     self.peers.announce_move(url, outlink.via)
@@ -153,6 +153,11 @@ class LinkIntake:
                 self.recently_outside.add(url)
         self._remember([outlink.url for outlink in accepted])
         self._queue(accepted if self.peers is None else self.peers.keep_mine(accepted))
+
+    def _may_be_seed(self, outlink: Candidate) -> bool:
+        """Whether only redirects lead from a seed to it, and not so many that they never end."""
+        redirects = self.settings.scope_limits.redirects
+        return is_seed_path(outlink.path) and count_redirects(outlink.path) <= redirects
 
     def _queue(self, candidates: Iterable[Candidate]) -> None:
         """Add judged candidates to the frontier, those of minor kinds after the others."""
