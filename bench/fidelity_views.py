@@ -208,6 +208,17 @@ class Viewer:
         left, top = (round(box["x"]), round(box["y"])) if box else (0, 0)
         return picture.crop((left, top, left + WIDTH, top + HEIGHT))
 
+    def settled_picture(self, page: Page) -> Image.Image:
+        """The picture of a page when it no longer changes: some fade in what they show."""
+        deadline = time.monotonic() + SETTLE_S
+        picture = self.picture(page)
+        while time.monotonic() < deadline:
+            page.wait_for_timeout(500)
+            earlier, picture = picture, self.picture(page)
+            if _agreement(earlier, picture) >= 0.9999:
+                break
+        return picture
+
     def links(self, page: Page, base: str) -> list[tuple[int, str, int, str]]:
         """Visible links with text to pages of the site: frame, text, position among equal texts, address."""
         links = []
@@ -285,7 +296,7 @@ def view_live(
         with viewer.page(url) as page:
             words = viewer.settled_words(page)
             patience_s = max(SETTLE_S, min(SLOWER * (time.monotonic() - begun), LONGEST_S))
-            picture, found = viewer.picture(page), viewer.links(page, base)
+            picture, found = viewer.settled_picture(page), viewer.links(page, base)
             if viewer.status != 200 or not words:
                 raise LiveSiteFailed(f"{url} answers {viewer.status} and shows {len(words)} words")
             links = []

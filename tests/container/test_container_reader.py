@@ -304,3 +304,10 @@ def test_a_file_that_is_not_a_container_is_refused_with_the_reason(data: bytes, 
     with pytest.raises(InputError, match=words) as caught:
         iter_records(io.BytesIO(data), "given.bin", on_finding=print)
     assert "given.bin" in str(caught.value)
+
+
+def test_a_large_record_that_is_packed_small_ends_where_the_next_begins():
+    large = warc_record("http://a.example/large", HTTP_OK + b"<p>endless " * 1_000_000)
+    parts = [packed(large), *[packed(warc_record("http://a.example/", HTTP_OK + b"next"))] * 100]
+    places = [record.location for record in records_of(b"".join(parts))]
+    assert [place.length for place in places] == [len(part) for part in parts]

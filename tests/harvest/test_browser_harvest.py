@@ -328,6 +328,21 @@ def test_a_tab_that_crashes_after_a_click_costs_only_the_clicks(site: Site, tmp_
     assert (result.counts["opened"], result.counts.get("unopened", 0)) == (1, 0)
 
 
+def test_a_page_is_opened_again_if_a_tab_crashes_that_showed_other_pages(site: Site, tmp_path: Path):
+    site.page("/", "<a href=/later>x</a>")
+    site.page("/later", "<p id=text></p><script>fetch('/cra' + 'sh').catch(() => text.append('Tides'))</script>")
+    site.answers["/crash"] = _signals(site, signal.SIGKILL)
+    result = run(
+        tmp_path,
+        [f"{site.url}/"],
+        browser=lambda: Browser(CHROMIUM, sandbox=False, tabs=1, agent="Webdepot/1"),
+        fetch=Fetching.BROWSER,
+        screenshots=Screenshots.NONE,
+        page_time_s=20.0,
+    )
+    assert (result.counts["opened"], result.counts.get("unopened", 0)) == (2, 0)
+
+
 def test_a_tab_that_crashes_or_hangs_costs_only_its_sight_and_limits_hold(site: Site, tmp_path: Path):
     site.page("/", "<a href=/hangs>x</a><a href=/after>x</a><script>fetch('/cra' + 'sh')</script>")
     site.page("/hangs", "<img src=/part-of-hangs.png><script>fetch('/ha' + 'ng')</script>")

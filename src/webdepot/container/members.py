@@ -57,6 +57,13 @@ def gzip_member(pieces: Iterable[bytes], level: int = LEVEL) -> Iterator[bytes]:
     yield packer.flush()
 
 
+def _used(piece: bytes | memoryview, unpacker: "isal_zlib.Decompress | zlib._Decompress") -> int:
+    """How many bytes of its last input an unpacker has used. At the end of the member, those after it are both in
+    `unused_data` and, if the call before had to leave input, in `unconsumed_tail`.
+    """
+    return len(piece) - len(unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail)
+
+
 def _until_damage(unpacker: "zlib._Decompress", piece: bytes) -> bytes:
     data = bytearray()
     try:
@@ -117,12 +124,12 @@ class MemberReader:
         while size < IN_MEMORY_BYTES:
             piece = self.input(at, input_bytes)
             data = unpacker.decompress(piece, IN_MEMORY_BYTES)
-            at += len(piece) - len(unpacker.unconsumed_tail)
+            at += _used(piece, unpacker)
             parts.append(data)
             size += len(data)
             input_bytes = min(input_bytes * 2, BLOCK_BYTES // 2)
             if unpacker.eof:
-                return GzipMember(b"".join(parts), at - len(unpacker.unused_data))
+                return GzipMember(b"".join(parts), at)
             if not piece and not data:
                 return GzipMember(b"".join(parts), -1, "the file ends inside it")
         return GzipMember(b"".join(parts), -1)
@@ -146,11 +153,11 @@ class MemberReader:
                     f"The file ends inside the gzip data that begins at byte {offset}.",
                     where=f"byte {offset}",
                 )
-            at += len(piece) - len(unpacker.unconsumed_tail)
+            at += _used(piece, unpacker)
             if data:
                 yield data
         if end is not None:
-            end.append(at - len(unpacker.unused_data))
+            end.append(at)
 
     def salvaged(self, offset: int, size_bytes: int) -> bytes:
         """The first bytes of a member's content; fewer if it ends or is damaged before."""
@@ -249,9 +256,8 @@ class SalvagedMembers:
             self._damage = self._damaged(
                 f"The file ends inside the gzip data that begins at byte {self.member_at}."
             )
-        self._at += len(piece) - len(unpacker.unconsumed_tail)
+        self._at += _used(piece, unpacker)
         if unpacker.eof:
-            self._at -= len(unpacker.unused_data)
             self._unpacker = None
         return data
 

@@ -2,7 +2,7 @@
 
 A browser is replaced after some hundred pages (its memory grows), when a call was not answered in time, and
 when it died. Pages that were open in a browser that died are opened once more in the next one; a page whose
-tab crashes is not opened again.
+tab crashes is opened again in a new tab if the tab had shown other pages, otherwise not.
 """
 
 import asyncio
@@ -127,7 +127,10 @@ class Browser:
         async with self._tabs:
             for _ in range(2):
                 try:
-                    return await self._open_page(options, answer)
+                    snapshot = await self._open_page(options, answer)
+                    if not snapshot.must_repeat:
+                        return snapshot
+                    return await self._open_page(replace(options, in_new_tab=True), answer)
                 except BrowserGone:
                     continue
                 except OSError as error:

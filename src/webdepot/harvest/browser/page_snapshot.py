@@ -32,6 +32,8 @@ class PageOptions:
     """Whether the crawl would follow a link to an address; other links are not clicked."""
     picture: bool = False
     agent: str = ""
+    in_new_tab: bool = False
+    """Not in a tab that has shown other pages."""
 
 
 @dataclass(slots=True)
@@ -60,6 +62,8 @@ class PageSnapshot:
     """Why clicking ended early; the page itself was read before."""
     must_restart: bool = False
     """The browser is no longer reliable."""
+    must_repeat: bool = False
+    """Its tab crashed, but had shown other pages before: Chromium sometimes crashes at a later one."""
 
 
 def note_address(noted: list[str], url: str) -> None:

@@ -104,6 +104,7 @@ async def open_page(
         await tab.close()
     if tab.is_read:
         tab.snapshot.click_failure, tab.snapshot.failure = tab.snapshot.failure, ""
+    tab.snapshot.must_repeat = bool(tab.crash and tab.snapshot.failure and tab.is_used)
     for url in windows_of(tab.tab):
         note_address(tab.snapshot.windows, url)
     return tab.snapshot
@@ -118,6 +119,8 @@ class _Tab:
         self.crash = ""
         self.is_read = False
         self.context: TabContext | None = None
+        self.is_used = False
+        """Whether it has shown other pages."""
         self.tab = ""
         self.loaded: set[str] = set()
         """Ids of loaded documents; the previous document may still send its event."""
@@ -149,9 +152,9 @@ class _Tab:
 
     async def open(self) -> None:
         host = host_of(self.options.url)
-        self.context = next(
-            (context for context in self.idle if context.host == host and context.may_be_used_again), None
-        )
+        usable = (context for context in self.idle if context.host == host and context.may_be_used_again)
+        self.context = None if self.options.in_new_tab else next(usable, None)
+        self.is_used = self.context is not None
         if self.context is not None:
             self.idle.remove(self.context)
         else:
