@@ -56,6 +56,18 @@ def test_wrong_guesses_of_a_library_do_not_hide_what_a_page_asks_for(site: Site,
     assert len([path for path in site.paths() if path.startswith("/icons/")]) == 20
 
 
+def test_what_was_only_guessed_is_no_longer_a_guess_when_a_page_names_it(site: Site, tmp_path: Path) -> None:
+    names = ", ".join(f"'/icons/{number}.png'" for number in range(40))
+    site.page("/", "<script src=/library.js></script><a href=/manual.html>manual</a>")
+    site.page("/library.js", f"load({names}, '/api/ships.json', '/log.html')", mime="text/javascript")
+    site.page("/manual.html", "<div data-spec-url=/api/ships.json></div><a href=/log.html>log</a>")
+    site.page("/api/ships.json", "{}", mime="application/json")
+    site.page("/log.html", "<p>The log")
+    result = run(tmp_path, [f"{site.url}/"], links=LinkLimits(guess=True))
+    assert {"/api/ships.json", "/log.html"} < set(site.paths())
+    assert result.counts["pages"] == 3
+
+
 def test_a_guessed_host_that_does_not_answer_leaves_nothing_waiting(
     site: Site, closed_port: int, tmp_path: Path
 ) -> None:

@@ -187,7 +187,7 @@ class _Crawl:
     def _fill(self, now_s: float) -> None:
         """Start the candidates that may be asked now."""
         while len(self.active) < self._places() and (candidate := self.frontier.take(now_s)) is not None:
-            task = self.loop.create_task(self.processor.visit(candidate))
+            task = self.loop.create_task(self.processor.visit(self.state.intake.as_named(candidate)))
             self.active.add(task)
             task.add_done_callback(self._on_visit_done)
 

@@ -50,6 +50,10 @@ class LinkIntake:
         self.recently_added: set[Url] = set()
         """URLs that the frontier, or the process that owns their host, has already."""
         self.recently_refused: set[Url] = set()
+        self._guessed: set[Url] = set()
+        """URLs that were queued as guesses from scripts."""
+        self._named: dict[Url, Candidate] = {}
+        """Those of them that pages turned out to name, as links or parts."""
         self.recently_outside: set[Url] = set()
         """Links that belong to no seed, on whichever page they are."""
         self._build_rules()
@@ -95,7 +99,8 @@ class LinkIntake:
         unknown = [
             (url, hop)
             for url, hop in extracted.links
-            if url not in self.recently_added and (hop is not Hop.LINK or url not in self.recently_outside)
+            if (url not in self.recently_added or (url in self._guessed and hop is not Hop.SPECULATIVE))
+            and (hop is not Hop.LINK or url not in self.recently_outside)
         ]
         if (
             unknown
@@ -147,12 +152,29 @@ class LinkIntake:
             if verdict:
                 accepted.append(outlink)
                 self.judge.remember(outlink, verdict)
+                self._note_guess(outlink)
             elif url not in self.recently_refused:
                 self._refuse(outlink, verdict)
             if stays_outside and hop is Hop.LINK and not verdict and self.judge.is_outside(outlink, verdict):
                 self.recently_outside.add(url)
         self._remember([outlink.url for outlink in accepted])
         self._queue(accepted if self.peers is None else self.peers.keep_mine(accepted))
+
+    def _note_guess(self, outlink: Candidate) -> None:
+        """Remember what was only guessed, and what of it a page names: that is no longer a guess."""
+        if len(self._guessed) + len(self._named) > MOST_REMEMBERED:
+            self._guessed.clear()
+            self._named.clear()
+        if outlink.path.endswith(Hop.SPECULATIVE):
+            if outlink.url not in self.recently_added:
+                self._guessed.add(outlink.url)
+        elif outlink.url in self._guessed:
+            self._guessed.discard(outlink.url)
+            self._named[outlink.url] = outlink
+
+    def as_named(self, candidate: Candidate) -> Candidate:
+        """A candidate of the frontier; if it was queued as a guess, as the page names it that does."""
+        return self._named.get(candidate.url, candidate)
 
     def _may_be_seed(self, outlink: Candidate) -> bool:
         """Whether only redirects lead from a seed to it, and not so many that they never end."""
