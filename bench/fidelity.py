@@ -178,7 +178,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--keep", type=Path, help=f"keep the harvests here, and both pictures of each page below {GOOD}"
     )
-    parser.add_argument("--side", action="append", choices=[*BROWSER, PEER], help="which archives; default: all")
+    parser.add_argument(
+        "--side", action="append", choices=[*BROWSER, PEER], help="which archives; default: all"
+    )
     parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
     if unknown := set(options.sites) - set(SITES):

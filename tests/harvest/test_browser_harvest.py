@@ -330,7 +330,9 @@ def test_a_tab_that_crashes_after_a_click_costs_only_the_clicks(site: Site, tmp_
 
 def test_a_page_is_opened_again_if_a_tab_crashes_that_showed_other_pages(site: Site, tmp_path: Path):
     site.page("/", "<a href=/later>x</a>")
-    site.page("/later", "<p id=text></p><script>fetch('/cra' + 'sh').catch(() => text.append('Tides'))</script>")
+    site.page(
+        "/later", "<p id=text></p><script>fetch('/cra' + 'sh').catch(() => text.append('Tides'))</script>"
+    )
     site.answers["/crash"] = _signals(site, signal.SIGKILL)
     result = run(
         tmp_path,

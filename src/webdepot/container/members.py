@@ -58,8 +58,8 @@ def gzip_member(pieces: Iterable[bytes], level: int = LEVEL) -> Iterator[bytes]:
 
 
 def _used(piece: bytes | memoryview, unpacker: "isal_zlib.Decompress | zlib._Decompress") -> int:
-    """How many bytes of its last input an unpacker has used. At the end of the member, those after it are both in
-    `unused_data` and, if the call before had to leave input, in `unconsumed_tail`.
+    """How many bytes of its last input an unpacker has used. At the end of the member, those after it are
+    both in `unused_data` and, if the call before had to leave input, in `unconsumed_tail`.
     """
     return len(piece) - len(unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail)
 
