@@ -5,7 +5,7 @@ in a quarter of the time.
 """
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -69,12 +69,12 @@ class Extract:
 def run(
     job: Job,
     *,
-    on_record: Callable[[Record], None] | None = None,
+    on_records: Callable[[Sequence[Record]], None] | None = None,
     on_damage: OnFinding | None = None,
 ) -> Extract:
     """In a worker: read a container once and write the data of the indexes; nothing if that was done before.
 
-    `on_record` and `on_damage` see each record and the damage of the container, for what else is derived.
+    `on_records` and `on_damage` see the records and the damage of the container, for what else is derived.
     """
     if job.ready is not None:
         return job.ready
@@ -98,7 +98,7 @@ def run(
         job.limit_bytes,
         on_finding=note,
         on_damage=note_damage,
-        on_record=on_record,
+        on_records=on_records,
     )
     with (
         captures.open("w", encoding="ascii") as lines,

@@ -14,7 +14,7 @@ A worker loads the module of its function; this one loads neither the archive no
 
 import gzip
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -103,7 +103,7 @@ def read(task: DeriveTask) -> "tuple[SurveyResult, Derived]":
         surveying = stack.enter_context(survey.of_task(task.survey))
         facts = stack.enter_context(gzip.open(folder / FACTS, "wb", compresslevel=1))
         seeing = _Seeing(surveying, facts, has_links=task.has_links)
-        extracted = extract.run(task.extract, on_record=seeing.record, on_damage=seeing.damage)
+        extracted = extract.run(task.extract, on_records=seeing.records, on_damage=seeing.damage)
         result = surveying.finish()
     return result, Derived(extract=extracted, facts=folder / FACTS)
 
@@ -123,11 +123,17 @@ class _Seeing:
         self._facts = facts
         self._extract = None if has_links else links_of
 
-    def record(self, record: Record) -> None:
-        measured = self._surveying.take(record)
-        measure = PayloadMeasure(*measured) if measured else None
-        self._add(record_facts.of_record(record, extract=self._extract, measure=measure))
-        self._add(screenshots.of_record(record))
+    def records(self, records: Sequence[Record]) -> None:
+        """Some records in their order, step by step."""
+        measured = [self._surveying.take(record) for record in records]
+        measures = [PayloadMeasure(*each) if each else None for each in measured]
+        facts = [
+            record_facts.of_record(record, extract=self._extract, measure=measure)
+            for record, measure in zip(records, measures, strict=True)
+        ]
+        for record, fact in zip(records, facts, strict=True):
+            self._add(fact)
+            self._add(screenshots.of_record(record))
 
     def damage(self, finding: Finding) -> None:
         self._surveying.add_finding(finding)
