@@ -5,13 +5,18 @@ working place; and processes `webdepot harvester`, each with a home of its own a
 killed (SIGKILL), half of them with their home deleted. Afterwards the containers are read, and the requests that
 the site saw are compared with them.
 
-    python -m bench.harvesters [--quick] [--kills 20] [--outage-s 0] [--json FILE]
+    python -m bench.harvesters [--quick] [--kills 20] [--outage-s 0] [--pages 408] [--delay-s 0.2]
+        [--lease-s 6] [--safe-s 2] [--every-s 4] [--embedded] [--json FILE]
+
+`--embedded` runs the same harvest on one machine first, with three processes and without servers, and compares the
+processor time for each page. The processor time of the site and of this program is in neither.
 """
 
 import argparse
 import asyncio
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -31,12 +36,25 @@ from sqlalchemy import create_engine, make_url
 
 from webdepot.archive import Archive
 from webdepot.container.reader import iter_records
+from webdepot.errors import WebdepotError
+from webdepot.harvest.parts import harvester_rows, rows
+from webdepot.harvest.parts.rows import PartRow
 from webdepot.model import Harvest, RecordKind
 from webdepot.services.admin import setup
 from webdepot.services.harvest import harvests, runner
 from webdepot.services.harvest.options import HarvestOptions
 
 _PROGRAM = "from webdepot.cli.main import main; main()"
+_HARVEST = """
+import sys
+from pathlib import Path
+from webdepot.archive import Archive
+from webdepot.services.harvest import runner
+from webdepot.services.harvest.options import HarvestOptions
+with Archive.open(Path(sys.argv[1])) as archive:
+    options = HarvestOptions.from_config(archive.config)
+    runner.run(archive, runner.start_or_resume(archive, sys.argv[2:], options))
+"""
 _CAPTURES = (RecordKind.RESPONSE, RecordKind.REVISIT)
 
 
@@ -155,7 +173,11 @@ def settings_of(database: str, work: Path, *, parts: int, delay_s: float = 0.0, 
 class Machine:
     """A machine: a home of its own, and a harvester."""
 
-    def __init__(self, folder: Path, number: int, settings: str, *, parts: int = 2) -> None:
+    def __init__(
+        self, folder: Path, number: int, settings: str, *, parts: int = 2, before: Sequence[str] = ()
+    ) -> None:
+        """`before` is what its command begins with."""
+        self._before = before
         self.home = folder / f"machine-{number}"
         self._settings = settings.replace("[cluster]\n", f'[cluster]\nmachine = "machine-{number}"\n')
         self._parts = parts
@@ -164,7 +186,7 @@ class Machine:
     def start(self) -> None:
         self.home.mkdir(exist_ok=True)
         (self.home / "webdepot.toml").write_text(self._settings)
-        command = [sys.executable, "-c", _PROGRAM, "--home", str(self.home), "harvester"]
+        command = [*self._before, sys.executable, "-c", _PROGRAM, "--home", str(self.home), "harvester"]
         with (self.home / "harvester.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [*command, "--parts", str(self._parts)], stdout=log, stderr=log, start_new_session=True
@@ -179,6 +201,10 @@ class Machine:
         if with_disk:
             shutil.rmtree(self.home, ignore_errors=True)
 
+    def cpu_s(self) -> float:
+        """Processor time of its processes, with those that have ended."""
+        return 0.0 if self._process is None else session_cpu_s(self._process.pid)
+
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
@@ -186,6 +212,36 @@ class Machine:
                 self._process.wait(20)
             except subprocess.TimeoutExpired:
                 self.kill(with_disk=False)
+
+
+def session_cpu_s(session: int) -> float:
+    """Processor time of all processes of a session and of their children that have ended."""
+    ticks = 0
+    for path in Path("/proc").iterdir():
+        fields = _stat(int(path.name)) if path.name.isdigit() else []
+        if fields[3:4] == [str(session)]:
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def embedded_cpu_us(folder: Path, site: ManyHosts, *, delay_s: float) -> int:
+    """Processor time for each page of the same harvest on one machine, with three processes."""
+    home = folder / "embedded"
+    setup.found(
+        home,
+        settings=f"[harvest]\nallow_private = true\ndelay_s = {delay_s}\nprocesses = 3\nleast_free_bytes = 0\n",
+    )
+    command = [sys.executable, "-c", _HARVEST, str(home), *site.seeds]
+    process = subprocess.Popen(command, start_new_session=True)
+    cpu_s = 0.0
+    while process.poll() is None:
+        cpu_s = max(cpu_s, session_cpu_s(process.pid))
+        time.sleep(0.2)
+    found = sum((captured(path) for path in home.glob("harvests/*/warc")), Counter[str]())
+    missing = site.expected() - found.keys()
+    if missing:
+        raise AssertionError(f"{len(missing)} pages are missing")
+    return round(cpu_s / len(site.expected()) * 1e6)
 
 
 def captured(containers: Path) -> Counter[str]:
@@ -217,6 +273,16 @@ def shortest_gap_s(log: Sequence[SeenRequest]) -> float:
 
 
 @dataclass
+class Kill:
+    """A machine that was killed, and what happened to its parts."""
+
+    at_s: float
+    parts: dict[int, int]
+    """Part -> its generation."""
+    taken_after_s: dict[int, float] = field(default_factory=dict)
+
+
+@dataclass
 class Drill:
     """A harvest by several machines, of which some are killed."""
 
@@ -226,40 +292,109 @@ class Drill:
     kills: int
     every_s: float
     outage_s: float
-    killed: int = 0
+    kills_seen: list[Kill] = field(default_factory=list)
+    chance: random.Random = field(default_factory=lambda: random.Random(21))
+
+    @property
+    def killed(self) -> int:
+        return len(self.kills_seen)
 
     def run(self, archive: Archive, address: str) -> dict[str, object]:
         options = HarvestOptions.from_config(archive.config)
         harvest = runner.start_or_resume(archive, self.site.seeds, options)
         outcome: list[object] = []
         thread = threading.Thread(target=lambda: outcome.append(_outcome_of(archive, harvest)), daemon=True)
+        self._wait_for_machines(archive)
+        idle_cpu_s = sum(machine.cpu_s() for machine in self.machines)
         began_s, before = time.monotonic(), _server_costs(address)
         thread.start()
+        last_s = began_s
         while thread.is_alive():
             thread.join(0.2)
-            if self.killed < self.kills and time.monotonic() - began_s > self.every_s * (self.killed + 1):
-                machine = self.machines[self.killed % len(self.machines)]
-                machine.kill(with_disk=self.killed % 2 == 0)
-                machine.start()
-                self.killed += 1
+            self._note_taken(archive, harvest)
+            if self.killed < self.kills and time.monotonic() - last_s > self.every_s:
+                self._kill(archive, harvest)
+                last_s = time.monotonic()
                 if self.outage_s and self.killed == max(self.kills // 2, 1):
                     _suspend_server(address, self.outage_s)
-        after = _server_costs(address)
+        after, cpu_s = _server_costs(address), [machine.cpu_s() for machine in self.machines]
         found = captured(harvests.containers_folder(archive, harvest))
         expected = self.site.expected()
         asked = Counter(seen.url for seen in self.site.log)
+        seconds = time.monotonic() - began_s
         return {
             "outcome": str(outcome[0]),
-            "seconds": round(time.monotonic() - began_s, 1),
+            "seconds": round(seconds, 1),
+            "pages_per_s": round(len(expected) / seconds, 1),
             "pages": len(expected),
             "missing": sum(url not in found for url in expected),
             "twice": sum(count > 1 for url, count in found.items() if url in expected),
             "asked_again": sum(asked[url] - 1 for url in expected),
             "kills": self.killed,
+            "most_asked_again_after_a_kill": self._most_asked_again(),
+            "longest_takeover_s": self._longest_takeover_s(),
+            "harvesters_cpu_us_per_page": round((sum(cpu_s) - idle_cpu_s) / len(expected) * 1e6),
             "shortest_gap_s": round(shortest_gap_s(self.site.log), 4),
             "postgresql_cpu_us_per_page": round((after[0] - before[0]) / len(expected) * 1e6),
             "wal_bytes_per_page": round((after[1] - before[1]) / len(expected)),
         }
+
+    def _wait_for_machines(self, archive: Archive) -> None:
+        """Until all harvesters wait for parts: they are started once, not for each harvest."""
+        live = 0
+        while live < len(self.machines):
+            time.sleep(0.5)
+            with archive.database.leasing() as connection:
+                live = sum(row.is_live for row in harvester_rows.every(connection))
+        time.sleep(2.0)
+
+    def _kill(self, archive: Archive, harvest: Harvest) -> None:
+        """Kill a machine that holds parts, chosen at random."""
+        live: list[PartRow] = []
+        with suppress(WebdepotError), archive.database.leasing() as connection:
+            live = [part for part in rows.of_harvest(connection, harvest.id) if part.is_live]
+        names = sorted({part.machine for part in live})
+        if not names:
+            return  # later
+        name = self.chance.choice(names)
+        machine = next(each for each in self.machines if each.home.name == name)
+        held = [part for part in live if part.machine == machine.home.name]
+        machine.kill(with_disk=self.killed % 2 == 0)
+        kill = Kill(time.monotonic(), {part.part: part.generation for part in held})
+        self.kills_seen.append(kill)
+        machine.start()
+
+    def _note_taken(self, archive: Archive, harvest: Harvest) -> None:
+        """Note which parts of killed machines have been taken since the last time."""
+        waiting = [kill for kill in self.kills_seen if kill.parts.keys() - kill.taken_after_s.keys()]
+        if not waiting:
+            return
+        with suppress(WebdepotError), archive.database.leasing() as connection:
+            generations = {part.part: part.generation for part in rows.of_harvest(connection, harvest.id)}
+            for kill in waiting:
+                for part, generation in kill.parts.items():
+                    if generations[part] > generation:
+                        kill.taken_after_s.setdefault(part, time.monotonic() - kill.at_s)
+
+    def _longest_takeover_s(self) -> float | None:
+        return max(
+            (round(each, 1) for kill in self.kills_seen for each in kill.taken_after_s.values()), default=None
+        )
+
+    def _most_asked_again(self) -> int:
+        """How many pages were asked before a kill and again after it, at most."""
+        before: dict[str, float] = {}
+        again: Counter[int] = Counter()
+        for seen in sorted(self.site.log, key=lambda seen: seen.began_s):
+            if seen.url in before:
+                between = [
+                    number
+                    for number, kill in enumerate(self.kills_seen)
+                    if before[seen.url] <= kill.at_s <= seen.began_s
+                ]
+                again.update(between[-1:])
+            before[seen.url] = seen.began_s
+        return max(again.values(), default=0)
 
 
 def _outcome_of(archive: Archive, harvest: Harvest) -> object:
@@ -312,9 +447,15 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--outage-s", type=float, default=0.0, help="how long the database stops")
+    parser.add_argument("--pages", type=int, default=408, help="of each of the 50 hosts")
+    parser.add_argument("--delay-s", type=float, default=0.2)
+    parser.add_argument("--lease-s", type=float, default=6.0)
+    parser.add_argument("--safe-s", type=float, default=2.0)
+    parser.add_argument("--every-s", type=float, default=4.0, help="time between kills")
+    parser.add_argument("--embedded", action="store_true")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    hosts, pages, kills = (4, 30, 1) if given.quick else (50, 408, given.kills)
+    hosts, pages, kills = (4, 30, 1) if given.quick else (50, given.pages, given.kills)
     folder = Path(tempfile.mkdtemp(prefix="webdepot-harvesters-"))
     machines: list[Machine] = []
     try:
@@ -322,14 +463,26 @@ def main() -> int:
             postgres_server.running() as address,
             many_hosts([f"127.0.2.{number + 2}" for number in range(hosts)], pages, answer_s=0.002) as site,
         ):
-            settings = settings_of(address, folder / "work", parts=6, delay_s=0.2, lease_s=6.0, safe_s=2.0)
+            embedded = {}
+            if given.embedded:
+                embedded["embedded_cpu_us_per_page"] = embedded_cpu_us(folder, site, delay_s=given.delay_s)
+                site.log.clear()
+            settings = settings_of(
+                address,
+                folder / "work",
+                parts=6,
+                delay_s=given.delay_s,
+                lease_s=given.lease_s,
+                safe_s=given.safe_s,
+            )
             setup.found(folder / "portal", settings=settings)
-            machines += [Machine(folder, number, settings) for number in range(3)]
+            # With room for the parts of one that is killed.
+            machines += [Machine(folder, number, settings, parts=4) for number in range(3)]
             for machine in machines:
                 machine.start()
-            drill = Drill(folder, site, machines, kills, every_s=4.0, outage_s=given.outage_s)
+            drill = Drill(folder, site, machines, kills, every_s=given.every_s, outage_s=given.outage_s)
             with Archive.open(folder / "portal") as archive:
-                figures = drill.run(archive, address)
+                figures = drill.run(archive, address) | embedded
             for machine in machines:
                 machine.stop()
     finally:

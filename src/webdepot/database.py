@@ -6,8 +6,8 @@ newer version.
 """
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,8 +17,10 @@ from sqlalchemy import (
     Dialect,
     Engine,
     MetaData,
+    Row,
     String,
     Text,
+    TextClause,
     TypeDecorator,
     inspect,
 )
@@ -111,6 +113,10 @@ class Database:
         with self._explained(), self.engine.begin() as connection:
             yield connection
 
+    def line(self) -> "StatementLine":
+        """A connection for single statements; close it. For PostgreSQL."""
+        return StatementLine(self.engine, self._explained)
+
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A consistent view without a write lock. TooExpensive when the budget of the request is spent."""
@@ -196,6 +202,53 @@ class Database:
             if explained is None:
                 raise
             raise explained from error
+
+
+class StatementLine:
+    """A connection of its own for statements that are sent often, each a transaction: no round trips to try
+    the connection, to begin and to commit. Threads may share it; it runs one statement at a time. After an
+    error it connects again for the next one.
+    """
+
+    def __init__(self, engine: Engine, explained: Callable[[], AbstractContextManager[None]]) -> None:
+        self._engine = engine
+        self._explained = explained
+        self._lock = threading.Lock()
+        self._connection: Connection | None = None
+
+    def run(self, statement: TextClause, values: Mapping[str, object]) -> Sequence[Row[Any]]:
+        """The rows of a statement. After RemoteError it is unknown whether it was committed."""
+        with self._lock, self._explained():
+            if self._connection is None:
+                self._connection = self._open()
+            try:
+                found = self._connection.execute(statement, values).all()
+                self._connection.commit()  # only for SQLAlchemy; nothing is sent
+            except BaseException:
+                self._drop()
+                raise
+            return found
+
+    def close(self) -> None:
+        """Close it; a statement that still waits for the server is left alone."""
+        if self._lock.acquire(timeout=1.0):
+            try:
+                self._drop()
+            finally:
+                self._lock.release()
+
+    def _open(self) -> Connection:
+        connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        # Each statement is planned once: that takes longer than to run it.
+        connection.connection.driver_connection.prepare_threshold = 0  # type: ignore[union-attr]
+        connection.exec_driver_sql("SET plan_cache_mode = force_generic_plan")
+        return connection
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.invalidate()  # its settings are not for others
+            self._connection.close()
+        self._connection = None
 
 
 def _open_dialect(url: str, password: str) -> DatabaseDialect:

@@ -2,6 +2,7 @@
 from which a frontier is built again.
 """
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from io import BytesIO
@@ -16,10 +17,12 @@ from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import CorruptData
 from webdepot.harvest import frontier
 from webdepot.harvest.frontier import LmdbFrontier
-from webdepot.harvest.parts import leased_servers, rows
+from webdepot.harvest.parts import part_statements, rows, server_rows
 from webdepot.harvest.parts.journal import Journal
+from webdepot.harvest.parts.leased_servers import LeasedServers
 from webdepot.harvest.parts.line import PartLine
 from webdepot.harvest.parts.objects import PartObjects
+from webdepot.harvest.parts.part_statements import Beat
 from webdepot.harvest.parts.rows import PartLease, PartLost, PartState
 from webdepot.harvest.tables import handed_links, parts, servers
 from webdepot.model import Candidate
@@ -47,15 +50,20 @@ def taken(database: Database, holder: str, *, lease_s: float = 60.0) -> PartLeas
 
 
 def save(database: Database, lease: PartLease, number: int, **links: object) -> None:
-    with database.leasing() as connection:
-        rows.save_checkpoint(
-            connection,
+    with closing(database.line()) as line:
+        part_statements.save_checkpoint(
+            line,
             lease,
             checkpoint=number,
             obeyed=0,
             handed=links.get("handed", {}),  # type: ignore[arg-type]
             consumed=links.get("consumed", ()),  # type: ignore[arg-type]
         )
+
+
+def renew(database: Database, lease: PartLease) -> Beat:
+    with closing(database.line()) as line:
+        return part_statements.renew(line, lease, lease_s=60, after_order=0, known=())
 
 
 def offered(database: Database, count: int) -> None:
@@ -130,10 +138,12 @@ def test_a_harvester_that_lost_its_part_changes_nothing(database: Database) -> N
         save(database, first, 1, handed={1: ['["http://b.example/", "", "L", 0]']})
     with pytest.raises(PartLost), database.leasing() as connection:
         rows.release(connection, first, PartState.IDLE)
+    save(database, second, 2, handed={1: ["[1]"]})
+    save(database, second, 2, handed={1: ["[1]"]})  # the answer of the server was lost
     with database.reading() as connection:
-        assert not connection.execute(select(handed_links)).all()
+        assert len(connection.execute(select(handed_links)).all()) == 1
         row = connection.execute(select(parts).where(parts.c.part == first.part)).one()
-    assert (row.checkpoint, row.spans, row.holder) == (1, [[second.generation, 1]], "second")
+    assert (row.checkpoint, row.spans, row.holder) == (2, [[second.generation, 2]], "second")
 
 
 def test_a_harvest_is_over_when_nothing_waits_and_no_link_is_on_its_way(database: Database) -> None:
@@ -148,8 +158,7 @@ def test_a_harvest_is_over_when_nothing_waits_and_no_link_is_on_its_way(database
         assert not rows.is_over(connection, "H")
     again = taken(database, "three")
     assert again.part == two.part
-    with database.leasing() as connection:
-        beat = rows.renew(connection, again, lease_s=60, after_order=0, but_links=(), numbers={})
+    beat = renew(database, again)
     save(database, again, 1, consumed=[number for number, _ in beat.handed])
     with database.leasing() as connection:
         rows.release(connection, again, PartState.IDLE)
@@ -165,8 +174,8 @@ def test_a_stop_is_obeyed_although_the_process_that_watched_has_died(database: D
     lease = taken(database, "one")
     with database.leasing() as connection:
         rows.stop(connection, "H")
-        beat = rows.renew(connection, lease, lease_s=60, after_order=0, but_links=(), numbers={})
-        assert beat.is_stopping
+    assert renew(database, lease).is_stopping
+    with database.leasing() as connection:
         rows.release(connection, lease, PartState.ENDED)
     with database.transaction() as connection:
         rows.offer(connection, "H", 2, needs_browser=False, again=False)
@@ -194,30 +203,51 @@ def test_one_part_at_a_time_has_the_turn_at_a_server(database: Database) -> None
 
     def ask(lease: PartLease) -> dict[str, float]:
         with database.leasing() as connection:
-            return leased_servers.take(connection, ["192.0.2.1"], lease.holder)
+            return server_rows.take(connection, ["192.0.2.1"], lease.holder)
 
     assert ask(one) == {"192.0.2.1": 0.0} and ask(two) == {} and ask(one)
-    with database.leasing() as connection:
-        leased_servers.give_back(connection, {"192.0.2.1": 30.0}, "two")  # which does not have it
+    assert ask(two) == {} and renew(database, one).wanted == ["192.0.2.1"]
+    with closing(database.line()) as line:
+        server_rows.give_back(line, {"192.0.2.1": 30.0}, "two")  # which does not have it
         assert not ask(two)
-        leased_servers.give_back(connection, {"192.0.2.1": 30.0}, "one")
-    wait_s = ask(two)["192.0.2.1"]
-    assert 25 < wait_s <= 30
+        server_rows.give_back(line, {"192.0.2.1": 30.0}, "one")
+        wait_s = ask(two)["192.0.2.1"]
+        assert 25 < wait_s <= 30
+        server_rows.store_pauses(line, {"192.0.2.1": 60.0}, "two")
     with database.leasing() as connection:  # its machine dies, after pauses of a minute
-        leased_servers.store_pauses(connection, {"192.0.2.1": 60.0}, "two")
         connection.execute(update(parts).where(parts.c.holder == "two").values(until_s=rows.NOW - 1))
     assert 55 < ask(one)["192.0.2.1"] <= 60
+    with pytest.raises(PartLost):  # although nobody has taken the part: its turns are gone
+        renew(database, two)
     with database.leasing() as connection:
         connection.execute(update(servers).values(free_at_s=rows.NOW - 7200, holder=""))
-        leased_servers.forget_old(connection)
+        server_rows.forget_old(connection)
         assert not connection.execute(select(servers)).all()
+
+
+def test_a_turn_whose_answer_was_lost_is_given_back_when_another_part_waits(database: Database) -> None:
+    offered(database, 2)
+    line = PartLine(database, taken(database, "one"), lease_s=60.0)
+    other = taken(database, "two")
+
+    def ask(holder: str) -> dict[str, float]:
+        with database.leasing() as connection:
+            return server_rows.take(connection, ["192.0.2.1"], holder)
+
+    assert ask("one")  # and "one" never learns it
+    line.start()
+    with closing(line), closing(LeasedServers(database, line)):
+        end_s = time.monotonic() + 60
+        while not ask(other.holder):
+            assert time.monotonic() < end_s
+            time.sleep(0.05)
 
 
 def test_nobody_is_asked_after_the_lease(database: Database) -> None:
     offered(database, 1)
     line = PartLine(database, taken(database, "one"), lease_s=60.0)
     line.start()
-    with closing(line), closing(leased_servers.LeasedServers(database, line)) as turns:
+    with closing(line), closing(LeasedServers(database, line)) as turns:
         while turns.begin("192.0.2.1"):
             pass
         turns.end("192.0.2.1", 0.0)

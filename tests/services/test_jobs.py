@@ -299,6 +299,7 @@ def test_a_running_job_shows_its_progress_and_keeps_its_lease(home: Path, monkey
         until(lambda: queue.get(archive, job.id).lease_ends_at)
         first = queue.get(archive, job.id).lease_ends_at
         until(lambda: queue.get(archive, job.id).lease_ends_at > first)
+        until(lambda: "watched" in queue.get(archive, job.id).progress)
         assert queue.get(archive, job.id).progress["watched"]["done"] == 7
         may_end.set()
         assert queue.wait(archive, job, at_most_s=60).state is JobState.DONE

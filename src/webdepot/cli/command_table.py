@@ -79,7 +79,8 @@ COMMANDS = (
         module="serve",
         function="batch",
         help="Run the jobs that people start in the portal, as `webdepot serve` does, on any machine that "
-        "shares the home, or the database and the depot. Stop with Ctrl-C.",
+        "shares the home, or the database and the depot; with a Dask cluster, also read containers there. "
+        "Stop with Ctrl-C.",
         epilog="Example: webdepot batch",
     ),
     Command(

@@ -29,7 +29,6 @@ FOLDER = "cluster"
 DEPOT, WORK = "depot", "work"
 """Buckets."""
 _KEY = "webdepot"
-_DASK_WORKERS = 2
 _ROOTS_FOLDER = Path("/var/lib/webdepot-cluster")
 _CONNECTIONS = 400
 """Each process of ours opens up to 45, and some more for the index of addresses."""
@@ -51,7 +50,7 @@ ROLES = (
     # More places than parts, so that two harvesters can take over all parts of the third one.
     ClusterRole(name="harvester", arguments=("harvester", "--parts", "3"), count=3, has_home=True),
     ClusterRole(name="scheduler", arguments=("scheduler",)),
-    ClusterRole(name="batch", arguments=("batch",)),
+    ClusterRole(name="batch", arguments=("batch", "--processes", "2")),
     ClusterRole(
         name="portal",
         arguments=("serve", "--port", "{port}", "--replay-port", "{replay_port}"),
@@ -122,9 +121,6 @@ class ClusterPlan:
     def dask(self) -> Iterator[Program]:
         port = self.ports["dask"]
         yield dask_programs.scheduler(port)
-        for number in range(1, _DASK_WORKERS + 1):
-            folder = self.folder / "dask"
-            yield dask_programs.worker(number, port, folder, environment=self.environment)
 
     def own(self, home: Path) -> Iterator[Program]:
         """Our own roles: portals, workers and so on."""

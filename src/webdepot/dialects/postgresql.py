@@ -55,6 +55,7 @@ class PostgresqlDialect:
             pool_timeout=PATIENCE_S,
             pool_pre_ping=True,  # the server may have been restarted
             connect_args=CONNECTED,
+            use_native_hstore=False,  # asking for it is the first thing that a connection would do
         )
         event.listen(self.engine, "connect", lambda connection, _record: prepare(connection))
         self._commits = _Commits(self.engine)

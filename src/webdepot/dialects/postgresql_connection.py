@@ -21,6 +21,16 @@ CONNECTED = {
     "tcp_user_timeout": 10_000,
     "application_name": "webdepot",
 }
+_SESSION = f"""
+    SET lock_timeout = '{PATIENCE_S}s';
+    SET tcp_keepalives_idle = 5;
+    SET tcp_keepalives_interval = 2;
+    SET tcp_keepalives_count = 3;
+    SET tcp_user_timeout = 10000
+"""
+"""For each connection. The server must notice soon that a machine is cut off: until then it keeps the locks
+of a transaction that was under way, and others wait for them. Its own settings are hours.
+"""
 _OLDEST_VERSION = 120_000
 _MISCONFIGURED = ("authentication failed", "no password supplied", "does not exist", "could not translate")
 """Words of the driver when a connection cannot be opened and waiting will not help; it has no codes then."""
@@ -52,7 +62,7 @@ def prepare(connection: "psycopg.Connection[Any]") -> None:
         )
     connection.adapters.register_dumper(str, _WithoutNul)
     was, connection.autocommit = connection.autocommit, True
-    connection.execute(f"SET lock_timeout = '{PATIENCE_S}s'".encode())
+    connection.execute(_SESSION.encode())
     connection.autocommit = was
 
 

@@ -137,7 +137,7 @@ class DaskEngine:
                         client.close()
                         raise RemoteError(
                             f"The Dask scheduler {self._scheduler} has no workers. Start them on each "
-                            f"machine: dask worker {self._scheduler} --nworkers auto --nthreads 1",
+                            "machine: webdepot batch",
                             retry=True,
                         ) from error
                     raise RemoteError(

@@ -3,16 +3,18 @@ the depot. Their keys are in `objects`.
 """
 
 import shutil
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from webdepot import durable
-from webdepot.errors import NotFound
 from webdepot.harvest.report.log import JSON_NAME, LOG_NAME
 from webdepot.ports.object_store import ObjectStore
 
 CONTAINERS = "warc"
 LOGS = (LOG_NAME, JSON_NAME)
+Spans = Sequence[tuple[int, int]]
+"""(generation, its last checkpoint) for all checkpoints of a part, in their order."""
 
 
 def root_of(harvest: str) -> str:
@@ -20,16 +22,21 @@ def root_of(harvest: str) -> str:
     return f"harvests/{harvest}/"
 
 
-def fetch_logs(store: ObjectStore, harvest: str, count: int, folder: Path) -> None:
+def whole_logs(number: int, generation: int) -> str:
+    """What the keys of the whole logs of a part at a checkpoint begin with, after those of the part."""
+    return f"whole/{number:06d}-{generation}/"
+
+
+def fetch_logs(store: ObjectStore, harvest: str, parts: Mapping[int, Spans], folder: Path) -> None:
     """Write the logs of all parts, one part after the other, into the folder of a harvest."""
     for name in LOGS:
         with durable.whole_file(folder / name) as sink:
-            for part in range(count):
-                try:
-                    source = store.open(f"{root_of(harvest)}parts/{part}/whole/{name}")
-                except NotFound:  # the part has never been taken
+            for part, spans in sorted(parts.items()):
+                if not spans:  # it has never reached a checkpoint
                     continue
-                with closing(source):
+                generation, number = spans[-1]
+                key = f"{root_of(harvest)}parts/{part}/{whole_logs(number, generation)}{name}"
+                with closing(store.open(key)) as source:
                     shutil.copyfileobj(source, sink)
 
 

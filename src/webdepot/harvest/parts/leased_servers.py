@@ -8,28 +8,25 @@ A row of `servers` says which part has the turn at a server. It has it as long a
    all such servers together, every tenth of a second.
 2. The turn comes with the time from which the server may be asked, by the clock of the database. From then on
    pauses are kept here, and the database is not asked again.
-3. A part that is refused leaves its name. The holder sees that within a second, and gives the turn back after
-   its request, with the time from which the server may be asked. A turn that was not used for some seconds is
-   given back as well.
+3. A part that is refused leaves its name. The holder sees that when it renews its lease, and gives the turn
+   back after its request, with the time from which the server may be asked. A turn that was not used for some
+   seconds is given back as well. Giving back is repeated until the database has answered.
 4. The turns of a dead part are free when its lease has ended. It has asked nothing for a sixth of that time;
    the next one also keeps the longest pause that the dead part had at that server.
 """
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, and_, bindparam, case, delete, exists, func, or_, select, update
-from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import SQLAlchemyError
 
 from webdepot.database import Database
 from webdepot.errors import WebdepotError
+from webdepot.harvest.parts import server_rows
 from webdepot.harvest.parts.line import PartLine
-from webdepot.harvest.parts.rows import NOW
-from webdepot.harvest.tables import parts, servers
+from webdepot.harvest.parts.part_statements import Beat
 
 ASK_EVERY_S = 0.1
 LOOK_EVERY_S = 1.0
@@ -37,8 +34,9 @@ UNUSED_S = 3.0
 """A turn that was not used for so long is given back."""
 _BACK_OFF_S = 0.3
 """So long the turn at a server is left to others after it was given back for them."""
-_FORGET_AFTER_S = 3600.0
 _LOST_S = 1.0
+_SHARED_S = 30.0
+"""So long after another part had or wanted one of our servers, wishes are looked for more often."""
 _LONGEST_NAME = 300
 
 
@@ -69,6 +67,10 @@ class LeasedServers:
         """Server -> not before this time."""
         self._held_back: dict[str, float] = {}
         """Servers that are to be left alone until then, although the turn is not ours."""
+        self._returns: dict[str, float] = {}
+        """Turns that are to be given back: server -> not before this time."""
+        self._beat: Beat | None = None
+        """The last one whose wishes were noted."""
         self._wake, self._end = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="server-turns", daemon=True)
         self._thread.start()
@@ -121,13 +123,14 @@ class LeasedServers:
         self._wake.set()
         self._thread.join(2.0)
         with self._lock:
-            turns, self._turns = self._turns, {}
+            self._returns |= {name: turn.free_at_s for name, turn in self._turns.items()}
+            self._turns = {}
         # Without it, they are free when the lease of the part has ended.
-        if time.monotonic() < self._line.held_until_s:
+        if time.monotonic() < self._line.held_until_s and not self._thread.is_alive():
             with suppress(WebdepotError, SQLAlchemyError):
-                self._give_back(turns)
+                self._give_back()
 
-    # --- the thread ---
+    # --- the thread, which alone asks for turns and gives them back ---
 
     def _run(self) -> None:
         look_s = 0.0
@@ -137,8 +140,9 @@ class LeasedServers:
             try:
                 if time.monotonic() >= look_s:
                     look_s = time.monotonic() + LOOK_EVERY_S
-                    self._look()
-                self._give_unused()
+                    self._store_pauses()
+                self._look()
+                self._give_back()
                 self._ask()
             except (WebdepotError, SQLAlchemyError):  # it does not answer; the lease of the part decides
                 self._end.wait(0.5)
@@ -154,7 +158,9 @@ class LeasedServers:
         if not names or now_s >= self._line.held_until_s:
             return
         with self._database.leasing() as connection:
-            taken = take(connection, names, self._holder)
+            taken = server_rows.take(connection, names, self._holder)
+        if len(taken) < len(names):
+            self._line.shared_until_s = now_s + _SHARED_S
         with self._lock:
             for name, wait_s in taken.items():
                 # Counted from before the question, it would be too early.
@@ -162,31 +168,17 @@ class LeasedServers:
                 self._turns[name] = _Turn(free_at_s=free_at_s, used_s=time.monotonic())
 
     def _look(self) -> None:
-        """Find out which of our turns others wait for, and store pauses that have become longer."""
+        """Find turns that others wait for or that are not used, and have them given back."""
+        beat, now_s = self._line.beat, time.monotonic()
+        is_new, self._beat = beat is not self._beat, beat
+        if beat is not None and beat.wanted:
+            self._line.shared_until_s = now_s + _SHARED_S
         with self._lock:
-            if not self._turns:
-                return
-            longer = {
-                name: turn.pause_s
-                for name, turn in self._turns.items()
-                if turn.pause_s > 1.1 * turn.stored_pause_s + 0.01
-            }
-        with self._database.leasing() as connection:
-            chosen = select(servers.c.address).where(servers.c.holder == self._holder, servers.c.wanted != "")
-            wanted = connection.scalars(chosen).all()
-            if longer:
-                store_pauses(connection, longer, self._holder)
-        with self._lock:
-            for name in wanted:
+            for name in beat.wanted if beat is not None and is_new else ():
                 if name in self._turns:
                     self._turns[name].is_wanted = True
-            for name, pause_s in longer.items():
-                if name in self._turns:
-                    self._turns[name].stored_pause_s = pause_s
-
-    def _give_unused(self) -> None:
-        now_s = time.monotonic()
-        with self._lock:
+                else:  # it was given to us, but the answer of the database was lost
+                    self._returns.setdefault(name, now_s)
             unused = {
                 name: turn
                 for name, turn in self._turns.items()
@@ -195,71 +187,28 @@ class LeasedServers:
             }
             for name, turn in unused.items():
                 del self._turns[name]
+                self._returns[name] = turn.free_at_s
                 if turn.is_wanted and name in self._wanted:
                     self._wanted[name] = now_s + _BACK_OFF_S
-        self._give_back(unused)
 
-    def _give_back(self, turns: Mapping[str, _Turn]) -> None:
+    def _give_back(self) -> None:
         now_s = time.monotonic()
-        if turns:
-            waits = {name: max(turn.free_at_s - now_s, 0.0) for name, turn in turns.items()}
-            with self._database.leasing() as connection:
-                give_back(connection, waits, self._holder)
+        if self._returns:
+            waits = {name: max(free_at_s - now_s, 0.0) for name, free_at_s in self._returns.items()}
+            server_rows.give_back(self._line.statements, waits, self._holder)
+            self._returns = {}
 
-
-def take(connection: Connection, names: Sequence[str], holder: str) -> dict[str, float]:
-    """Take the turns at these servers, sorted by name, as far as they are free: server -> how many seconds
-    from now it may be asked. The others learn that somebody waits.
-    """
-    rows = [{"address": name, "holder": "", "free_at_s": 0.0, "pause_s": 0.0, "wanted": ""} for name in names]
-    connection.execute(insert(servers).on_conflict_do_nothing(), rows)
-    chosen = servers.c.address.in_(list(names))
-    # Locked first, so that the next statement sees everything that was committed before.
-    connection.execute(select(servers.c.address).where(chosen).order_by(servers.c.address).with_for_update())
-    is_held = exists().where(parts.c.holder == servers.c.holder, parts.c.holder != "", parts.c.until_s > NOW)
-    is_dead = and_(servers.c.holder != "", ~is_held)
-    is_free = or_(servers.c.holder.in_(["", holder]), is_dead)
-    changed = (
-        update(servers)
-        .where(chosen)
-        .values(
-            holder=case((is_free, holder), else_=servers.c.holder),
-            free_at_s=case(
-                (is_dead, func.greatest(servers.c.free_at_s, NOW + servers.c.pause_s)),
-                else_=servers.c.free_at_s,
-            ),
-            wanted=case((is_free, ""), else_=holder),
-        )
-        .returning(servers.c.address, servers.c.holder, (servers.c.free_at_s - NOW).label("wait_s"))
-    )
-    return {row.address: max(row.wait_s, 0.0) for row in connection.execute(changed) if row.holder == holder}
-
-
-def give_back(connection: Connection, waits: Mapping[str, float], holder: str) -> None:
-    """Give turns back: server -> how many seconds from now it may be asked."""
-    changed = (
-        update(servers)
-        .where(servers.c.address == bindparam("name"), servers.c.holder == holder)
-        .values(
-            holder="",
-            wanted="",
-            pause_s=0.0,
-            free_at_s=func.greatest(servers.c.free_at_s, NOW + bindparam("wait_s")),
-        )
-    )
-    connection.execute(changed, [{"name": name, "wait_s": waits[name]} for name in sorted(waits)])
-
-
-def store_pauses(connection: Connection, pauses: Mapping[str, float], holder: str) -> None:
-    changed = (
-        update(servers)
-        .where(servers.c.address == bindparam("name"), servers.c.holder == holder)
-        .values(pause_s=bindparam("longest_s"))
-    )
-    connection.execute(changed, [{"name": name, "longest_s": pauses[name]} for name in sorted(pauses)])
-
-
-def forget_old(connection: Connection) -> None:
-    """Remove servers that nobody has asked for an hour."""
-    is_old = and_(servers.c.holder == "", servers.c.free_at_s < NOW - _FORGET_AFTER_S)
-    connection.execute(delete(servers).where(is_old))
+    def _store_pauses(self) -> None:
+        """Store pauses that have become longer."""
+        with self._lock:
+            longer = {
+                name: turn.pause_s
+                for name, turn in self._turns.items()
+                if turn.pause_s > 1.1 * turn.stored_pause_s + 0.01
+            }
+        if longer:
+            server_rows.store_pauses(self._line.statements, longer, self._holder)
+        with self._lock:
+            for name, pause_s in longer.items():
+                if name in self._turns:
+                    self._turns[name].stored_pause_s = pause_s

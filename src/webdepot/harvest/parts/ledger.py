@@ -19,13 +19,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from webdepot.container.writer import OPEN_SUFFIX, Sealed
-from webdepot.database import Database
 from webdepot.errors import Conflict, RemoteError, WebdepotError
 from webdepot.harvest.frontier import LmdbFrontier
-from webdepot.harvest.parts import rows
+from webdepot.harvest.parts import part_statements
 from webdepot.harvest.parts.journal import Journal
 from webdepot.harvest.parts.line import PartLine
 from webdepot.harvest.parts.objects import PartObjects
@@ -77,7 +76,6 @@ class PartLedger:
 
     def __init__(
         self,
-        database: Database,
         objects: PartObjects,
         folder: Path,
         frontier: LmdbFrontier,
@@ -85,7 +83,6 @@ class PartLedger:
         line: PartLine,
         handover: RowHandover,
     ) -> None:
-        self._database = database
         self._objects = objects
         self._folder = folder
         self._frontier = frontier
@@ -115,15 +112,14 @@ class PartLedger:
             for path in self._sealed:
                 self._objects.put_container(path)
             self._objects.put_checkpoint(number, lease.generation, journal, self._folder, self._marks, marks)
-            with self._database.leasing() as connection:
-                rows.save_checkpoint(
-                    connection,
-                    lease,
-                    checkpoint=number,
-                    obeyed=obeyed,
-                    handed=outgoing,
-                    consumed=consumed,
-                )
+            part_statements.save_checkpoint(
+                self._line.statements,
+                lease,
+                checkpoint=number,
+                obeyed=obeyed,
+                handed=outgoing,
+                consumed=consumed,
+            )
 
         self._insist(store)
         self._frontier.commit_staged()
@@ -141,8 +137,12 @@ class PartLedger:
         def store() -> None:
             for path in containers:
                 self._objects.put_container(path)
-            self._objects.put_logs(self._folder)
+            if self._checkpoint:
+                self._objects.put_logs(self._folder, self._checkpoint, generation)
 
+        lease = self._line.lease
+        is_own = self._checkpoint > lease.checkpoint or not lease.spans
+        generation = lease.generation if is_own else lease.spans[-1][0]
         self._insist(store)
 
     def close(self) -> None:
@@ -162,7 +162,7 @@ class PartLedger:
                 try:
                     store()
                     return
-                except (RemoteError, Conflict, SQLAlchemyError, OSError) as error:
+                except (RemoteError, Conflict, PoolTimeout, OSError) as error:
                     if isinstance(error, RemoteError) and not error.retry:
                         raise
                     self._line.check()

@@ -3,7 +3,8 @@ parts and the numbers of the whole harvest.
 
 A thread does this every two seconds, so that the crawl never waits for it. The lease is believed for five
 sixths of its time, counted from before it was renewed, by the clock of this machine: after `held_until_s`
-nobody may be asked anything, even if the database does not answer.
+nobody may be asked anything, even if the database does not answer. A lease that has ended is never renewed:
+another part may have taken turns at servers meanwhile.
 """
 
 import json
@@ -20,10 +21,12 @@ from webdepot.database import Database
 from webdepot.errors import WebdepotError
 from webdepot.harvest import control
 from webdepot.harvest.control import Order, OrderVerb
-from webdepot.harvest.parts import rows
-from webdepot.harvest.parts.rows import Beat, PartLease, PartLost
+from webdepot.harvest.parts import part_statements
+from webdepot.harvest.parts.part_statements import Beat
+from webdepot.harvest.parts.rows import CHECKPOINT_AGE, PartLease, PartLost
 
-BEAT_S, IDLE_BEAT_S = 2.0, 0.25
+BEAT_S, SHARED_BEAT_S, IDLE_BEAT_S = 2.0, 1.0, 0.25
+"""How often the lease is renewed; while servers are shared with other parts; while nothing is left to do."""
 IDLE_S = 5.0
 """A part that had nothing to do for so long is given back, so that its place is free for another one."""
 _AGAIN_S = 0.5
@@ -38,10 +41,14 @@ class PartLine:
         """Until then, by `time.monotonic()`, the part is ours for certain."""
         self.beat: Beat | None = None
         """What the last renewal brought."""
-        self._database = database
+        self.statements = database.line()
+        """For everything that is written about this part."""
         self._lease_s = lease_s
         self._numbers: Mapping[str, Any] = {}
         self._saved_s = time.monotonic()
+        self._show_at_s = 0.0
+        self.shared_until_s = 0.0
+        """Until then other parts are expected to want the turns of this one."""
         self._lock = threading.Lock()
         self._orders: list[Order] = []
         self._last_order = 0
@@ -63,6 +70,7 @@ class PartLine:
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(1.0)
+        self.statements.close()
 
     def check(self) -> None:
         """`PartLost` if no server may be asked now."""
@@ -77,7 +85,7 @@ class PartLine:
         self._saved_s = time.monotonic()
 
     def show(self, numbers: Mapping[str, Any]) -> None:
-        """Have these columns of the part stored with the next renewal."""
+        """Have these columns of the part stored with one of the next renewals."""
         self._numbers = numbers
 
     # --- what others have for us ---
@@ -112,8 +120,8 @@ class PartLine:
         """Report that nothing waits here and everything is in a checkpoint."""
         if self._idle_since_s:
             return
-        with suppress(WebdepotError, SQLAlchemyError), self._database.leasing() as connection:
-            rows.report_idle(connection, self.lease)
+        with suppress(WebdepotError, SQLAlchemyError):
+            part_statements.report_idle(self.statements, self.lease)
             self._idle_since_s = time.monotonic()
             self._wake.set()
 
@@ -132,9 +140,8 @@ class PartLine:
     # --- the thread ---
 
     def _run(self) -> None:
-        pause_s = min(BEAT_S, self._lease_s / 6)
         while not self._end.is_set():
-            self._wake.wait(IDLE_BEAT_S if self._idle_since_s else pause_s)
+            self._wake.wait(self._pause_s())
             self._wake.clear()
             if self._end.is_set():
                 return
@@ -146,17 +153,28 @@ class PartLine:
             except (WebdepotError, SQLAlchemyError):  # it does not answer: the lease ends, or it comes back
                 self._end.wait(_AGAIN_S)
 
+    def _pause_s(self) -> float:
+        if self._idle_since_s:
+            return IDLE_BEAT_S
+        is_shared = time.monotonic() < self.shared_until_s
+        return min(SHARED_BEAT_S if is_shared else BEAT_S, self._lease_s / 6)
+
     def _renew(self) -> None:
         began_s = time.monotonic()
-        with self._database.leasing() as connection:
-            beat = rows.renew(
-                connection,
-                self.lease,
-                lease_s=self._lease_s,
-                after_order=self._last_order,
-                but_links=sorted(self._known),
-                numbers=self._shown(began_s),
-            )
+        numbers = self._shown(began_s) if began_s >= self._show_at_s else {}
+        beat = part_statements.renew(
+            self.statements,
+            self.lease,
+            lease_s=self._lease_s,
+            after_order=self._last_order,
+            known=sorted(self._known),
+            numbers=numbers,
+        )
+        if self.held_until_s and time.monotonic() >= self.held_until_s:
+            # Too late: a transaction that saw the old end of the lease may have given our turns to others.
+            raise PartLost(f"The lease of part {self.lease.part} of harvest {self.lease.harvest} had ended.")
+        if numbers:
+            self._show_at_s = began_s + 0.9 * BEAT_S
         with self._lock:
             for number, line in beat.orders:
                 self._orders.append(control.decode(line, number, f"the orders of {self.lease.harvest}"))
@@ -172,7 +190,7 @@ class PartLine:
         if not numbers or self._idle_since_s:
             return numbers
         age_s = round(now_s - self._saved_s, 1)
-        return {**numbers, "live": {**numbers["live"], rows.CHECKPOINT_AGE: age_s}}
+        return {**numbers, "live": {**numbers["live"], CHECKPOINT_AGE: age_s}}
 
 
 def _values(lines: str) -> list[Any]:

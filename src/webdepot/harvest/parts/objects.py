@@ -5,8 +5,8 @@
     harvests/ID/parts/N/CCCCCC-G.crawl.log         what was written to the log since checkpoint C - 1
     harvests/ID/parts/N/CCCCCC-G.crawl.jsonl
     harvests/ID/parts/N/segments/NAME/CCCCCC-G     the same of a container that is not sealed yet
-    harvests/ID/parts/N/whole/crawl.log            the whole log, from when the part was last given back
-    harvests/ID/parts/N/whole/crawl.jsonl
+    harvests/ID/parts/N/whole/CCCCCC-G/crawl.log   the whole log, if the part was given back at checkpoint C
+    harvests/ID/parts/N/whole/CCCCCC-G/crawl.jsonl
 
 G is the generation that made the checkpoint (`rows`). Objects of a generation that never made that checkpoint
 valid are not read by anyone. A gzip file is a sequence of members, so the segments of a container, one after
@@ -20,15 +20,15 @@ from contextlib import closing
 from pathlib import Path
 
 from webdepot import durable
+from webdepot.container import recovery
 from webdepot.container.writer import OPEN_SUFFIX
 from webdepot.errors import CorruptData, NotFound
 from webdepot.harvest import frontier
-from webdepot.harvest.parts.harvest_objects import CONTAINERS, LOGS, root_of
+from webdepot.harvest.parts.harvest_objects import CONTAINERS, LOGS, Spans, root_of, whole_logs
 from webdepot.ports.object_store import ObjectStore
 
 FRONTIER = "frontier"
 """Folder below the folder of a part on a machine that works on it, as `CONTAINERS`."""
-Spans = Sequence[tuple[int, int]]
 
 
 class PartObjects:
@@ -71,11 +71,30 @@ class PartObjects:
             for key in list(self._store.keys(f"{self._own}segments/{name}/")):
                 self._store.delete(key)
 
-    def put_logs(self, folder: Path) -> None:
-        """Store the whole logs."""
-        for name in LOGS:
+    def put_logs(self, folder: Path, number: int, generation: int) -> None:
+        """Store the whole logs as they are at a checkpoint, which that generation made."""
+        for name in reversed(LOGS):  # the first one last: it says that both are there
             with (folder / name).open("rb") as source:
-                self._store.put(f"{self._own}whole/{name}", source, overwrite=True)
+                self._store.put(f"{self._own}{whole_logs(number, generation)}{name}", source, overwrite=True)
+
+    def complete(self, folder: Path, spans: Spans) -> None:
+        """Seal the containers of a part at its last checkpoint, and store its whole logs, if its last
+        harvester died before it did so. The folder is used for that.
+        """
+        if not spans:
+            return
+        generation, number = spans[-1]
+        if self._store.size(f"{self._own}{whole_logs(number, generation)}{LOGS[0]}") is not None:
+            return
+        self.restore(folder, spans)
+        with closing(frontier.LmdbFrontier(folder / FRONTIER)) as restored:
+            marks = restored.marks()
+        recovery.recover(folder / CONTAINERS, marks)
+        for path in sorted((folder / CONTAINERS).glob("*.warc.gz")):
+            self.put_container(path)
+        for name in LOGS:
+            (folder / name).touch()  # it may be empty until then
+        self.put_logs(folder, number, generation)
 
     def restore(self, folder: Path, spans: Spans) -> None:
         """Build the folder of a part as it was at its last checkpoint: frontier, logs, open containers."""

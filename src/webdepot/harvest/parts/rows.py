@@ -13,7 +13,7 @@ generation: one that lost its lease gets `PartLost` and can no longer change any
 of the database server. The statements need PostgreSQL.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -32,12 +32,15 @@ from sqlalchemy import (
     insert,
     literal,
     literal_column,
+    not_,
     or_,
     select,
+    text,
     update,
 )
 
 from webdepot import leases
+from webdepot.database import StatementLine
 from webdepot.harvest.tables import handed_links, harvest_orders, parts
 
 CHECKPOINT_AGE = "checkpoint_age_s"
@@ -91,10 +94,14 @@ class PartRow:
     """Time until its lease ends; negative if it has ended."""
     generation: int
     checkpoint: int
+    spans: tuple[tuple[int, int], ...]
+    """As those of `PartLease`."""
     live: Mapping[str, Any]
     result: Mapping[str, Any]
     reason: str
     is_stopping: bool
+    is_done: bool
+    """Whether nobody holds it, and it has nothing to do. A harvest is over when that is so for all parts."""
 
     def silent_s(self, lease_s: float) -> float:
         """Time since its holder renewed the lease; 0 if nobody holds it."""
@@ -104,20 +111,6 @@ class PartRow:
         """Time since its last checkpoint; 0 if nobody holds it, or there is nothing to store."""
         age_s = float(self.live.get(CHECKPOINT_AGE, 0.0))
         return age_s + self.silent_s(lease_s) if age_s else 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beat:
-    """What a harvester learns each time it renews its lease."""
-
-    orders: Sequence[tuple[int, str]]
-    handed: Sequence[tuple[int, str]]
-    fetched: int
-    """Of the whole harvest, as the next two."""
-    pages: int
-    size_bytes: int
-    is_over: bool
-    is_stopping: bool
 
 
 # --- the harvest ---
@@ -158,6 +151,7 @@ def stop(connection: Connection, harvest: str) -> None:
         .values(
             stopping=True,
             state=case((is_free, PartState.ENDED.value), else_=parts.c.state),
+            holder=case((is_free, ""), else_=parts.c.holder),
             idle=or_(parts.c.idle, is_free),
         )
     )
@@ -197,8 +191,9 @@ def _new_row(
 def of_harvest(connection: Connection, harvest: str) -> list[PartRow]:
     """The parts of a harvest; none if it is not shared."""
     is_live = and_(parts.c.state == PartState.RUNNING.value, parts.c.until_s > NOW).label("is_live")
+    is_done = not_(or_(parts.c.state.in_(_OPEN), _has_new())).label("is_done")
     left_s = (parts.c.until_s - NOW).label("left_s")
-    chosen = select(parts, is_live, left_s).where(parts.c.harvest == harvest).order_by(parts.c.part)
+    chosen = select(parts, is_live, left_s, is_done).where(parts.c.harvest == harvest).order_by(parts.c.part)
     return [_row(row) for row in connection.execute(chosen).mappings()]
 
 
@@ -212,10 +207,12 @@ def _row(row: RowMapping) -> PartRow:
         left_s=float(row["left_s"]),
         generation=row["generation"],
         checkpoint=row["checkpoint"],
+        spans=tuple((generation, last) for generation, last in row["spans"]),
         live=row["live"],
         result=row["result"],
         reason=row["reason"],
         is_stopping=row["stopping"],
+        is_done=row["is_done"],
     )
 
 
@@ -274,6 +271,24 @@ def forget(connection: Connection, harvest: str) -> None:
 
 # --- a harvester ---
 
+_CAN_TAKE = text(
+    """
+    SELECT EXISTS (SELECT FROM parts WHERE state = 'waiting'
+        OR state = 'running' AND until_s < extract(epoch from clock_timestamp())
+        OR state = 'idle' AND (
+            EXISTS (SELECT FROM handed_links AS links
+                WHERE links.harvest = parts.harvest AND links.part = parts.part)
+            OR EXISTS (SELECT FROM harvest_orders AS orders
+                WHERE orders.harvest = parts.harvest AND orders.number > parts.obeyed))
+    ) AS is_any
+    """
+)
+
+
+def can_take(line: StatementLine) -> bool:
+    """Whether there may be a part to take: harvesters ask this all the time."""
+    return bool(line.run(_CAN_TAKE, {})[0].is_any)
+
 
 def take(
     connection: Connection, *, holder: str, machine: str, lease_s: float, has_browser: bool
@@ -326,90 +341,6 @@ def take(
     )
 
 
-def renew(
-    connection: Connection,
-    lease: PartLease,
-    *,
-    lease_s: float,
-    after_order: int,
-    but_links: Sequence[int],
-    numbers: Mapping[str, object],
-) -> Beat:
-    """Renew the lease and store `numbers` (live, fetched, pages, size_bytes). Returns orders after that one,
-    and links handed over except those with these ids. `PartLost` if it is no longer held.
-    """
-    _change(connection, lease, {"until_s": NOW + lease_s, **numbers})
-    own = (handed_links.c.harvest == lease.harvest, handed_links.c.part == lease.part)
-    links = select(handed_links.c.id, handed_links.c.lines).where(*own)
-    if but_links:
-        links = links.where(handed_links.c.id.not_in(list(but_links)))
-    orders = select(harvest_orders.c.number, harvest_orders.c.line).where(
-        harvest_orders.c.harvest == lease.harvest, harvest_orders.c.number > after_order
-    )
-    sums = connection.execute(
-        select(
-            func.coalesce(func.sum(parts.c.fetched), 0),
-            func.coalesce(func.sum(parts.c.pages), 0),
-            func.coalesce(func.sum(parts.c.size_bytes), 0),
-            func.bool_and(parts.c.idle),
-            func.bool_or(parts.c.stopping),
-        ).where(parts.c.harvest == lease.harvest)
-    ).one()
-    handed = [(row.id, row.lines) for row in connection.execute(links.order_by(handed_links.c.id))]
-    new_orders = connection.execute(orders.order_by(harvest_orders.c.number))
-    is_handed = exists().where(handed_links.c.harvest == lease.harvest)
-    return Beat(
-        orders=[(row.number, row.line) for row in new_orders],
-        handed=handed,
-        fetched=int(sums[0]),
-        pages=int(sums[1]),
-        size_bytes=int(sums[2]),
-        is_over=bool(sums[3]) and not connection.scalar(select(is_handed)),
-        is_stopping=bool(sums[4]),
-    )
-
-
-def save_checkpoint(
-    connection: Connection,
-    lease: PartLease,
-    *,
-    checkpoint: int,
-    obeyed: int,
-    handed: Mapping[int, Sequence[str]],
-    consumed: Sequence[int],
-) -> None:
-    """Make a checkpoint valid, together with the links that it hands over and those that it has queued.
-    `PartLost`, and nothing of it happens, if the part is no longer held.
-    """
-    before = [list(span) for span in lease.spans if span[0] != lease.generation]
-    _change(
-        connection,
-        lease,
-        {
-            "checkpoint": checkpoint,
-            "spans": [*before, [lease.generation, checkpoint]],
-            "obeyed": obeyed,
-            "idle": False,
-            "tries": 0,
-            "reason": "",
-        },
-    )
-    rows = [
-        {"harvest": lease.harvest, "part": part, "lines": "\n".join(lines)}
-        for part, lines in handed.items()
-        if lines
-    ]
-    if rows:
-        connection.execute(insert(handed_links), rows)
-    if consumed:
-        connection.execute(delete(handed_links).where(handed_links.c.id.in_(list(consumed))))
-
-
-def report_idle(connection: Connection, lease: PartLease) -> None:
-    """Note that nothing waits here. The next checkpoint withdraws it."""
-    _change(connection, lease, {"idle": True})
-
-
 def release(
     connection: Connection,
     lease: PartLease,
@@ -439,7 +370,11 @@ def _change(connection: Connection, lease: PartLease, values: Mapping[str, objec
         parts.c.holder == lease.holder,
     )
     if connection.execute(update(parts).where(*own).values(**values)).rowcount != 1:
-        raise PartLost(f"Another harvester has part {lease.part} of harvest {lease.harvest}.")
+        raise lost(lease)
+
+
+def lost(lease: PartLease) -> PartLost:
+    return PartLost(f"Another harvester has part {lease.part} of harvest {lease.harvest}.")
 
 
 # --- orders ---

@@ -104,7 +104,7 @@ def _fetch_folder(archive: Archive, harvest: Harvest, watch: Watch) -> None:
         held = locations.of_harvest(connection, harvest.id)
     for _ in identification.iter_surveys(archive, held, rows_folder, watch):
         pass
-    harvests.gather(archive, harvest, len(parts))
+    harvests.gather(archive, harvest, parts)
     harvest_check.check(archive, harvest, watch=watch)
 
 

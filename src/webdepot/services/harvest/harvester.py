@@ -24,7 +24,7 @@ from webdepot.archive import Archive
 from webdepot.engine.process_pool import die_with_the_parent
 from webdepot.errors import ConfigError, WebdepotError
 from webdepot.harvest.browser import launch
-from webdepot.harvest.parts import harvester_rows, leased_servers, rows
+from webdepot.harvest.parts import harvester_rows, rows, server_rows
 from webdepot.harvest.parts.rows import PartLease, PartLost, PartState
 from webdepot.services.harvest import part_run
 from webdepot.version import VERSION
@@ -66,6 +66,7 @@ class Harvester:
         self._on_over = on_over
         self._name = leases.name_holder()
         self._machine = archive.config.cluster.machine_name
+        self._line = archive.database.line()
         self._running: list[tuple[BaseProcess, PartLease]] = []
         self._tidy_at_s = self._take_at_s = 0.0
         # Children are copies of a process that has loaded the crawler: they begin at once.
@@ -96,7 +97,7 @@ class Harvester:
         if time.monotonic() >= self._tidy_at_s:
             self._tidy_at_s = time.monotonic() + min(_TIDY_EVERY_S, self._archive.config.cluster.lease_s / 3)
             self._tidy()
-        while len(self._running) < self._places and self._has_room():
+        while len(self._running) < self._places and self._has_room() and rows.can_take(self._line):
             taken = self._take()
             if taken is None:
                 return
@@ -113,6 +114,7 @@ class Harvester:
                 process.kill()
                 process.join()
         self._running.clear()
+        self._line.close()
         try:
             with self._archive.database.leasing() as connection:
                 harvester_rows.remove(connection, self._name)
@@ -163,7 +165,7 @@ class Harvester:
                 browser=self._browser,
                 free_bytes=shutil.disk_usage(self._archive.home).free,
             )
-            leased_servers.forget_old(connection)
+            server_rows.forget_old(connection)
             over = rows.find_unwatched(connection)
             open_harvests = rows.harvests_of(connection)
         for harvest in over:

@@ -14,7 +14,7 @@
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from webdepot.container import locations, recovery
 from webdepot.container.writer import Sealed
 from webdepot.harvest import control, runs
 from webdepot.harvest.parts import harvest_objects, rows
+from webdepot.harvest.parts.objects import PartObjects
 from webdepot.harvest.parts.rows import PartRow, PartState
 from webdepot.model import Container, ContainerState, Harvest, HarvestKind, HarvestState
 from webdepot.provenance import append
@@ -85,11 +86,19 @@ def parts_of(archive: Archive, harvest: Harvest) -> list[PartRow]:
         return rows.of_harvest(connection, harvest.id)
 
 
-def gather(archive: Archive, harvest: Harvest, count: int) -> None:
-    """Bring logs, orders and containers of a harvest into its folder on this machine. Can be repeated."""
+def gather(archive: Archive, harvest: Harvest, parts: Sequence[PartRow]) -> None:
+    """Bring logs, orders and containers of a harvest into its folder on this machine. Can be repeated. Parts
+    whose harvesters died, and that nobody took since then, are completed first: nothing of their checkpoints
+    may be missing.
+    """
     folder = folder_of(archive, harvest)
     durable.make_folders(folder)
-    harvest_objects.fetch_logs(archive.work, harvest.id, count, folder)
+    for part in parts:
+        scratch = folder / f"part-{part.part}"
+        PartObjects(archive.work, harvest.id, part.part).complete(scratch, part.spans)
+        shutil.rmtree(scratch, ignore_errors=True)
+    spans = {part.part: part.spans for part in parts}
+    harvest_objects.fetch_logs(archive.work, harvest.id, spans, folder)
     harvest_objects.fetch_containers(archive.work, harvest.id, containers_folder(archive, harvest))
     with archive.database.leasing() as connection:
         orders = rows.orders_of(connection, harvest.id)

@@ -130,7 +130,7 @@ class _Part:
         ):
             handover = RowHandover(self._line)
             with closing(
-                PartLedger(archive.database, self._objects, folder, frontier, journal, self._line, handover)
+                PartLedger(self._objects, folder, frontier, journal, self._line, handover)
             ) as ledger:
                 writer = ContainerWriter(
                     folder / CONTAINERS,

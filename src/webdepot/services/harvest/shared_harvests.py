@@ -29,7 +29,7 @@ from webdepot.services.harvest import crawler, harvests, processes
 from webdepot.services.harvest import options as harvest_options
 from webdepot.services.progress import Watch
 
-_LOOK_EVERY_S = 0.5
+_LOOK_EVERY_S = 1.0
 _LIMITS = (End.LIMIT_PAGES, End.LIMIT_DOCUMENTS, End.LIMIT_BYTES, End.LIMIT_TIME)
 
 
@@ -77,7 +77,7 @@ def run(archive: Archive, harvest: Harvest, watch: Watch) -> CrawlResult:
         _stopped_by_signals() as is_stopping,
     ):
         found = _watch(archive, harvest, crawler.reporter(publisher, watch), is_stopping)
-    harvests.gather(archive, harvest, len(found))
+    harvests.gather(archive, harvest, found)
     return _result(found)
 
 
@@ -95,7 +95,6 @@ def _watch(
                     rows.stop(connection, harvest.id)
                     is_stopped = True
                 found = rows.of_harvest(connection, harvest.id)
-                is_over = rows.is_over(connection, harvest.id)
         except RemoteError as error:
             if not error.retry:
                 raise
@@ -104,7 +103,7 @@ def _watch(
         shown = [each for part in found if (each := progress_of(part.live)) is not None]
         if shown:
             report(processes.add_up(shown))
-        if is_over:
+        if all(part.is_done for part in found):
             return found
         time.sleep(_LOOK_EVERY_S)
 
