@@ -12,7 +12,7 @@ from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError, Conflict, CorruptData, InputError, RemoteError
 from webdepot.model import HarvestState
-from webdepot.ports import Facet
+from webdepot.ports.search import Facet
 from webdepot.provenance import append, iter_all
 from webdepot.services import pipeline
 from webdepot.services.access import lookup, search

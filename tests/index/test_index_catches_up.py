@@ -16,7 +16,7 @@ from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
 from webdepot.engine.jobs import JobState
 from webdepot.errors import RemoteError
-from webdepot.ports import TextQuery
+from webdepot.ports.search import TextQuery
 from webdepot.services import pipeline
 from webdepot.services.access import lookup
 from webdepot.services.index import indexer
