@@ -383,6 +383,7 @@ def walk_api_of_administrators(walk: Walk, send: Callable[..., Any]) -> None:
     send("/api/users/Programmed", "PATCH", roles=["reviewer"])
     with walk.office.served.archive() as archive:
         key, _ = sessions.make_key(archive.database, "Programmed", "x", [Role.REVIEWER], archive.clock())
+        sessions.sign_in(archive.database, "Programmed", "long enough password", archive.clock())
         waiting = queue.add(archive, kinds.IMPORT, "no", {"names": ["x.warc"]}, by=ADA, needs="uploads/none")
     walk.office.new_events()
     send(f"/api/users/Programmed/keys/{key.id}", "DELETE")
