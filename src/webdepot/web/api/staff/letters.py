@@ -61,7 +61,7 @@ from webdepot.web.api.staff.targets import TARGET_ID, target_json
 from webdepot.web.forms import find_number
 from webdepot.web.mailing import start_postman
 from webdepot.web.site import Site, name_of, site_of
-from webdepot.web.staff.targets import target_of
+from webdepot.web.staff.targets.target_page import target_of
 
 _KINDS = {kind.name.lower(): kind for kind in LetterKind}
 """Kinds of letters as in addresses."""

@@ -42,7 +42,7 @@ from webdepot.web.api.openapi_parts import (
 )
 from webdepot.web.api.staff.targets import TARGET_ID
 from webdepot.web.site import Site, name_of, site_of
-from webdepot.web.staff.targets import target_of
+from webdepot.web.staff.targets.target_page import target_of
 
 _SEARCHED = ("words", "creator", "genre", "keyword", "subject", "collection")
 LIST_QUERY = (
