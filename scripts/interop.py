@@ -342,8 +342,14 @@ def check_har2warc(world: World) -> str:
     )
     headers = [{"name": "Content-Type", "value": "text/html; charset=utf-8"}]
     answer = {"status": 200, "statusText": "OK", "httpVersion": "HTTP/1.1", "headers": headers}
-    answer |= {"content": {"text": "<p>It turns.", "mimeType": "text/html", "size": 12}, "redirectURL": ""}
+    answer |= {
+        "content": {"text": "<p>It turns.", "mimeType": "text/html", "size": 12},
+        "redirectURL": "",
+        "headersSize": -1,
+        "bodySize": -1,
+    }
     asked = {"method": "GET", "url": SITE, "httpVersion": "HTTP/1.1", "headers": [], "queryString": []}
+    asked |= {"cookies": [], "headersSize": -1, "bodySize": 0}
     entry = {"startedDateTime": "2024-01-01T00:00:00Z", "time": 1, "request": asked, "response": answer}
     page = {"id": "page_1", "title": SITE, "startedDateTime": "2024-01-01T00:00:00Z"}
     log = {"version": "1.2", "creator": {"name": "x", "version": "1"}, "pages": [page]}

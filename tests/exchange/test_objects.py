@@ -417,6 +417,16 @@ BAD_CSIP = {
     "locator": ('mdRef LOCTYPE="URL"', 'mdRef LOCTYPE="OTHER"', "CSIP22: "),
     "metadata": (f'SIZE="{len(OPEN)}"', 'SIZE="1"', "CSIP27: metadata/descriptive/dc.xml has"),
     "groups": ('LABEL="Metadata"', 'LABEL="Data"', "CSIP88, CSIP90: "),
+    "label": ('LABEL="ark:/1/eark"', "", "CSIP86: the main division of METS.xml has no LABEL"),
+    "described": (' DMDID="D"', "", "CSIP92: the division Metadata of METS.xml does not refer to 'D'"),
+    "no section": ('DMDID="D"', 'DMDID="D F0"', "CSIP92: the division Metadata of METS.xml refers to 'F0'"),
+    "no pointer": ('<fptr FILEID="G"/>', "", "CSIP104, CSIP119, CSIP108, CSIP109: the structural map"),
+    "media": ('MIMETYPE="text/html"', 'MIMETYPE="HTML"', "CSIP68: the MIMETYPE of the file"),
+    "SIP": (
+        'E-ARK-CSIP.xml"><metsHdr CREATEDATE="2020-01-01T00:00:00" csip:OAISPACKAGETYPE="SIP"',
+        'E-ARK-SIP.xml"><metsHdr CREATEDATE="2020-01-01T00:00:00" csip:OAISPACKAGETYPE="AIP"',
+        "SIP4: ",
+    ),
     "type": ('TYPE="Text"', 'TYPE="Other"', "CSIP2: METS.xml has the TYPE Other, but no OTHERTYPE"),
     "pointer": ('FILEID="G"', 'FILEID="H"', "points to 'H', which is not there"),
 }

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 from webdepot.cli.main import build_app
 from webdepot.errors import InputError, WebdepotError
-from webdepot.harvest.heritrix import beans, job, surts
+from webdepot.harvest.heritrix import beans, crawl_log, job, surts
+from webdepot.harvest.report.log import as_json
 
 JOB = """<?xml version="1.0" encoding="UTF-8"?>
 <beans xmlns="http://www.springframework.org/schema/beans">
@@ -197,3 +198,29 @@ def test_any_list_is_read_or_refused(text: str):
         job.from_seeds(text.encode(), description="x").text()
     except InputError:
         return
+
+
+LOG = """2024-05-01T10:00:01.120Z   200       5120 https://mill.example/ - - text/html #012 20240501100000900+45 sha1:AAAA - 3t,unwritten
+2024-05-01T10:00:02.000Z   404        180 https://mill.example/gone.png E https://mill.example/ text/html #003 20240501100001800+9 sha1:BBBB - -
+2024-05-01T10:00:03.000Z    -2          - https://away.example/x.png E https://mill.example/ no-type #004 - - - -
+not a line of a log
+2024-05-01T10:00:04.000Z   200
+"""
+
+
+def test_a_crawl_log_is_read_column_by_column(tmp_path):
+    (tmp_path / "job.log").write_text(LOG)
+    assert crawl_log.take_over(tmp_path / "job.log", tmp_path) == 2
+    assert (tmp_path / "crawl.log").read_text() == LOG
+    first, gone, away = map(json.loads, (tmp_path / "crawl.jsonl").read_text().splitlines())
+    assert (first["at"], first["duration_s"], first["tries"]) == ("2024-05-01T10:00:00.900Z", 0.045, 3)
+    assert (first["status"], first["size"], first["path"], first["note"]) == (200, 5120, "", "3t,unwritten")
+    assert (gone["status"], gone["path"], gone["via"]) == (404, "E", "https://mill.example/")
+    assert (away["status"], away["size"], away["tries"], away["digest"]) == (-2, 0, 0, "")
+
+
+@given(st.text(max_size=300))
+def test_no_line_of_a_crawl_log_breaks_the_reader(text):
+    for each in (text, f"2024-05-01T10:00:01Z 200 1 {text}", LOG.splitlines()[0].replace("5120", text)):
+        line = crawl_log.find_line(each)
+        assert line is None or json.loads(as_json(line))["status"] == line.status

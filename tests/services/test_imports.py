@@ -16,7 +16,7 @@ from small_warcs import write_warc
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
 from webdepot.container import locations
-from webdepot.depot import holdings
+from webdepot.depot import holdings, package
 from webdepot.harvest import runs
 from webdepot.model import ContainerState, HarvestState
 from webdepot.services import pipeline
@@ -24,9 +24,18 @@ from webdepot.services.access.replay import replay
 from webdepot.services.admin import setup
 from webdepot.services.admin.doctor import doctor
 from webdepot.services.harvest import harvests
-from webdepot.services.intake import container_copy, import_harvests, imports, ingest, sources, warc_files
+from webdepot.services.intake import (
+    container_copy,
+    import_harvests,
+    imports,
+    ingest,
+    sources,
+    submissions,
+    warc_files,
+)
 from webdepot.services.intake.warc_files import FileOutcome, FileState
 from webdepot.services.progress import Phase, Progress, unwatched
+from webdepot.services.quality import harvest_check
 
 SETTINGS = """[depot]
 import_files = 2
@@ -202,6 +211,27 @@ def test_a_har_file_becomes_captures_of_its_date(opened: Archive, tmp_path: Path
     shown.close()
     again = pipeline.import_files(opened, [given], collection="old")
     assert again.files == {FileState.KNOWN: 1}
+
+
+def test_a_folder_of_a_heritrix_job_is_checked_with_its_log(opened: Archive, tmp_path: Path):
+    job = tmp_path / "20240501100000"
+    for name in ("warcs", "logs"):
+        (job / name).mkdir(parents=True)
+    write_warc(
+        job / "warcs/mill.warc.gz", {"https://mill.example/": b"<title>Mill</title><img src=/gone.png>"}
+    )
+    (job / "logs/crawl.log").write_text(
+        "2024-05-01T10:00:01.120Z 200 51 https://mill.example/ - - text/html #1 20240501100000900+45 - - -\n"
+        "2024-05-01T10:00:02.000Z -3 - https://mill.example/gone.png E https://mill.example/ - #3 - - - -\n"
+    )
+    done = submissions.receive(opened, job, collection="mills")
+    assert done.package is not None and done.receipt.reasons == ()
+    findings = [
+        (each.code, each.subject) for each in harvest_check.iter_findings(opened, done.package.harvest)
+    ]
+    assert ("quality.part-unreachable", "https://mill.example/gone.png") in findings
+    files = package.read(opened.store, done.package.id).inventory.files()
+    assert {"log/crawl.log", "log/crawl.jsonl", "metadata/submission/logs/crawl.log"} <= files.keys()
 
 
 def test_files_used_in_place_are_in_several_harvests_and_stay_there(opened: Archive, tmp_path: Path):

@@ -4,21 +4,18 @@ error is a problem of RFC 9457.
 
 import json
 import re
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from api_description import check, check_answer
-from museum import PASSWORD, Answer, Served, ask, serving, sign_in
+from museum import ask, serving, sign_in
+from staff_api import SETTINGS, Api, make_keys, problem_of
 
 from small_sites import cleared, small_site
-from webdepot.accounts import accounts, sessions
 from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
-from webdepot.model import Finding, HarvestId, Severity, TargetId
+from webdepot.model import Finding, HarvestId, Severity
 from webdepot.quality import records
 from webdepot.services.admin import setup
 from webdepot.services.harvest import control, profiles
@@ -33,43 +30,13 @@ def page_of(path: str) -> str:
     return f"<title>{path}</title><img src=/missing.png>" if path != "/missing.png" else ""
 
 
-@dataclass
-class Api:
-    served: Served
-    site: str
-    keys: dict[Role, str]
-    document: dict[str, Any]
-    targets: list[TargetId]
-    harvests: list[str]
-    """One for each target; both wait for review."""
-
-    def send(self, method: str, path: str, sent: object = None, *, role: Role | None = None, **headers: str):
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
-        if role is not None:
-            given["Authorization"] = f"Bearer {self.keys[role]}"
-        body = None
-        if sent is not None:
-            body = json.dumps(sent).encode()
-            given.setdefault("Content-Type", "application/json")
-        return ask(self.served.portal + path, method, headers=given, body=body)
-
-    def call(self, method: str, template: str, sent: object = None, *, role: Role, query: str = "", **parts):
-        """The content of an answer, checked against the description."""
-        answer = self.send(method, template.format(**parts) + query, sent, role=role)
-        return answer.status, check_answer(answer, method, template, self.document)
-
-
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     home = tmp_path_factory.mktemp("api") / "home"
-    setup.found(home, settings="[harvest]\nallow_private = true\n")
-    now = datetime.now(UTC)
-    keys = {}
+    setup.found(home, settings=SETTINGS)
     with small_site(page_of) as site:
         with Archive.open(home, agent="Ada") as archive:
-            for role in Role:
-                accounts.add(archive.database, role.value, PASSWORD, [role], now)
-                _, keys[role] = sessions.make_key(archive.database, role.value, "test", [role], now)
+            keys = make_keys(archive)
             profiles.save(archive, "quick", "delay_s = 0\nworkers = 1\n")
             numbers = [cleared(archive, f"{site}/{name}") for name in ("one", "two")]
             for number in numbers:
@@ -143,15 +110,6 @@ def test_each_operation_is_for_its_roles_alone(api: Api, row):
             assert answer.status in (200, 400, 404), (role, answer.status, answer.text)
         else:
             problem_of(answer, 403, "not-permitted", api)
-
-
-def problem_of(answer: Answer, status: int, code: str, api: Api) -> dict[str, Any]:
-    assert answer.status == status, answer.text[:300]
-    assert answer.headers["Content-Type"] == "application/problem+json"
-    problem = json.loads(answer.text)
-    check(problem, {"$ref": "#/components/schemas/Problem"}, api.document)
-    assert (problem["status"], problem["code"]) == (status, code) and problem["detail"]
-    return problem
 
 
 def test_a_session_reads_but_does_not_change_anything(api: Api):
@@ -398,7 +356,7 @@ def test_a_harvest_is_reviewed_accepted_and_found_in_the_depot(api: Api):
     )
     assert after["state"] == "finished"
     _, after = api.call("POST", path, {"decision": "accept"}, role=Role.REVIEWER, harvest=accepted)
-    wait_for(api, accepted, "kept")
+    api.wait("/api/harvests/{harvest}", "kept", harvest=accepted)
     _, seen = api.call("GET", review, role=Role.REVIEWER, harvest=accepted)
     assert [(each["decision"], each["by"]) for each in seen["reviews"]] == [
         ("accept", "reviewer"),
@@ -408,16 +366,6 @@ def test_a_harvest_is_reviewed_accepted_and_found_in_the_depot(api: Api):
     again = api.send("POST", path.format(harvest=accepted), {"decision": "accept"}, role=Role.REVIEWER)
     problem_of(again, 409, "conflict", api)
     check_depot(api, accepted)
-
-
-def wait_for(api: Api, harvest: str, state: str) -> None:
-    """Until a harvest that is being deposited is in this state."""
-    for _ in range(300):
-        _, seen = api.call("GET", "/api/harvests/{harvest}", role=Role.CURATOR, harvest=harvest)
-        if seen["state"] == state:
-            return
-        time.sleep(0.1)
-    raise AssertionError(seen)
 
 
 def check_depot(api: Api, harvest: str) -> None:

@@ -5,7 +5,7 @@ called at least once.
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -39,7 +39,7 @@ from webdepot.services.selection import criteria as criteria_service
 from webdepot.web.routes import PORTAL_ROUTES
 
 ADA = "Ada"
-CHANGING = {"POST", "PUT", "DELETE"}
+CHANGING = {"POST", "PUT", "PATCH", "DELETE"}
 NOTHING_CHANGES = {
     "/oai": "a question by POST, as the protocol allows",
     "/searches": "a reader's own list of questions: who looks for what is nobody's business",
@@ -50,6 +50,7 @@ NOTHING_CHANGES = {
     "/review/{harvest}/pictures": "pictures of what is archived, for the reviewer; nothing is changed",
     "/api/{rest:path}": "an error: there is no such interface",
     "/api/webhooks/{hook}/tests": "a message to its receiver that says that it is a test",
+    "/api/letters/deliveries": "waiting letters are sent; each leaves its own event when the server takes it",
     "/profiles": "leads to the page where a profile is written; saving it is the change",
 }
 """Changing requests without an event, each with its reason."""
@@ -334,6 +335,64 @@ def walk_api(walk: Walk) -> None:
     send(f"{review}/decisions", decision="reject", words="too little")
     added = send("/api/rules", pattern="program.example", answer="hide", reason="court")
     send(f"/api/rules/{added['rules'][0]['id']}/end", why="a mistake")
+    body = b'--x\r\nContent-Disposition: form-data; name="file"; filename="b.warc"\r\n\r\nnone\r\n--x--\r\n'
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "multipart/form-data; boundary=x"}
+    assert ask(f"{walk.office.served.portal}/api/imports", "POST", headers=headers, body=body).status == 202
+    walk.look("/api/imports")
+    walk_api_of_owners(walk, send)
+    walk_api_of_administrators(walk, send)
+
+
+def walk_api_of_owners(walk: Walk, send: Callable[..., Any]) -> None:
+    """Letters, complaints, records, collections and organisations."""
+    other = f"/api/targets/{send('/api/targets', seeds=['https://owned.example/'])['target']['id']}"
+    send(other, "PATCH", note="by program")
+    for criterion in ("national", "cultural"):
+        send(f"{other}/answers", criterion=criterion, value=1, reason="it is")
+    send(f"{other}/decisions", act="select")
+    contact = send(f"{other}/contacts", mail="owner@owned.example", name="Owner")["id"]
+    send(f"{other}/letters", term_days=30)
+    send(f"{other}/replies", answer="consent", words="yes")
+    send(f"{other}/contacts/{contact}", "DELETE")
+    template = "/api/letters/templates/notice/en"
+    send(template, "PUT", subject="About your site", body="{recipient}: {answer_address}, until {term_ends}.")
+    case = send("/api/cases", url="https://owned.example/", words="wrong")["reference"]
+    send(f"/api/cases/{case}/actions", action="note", reason="telephoned")
+    record = send(f"{other}/record")["key"]
+    send(f"/api/records/{record}", "PATCH", title="Owned", keywords=["mills"])
+    with walk.office.served.archive() as archive:
+        (name, *_) = collections.names(archive, hidden=True)
+    send(f"/api/collections/{name}", "PUT", title="By program", text="One.")
+    root = "/api/organisations/museum.example"
+    send(f"{root}/decisions", hosts=["program.museum.example"], accepted=True)
+    send(f"{root}/corrections", names=["Programmed"])
+    send(f"{root}/targets", hosts=["program.museum.example"])
+    send("/api/organisations", domain="programmed.example")
+    review = f"/api/harvests/{walk.office.harvests[1]}/review"
+    send(f"{review}/ignored", code="quality.link-broken", reason="by design")
+    send(f"{review}/orders", order="check")
+    target = send("/api/pages", url="https://owned.example/")["target"]
+    with walk.office.served.archive() as archive:
+        turn = plans.find_open(archive, target)
+    assert turn is not None
+    send(f"/api/turns/{turn.id}/orders", order="skip")
+
+
+def walk_api_of_administrators(walk: Walk, send: Callable[..., Any]) -> None:
+    send("/api/users", name="Programmed", password="long enough password", roles=["curator"])
+    send("/api/users/Programmed", "PATCH", roles=["reviewer"])
+    with walk.office.served.archive() as archive:
+        key, _ = sessions.make_key(archive.database, "Programmed", "x", [Role.REVIEWER], archive.clock())
+        sessions.sign_in(archive.database, "Programmed", "long enough password", archive.clock())
+        waiting = queue.add(archive, kinds.IMPORT, "no", {"names": ["x.warc"]}, by=ADA, needs="uploads/none")
+    walk.office.new_events()
+    send(f"/api/users/Programmed/keys/{key.id}", "DELETE")
+    send("/api/users/Programmed/sessions", "DELETE")
+    send("/api/partners", name="programmed", url="https://partner.example/oai")
+    send("/api/partners/programmed/orders", order="run")
+    send(f"/api/jobs/{waiting.id}/cancellations")
+    place = walk.office.served.home.parent / "programmed place"
+    send("/api/depot/places", name="programmed", address=str(place))
 
 
 def walk_plans_and_orders(walk: Walk) -> None:

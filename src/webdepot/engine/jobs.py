@@ -171,6 +171,17 @@ def listing(connection: Connection, state: JobState | None, *, page: int = 1) ->
     return JobPage(rows=rows[:ROWS], has_more=len(rows) > ROWS)
 
 
+def past(
+    connection: Connection, state: JobState | None, *, kind: str = "", last: int | None = None, limit: int
+) -> list[QueuedJob]:
+    """The next jobs, newest first, after the one with the number `last`."""
+    where = [jobs.c.state == state.value] if state else []
+    where += [jobs.c.kind == kind] if kind else []
+    where += [jobs.c.id < last] if last is not None else []
+    chosen = select(jobs).where(*where).order_by(jobs.c.id.desc()).limit(limit)
+    return [_job(row) for row in connection.execute(chosen).mappings()]
+
+
 def counts(connection: Connection) -> dict[JobState, int]:
     grouped = select(jobs.c.state, func.count()).group_by(jobs.c.state)
     known = {JobState(state): count for state, count in connection.execute(grouped)}

@@ -37,7 +37,12 @@ class ListedFile:
 
 def is_package(root: etree._Element) -> bool:
     """Whether a METS document says that it is an E-ARK package."""
-    return _PROFILE.search(root.get("PROFILE", "")[:500]) is not None or bool(csip_maps(root))
+    return is_profile(root.get("PROFILE", "")) or bool(csip_maps(root))
+
+
+def is_profile(text: str) -> bool:
+    """Whether this is the address of a METS profile of E-ARK."""
+    return _PROFILE.search(text[:500]) is not None
 
 
 def csip_maps(root: etree._Element) -> list[etree._Element]:

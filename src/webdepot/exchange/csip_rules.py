@@ -79,6 +79,7 @@ def check(root: etree._Element, where: str, names: Collection[str]) -> Iterator[
     """One finding for each rule that a METS file breaks; `names` are the paths of the package."""
     folders = folders_of(names)
     yield from _check_root(root, where)
+    yield from _check_profile(root, where)
     header = root.find(f"{{{METS}}}metsHdr")
     if header is None:
         yield _error("CSIP117", f"{where} has no metsHdr")
@@ -112,7 +113,7 @@ def folders_of(names: Collection[str]) -> frozenset[str]:
 def check_folders(names: Collection[str]) -> Iterator[Finding]:
     """One finding for each rule about folders that the paths of a package break."""
     folders = folders_of(names)
-    if "metadata" not in folders:
+    if not any(name.startswith("metadata/") for name in names):
         yield _warning("CSIPSTR5", "there is no folder metadata")
     if "representations" not in folders:
         yield _warning("CSIPSTR9", "there is no folder representations")
@@ -144,6 +145,16 @@ def _check_root(root: etree._Element, where: str) -> Iterator[Finding]:
     yield from _check_content_type(root, where, ("CSIP4", "CSIP4, CSIP5", "CSIP5"))
 
 
+def _check_profile(root: etree._Element, where: str) -> Iterator[Finding]:
+    """The METS profile, and the kind of package that it is for."""
+    profile, header = root.get("PROFILE", "").strip(), root.find(f"{{{METS}}}metsHdr")
+    if profile and not csip.is_profile(profile):
+        yield _warning("CSIP6, SIP2", f"the PROFILE of {where}, {profile[:60]!r}, is not a profile of E-ARK")
+    kind = _own(header, "OAISPACKAGETYPE") if header is not None else ""
+    if profile.endswith("E-ARK-SIP.xml") and kind != "SIP":
+        yield _error("SIP4", f"{where} has the profile of a SIP, but the OAISPACKAGETYPE {kind[:40]!r}")
+
+
 def _check_content_type(
     element: etree._Element, what: str, numbers: tuple[str, str, str]
 ) -> Iterator[Finding]:
@@ -172,7 +183,8 @@ def _check_header(header: etree._Element, where: str) -> Iterator[Finding]:
     if kind not in _PACKAGE_KINDS:
         said = f"the OAISPACKAGETYPE {kind[:40]!r}" if kind else "no OAISPACKAGETYPE"
         yield _error(
-            "CSIP9", f"the header of {where} has {said}; it must be one of {', '.join(_PACKAGE_KINDS)}"
+            "CSIP9",
+            f"the header of {where} has {said}; it must be one of {', '.join(sorted(_PACKAGE_KINDS))}",
         )
     agents = header.findall(f"{{{METS}}}agent")
     if not agents:
@@ -262,7 +274,7 @@ def _check_fact(element: etree._Element, name: str, number: str, what: str) -> I
     elif expected and value != expected:
         yield _error(number, f"the {shown} of {what} is {value[:40]!r}, not {expected}")
     elif name == "MIMETYPE" and (len(value) > 256 or not _MEDIA_TYPE.fullmatch(value)):
-        yield _warning(number, f"the MIMETYPE of {what}, {value[:60]!r}, is not a media type")
+        yield _error(number, f"the MIMETYPE of {what}, {value[:60]!r}, is not a media type")
 
 
 def _check_files(
@@ -335,7 +347,11 @@ def _check_structure(
         return
     if not top.get("ID", "").strip():
         yield _error("CSIP85", f"the main division of {where} has no ID")
-    if not top.get("LABEL", "").strip() or top.get("LABEL") != root.get("OBJID"):
+    if not top.get("LABEL", "").strip():
+        yield _error("CSIP86", f"the main division of {where} has no LABEL")
+    elif top.get("LABEL") != root.get(
+        "OBJID"
+    ):  # also in packages that the specification's authors call valid
         yield _warning("CSIP86", f"the LABEL of the main division of {where} is not the OBJID of {where}")
     divisions = top.findall(f"{{{METS}}}div")
     yield from _check_metadata_division(root, divisions, where)
@@ -376,9 +392,17 @@ def _check_metadata_division(
         ]
         if missing:
             identifier = missing[0].get("ID", "")[:60]
-            yield _warning(
+            yield _error(
                 number, f"the division Metadata of {where} does not refer to {identifier!r} ({name})"
             )
+        known = {each.get("ID") for each in sections} | {
+            each.get("ID") for each in root.iterfind(f"{{{METS}}}amdSec") if name == "ADMID"
+        }
+        if wrong := listed - known:
+            yield _error(
+                number, f"the division Metadata of {where} refers to {min(wrong)[:60]!r} ({name}), "
+                "which is not a section of that kind",
+            )  # fmt: skip
 
 
 def _check_division(
@@ -405,9 +429,8 @@ def _check_division(
     pointed = {name for each in divisions for name in _pointed(each)}
     if wanted - pointed:
         missing = min(wanted - pointed)
-        yield _warning(
-            references, f"the structural map of {where} leaves out the file group {missing[:60]!r}"
-        )
+        finding = _warning if label == "Schemas" else _error  # nothing of the object depends on schemas
+        yield finding(references, f"the structural map of {where} leaves out the file group {missing[:60]!r}")
     wrong = {name for each in own for name in _pointed(each)} & groups.keys() - wanted
     if wrong:
         yield _error(references, f"the division {label} of {where} refers to {min(wrong)[:60]!r}")

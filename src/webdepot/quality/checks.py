@@ -69,7 +69,7 @@ class HarvestTraces:
     records: Iterable[RecordFacts | Finding]
     """The facts of the records of its containers, and findings about their damage; read once."""
     log: Path | None
-    """crawl.jsonl; None for imports, whose responses are read from the containers only."""
+    """crawl.jsonl; None for imports that came without a log: their responses are read from the containers."""
     patch_logs: Sequence[Path] = ()
     """Logs of its patches, whose records are among `records`: a harvest is checked with its patches."""
     waiting: int = 0

@@ -206,6 +206,17 @@ def listing(
     return [_case(row) for row in rows.mappings()], total
 
 
+def past(
+    connection: Connection, *, state: CaseState | None, host: str = "", last: int | None = None, limit: int
+) -> list[Case]:
+    """The next cases, newest first, after the one with the number `last`."""
+    where = [cases.c.state == state.value] if state else []
+    where += [cases.c.host == host] if host else []
+    where += [cases.c.id < last] if last is not None else []
+    chosen = select(cases).where(*where).order_by(cases.c.id.desc()).limit(limit)
+    return [_case(row) for row in connection.execute(chosen).mappings()]
+
+
 def counts(connection: Connection) -> Mapping[CaseState, int]:
     """How many cases are in each state."""
     numbers = {

@@ -230,6 +230,16 @@ def listing(connection: Connection, state: LetterState | None, page: int) -> tup
     return [_letter(row) for row in rows], total
 
 
+def past(
+    connection: Connection, state: LetterState | None, *, last: int | None = None, limit: int
+) -> list[Letter]:
+    """The next letters, newest first, after the one with the number `last`."""
+    where = [letters.c.state == state.value] if state else []
+    where += [letters.c.id < last] if last is not None else []
+    chosen = select(letters).where(*where).order_by(letters.c.id.desc()).limit(limit)
+    return [_letter(row) for row in connection.execute(chosen)]
+
+
 def counts(connection: Connection) -> dict[LetterState, int]:
     rows = {
         row[0]: row[1]

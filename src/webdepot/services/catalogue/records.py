@@ -108,7 +108,7 @@ def find_of_harvest(archive: Archive, harvest: str) -> CatalogueRecord | None:
         return catalogue.find_of_harvest(connection, harvest)
 
 
-def site_record(archive: Archive, target: Target) -> CatalogueRecord:
+def site_record(archive: Archive, target: Target, *, by: str = "") -> CatalogueRecord:
     """The record of a site, created now if it has none: a site can be described before it is harvested."""
     record = find_of_target(archive, target.id)
     if record is not None:
@@ -120,7 +120,8 @@ def site_record(archive: Archive, target: Target) -> CatalogueRecord:
             changed_at=catalogue.stamp(now),
         )
         detail = difference({}, {"title": new.title, "genre": new.genre, "urn": new.urn})
-        append(connection, archive.event("described", "title", new.key, message=new.title, detail=detail))
+        event = archive.event("described", "title", new.key, message=new.title, detail=detail, by=by)
+        append(connection, event)
         return catalogue.put(connection, new)
 
 

@@ -89,7 +89,7 @@ def read(opened: Submission, payload: Mapping[str, Path]) -> MetsObject | None:
 def _check_package(root: etree._Element, name: str, payload: Mapping[str, Path]) -> Iterator[Finding]:
     yield from islice(csip_rules.check(root, name, payload), _MOST_FINDINGS)
     if name != csip.NAME:
-        yield _wrong(f"CSIPSTR4: the METS file is named {name}, not {csip.NAME}", Severity.WARNING)
+        yield _wrong(f"CSIPSTR4: the METS file is named {name}, not {csip.NAME}")
     yield from islice(csip_rules.check_folders(payload), _MOST_FINDINGS)
 
 

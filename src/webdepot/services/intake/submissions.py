@@ -9,7 +9,8 @@ another Webdepot.
 4. Refused: a copy of it goes to the quarantine, with the list of reasons. The sender's own file is not
    touched.
 5. Taken in: the containers become a harvest of kind `import`, which is ingested like every harvest; the
-   sender's other files (descriptions, lists of pages, logs, signatures) become part of the package. A package
+   sender's other files (descriptions, lists of pages, logs, signatures) become part of the package; the check
+   of the harvest uses a crawl log of Heritrix. A package
    of another Webdepot is kept as it is, under its own identifier. A submission without containers is one
    object, with any kind of files, and is treated like the objects of partners (`file_objects`).
 """
@@ -33,6 +34,8 @@ from webdepot.errors import Conflict, CorruptData, InputError, NotFound, Webdepo
 from webdepot.exchange import uof
 from webdepot.exchange.incoming import RefusedObject
 from webdepot.harvest import runs
+from webdepot.harvest.heritrix import crawl_log
+from webdepot.harvest.report.log import LOG_NAME
 from webdepot.model import Harvest, HarvestId, HarvestKind, HarvestState, Package, PackageId, Severity
 from webdepot.provenance import Outcome, append
 from webdepot.services.catalogue import submitted_records
@@ -220,12 +223,23 @@ def _take_containers(
         receipt = _accept(archive, opened, identifier, "")
         return ReceivedSubmission(receipt=receipt, is_known=True, package=None)
     if harvest.state is not HarvestState.KEPT:
-        deposit.keep_submitted(archive, harvest, submission.others_of(opened))
+        others = submission.others_of(opened)
+        deposit.keep_submitted(archive, harvest, others)
+        _take_over_log(archive, harvest, others)
         described = submission.read_description(opened, uof.NAME)
         submitted_records.keep_levels(archive, harvest, described, sender=opened.path.name)
     done = ingest.take_in(archive, harvests.get(archive, harvest.id), deposit=True, watch=watch)
     receipt = _accept(archive, opened, identifier, harvest.id)
     return ReceivedSubmission(receipt=receipt, is_known=False, package=done.package, report=done)
+
+
+def _take_over_log(archive: Archive, harvest: Harvest, others: Mapping[str, Path]) -> None:
+    """Let the check of the harvest use the crawl log of the job that came with the containers, if there is
+    exactly one: it says which addresses failed.
+    """
+    logs = [path for name, path in others.items() if name.rpartition("/")[2] == LOG_NAME]
+    if len(logs) == 1:
+        crawl_log.take_over(logs[0], harvests.folder_of(archive, harvest))
 
 
 def _find_begun(archive: Archive, collection: str, settings: Mapping[str, object]) -> Harvest | None:

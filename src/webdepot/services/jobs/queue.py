@@ -76,6 +76,14 @@ def list_page(archive: Archive, state: JobState | None, *, page: int = 1) -> Job
         return jobs.listing(connection, state, page=page)
 
 
+def list_past(
+    archive: Archive, state: JobState | None, *, kind: str = "", last: int | None = None, limit: int
+) -> list[QueuedJob]:
+    """The next jobs, the newest first, after the one with the number `last`."""
+    with archive.database.reading() as connection:
+        return jobs.past(connection, state, kind=kind, last=last, limit=limit)
+
+
 def running(found: Collection[QueuedJob]) -> list[str]:
     """The subjects of the open jobs among these."""
     return sorted({job.subject for job in found if job.is_open})

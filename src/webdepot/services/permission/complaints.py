@@ -266,6 +266,14 @@ def list_cases(
         return cases.listing(connection, state=state, host=host, page=page)
 
 
+def list_past(
+    archive: Archive, *, state: CaseState | None = None, host: str = "", last: int | None = None, limit: int
+) -> list[Case]:
+    """The next cases, the newest first, after the one with the number `last`."""
+    with archive.database.reading() as connection:
+        return cases.past(connection, state=state, host=host, last=last, limit=limit)
+
+
 def counts(archive: Archive) -> Mapping[CaseState, int]:
     with archive.database.reading() as connection:
         return cases.counts(connection)

@@ -57,6 +57,14 @@ def all_letters(
         return *letters.listing(connection, state, page), letters.counts(connection)
 
 
+def list_past(
+    archive: Archive, state: LetterState | None, *, last: int | None = None, limit: int
+) -> list[Letter]:
+    """The next letters, the newest first, after the one with the number `last`."""
+    with archive.database.reading() as connection:
+        return letters.past(connection, state, last=last, limit=limit)
+
+
 def preview(
     archive: Archive, target: TargetId, *, language: str = "", portal_url: str = "", term_days: int = 0
 ) -> Rendered:

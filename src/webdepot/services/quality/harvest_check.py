@@ -233,9 +233,9 @@ def _traces(
     earlier = [] if harvest.kind is not HarvestKind.HARVEST else _earlier(archive, harvest)
     return HarvestTraces(
         harvest=harvest.id,
-        seeds=tuple(harvest.seeds),
+        seeds=() if is_import else tuple(harvest.seeds),
         records=_iter_facts(archive, containers),
-        log=None if is_import else _log(archive, harvest, files),
+        log=_log(archive, harvest, files),
         patch_logs=[log for patch in patches if (log := _log(archive, patch, files))],
         waiting=harvest.counts.get("waiting", 0),
         before=_captures(archive, earlier[0]) if earlier else (),

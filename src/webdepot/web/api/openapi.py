@@ -14,25 +14,47 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import compile_path
 
 from webdepot.version import VERSION
-from webdepot.web.api import (
-    cdx,
+from webdepot.web.api import cdx, search, timemap
+from webdepot.web.api.openapi_parts import PROBLEM, problem_answer
+from webdepot.web.api.staff import (
+    cases,
+    collections,
     harvests,
+    jobs,
+    letters,
+    organisations,
     packages,
+    partners,
     plans,
+    records,
     reviews,
     rules,
-    search,
     targets,
-    timemap,
+    users,
     webhooks,
 )
-from webdepot.web.api.openapi_parts import PROBLEM, problem_answer
 from webdepot.web.reader import evidence
 from webdepot.web.replay import raw
 from webdepot.web.routes import API_ROUTES, RouteRow
 from webdepot.web.site import site_of
 
-STAFF_MODULES = (targets, plans, harvests, reviews, rules, packages, webhooks)
+STAFF_MODULES = (
+    targets,
+    letters,
+    plans,
+    harvests,
+    reviews,
+    rules,
+    cases,
+    collections,
+    records,
+    organisations,
+    packages,
+    jobs,
+    partners,
+    users,
+    webhooks,
+)
 """What staff can do, for programs. Their schemas are in `SCHEMAS` of each."""
 API_MODULES = (search, cdx, timemap, raw, evidence, *STAFF_MODULES)
 """Modules with a `describe_api` function: the paths they serve."""

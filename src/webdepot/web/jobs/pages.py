@@ -62,15 +62,24 @@ async def cancel(request: Request) -> Response:
 
 
 def _cancel(request: Request, form: Mapping[str, str]) -> Response:
-    archive, number = site_of(request).archive, get_number(form.get("job", ""))
-    if not _may_cancel(request, queue.get(archive, number), in_any_state=True):
-        text = "Only curators and the person who started a job can cancel it."
-        raise NotPermitted(said("job_of_another", text))
     try:
-        kinds.clean_up(archive, queue.cancel(archive, number, by=name_of(request)))
+        cancel_job(request, get_number(form.get("job", "")))
     except Conflict as error:
         return _page(request, wrong=explain(request, error), status=409)
     return RedirectResponse("/jobs", status_code=303)
+
+
+def cancel_job(request: Request, number: int) -> QueuedJob:
+    """Cancel a job that waits, for the person who is signed in; NotPermitted, or Conflict if it does not wait
+    any more.
+    """
+    archive = site_of(request).archive
+    if not _may_cancel(request, queue.get(archive, number), in_any_state=True):
+        text = "Only curators and the person who started a job can cancel it."
+        raise NotPermitted(said("job_of_another", text))
+    job = queue.cancel(archive, number, by=name_of(request))
+    kinds.clean_up(archive, job)
+    return job
 
 
 def _may_cancel(request: Request, job: QueuedJob, *, in_any_state: bool = False) -> bool:

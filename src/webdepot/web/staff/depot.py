@@ -95,20 +95,25 @@ async def add_place(request: Request) -> Response:
 
 def _add_place(request: Request, form: Mapping[str, str]) -> Response:
     """Add a place, then copy every package to it in the background."""
-    archive = site_of(request).archive
     name, address = form.get("name", "").strip(), form.get("address", "").strip()
     try:
-        replication.check_portal_place(archive, address)
-        replication.add_place(
-            archive, name, address, write_once=form.get("write_once") == "1", by=name_of(request)
-        )
+        begin_place(request, name, address, write_once=form.get("write_once") == "1")
     except (InputError, ConfigError, Conflict, NotPermitted, RemoteError) as error:
         wrong = explain(request, error)
         return _page(request, status_code=error.http_status, wrong=wrong, typed=form)
     except OSError as error:
         return _page(request, status_code=400, wrong=error.strerror or str(error), typed=form)
-    start_job(request, kinds.FILL, name)
     return RedirectResponse("/depot#audit", status_code=303)
+
+
+def begin_place(request: Request, name: str, address: str, *, write_once: bool) -> QueuedJob:
+    """Add a place for copies; the job that copies every package to it. Several errors say why it cannot be
+    used.
+    """
+    archive = site_of(request).archive
+    replication.check_portal_place(archive, address)
+    replication.add_place(archive, name, address, write_once=write_once, by=name_of(request))
+    return start_job(request, kinds.FILL, name)
 
 
 def show_packages(request: Request) -> Response:

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot.archive import Archive, ScratchPurpose
+from webdepot.engine.jobs import QueuedJob
 from webdepot.errors import InputError
 from webdepot.model import EVERYTHING
 from webdepot.reasons import from_kept, said
@@ -22,6 +23,8 @@ from webdepot.web.problems import explain
 from webdepot.web.site import name_of, render, site_of
 
 MOST_RUNS = 50
+IMPORTED = ("containers", "object")
+"""What the files of an upload are: WARC, ARC and WACZ files unless the form says otherwise."""
 _SLACK_BYTES = 1 << 20
 """For the fields and borders of a form."""
 
@@ -63,32 +66,38 @@ def _share(progress: Mapping[str, Any]) -> float:
 
 
 async def upload(request: Request) -> Response:
-    """Receive the files, then import them in the background."""
-    archive = site_of(request).archive
     given: dict[str, str] = {}
+    try:
+        await receive(request, given)
+    except InputError as error:
+        wrong = explain(request, error)
+        return await run_in_threadpool(_page, request, status=400, wrong=wrong, given=given)
+    return RedirectResponse("/import", status_code=303)
+
+
+async def receive(request: Request, given: dict[str, str]) -> QueuedJob:
+    """Receive the files of a form; the job that imports them. Fields before the files come into `given`.
+    InputError says what is wrong.
+    """
+    archive = site_of(request).archive
 
     def check(fields: dict[str, str]) -> None:
         given.update(fields)
         targets.check_collection(_collection(fields))
 
-    try:
-        size_bytes = _announced(request, archive)
-        await run_in_threadpool(uploads.check_room, archive, size_bytes)
-        with archive.scratch_folder(ScratchPurpose.UPLOAD) as folder:
-            received = await receive_files(
-                request,
-                folder,
-                most_bytes=archive.config.web.upload_bytes + _SLACK_BYTES,
-                checked_name=lambda name: _checked_name(given, name),
-                before_files=check,
-            )
-            if not received.files:
-                raise InputError(said("no_file_chosen", "No file was chosen."))
-            await run_in_threadpool(_start, request, received.files, received.fields)
-    except InputError as error:
-        wrong = explain(request, error)
-        return await run_in_threadpool(_page, request, status=400, wrong=wrong, given=given)
-    return RedirectResponse("/import", status_code=303)
+    size_bytes = _announced(request, archive)
+    await run_in_threadpool(uploads.check_room, archive, size_bytes)
+    with archive.scratch_folder(ScratchPurpose.UPLOAD) as folder:
+        received = await receive_files(
+            request,
+            folder,
+            most_bytes=archive.config.web.upload_bytes + _SLACK_BYTES,
+            checked_name=lambda name: _checked_name(given, name),
+            before_files=check,
+        )
+        if not received.files:
+            raise InputError(said("no_file_chosen", "No file was chosen."))
+        return await run_in_threadpool(_start, request, received.files, received.fields)
 
 
 def _announced(request: Request, archive: Archive) -> int:
@@ -106,14 +115,14 @@ def _collection(fields: Mapping[str, str]) -> str:
 
 
 def _is_object(fields: Mapping[str, str]) -> bool:
-    return fields.get("what") == "object"
+    return fields.get("what") == IMPORTED[1]
 
 
 def _checked_name(fields: Mapping[str, str], name: str) -> str:
     return uploads.checked_object_name(name) if _is_object(fields) else uploads.checked_name(name)
 
 
-def _start(request: Request, files: Sequence[Path], fields: Mapping[str, str]) -> None:
+def _start(request: Request, files: Sequence[Path], fields: Mapping[str, str]) -> QueuedJob:
     collection = _collection(fields)
     archive, by = site_of(request).archive, name_of(request)
     place = uploads.keep_received(archive, files)
@@ -124,7 +133,7 @@ def _start(request: Request, files: Sequence[Path], fields: Mapping[str, str]) -
             "names": [file.name for file in files],
             "is_object": _is_object(fields),
         }
-        start_job(
+        return start_job(
             request,
             kinds.IMPORT,
             place,

@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from webdepot.engine.jobs import QueuedJob
 from webdepot.errors import InputError
 from webdepot.model import EVERYTHING
 from webdepot.services.jobs import kinds, queue
@@ -56,18 +57,22 @@ async def start(request: Request) -> Response:
 
 
 def _start(request: Request, form: Mapping[str, str]) -> Response:
-    archive, by = site_of(request).archive, name_of(request)
     try:
-        domain = organisations.parse_domain(form.get("domain", ""))
+        begin_survey(request, form.get("domain", ""))
     except InputError as error:
         return _list_page(request, status=400, wrong=explain(request, error), typed=form.get("domain", ""))
-    start_job(
+    return RedirectResponse("/organisations", status_code=303)
+
+
+def begin_survey(request: Request, typed: str) -> QueuedJob:
+    """The job that finds the hosts of the organisation of a domain; InputError if it is not a domain."""
+    archive, by, domain = site_of(request).archive, name_of(request), organisations.parse_domain(typed)
+    return start_job(
         request,
         kinds.SURVEY,
         domain,
         note=lambda connection: organisations.note_request(connection, archive, domain, by=by),
     )
-    return RedirectResponse("/organisations", status_code=303)
 
 
 def show(request: Request) -> Response:

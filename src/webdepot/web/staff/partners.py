@@ -7,6 +7,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from webdepot.engine.jobs import QueuedJob
 from webdepot.errors import Conflict, InputError
 from webdepot.services.exchange import partner_admin
 from webdepot.services.jobs import kinds, queue
@@ -79,18 +80,25 @@ async def order(request: Request) -> Response:
 
 
 def _order(request: Request, form: Mapping[str, str]) -> Response:
-    archive, name = site_of(request).archive, request.path_params["name"]
-    partner_admin.status(archive, name, failures=0)
-    what = form.get("what", "")
+    name, what = request.path_params["name"], form.get("what", "")
+    partner_admin.status(site_of(request).archive, name, failures=0)
     if what not in ("run", "retry"):
         raise InputError("Choose what to do: run or retry.")
-    if what == "retry":
-        partner_admin.retry(archive, name, form.get("identifier", "")[:500], by=name_of(request))
-    by = name_of(request)
-    start_job(
+    begin_harvest(request, name, retry=what == "retry", identifier=form.get("identifier", "")[:500])
+    return RedirectResponse(f"/partners/{name}", status_code=303)
+
+
+def begin_harvest(request: Request, name: str, *, retry: bool, identifier: str = "") -> QueuedJob:
+    """The job that harvests the list of a partner; with `retry`, refused records are tried again, all of them
+    or one. NotFound if there is no such partner.
+    """
+    archive, by = site_of(request).archive, name_of(request)
+    partner_admin.status(archive, name, failures=0)
+    if retry:
+        partner_admin.retry(archive, name, identifier, by=by)
+    return start_job(
         request,
         kinds.PARTNER,
         name,
         note=lambda connection: partner_admin.record_request(connection, archive, name, by=by),
     )
-    return RedirectResponse(f"/partners/{name}", status_code=303)

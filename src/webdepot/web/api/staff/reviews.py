@@ -6,6 +6,8 @@ Harvests that wait for review are those of `GET /api/harvests?state=finished&old
     POST  /api/harvests/{harvest}/review/decisions
     POST  /api/harvests/{harvest}/review/notes
     POST  /api/harvests/{harvest}/review/ratings
+    POST  /api/harvests/{harvest}/review/orders
+    POST  /api/harvests/{harvest}/review/ignored
 """
 
 from typing import Any
@@ -17,12 +19,13 @@ from starlette.responses import JSONResponse, Response
 from webdepot.model import Verdict
 from webdepot.quality.page_ratings import PageRating, Rating
 from webdepot.quality.reviews import Review, ReviewDecision
+from webdepot.services.depot import examination
 from webdepot.services.harvest import harvests
 from webdepot.services.jobs import kinds
+from webdepot.services.quality import harvest_check
 from webdepot.services.review import ratings, review_view, reviews
 from webdepot.services.review.reviews import LONGEST_TEXT
 from webdepot.times import to_iso
-from webdepot.web.api.harvests import HARVEST_ID, harvest_json
 from webdepot.web.api.input_fields import InputField, describe_body, read_json, read_query
 from webdepot.web.api.openapi_parts import (
     COUNTS,
@@ -37,6 +40,7 @@ from webdepot.web.api.openapi_parts import (
     operation,
     ref,
 )
+from webdepot.web.api.staff.harvests import HARVEST_ID, harvest_json
 from webdepot.web.site import Site, name_of, site_of
 from webdepot.web.staff.review import run_job
 
@@ -56,6 +60,20 @@ RATING = (
     ),
     InputField(name="rating", words="The rating.", choices=tuple(Rating), required=True),
     InputField(name="words", words="A note.", longest=ratings.LONGEST_TEXT),
+)
+ORDERS = {"patch": kinds.PATCH, "pictures": kinds.PICTURES}
+ORDER = (
+    InputField(
+        name="order",
+        words="Check the harvest again, harvest missing parts, or take pictures of the replay.",
+        choices=("check", *ORDERS),
+        required=True,
+    ),
+)
+IGNORED = (
+    InputField(name="code", words="Code of the findings.", required=True, longest=60),
+    InputField(name="subject", words="Only this address; all of the site unless given.", longest=500),
+    InputField(name="reason", words="Why; it is recorded.", required=True, longest=500),
 )
 
 
@@ -130,6 +148,41 @@ def _rate(request: Request, sent: dict[str, Any]) -> Response:
         by=name_of(request),
     )
     return JSONResponse(_rating_json(rated), status_code=201)
+
+
+async def order(request: Request) -> Response:
+    return await run_in_threadpool(_order, request, await read_json(request, ORDER))
+
+
+def _order(request: Request, sent: dict[str, Any]) -> Response:
+    """The harvest afterwards. 202 if the work has begun but is not done."""
+    site, is_done = site_of(request), True
+    harvest = harvests.get(site.archive, request.path_params["harvest"])
+    if sent["order"] == "check":
+        examination.check_again(site.archive, harvest, by=name_of(request))
+    else:
+        is_done = run_job(request, ORDERS[sent["order"]])
+    after = harvest_json(site, harvests.get(site.archive, harvest.id))
+    return JSONResponse(after, status_code=200 if is_done else 202)
+
+
+async def ignore(request: Request) -> Response:
+    return await run_in_threadpool(_ignore, request, await read_json(request, IGNORED))
+
+
+def _ignore(request: Request, sent: dict[str, Any]) -> Response:
+    """Leave findings out of the verdicts of a site, with the reason."""
+    site = site_of(request)
+    harvest = harvests.get(site.archive, request.path_params["harvest"])
+    harvest_check.ignore(
+        site.archive,
+        harvest,
+        sent["code"],
+        sent.get("subject", ""),
+        reason=sent["reason"],
+        by=name_of(request),
+    )
+    return JSONResponse(harvest_json(site, harvest), status_code=201)
 
 
 def _verdict_json(verdict: Verdict) -> dict[str, Any]:
@@ -215,6 +268,22 @@ def describe_api(_: Site) -> dict[str, Any]:
             ),
         },
         f"{path}/decisions": {"parameters": [HARVEST_ID], "post": decided},
+        **_describe_steps(path),
+    }
+
+
+def _describe_steps(path: str) -> dict[str, Any]:
+    """Notes, ratings, findings to ignore, and orders."""
+    harvest = ref("Harvest")
+    ordered = operation(
+        "orderReview",
+        "Check a harvest again, harvest missing parts, or take pictures",
+        harvest,
+        body=describe_body(ORDER),
+        errors=[404, 409],
+    )
+    ordered["responses"]["202"] = {**ordered["responses"]["200"], "description": "The work has begun."}
+    return {
         f"{path}/notes": {
             "parameters": [HARVEST_ID],
             "post": operation(
@@ -234,6 +303,18 @@ def describe_api(_: Site) -> dict[str, Any]:
                 ref("Rating"),
                 status=201,
                 body=describe_body(RATING),
+                errors=[404],
+            ),
+        },
+        f"{path}/orders": {"parameters": [HARVEST_ID], "post": ordered},
+        f"{path}/ignored": {
+            "parameters": [HARVEST_ID],
+            "post": operation(
+                "ignoreFindings",
+                "Leave findings of a site out from the next check on",
+                harvest,
+                status=201,
+                body=describe_body(IGNORED),
                 errors=[404],
             ),
         },

@@ -4,6 +4,7 @@ GET   /api/packages
 GET   /api/packages/{package}
 GET   /api/depot
 POST  /api/depot/audits
+POST  /api/depot/places
 """
 
 from collections.abc import Sequence
@@ -16,12 +17,20 @@ from starlette.responses import JSONResponse, Response
 
 from webdepot.depot.copies import Copy, CopyState
 from webdepot.depot.places import PlaceState
+from webdepot.errors import ConfigError, InputError, RemoteError
 from webdepot.model import Package
 from webdepot.provenance import Event, Outcome
 from webdepot.services.depot import status
 from webdepot.times import to_iso
 from webdepot.web.api.cursors import PAGING, ROWS, answer_page, describe_page, make_cursor, read_cursor
-from webdepot.web.api.input_fields import InputField, describe_body, describe_query, read_json, read_query
+from webdepot.web.api.input_fields import (
+    FieldKind,
+    InputField,
+    describe_body,
+    describe_query,
+    read_json,
+    read_query,
+)
 from webdepot.web.api.openapi_parts import (
     COUNTS,
     MOMENT,
@@ -35,13 +44,19 @@ from webdepot.web.api.openapi_parts import (
     parameter,
     ref,
 )
+from webdepot.web.api.staff.jobs import job_json
 from webdepot.web.site import Site, site_of
-from webdepot.web.staff.depot import DOWNLOADS, begin_audit
+from webdepot.web.staff.depot import DOWNLOADS, begin_audit, begin_place
 
 AUDIT = (
     InputField(
         name="which", words="All copies, or those whose check is due.", choices=("due", "all"), required=True
     ),
+)
+NEW_PLACE = (
+    InputField(name="name", words="Name of the place.", required=True, longest=60),
+    InputField(name="address", words="A folder, or s3://bucket/prefix.", required=True),
+    InputField(name="write_once", words="It refuses to overwrite.", kind=FieldKind.FLAG),
 )
 
 
@@ -166,6 +181,20 @@ def _start_audit(request: Request, sent: dict[str, Any]) -> Response:
     return JSONResponse(shown, status_code=202)
 
 
+async def add_place(request: Request) -> Response:
+    return await run_in_threadpool(_add_place, request, await read_json(request, NEW_PLACE))
+
+
+def _add_place(request: Request, sent: dict[str, Any]) -> Response:
+    try:
+        job = begin_place(
+            request, sent["name"].strip(), sent["address"].strip(), write_once=sent.get("write_once", False)
+        )
+    except (ConfigError, RemoteError, OSError) as error:  # what was sent is wrong
+        raise InputError(str(error)) from error
+    return JSONResponse(job_json(job), status_code=202)
+
+
 # --- description ---
 
 _COPY: dict[str, Any] = {
@@ -255,6 +284,16 @@ def describe_api(_: Site) -> dict[str, Any]:
                 object_of({"job": WHOLE, "state": TEXT, "by": TEXT, "created_at": MOMENT}),
                 status=202,
                 body=describe_body(AUDIT),
+            )
+        },
+        "/api/depot/places": {
+            "post": operation(
+                "addPlace",
+                "Add a place for copies, and copy every package to it",
+                ref("Job"),
+                status=202,
+                body=describe_body(NEW_PLACE),
+                errors=[409],
             )
         },
         "/api/depot": {

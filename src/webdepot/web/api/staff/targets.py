@@ -26,7 +26,6 @@ from webdepot.services.selection import criteria, targets
 from webdepot.services.selection.criteria import CriteriaResult
 from webdepot.times import to_iso
 from webdepot.web.api.cursors import PAGING, ROWS, answer_page, describe_page, make_cursor, read_cursor
-from webdepot.web.api.harvests import HARVEST_FIELDS, harvest_json
 from webdepot.web.api.input_fields import (
     FieldKind,
     InputField,
@@ -51,6 +50,7 @@ from webdepot.web.api.openapi_parts import (
     parameter,
     ref,
 )
+from webdepot.web.api.staff.harvests import HARVEST_FIELDS, harvest_json
 from webdepot.web.site import Site, name_of, person_of, site_of
 from webdepot.web.staff.targets.nomination import origin_of
 from webdepot.web.staff.targets.target_page import target_of

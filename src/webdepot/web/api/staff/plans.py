@@ -2,6 +2,8 @@
 
 GET   /api/targets/{target}/plan           PUT   /api/targets/{target}/plan
 POST  /api/targets/{target}/plan/orders    DELETE /api/targets/{target}/plan
+POST  /api/pages
+POST  /api/turns/{turn}/orders
 GET   /api/profiles
 GET   /api/profiles/{profile}              PUT   /api/profiles/{profile}
 """
@@ -12,8 +14,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from webdepot.errors import ConfigError, InputError
+from webdepot.errors import ConfigError, InputError, NotFound
 from webdepot.selection.plan_dates import Frequency, Plan
+from webdepot.selection.scheduled_harvests import TurnState
 from webdepot.services.harvest import profiles
 from webdepot.services.schedule import plans
 from webdepot.services.schedule.plans import TargetPlan
@@ -34,7 +37,9 @@ from webdepot.web.api.openapi_parts import (
     parameter,
     ref,
 )
-from webdepot.web.api.targets import TARGET_ID
+from webdepot.web.api.staff.harvests import harvest_json
+from webdepot.web.api.staff.targets import TARGET_ID
+from webdepot.web.forms import find_number
 from webdepot.web.site import ADMINISTRATORS, Site, may, name_of, site_of
 from webdepot.web.staff.targets.target_page import target_of
 
@@ -50,6 +55,9 @@ PLAN = (
     InputField(name="profile", words="Name of the profile; empty for the configuration.", longest=100),
 )
 ORDER = (InputField(name="order", words="What to do.", choices=ORDERS, required=True),)
+PAGE = (InputField(name="url", words="Address of a page of a site.", required=True, longest=4000),)
+TURN_ORDERS = ("retry", "skip")
+TURN_ORDER = (InputField(name="order", words="What to do.", choices=TURN_ORDERS, required=True),)
 PROFILE = (InputField(name="text", words="The profile, as TOML.", required=True, longest=200_000),)
 
 
@@ -129,6 +137,45 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
     }
 
 
+# --- single pages and turns ---
+
+
+async def archive_page(request: Request) -> Response:
+    return await run_in_threadpool(_archive_page, request, await read_json(request, PAGE))
+
+
+def _archive_page(request: Request, sent: dict[str, Any]) -> Response:
+    """Have the scheduler harvest one page with its parts now."""
+    site = site_of(request)
+    harvest = plans.archive_page(site.archive, sent["url"].strip(), by=name_of(request))
+    headers = {"Location": f"{site.portal_url}/api/harvests/{harvest.id}"}
+    return JSONResponse(harvest_json(site, harvest), status_code=202, headers=headers)
+
+
+async def order_turn(request: Request) -> Response:
+    return await run_in_threadpool(_order_turn, request, await read_json(request, TURN_ORDER))
+
+
+def _order_turn(request: Request, sent: dict[str, Any]) -> Response:
+    """Repeat a turn of the schedule that failed, or skip one that waits."""
+    text = request.path_params["turn"]
+    number = find_number(text)
+    if number is None:
+        raise NotFound(f"There is no scheduled harvest {text[:40]}.")
+    do = plans.retry if sent["order"] == "retry" else plans.skip
+    turn = do(site_of(request).archive, number, by=name_of(request))
+    return JSONResponse(
+        {
+            "id": turn.id,
+            "target": turn.target,
+            "state": turn.state.value,
+            "due_at": to_iso(turn.due_at),
+            "harvest": turn.harvest,
+            "reason": str(turn.reason),
+        }
+    )
+
+
 # --- profiles ---
 
 
@@ -199,6 +246,16 @@ SCHEMAS = {
             "may_harvest": VERDICT,
         }
     ),
+    "Turn": object_of(
+        {
+            "id": WHOLE,
+            "target": WHOLE,
+            "state": one_of(list(TurnState)),
+            "due_at": MOMENT,
+            "harvest": TEXT,
+            "reason": TEXT,
+        }
+    ),
     "Profile": object_of({"name": TEXT, "description": TEXT, "text": TEXT, "seeds": WHOLE, "rules": WHOLE}),
 }
 
@@ -227,6 +284,7 @@ def describe_api(_: Site) -> dict[str, Any]:
                 errors=[404],
             ),
         },
+        **_describe_turns(),
         "/api/profiles": {
             "get": operation("listProfiles", "Harvest profiles", object_of({"profiles": list_of(listed)}))
         },
@@ -239,6 +297,35 @@ def describe_api(_: Site) -> dict[str, Any]:
                 profile,
                 body=describe_body(PROFILE),
                 errors=[404],
+            ),
+        },
+    }
+
+
+def _describe_turns() -> dict[str, Any]:
+    """Single pages and turns."""
+    turn = parameter(
+        "turn", "Number of the scheduled harvest.", "integer", where="path", required=True, minimum=0
+    )
+    return {
+        "/api/pages": {
+            "post": operation(
+                "archivePage",
+                "Archive one page of a site now",
+                ref("Harvest"),
+                status=202,
+                body=describe_body(PAGE),
+                errors=[409],
+            )
+        },
+        "/api/turns/{turn}/orders": {
+            "parameters": [turn],
+            "post": operation(
+                "orderTurn",
+                "Repeat a scheduled harvest that failed, or skip one that waits",
+                ref("Turn"),
+                body=describe_body(TURN_ORDER),
+                errors=[404, 409],
             ),
         },
     }
