@@ -12,7 +12,7 @@ from lxml import etree
 
 from webdepot.errors import InputError
 from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
-from webdepot.exchange.metadata import dublin_core
+from webdepot.exchange.metadata import dublin_core, markup
 from webdepot.exchange.metadata.dublin_core import DC, OAI_DC, DublinCore
 
 ELEMENTS = [item.name for item in fields(DublinCore)]
@@ -89,6 +89,10 @@ def test_a_slice_has_from_its_site_what_it_does_not_say_itself():
     assert not [name for name, _ in values if name == "rights"]
 
 
+def read(data: bytes) -> DublinCore:
+    return dublin_core.from_element(markup.parse(data, what="The record"))
+
+
 @given(
     st.fixed_dictionaries(
         {}, optional={name: st.lists(st.text(max_size=12), max_size=3).map(tuple) for name in ELEMENTS}
@@ -97,16 +101,16 @@ def test_a_slice_has_from_its_site_what_it_does_not_say_itself():
 def test_any_values_are_safe_and_come_back(values):
     data = dublin_core.to_xml(DublinCore(**values))
     check(data)
-    again = dublin_core.from_xml(data)
+    again = read(data)
     assert dublin_core.to_xml(again) == data
 
 
 @pytest.mark.parametrize(
-    "bad", [b"", b"<a/>", b"<oai_dc:dc/>", b"\xff\xfe<", b'<!DOCTYPE d [<!ENTITY x "y">]><d>&x;</d>']
+    "bad", [b"", b"<oai_dc:dc/>", b"\xff\xfe<", b'<!DOCTYPE d [<!ENTITY x "y">]><d>&x;</d>']
 )
 def test_what_is_no_record(bad):
     with pytest.raises(InputError):
-        dublin_core.from_xml(bad)
+        read(bad)
 
 
 def test_entities_are_not_followed(tmp_path):
@@ -114,12 +118,13 @@ def test_entities_are_not_followed(tmp_path):
     secret.write_text("secret")
     entity = f'<!DOCTYPE d [<!ENTITY x SYSTEM "file://{secret}">]>'
     data = f'{entity}<oai_dc:dc xmlns:oai_dc="{OAI_DC}" xmlns:dc="{DC}"><dc:title>a&x;</dc:title></oai_dc:dc>'
-    assert "secret" not in str(dublin_core.from_xml(data.encode()))
+    with pytest.raises(InputError, match="document type"):
+        read(data.encode())
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_have_an_answer(data):
     try:
-        dublin_core.from_xml(data)
+        read(data)
     except InputError:
         return

@@ -42,12 +42,12 @@ PUT_TOGETHER: dict[str, tuple[str, str]] = {
         "search",
         r"(?i)</script(?=[\s/>])[^>]*+(?:>|\Z)",
     ),
-    "webdepot.index.text.words:_beginning": ("finditer", r"\b(?:archi|web)[^\W_]*"),
-    "webdepot.index.text.words:_pattern": (
+    "webdepot.index.text.snippets:_beginning": ("finditer", r"\b(?:archi|web)[^\W_]*"),
+    "webdepot.index.text.snippets:_pattern": (
         "finditer",
         r"(?i)(?<![^\W_])(?:(a[\W_]+b)|(web[\W_]+archi))(?![^\W_])",
     ),
-    "webdepot.index.text.words:_rest_of_phrase": ("match", r"[\W_]+two[\W_]+three(?![^\W_])"),
+    "webdepot.index.text.snippets:_rest_of_phrase": ("match", r"[\W_]+two[\W_]+three(?![^\W_])"),
     "webdepot.selection.domains.lookup.whois_parser:of_sections": (
         "search",
         r"(?ims)^\[holder\]\s*\n(.*?)(?=^\[|\Z)",

@@ -31,11 +31,10 @@ _OFTEN = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRow:
-    """A plan with the name and state of its target, for lists."""
+    """A plan with the name of its target, for lists."""
 
     plan: Plan
     name: str
-    target_state: str
 
 
 class PlanSort(StrEnum):
@@ -125,7 +124,7 @@ def listing(connection: Connection, wanted: PlanFilter) -> PlanPage:
         if wanted.sort is PlanSort.NAME
         else (schedules.c.next_at.is_(None), schedules.c.next_at)
     )
-    rows = select(schedules, targets.c.name, targets.c.state).select_from(joined).order_by(*order)
+    rows = select(schedules, targets.c.name).select_from(joined).order_by(*order)
     if wanted.sort is PlanSort.NAME or wanted.words:
         page = connection.execute(rows.where(*where).limit(ROWS + 1).offset(offset)).mappings().all()
     else:
@@ -218,9 +217,7 @@ def on_day(
         if is_often
         else _query_groups(connection, known, limit, after)
     )
-    chosen = select(schedules, targets.c.name, targets.c.state).join(
-        targets, targets.c.id == schedules.c.target
-    )
+    chosen = select(schedules, targets.c.name).join(targets, targets.c.id == schedules.c.target)
     rows = connection.execute(
         chosen.where(schedules.c.target.in_(numbers)).order_by(schedules.c.target)
     ).mappings()
@@ -275,7 +272,7 @@ def _text(day: date | None) -> str:
 
 
 def _plan_row(row: RowMapping) -> PlanRow:
-    return PlanRow(plan=_plan(row), name=row["name"], target_state=row["state"])
+    return PlanRow(plan=_plan(row), name=row["name"])
 
 
 def _plan(row: RowMapping) -> Plan:

@@ -13,18 +13,16 @@ from typing import Any
 
 from lxml import etree
 
-from webdepot.errors import InputError
 from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel, sets_of
 from webdepot.exchange.metadata.languages import two_letters
+from webdepot.exchange.metadata.markup import plain
 
 OAI_DC = "http://www.openarchives.org/OAI/2.0/oai_dc/"
 DC = "http://purl.org/dc/elements/1.1/"
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
 LOCATION = f"{OAI_DC} http://www.openarchives.org/OAI/2.0/oai_dc.xsd"
-LONGEST_BYTES = 16 << 20
 FOREIGN = "dc"
 """Kind of a sender's record in `Record.foreign`."""
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,28 +92,9 @@ def to_element(record: DublinCore) -> etree._Element:
     root.set(f"{{{XSI}}}schemaLocation", LOCATION)
     for item in fields(record):
         for value in getattr(record, item.name):
-            if text := without_forbidden(value).strip():
+            if text := plain(value).strip():
                 etree.SubElement(root, f"{{{DC}}}{item.name}").text = text
     return root
-
-
-def from_xml(data: bytes) -> DublinCore:
-    """Read an `oai_dc:dc` document; InputError if it is not one. No entities, no network access."""
-    parser = etree.XMLParser(
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        huge_tree=False,
-        remove_comments=True,
-        remove_pis=True,
-    )
-    try:
-        root = etree.fromstring(data[: LONGEST_BYTES + 1], parser)
-    except (etree.XMLSyntaxError, ValueError) as error:
-        raise InputError(f"The Dublin Core record is not well-formed XML: {error}") from error
-    if root.tag != f"{{{OAI_DC}}}dc":
-        raise InputError(f"The record is not oai_dc: its root element is {root.tag}.")
-    return from_element(root)
 
 
 def from_element(root: etree._Element) -> DublinCore:
@@ -158,11 +137,6 @@ def to_fields(record: DublinCore) -> tuple[RecordLevel, dict[str, Any]]:
         "rights": "; ".join(record.rights),
     }
     return level, {name: value for name, value in values.items() if value}
-
-
-def without_forbidden(text: str) -> str:
-    """The text without characters that XML 1.0 forbids."""
-    return _FORBIDDEN.sub("", text)
 
 
 def _given(value: str) -> tuple[str, ...]:

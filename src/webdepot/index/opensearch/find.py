@@ -22,10 +22,11 @@ from webdepot.index.opensearch.query import Clause, OpenSearchQuery, stamps_betw
 from webdepot.index.text import tantivy_schema
 from webdepot.index.text.folding import Leader, fold_groups
 from webdepot.index.text.hits import address_words, asked_stamps, digits, hit_of, state_of
+from webdepot.index.text.snippets import snippet
 from webdepot.index.text.states import FOREVER
 from webdepot.index.text.tantivy_find import EXACT_UP_TO, FACET_FIELDS, MOST_PARTLY_CLOSED, facet_values
 from webdepot.index.text.tantivy_schema import MONTH, STAMP
-from webdepot.index.text.words import prepared, snippet
+from webdepot.index.text.words import prepared
 from webdepot.ports.search import MOST_VALUES, Hit, Hits, SearchSort, State, TextQuery
 
 _MOST_COUNTED = 3 * MOST_VALUES

@@ -7,8 +7,9 @@ from urllib.parse import unquote
 
 from webdepot import times
 from webdepot.index.text.folding import Leader
+from webdepot.index.text.snippets import Range
 from webdepot.index.text.states import FOREVER, Content
-from webdepot.index.text.words import Range, prepared
+from webdepot.index.text.words import prepared
 from webdepot.ports.search import Hit, SearchSort, State, TextQuery
 from webdepot.url import host_of
 

@@ -8,8 +8,9 @@ from webdepot import query_budget
 from webdepot.index.text import sqlite_add
 from webdepot.index.text.folding import Leader, fold_groups
 from webdepot.index.text.hits import asked_stamps, digits, hit_of, state_of, wanted_texts
+from webdepot.index.text.snippets import snippet
 from webdepot.index.text.weights import WEIGHTS, RankedPart
-from webdepot.index.text.words import prepared, snippet, tokens
+from webdepot.index.text.words import prepared, tokens
 from webdepot.model import EVERYTHING
 from webdepot.ports.search import MOST_VALUES, Facet, Hit, Hits, PagePart, SearchSort, State, TextQuery
 from webdepot.times import to_timestamp

@@ -19,10 +19,10 @@ from webdepot import query_budget
 from webdepot.index.text import tantivy_schema
 from webdepot.index.text.folding import Leader, fold_groups
 from webdepot.index.text.hits import address_words, asked_stamps, digits, hit_of, state_of
+from webdepot.index.text.snippets import snippet
 from webdepot.index.text.states import FOREVER
 from webdepot.index.text.tantivy_add import addresses_of, count
 from webdepot.index.text.tantivy_query import Areas, QueryMaker
-from webdepot.index.text.words import snippet
 from webdepot.ports.search import MOST_VALUES, Facet, Hit, Hits, SearchSort, State, TextQuery
 
 EXACT_UP_TO = 1000

@@ -20,7 +20,7 @@ from webdepot.depot import holdings, package_content
 from webdepot.errors import InputError
 from webdepot.exchange import catalogue, catalogue_search, catalogue_words, incoming, transfer, urn
 from webdepot.exchange.catalogue import EDITABLE, Access, CatalogueRecord, RecordLevel, Source
-from webdepot.exchange.metadata import dublin_core
+from webdepot.exchange.metadata import dublin_core, markup
 from webdepot.exchange.transfer import Transfer, TransferForm
 from webdepot.model import Package, Target, TargetId
 from webdepot.provenance import append, difference
@@ -328,7 +328,7 @@ def _text(name: str, value: object) -> str:
         raise InputError(f"{name} is longer than {LONGEST_TEXT} characters. Shorten it.")
     if len(text) > _LONGEST.get(name, LONGEST_TEXT):
         raise InputError(f"{name} may have at most {_LONGEST[name]} characters.")
-    return dublin_core.without_forbidden(text)
+    return markup.plain(text)
 
 
 def _keep(archive: Archive, record: CatalogueRecord) -> None:
