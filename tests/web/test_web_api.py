@@ -21,7 +21,7 @@ from webdepot.services.admin import setup
 from webdepot.services.harvest import control, profiles
 from webdepot.services.schedule import plans, scheduler
 from webdepot.web.api.cursors import make_cursor
-from webdepot.web.routes import API_ROUTES
+from webdepot.web.api.routes import API_ROUTES
 
 FINDINGS = 7
 

@@ -16,7 +16,8 @@ from webdepot.accounts.accounts import STAFF, Role
 from webdepot.archive import Archive
 from webdepot.selection.domains import organisations
 from webdepot.selection.domains.profile import OrganisationProfile
-from webdepot.web.routes import API_ROUTES, PORTAL_ROUTES
+from webdepot.web.api.routes import API_ROUTES
+from webdepot.web.routes import PORTAL_ROUTES
 
 IN_THE_API = {
     "/collections/{name}/edit": "/api/collections/{collection}",

@@ -16,7 +16,8 @@ from webdepot.accounts import accounts, sessions
 from webdepot.accounts.accounts import Role
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
-from webdepot.web.routes import PORTAL_ROUTES, RouteRow
+from webdepot.web.route_row import RouteRow
+from webdepot.web.routes import PORTAL_ROUTES
 from webdepot.web.site import local_path
 
 LEAVES = ("/sign-out", "/account/sessions")

@@ -7,7 +7,8 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from webdepot.web.routes import FRAME_ROUTES, PORTAL_ROUTES, REPLAY_ROUTES, RouteRow, load_endpoint
+from webdepot.web.route_row import RouteRow, load_endpoint
+from webdepot.web.routes import FRAME_ROUTES, PORTAL_ROUTES, REPLAY_ROUTES
 
 
 @pytest.mark.parametrize(

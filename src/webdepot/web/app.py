@@ -28,7 +28,8 @@ from webdepot.web.heavy_turns import HeavyWork
 from webdepot.web.problems import HANDLERS, problem
 from webdepot.web.quick_answers import QuickAnswers
 from webdepot.web.replay import raw, worker
-from webdepot.web.routes import FRAME_ROUTES, PORTAL_ROUTES, REPLAY_ROUTES, Endpoint, RouteRow, load_endpoint
+from webdepot.web.route_row import Endpoint, RouteRow, load_endpoint
+from webdepot.web.routes import FRAME_ROUTES, PORTAL_ROUTES, REPLAY_ROUTES
 from webdepot.web.security import SAFE_METHODS, OriginGuard, PolicyHeaders, portal_headers, replay_headers
 from webdepot.web.site import (
     Site,

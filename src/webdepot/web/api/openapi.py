@@ -16,6 +16,7 @@ from starlette.routing import compile_path
 from webdepot.version import VERSION
 from webdepot.web.api import cdx, search, timemap
 from webdepot.web.api.openapi_parts import PROBLEM, problem_answer
+from webdepot.web.api.routes import API_ROUTES
 from webdepot.web.api.staff import (
     cases,
     collections,
@@ -35,7 +36,7 @@ from webdepot.web.api.staff import (
 )
 from webdepot.web.reader import evidence
 from webdepot.web.replay import raw
-from webdepot.web.routes import API_ROUTES, RouteRow
+from webdepot.web.route_row import RouteRow
 from webdepot.web.site import site_of
 
 STAFF_MODULES = (
