@@ -179,32 +179,3 @@ def test_a_reader_does_not_notice_that_a_portal_dies_behind_nginx(home, known, t
             assert portal_of(source).rpartition(" ")[2].endswith(str(known.ports["portal-2-port"]))
         read()
         assert front.ask(PORTAL, "/metrics", cookie).status == 404
-
-
-def test_the_database_is_restored_from_its_backup_and_the_index_from_the_depot(home, known, tmp_path):
-    """As docs/how-to/cluster.md describes it."""
-    run("cluster", "down", "--only-roles", str(home))
-    programs, dump = known.postgresql.program().command[0], tmp_path / "archive.dump"
-    password = {**os.environ, "PGPASSWORD": known.password}
-
-    def postgresql(name: str, *arguments: str) -> None:
-        at = ["--host", "127.0.0.1", "--port", str(known.ports["postgresql"]), "--username", "webdepot"]
-        command = [str(Path(programs).with_name(name)), *at, *arguments]
-        subprocess.run(command, env=password, check=True, capture_output=True)
-
-    def found() -> list[object]:
-        given = ["--home", str(home), "cdx", "http://x.example/*"]
-        return run(*given, environment=known.environment)
-
-    before = found()
-    assert len(before) == len(PAGES)
-    postgresql(
-        "pg_dump", "--format=custom", "--exclude-schema=webdepot_captures", f"--file={dump}", "archive"
-    )
-    postgresql("dropdb", "archive")
-    postgresql("createdb", "archive")
-    postgresql("pg_restore", "--dbname=archive", str(dump))
-    run("--home", str(home), "index", "rebuild", environment=known.environment)
-    assert found() == before
-    checks = run("--home", str(home), "doctor", environment=known.environment)
-    assert not [check for check in checks if check.get("state") == "error"]
