@@ -1,11 +1,14 @@
 """The shelf: which containers exist, which harvest they belong to, and where they are stored."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
 
 from webdepot.container.tables import containers, imported_files
 from webdepot.model import Container, ContainerState, HarvestId
+
+_MOST_AT_ONCE = 500
+"""Values in one question; databases limit them."""
 
 
 def add(connection: Connection, container: Container, *, original_sha256: str = "") -> None:
@@ -91,6 +94,17 @@ def totals(connection: Connection) -> tuple[int, int]:
         select(func.count(), func.coalesce(func.sum(containers.c.size_bytes), 0)).select_from(containers)
     ).one()
     return int(row[0]), int(row[1])
+
+
+def count_of(connection: Connection, harvests: Sequence[HarvestId]) -> int:
+    """The number of containers of these harvests."""
+    counted = select(func.count()).select_from(containers)
+    return sum(
+        connection.execute(
+            counted.where(containers.c.harvest.in_(harvests[start : start + _MOST_AT_ONCE]))
+        ).scalar_one()
+        for start in range(0, len(harvests), _MOST_AT_ONCE)
+    )
 
 
 def _container(row: RowMapping) -> Container:

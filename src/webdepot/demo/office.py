@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
+from webdepot.accounts.accounts import Person, Role
 from webdepot.archive import Archive
 from webdepot.config.sections.selection import MailConfig
 from webdepot.demo import domains, site
@@ -39,6 +40,7 @@ from webdepot.services.selection import criteria as criteria_service
 
 _PORTAL = "http://127.0.0.1:8080"
 _BY = "curator"
+_CURATOR = Person(name=_BY, roles=frozenset({Role.CURATOR}))
 _CLOSED_PORT = "127.0.0.1:9"
 """The discard service, which nobody runs: the site that is there cannot be harvested."""
 _UNREACHABLE = "http://www.veerdienst-veldwijk.example/"
@@ -221,7 +223,7 @@ def _nominate(archive: Archive, each: _Site) -> None:
         answers = [
             Judgement(criterion=code, value=value, reason=reason) for code, value, reason in each.judged
         ]
-        criteria_service.answer(archive, dossier.id, answers)
+        criteria_service.answer(archive, dossier.id, answers, person=_CURATOR)
     if each.owner:
         name, _, mail = each.owner.rstrip(">").partition(" <")
         contacts.add_contact(archive, Contact(target=dossier.id, name=name, mail=mail, language="nl"), by=_BY)
@@ -329,7 +331,7 @@ def _clear(archive: Archive, address: str, name: str) -> TargetId:
             by=_BY,
         )
         answers = [Judgement(criterion=code, value=value, reason=reason) for code, value, reason in _YES]
-        criteria_service.answer(archive, dossier.id, answers)
+        criteria_service.answer(archive, dossier.id, answers, person=_CURATOR)
         targets.decide(archive, dossier.id, "select", by=_BY, reason="The memory of the town.")
         consent.record_ground(
             archive, dossier.id, Ground.OPEN_LICENCE, by=_BY, reason="CC BY 4.0, in the footer"

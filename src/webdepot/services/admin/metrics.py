@@ -11,7 +11,6 @@ from datetime import datetime
 from sqlalchemy import Connection, func, select
 
 from webdepot.archive import Archive
-from webdepot.container import locations
 from webdepot.depot import copies, places
 from webdepot.depot.places import MAIN
 from webdepot.engine import jobs, workers
@@ -23,6 +22,7 @@ from webdepot.harvest.tables import harvests as harvest_rows
 from webdepot.model import HarvestState
 from webdepot.selection import scheduled_harvests
 from webdepot.services.harvest import harvests, orders
+from webdepot.services.index import shown
 from webdepot.version import VERSION
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -47,7 +47,7 @@ def _metrics(archive: Archive) -> Iterator[Gauge]:
     yield Gauge(name="info", help="Version of the program.", values=[({"version": VERSION}, 1)])
     with archive.database.reading() as connection:
         yield from _of_database(connection, now)
-        containers, _ = locations.totals(connection)
+    containers = shown.count_containers(archive)
     indexed = sum(1 for _ in archive.captures.containers())
     yield Gauge(
         name="containers_not_indexed",

@@ -78,7 +78,9 @@ def path_of(facts: PathFacts) -> TargetPath:
     """The path of a target with these facts."""
     reached = {
         Station.NOMINATED: facts.state is not _S.SUGGESTED,
-        Station.JUDGED: facts.is_judged or facts.state in _AFTER_JUDGING,
+        # The answers may not decide yet; then the site is still nominated, and judging it is the next step.
+        Station.JUDGED: facts.state in _AFTER_JUDGING
+        or (facts.is_judged and facts.state is not _S.NOMINATED),
         Station.SELECTED: facts.state in _CHOSEN,
         Station.ASKED: facts.has_letter or facts.state is _S.ASKED,
         Station.CLEARED: facts.state is _S.CLEARED,

@@ -8,7 +8,6 @@ from sqlalchemy import Connection
 
 from webdepot import leases
 from webdepot.archive import Archive
-from webdepot.container import locations
 from webdepot.engine import jobs, workers
 from webdepot.engine.jobs import JobState, QueuedJob
 from webdepot.engine.workers import WorkerRow
@@ -19,6 +18,7 @@ from webdepot.harvest.parts.rows import PartRow, PartState
 from webdepot.leases import Takeover
 from webdepot.selection import scheduled_harvests
 from webdepot.selection.scheduled_harvests import Turn
+from webdepot.services.index import shown
 
 _TAKEOVERS = 20
 ALIVE_S = 30.0
@@ -70,18 +70,18 @@ def look(archive: Archive) -> Machines:
     is_shared = bool(archive.config.database.url)
     with archive.database.reading() as connection:
         known = jobs.open_jobs(connection)
-        shown = [_seen(row, now, known) for row in workers.every(connection)]
-        containers, _ = locations.totals(connection)
+        processes = [_seen(row, now, known) for row in workers.every(connection)]
         turns = scheduled_harvests.held(connection)
         takeovers = leases.latest_takeovers(connection, _TAKEOVERS)
         # Their times are those of the database server, so they can only be asked there.
         harvesters = harvester_rows.every(connection) if is_shared else []
         parts = _parts(connection) if is_shared else []
+    containers = shown.count_containers(archive)
     indexed = sum(1 for _ in archive.captures.containers())
     return Machines(
         now=now,
         is_shared=is_shared,
-        workers=shown,
+        workers=processes,
         harvesters=harvesters,
         parts=parts,
         lease_s=archive.config.cluster.lease_s,

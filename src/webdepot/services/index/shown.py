@@ -50,5 +50,13 @@ def containers(archive: Archive) -> list[Container]:
         return [each for each in locations.iter_all(connection) if each.harvest in visible]
 
 
+def count_containers(archive: Archive) -> int:
+    """The number of containers that belong in the indexes, without those that wait for a reviewer."""
+    with archive.database.reading() as connection:
+        others = runs.in_states(connection, [each for each in HarvestState if each is not HarvestState.KEPT])
+        hidden = [harvest.id for harvest in others if not is_shown(archive, harvest)]
+        return locations.totals(connection)[0] - locations.count_of(connection, hidden)
+
+
 def _mark_of(archive: Archive, harvest: Harvest) -> Path:
     return archive.harvests_folder / harvest.id / _MARK

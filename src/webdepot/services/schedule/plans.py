@@ -243,7 +243,13 @@ def find_waiting(archive: Archive, harvest: Harvest) -> Turn | None:
     if harvest.state not in (HarvestState.RUNNING, HarvestState.STOPPED, HarvestState.FAILED):
         return None
     turn = find_open(archive, harvest.target)
-    return turn if turn is not None and turn.harvest == harvest.id else None
+    if turn is None or turn.harvest != harvest.id:
+        return None
+    # A harvest that ended during its turn waits for nothing: the scheduler is about to end the turn too.
+    is_ended = (
+        harvest.ended_at is not None and turn.began_at is not None and harvest.ended_at >= turn.began_at
+    )
+    return None if turn.state is TurnState.RUNNING and is_ended else turn
 
 
 def archive_page(archive: Archive, typed: str, *, by: str = "") -> Harvest:

@@ -79,6 +79,13 @@ class Language:
             day=day.day, month=self.months[day.month - 1], year=day.year
         )
 
+    def day_of(self, text: str) -> str:
+        """A whole ISO date as people write it; anything else (a year, the name of an issue) unchanged."""
+        try:
+            return self.day(calendar_day.fromisoformat(text)) if len(text) == len("2024-04-18") else text
+        except ValueError:
+            return text
+
     def moment(self, moment: datetime | str) -> str:
         return self._moment("language.moment", moment)
 

@@ -21,7 +21,7 @@ from webdepot.services.jobs import kinds, queue
 from webdepot.services.quality import harvest_check
 from webdepot.services.review import ratings, replay_pictures, review_view, reviews
 from webdepot.web.forms import SHORT_FORM, find_number, page_number, read_form
-from webdepot.web.jobs.portal_worker import start_job
+from webdepot.web.jobs.portal_worker import error_of, start_job
 from webdepot.web.problems import explain
 from webdepot.web.site import CURATORS, REVIEWERS, local_path, may, name_of, render, site_of
 
@@ -123,6 +123,7 @@ def _page(
 ) -> Response:
     query, page = request.query_params, page_number(request)
     code = query.get("code", "")[:60]
+    begun, failure = _begun(request)
     view = review_view.view(
         site_of(request).archive,
         request.path_params["harvest"],
@@ -144,11 +145,20 @@ def _page(
         rating_names=list(Rating),
         may_decide=may(request, REVIEWERS),
         may_steer=may(request, CURATORS),
-        wrong=wrong,
+        wrong=wrong or failure,
         words=words,
         given=given or {"url": query.get("page_url", "")[:2000]},
-        begun=query.get("begun", "") if query.get("begun") in _BEGUN else "",
+        begun=begun,
     )
+
+
+def _begun(request: Request) -> tuple[str, str]:
+    """What the person started here and is still under way, and why it failed if it has."""
+    begun = request.query_params.get("begun", "")
+    if begun not in _BEGUN or begun == "ignored":
+        return begun if begun in _BEGUN else "", ""
+    job = queue.find(site_of(request).archive, begun, request.path_params["harvest"])
+    return begun if job is not None and job.is_open else "", error_of(request, job)
 
 
 def _ignore(request: Request, form: Mapping[str, str]) -> Response:

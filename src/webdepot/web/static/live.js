@@ -1,5 +1,22 @@
-// Keeps the live part of a page up to date: by server-sent events, or where these fail by asking every few seconds. Without scripts the
-// page works by reload.
+// Keeps the live part of a page up to date: by server-sent events, or where these fail by asking every few seconds. Parts with
+// data-refresh come out of the page itself, so that forms beside them keep what was typed. Without scripts the page works by reload.
+(() => {
+  const again = async () => {
+    try {
+      const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      if (answer.ok && !answer.redirected) {
+        const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+        for (const part of document.querySelectorAll("[data-refresh]")) {
+          const next = page.getElementById(part.id);
+          if (next && !part.contains(document.activeElement)) part.replaceWith(document.adoptNode(next));
+        }
+      }
+    } catch { /* the server is away for a moment: try again */ }
+    if (document.querySelector("[data-refresh]")) setTimeout(again, document.hidden ? 15000 : 4000);
+  };
+  if (document.querySelector("[data-refresh]")) setTimeout(again, 4000);
+})();
+
 (() => {
   const part = document.querySelector("[data-live]");
   if (!part) return;
