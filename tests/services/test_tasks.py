@@ -85,6 +85,7 @@ FACTS = {
     [
         (TargetState.SUGGESTED, {}, NextStep.ACCEPT, 0),
         (TargetState.NOMINATED, {}, NextStep.JUDGE, 1),
+        (TargetState.NOMINATED, {"is_judged": True}, NextStep.JUDGE, 1),
         (TargetState.JUDGED, {"is_judged": True}, NextStep.SELECT, 2),
         (TargetState.SELECTED, {}, NextStep.ADD_CONTACT, 3),
         (TargetState.SELECTED, {"has_contact": True}, NextStep.WRITE, 3),

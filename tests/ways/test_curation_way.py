@@ -180,7 +180,7 @@ def test_from_a_nomination_to_a_closed_page_by_keyboard_alone(
     public.go("Catalogue")
     public.skip()
     public.type("Creator", "uurwerk")
-    public.type("Keyword", "clock")
+    public.type("Subject", "clock")
     public.press("Enter")
     public.page.wait_for_url("**creator=uurwerk**")
     public.skip()

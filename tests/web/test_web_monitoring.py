@@ -79,5 +79,5 @@ def test_administrators_see_the_machines(served: Served, curator):
     administrator = {"Cookie": sign_in(served, "administrator")}
     page = ask(f"{served.portal}/machines", headers=administrator)
     assert page.status == 200 and "This archive is on one machine" in page.text
-    assert 'http-equiv="refresh"' in page.text and 'href="/machines"' in page.text
+    assert "data-refresh" in page.text and 'href="/machines"' in page.text
     assert 'href="/machines"' not in ask(f"{served.portal}/jobs", headers=curator).text

@@ -360,7 +360,7 @@ def test_by_keyboard_and_without_scripts_a_harvest_is_accepted_and_public(
 
 def steer(page: Page) -> None:
     """Every command to a running harvest on its live page, one after another, each visible on the page."""
-    page.get_by_text("Reason, end for good").click()
+    page.get_by_text("End for good …").click()
     page.get_by_label("Reason").first.fill("the owner telephones")
     page.get_by_role("button", name="Pause harvest").click()
     expect(page.get_by_role("button", name="Resume harvest")).to_be_visible(timeout=20_000)

@@ -5,6 +5,7 @@ is nothing to type.
 """
 
 import html
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from urllib.parse import urlencode
@@ -166,6 +167,7 @@ def test_a_wrong_form_comes_back_with_its_message_and_what_was_typed(office, pat
     assert 400 <= answer.status < 500, (answer.status, answer.headers.get("Location"))
     assert answer.text.count('class="wrong" role="alert"') == 1, "one message, in the form"
     assert "<b>by</b>" not in answer.text
+    assert not re.search(r'href="\?(tab|own)=', answer.text), "a tab must not lead to the address of the form"
     for value in WRONG[path].values():
         if TYPED in value:
             assert html.escape(value) in answer.text.replace("&#34;", "&quot;"), "what was typed is lost"

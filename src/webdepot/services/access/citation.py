@@ -1,5 +1,7 @@
 """The citation of a version: its title, where it is shown, and the persistent identifier of its harvest."""
 
+from collections.abc import Callable
+
 from webdepot.access.citation import Citation, CitationForm, write
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
@@ -19,14 +21,20 @@ def find_urn(archive: Archive, capture: Capture) -> str:
 
 
 def cite(
-    archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader, address: str
+    archive: Archive,
+    url: str,
+    timestamp: str,
+    *,
+    collection: str,
+    reader: Reader,
+    address_of: Callable[[Capture], str],
 ) -> Citation:
-    """The citation of the version closest to a moment; `address` is where the portal shows it.
+    """The citation of the version closest to a moment; `address_of` says where the portal shows a capture.
 
     NotFound if there is none, Closed if a rule refuses it.
     """
     place = replay.find_place(archive, url, timestamp, collection=collection, reader=reader)
-    return of_place(archive, place, address=address)
+    return of_place(archive, place, address=address_of(place.capture))
 
 
 def cite_as(
@@ -37,10 +45,11 @@ def cite_as(
     *,
     collection: str,
     reader: Reader,
-    address: str,
+    address_of: Callable[[Capture], str],
 ) -> str:
     """The citation of `cite` as a file for a reference manager."""
-    return write(cite(archive, url, timestamp, collection=collection, reader=reader, address=address), form)
+    cited = cite(archive, url, timestamp, collection=collection, reader=reader, address_of=address_of)
+    return write(cited, form)
 
 
 def of_place(archive: Archive, place: VersionPlace, *, address: str) -> Citation:

@@ -32,10 +32,10 @@ _COPIES = 2
 def checked_name(name: str) -> str:
     """The name of an uploaded file without folders; InputError unless it can be imported."""
     plain = name.replace("\\", "/").rpartition("/")[2]
-    if not is_name(plain) or not plain.lower().endswith(ENDINGS):
+    if not plain.lower().endswith(ENDINGS):
         text = "{name} is not a WARC, ARC or WACZ file. Its name must end in one of: {endings}."
         raise InputError(said("not_a_container", text, name=repr(plain[:100]), endings=", ".join(ENDINGS)))
-    return plain
+    return checked_object_name(plain)
 
 
 def checked_object_name(name: str) -> str:

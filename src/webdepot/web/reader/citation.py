@@ -39,7 +39,10 @@ def cite(request: Request) -> Response:
         form,
         collection=asked.collection,
         reader=reader_of(request),
-        address=site.portal_url + address.path_of(collection, stamp, asked.url),
+        # The version that is cited, not the moment asked for: a later harvest may be closer to that one day.
+        address_of=lambda capture: (
+            site.portal_url + address.path_of(collection, capture.timestamp, capture.url)
+        ),
     )
     mime, extension = TYPES[form]
     headers = {

@@ -173,9 +173,11 @@ def _growth(report: DepotStatus, spoken: Language) -> list[DrawnBar]:
     shown = list(zip(months, sums, strict=True))[-MOST_BARS:]
     highest = max(size for _, size in shown) or 1
     every = -(-len(shown) // MOST_VALUES)
+    # The year of the first bar is left out where that of the next January would overlap it.
+    first_label = -1 if any(month.endswith("-01") for month, _ in shown[1:4]) else 0
     return [
         DrawnBar(
-            label=month[:4] if month.endswith("-01") or at == 0 else "",
+            label=month[:4] if month.endswith("-01") or at == first_label else "",
             words=spoken.say(
                 "depot.growth_bar",
                 month=f"{spoken.months[int(month[5:]) - 1]} {month[:4]}",
