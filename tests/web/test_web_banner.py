@@ -76,7 +76,9 @@ def test_a_citation_can_be_taken_along(tower: Served, form: CitationForm):
         else "TI  - The tower & {its} clock\r\n"
     ) in answer.text
     later = ask(f"{tower.portal}/cite?url={SITE}/&at=2030&form={form}").text
-    assert f"/all/{STAMP}/{SITE}/" in later and "/all/2030" not in later, "the version, not what was asked for"
+    assert f"/all/{STAMP}/{SITE}/" in later and "/all/2030" not in later, (
+        "the version, not what was asked for"
+    )
     assert ask(f"{tower.portal}/cite?url={SITE}/never&at={STAMP}&form={form}").status == 404
 
 
