@@ -124,8 +124,9 @@ def end_sessions(request: Request) -> Response:
 
 
 def _roles(names: list[str]) -> list[Role]:
-    if wrong := next((name for name in names if name not in set(Role)), ""):
-        raise InputError(f"roles: {wrong[:40]!r} is not one of {', '.join(Role)}.")
+    wrong = [name for name in names if name not in set(Role)]
+    if wrong:
+        raise InputError(f"roles: {wrong[0][:40]!r} is not one of {', '.join(Role)}.")
     return [Role(name) for name in names]
 
 
