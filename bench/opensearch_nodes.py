@@ -34,7 +34,7 @@ from bench.search_corpus import SEED, YEARS, Corpus, pages
 
 from webdepot.index.opensearch.client import ServerAddress
 from webdepot.index.opensearch.index import OpenSearchPlace, OpenSearchTextIndex
-from webdepot.ports import Facet, PageText, TextQuery
+from webdepot.ports.search import Facet, PageText, TextQuery
 
 LIMIT_P50_MS = 60.0
 _READERS = 4

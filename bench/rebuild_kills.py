@@ -27,7 +27,7 @@ from webdepot.archive import Archive
 from webdepot.cluster import dask_programs, processes
 from webdepot.cluster.free_ports import free_port
 from webdepot.cluster.processes import ProcessFolder
-from webdepot.ports import TextQuery
+from webdepot.ports.search import TextQuery
 from webdepot.services import pipeline
 from webdepot.services.admin import setup
 from webdepot.services.index import indexer
