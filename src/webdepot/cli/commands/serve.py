@@ -18,11 +18,10 @@ from webdepot import browser_files
 from webdepot.archive import Archive
 from webdepot.cli.call import Call, Json, Quiet, call_of
 from webdepot.cli.output import Output, plain
-from webdepot.engine import dask_workers
 from webdepot.engine.jobs import JobState, QueuedJob
 from webdepot.engine.workers import WorkerRole
 from webdepot.errors import ConfigError, RemoteError
-from webdepot.services.cluster import heartbeat
+from webdepot.services.cluster import dask_machine, heartbeat
 from webdepot.services.exchange import webhooks
 from webdepot.services.jobs import kinds, queue
 from webdepot.services.jobs.worker import Worker
@@ -163,7 +162,7 @@ def batch(
     call = call_of(context)
     output = call.output(json, quiet)
     stop = threading.Event()
-    with call.archive() as archive, _dask_workers(archive, 0 if once else processes):
+    with call.archive() as archive, dask_machine.running_workers(archive, 0 if once else processes):
         worker = Worker(archive)
 
         def request_stop(number: int, frame: FrameType | None) -> None:
@@ -175,18 +174,6 @@ def batch(
         output.result({"state": "running"}, "The worker is running. Stop with Ctrl-C.")
         with heartbeat.shown(archive, WorkerRole.BATCH):
             worker.run(stop, until_idle=once)
-
-
-@contextmanager
-def _dask_workers(archive: Archive, count: int | None) -> Iterator[None]:
-    """The workers of a Dask cluster, if the archive uses one."""
-    config = archive.config.engine
-    count = dask_workers.default_count() if count is None else count
-    if config.kind != "dask" or not count:
-        yield
-        return
-    with dask_workers.running(config.scheduler, archive.home / "cache" / "dask", count=count):
-        yield
 
 
 @job_commands.command("list", epilog="Example: webdepot job list --state running")
