@@ -44,7 +44,7 @@ LONG_SEGMENTS = 12
 LONG_CHARACTERS = 500
 _ROBOTS, _SCOPE, _LIMIT = Failure.ROBOTS.status, Failure.SCOPE.status, Failure.LIMIT.status
 _FAILURES = {
-    Failure.DNS.status: said("quality.details.dns", "the name of its host is not known"),
+    Failure.DNS.status: said("quality.details.dns", "its host name could not be resolved"),
     Failure.CONNECT.status: said("quality.details.connect", "its server could not be reached"),
     Failure.DISCONNECT.status: said("quality.details.disconnect", "its server closed the connection"),
     Failure.TIMEOUT.status: said("quality.details.timeout", "its server did not answer in time"),
