@@ -131,7 +131,7 @@ def test_a_file_that_moved_is_given_again(opened: Archive, warc: Path, tmp_path:
     elsewhere = warc.rename(tmp_path / "new-name.warc.gz")
     with pytest.raises(CorruptData, match=r"old\.warc\.gz cannot be opened"):
         check_pages(opened)
-    with pytest.raises(NotFound, match=r"used in place at .* does not exist any more"):
+    with pytest.raises(NotFound, match=r"used in place at .* no longer exists"):
         opened.containers.path("old.warc.gz")
     told = next(check for check in doctor.examine(opened.home) if check.name == "containers")
     assert (told.state, "--in-place" in told.remedy) == ("error", True)

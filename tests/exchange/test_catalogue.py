@@ -214,7 +214,7 @@ def test_the_publishers_own_urn_is_kept_before_the_first_deposit(archive, tmp_pa
 
 def test_once_a_slice_is_kept_the_urn_of_its_site_stays(archive, kept):
     site = records_service.find_of_harvest(archive, kept.harvest.id).parent
-    with pytest.raises(InputError, match="cannot be changed any more"):
+    with pytest.raises(InputError, match="can no longer be changed"):
         records_service.assign_urn(archive, site, "urn:nbn:de:hbz:385-2902")
     same = records_service.get(archive, site)
     assert records_service.assign_urn(archive, site, same.urn.upper()) == same
