@@ -176,7 +176,7 @@ def test_answers_judge_a_target_each_with_its_reason(office: Archive):
         START,
         "Does it have cultural content?",
     )
-    with pytest.raises(InputError, match="needs a reason"):
+    with pytest.raises(InputError, match=r"“Does it have cultural content\?” needs a reason"):
         criteria_service.answer(office, dossier.id, [Judgement(criterion="cultural", value=1.0, reason=" ")])
     with pytest.raises(InputError, match="the step reject needs one"):
         targets.decide(office, dossier.id, "reject")

@@ -110,7 +110,7 @@ def test_an_action_on_ticked_sites_is_shown_first_and_then_done(office: Served, 
 def when_done(office: Served, path: str, cookie: str) -> str:
     """The page of a job when the job has ended."""
     deadline = time.monotonic() + 60
-    while 'http-equiv="refresh"' in (page := get(office, path, cookie).text):
+    while "data-refresh" in (page := get(office, path, cookie).text):
         assert time.monotonic() < deadline
         time.sleep(0.1)
     return page
@@ -282,7 +282,7 @@ def test_an_uploaded_warc_is_imported_and_reported(office: Served, cookies, tmp_
     assert upload(office, cookies["reviewer"], "late.warc.gz", data).status == 403
     assert upload(office, curator, "late.warc.gz", data).status == 303
     page = imported(office, curator)
-    assert "1 file came in." in page and "late.warc.gz" in page and 'href="/harvests/' in page
+    assert "1 file was imported." in page and "late.warc.gz" in page and 'href="/harvests/' in page
     assert get(office, "/uploads/*/http://uploaded.example/").status == 200
     assert not list(office.home.glob(".uploading-*")), "the uploaded file is removed"
     with office.archive() as archive, archive.database.reading() as connection:
@@ -309,7 +309,7 @@ def test_an_uploaded_object_is_taken_in_with_its_record(office: Served, cookies)
     assert wrong.status == 400 and "Rename it" in wrongs(wrong)[0]
     assert upload(office, curator, "thesis.html", b"<p>The deadbeat of Graham", dc_xml=record).status == 303
     page = imported(office, curator)
-    assert "thesis.html, dc.xml" in page and "1 file came in." in page
+    assert "thesis.html, dc.xml" in page and "1 file was imported." in page
     with office.archive() as archive:
         (hit,) = search.search(archive, "deadbeat", reader=ANYONE).hits
         assert records.get(archive, hit.url.partition("/")[0]).title == "Escapements"
@@ -346,7 +346,7 @@ def test_the_depot_is_checked_and_a_package_downloaded(office: Served, cookies, 
     assert post(office, "/depot/audit", cookies["reviewer"], {}).status == 403
     assert post(office, "/depot/audit", curator, {"which": "all"}).status == 303
     deadline = time.monotonic() + 60
-    while 'http-equiv="refresh"' in (page := get(office, "/depot", curator).text):
+    while "data-refresh" in (page := get(office, "/depot", curator).text):
         assert time.monotonic() < deadline
         time.sleep(0.1)
     assert "Last check:" in page

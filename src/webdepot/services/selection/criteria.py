@@ -150,19 +150,30 @@ def _judgement(verdict: Verdict) -> Reason:
     return said("judged_reject", "does not fit the collection: {reason}", reason=verdict.reason)
 
 
+def _question(criterion: Criterion) -> str:
+    """The question, so that pages show those of the program in the reader's language."""
+    if not criterion.is_default:
+        return criterion.question
+    return said(f"criteria.default_{criterion.code.replace('-', '_')}", criterion.question)
+
+
 def _checked(given: Judgement, criterion: Criterion) -> Judgement:
     reason = given.reason.strip()
     if not reason or len(reason) > LONGEST_NOTE:
         raise InputError(
             said(
                 "answer_needs_reason",
-                "The answer to {code} needs a reason. Write one.",
-                code=repr(criterion.code),
+                "The answer to “{question}” needs a reason. Write one.",
+                question=_question(criterion),
             )
         )
     if criterion.kind is AnswerKind.TEXT and not given.words.strip():
         raise InputError(
-            said("answered_in_words", "The answer to {code} must be a text.", code=repr(criterion.code))
+            said(
+                "answered_in_words",
+                "The answer to “{question}” must be a text.",
+                question=_question(criterion),
+            )
         )
     if not 0 <= given.value <= 1:
         raise InputError(f"The answer to {criterion.code!r} must be between 0 (no) and 1 (yes).")

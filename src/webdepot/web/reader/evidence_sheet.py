@@ -129,7 +129,8 @@ def _harvest(facts: CaptureEvidence, spoken: Language) -> Iterator[SheetRow]:
         yield SheetRow(say("evidence.ended_at"), exact(spoken, harvest.ended_at) if harvest.ended_at else "")
         yield SheetRow(say("evidence.urn"), harvest.urn, True)
     for name, value in facts.container.about if facts.container else ():
-        yield SheetRow(name, _cut(value), True)
+        label = spoken.texts.get(f"evidence.info_{name.lower().replace('-', '_')}", name)
+        yield SheetRow(label, _cut(value), True)
 
 
 def _custody(facts: CaptureEvidence, spoken: Language) -> Iterator[SheetRow]:
