@@ -64,10 +64,15 @@ class Choice(str):
 
 def said(key: str, text: str, **values: Any) -> Reason:
     """A reason: `text` is an English sentence with {placeholders} for the values; dates are shown as
-    2026-01-31.
+    2026-01-31, integers as 20,553. A number that is a name, such as that of a job, is given as text.
     """
-    shown = {name: value.isoformat() if isinstance(value, date) else value for name, value in values.items()}
-    return Reason(text.format(**shown), key, values)
+    return Reason(text.format(**{name: _shown(value) for name, value in values.items()}), key, values)
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, date):
+        return value.isoformat()
+    return f"{value:,}" if type(value) is int else value
 
 
 def together(reasons: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from webdepot.url import Url
 
 CATALOGUE = software_rules.of_package()
 SITE = "http://site.example"
+COMMIT = "d0032c545769b7ff490513b9846f87b545c66859"
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,42 @@ PRODUCTS = {
             "searches": ("/search?q=tide", "/search/opensearch"),
             "orders": ("/report/1?sort=ticket&asc=1",),
             "listings": ("/timeline?from=2026-01-01T10%3A00%3A00Z&precision=second", "/query?status=!closed"),
+        },
+    ),
+    "gitweb": Product(
+        '<meta name="generator" content="gitweb/2.39.5 git/2.39.5"/>',
+        "<!-- git web interface version 2.39.5, (C) 2005-2006, Kay Sievers -->",
+        ("/", "/?p=sea.git", "/?p=sea.git;a=summary", "/?p=sea.git;a=tree", "/?p=sea.git;a=tag;h=" + COMMIT,
+         f"/?p=sea.git;a=tree;f=src;h={COMMIT};hb=HEAD", f"/?p=sea.git;a=blob;f=commit/a.c;h={COMMIT};hb=HEAD",
+         "/sea.git/summary", "/gitweb.cgi/sea.git/blob/HEAD:/log/a.c"),
+        {
+            "exports": (f"/?p=sea.git;a=snapshot;h={COMMIT};sf=tgz", "/?p=sea.git;a=blob_plain;f=a.c;hb=HEAD",
+                        f"/sea.git/commitdiff_plain/{COMMIT}", "/?a=project_index"),
+            "feeds": ("/?p=sea.git;a=rss;opt=--no-merges", "/?p=sea.git&a=atom", "/sea.git/atom", "/?a=opml"),
+            "searches": ("/?p=sea.git;a=search;s=Ann;st=author", "/?p=sea.git;a=search_help"),
+            "histories": (f"/?p=sea.git;a=commit;h={COMMIT}", f"/?p=sea.git;a=commitdiff;h={COMMIT}",
+                          f"/?p=sea.git;a=blob;f=a.c;h={COMMIT};hb={COMMIT}", "/?p=sea.git;a=shortlog;pg=2",
+                          f"/?p=sea.git;a=tree;h={COMMIT}", f"/?p=sea.git;a=log;h={COMMIT}",
+                          "/?p=sea.git;a=blame;f=a.c;hb=HEAD", f"/sea.git/tree/{COMMIT}:/src"),
+            "duplicates": (f"/?p=sea.git;a=blob;f=a.c;h={COMMIT};hb=refs/heads/main", "/sea.git/tree/refs/tags/v1"),
+            "listings": ("/?p=sea.git;a=shortlog", "/?p=sea.git;a=log;h=refs/heads/main", "/sea.git/tags"),
+            "orders": ("/?o=age",),
+        },
+    ),
+    "cgit": Product(
+        "<meta name=\"generator\" content=\"cgit v1.2.3\"/>",
+        "<div id='cgit'><table id='header'>",
+        ("/", "/sea.git/", "/sea/tree/", "/sea/tree/src/log/a.c", "/sea/about/", "/sea/tag/?h=v1"),
+        {
+            "searches": ("/?q=root", "/sea/log/?qt=grep&q=tide"),
+            "orders": ("/?s=idle", "/sea/log/?showmsg=1"),
+            "histories": (f"/sea/commit/?id={COMMIT}", f"/sea/tree/a.c?id={COMMIT}", f"/sea/refs/?id={COMMIT}",
+                          "/sea/log/?ofs=50", "/sea/log/a.c", "/sea/commit/a.c", "/sea/diff/", "/sea/blame/a.c"),
+            "duplicates": ("/sea/tree/a.c?h=next", f"/sea/commit/?h=next&id={COMMIT}"),
+            "exports": ("/sea/plain/a.c", "/sea/snapshot/sea-1.tar.gz", f"/sea/patch/?id={COMMIT}"),
+            "feeds": ("/sea/atom/?h=main", "/sea/atom/a.c?h=main"),
+            "tools": ("/sea/stats/a.c",),
+            "listings": ("/sea/log/", "/sea/refs/heads"),
         },
     ),
     "wordpress": Product(

@@ -338,7 +338,7 @@ def test_what_is_not_content_is_counted_explained_and_can_be_included(home: Path
         ]
         assert answers(*ask)[0]["answer"] == "accept"
         _, output = call(*archive_it, "--include", "replies")
-        assert "Left out    1 addresses that are not content: 1 apis" in output
+        assert "Left out    1 address that is not content: 1 apis" in output
         assert "--include all" in output
     assert "replytocom" in call("scope", "software", "wordpress")[1]
     assert call("scope", "software", "nonsense")[0] != 0

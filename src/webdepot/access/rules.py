@@ -56,7 +56,11 @@ def remove(connection: Connection, number: int) -> Rule:
     )
     if row is None:
         raise NotFound(
-            said("missing_rule", "There is no access rule {number}. See: webdepot rule list", number=number)
+            said(
+                "missing_rule",
+                "There is no access rule {number}. See: webdepot rule list",
+                number=str(number),
+            )
         )
     return _rule(row)
 

@@ -74,10 +74,17 @@ def duration_words(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
+def count_words(count: int, nouns: str) -> str:
+    """`1 page`, `20,553 pages`; the noun is given in the plural."""
+    if count != 1:
+        return f"{count:,} {nouns}"
+    return f"1 {nouns.removesuffix('es') if nouns.endswith('sses') else nouns.removesuffix('s')}"
+
+
 def failure_words(errors: int, failed_parts: int) -> str:
     """`3 pages and 12 parts could not be fetched`; empty if nothing failed."""
-    counts = ((errors - failed_parts, "page"), (failed_parts, "part"))
-    words = [f"{count:,} {name}{'' if count == 1 else 's'}" for count, name in counts if count > 0]
+    counts = ((errors - failed_parts, "pages"), (failed_parts, "parts"))
+    words = [count_words(count, nouns) for count, nouns in counts if count > 0]
     return f"{' and '.join(words)} could not be fetched" if words else ""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 
-from webdepot.cli.output import Output, duration_words, plain, size_words
+from webdepot.cli.output import Output, count_words, duration_words, plain, size_words
 from webdepot.services.progress import Phase, Progress, Watch, WholeProgress, unwatched
 
 _PHASES = {
@@ -144,10 +144,11 @@ class _LiveLine:
 def _pieces(progress: Progress, elapsed_s: float) -> tuple[str, str, str]:
     """The phase, how far it is, and the item being worked on."""
     unit = _UNITS[progress.phase]
-    done = f"{progress.done:,}" + (f" of {progress.total:,}" if progress.total is not None else "")
-    parts = [f"{progress.pages:,} pages"] if progress.pages else []
-    if progress.done or progress.total:
-        parts.append(f"{done} {unit}")
+    parts = [count_words(progress.pages, "pages")] if progress.pages else []
+    if progress.total:
+        parts.append(f"{progress.done:,} of {count_words(progress.total, unit)}")
+    elif progress.done:
+        parts.append(count_words(progress.done, unit))
     if progress.waiting:
         parts.append(f"{progress.waiting:,} waiting")
     if progress.size_bytes:

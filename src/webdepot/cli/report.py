@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from webdepot.cli.output import Output, failure_words, plain, size_words
+from webdepot.cli.output import Output, count_words, failure_words, plain, size_words
 from webdepot.model import HarvestState
 
 if TYPE_CHECKING:
@@ -79,7 +79,9 @@ def report_lines(report: "ArchiveReport") -> list[str]:
     lines.append(
         f"  Depot       {plain(report.package.urn)}" if report.package else "  Depot       not deposited"
     )
-    lines.append(f"  Index       {report.captures:,} captures, {report.pages:,} of them with text")
+    lines.append(
+        f"  Index       {count_words(report.captures, 'captures')}, {report.pages:,} of them with text"
+    )
     if report.words_away:
         lines.append(
             f"              [yellow]![/yellow] {plain(report.words_away)} When it answers, "
@@ -89,19 +91,21 @@ def report_lines(report: "ArchiveReport") -> list[str]:
 
 
 def _harvested(counts: Mapping[str, int]) -> str:
-    documents, pages = counts.get("fetched", 0), counts.get("pages")
+    documents, pages = count_words(counts.get("fetched", 0), "documents"), counts.get("pages")
     if pages is None:  # an import, or a harvest of an earlier version
-        return f"{documents:,} documents"
-    return f"{documents:,} documents, of which {pages:,} {'is a page' if pages == 1 else 'are pages'}"
+        return documents
+    return f"{documents}, of which {pages:,} {'is a page' if pages == 1 else 'are pages'}"
 
 
 def _left_out_lines(kinds: Mapping[str, int]) -> list[str]:
     """What was left out because the software of the site adds it to its content, and how to harvest it."""
     if not kinds:
         return []
-    numbers = ", ".join(f"{count:,} {plain(kind)}" for kind, count in kinds.items())
+    numbers = ", ".join(f"{number:,} {plain(kind)}" for kind, number in kinds.items())
+    count = sum(kinds.values())
+    verb = "is" if count == 1 else "are"
     return [
-        f"  Left out    {sum(kinds.values()):,} addresses that are not content: {numbers}",
+        f"  Left out    {count_words(count, 'addresses')} that {verb} not content: {numbers}",
         f"              To harvest them: --include {plain(next(iter(kinds)))}, …, or --include all; "
         "the rules: webdepot scope software",
     ]

@@ -137,7 +137,7 @@ def add(
 def get(connection: Connection, number: int) -> QueuedJob:
     row = connection.execute(select(jobs).where(jobs.c.id == number)).mappings().one_or_none()
     if row is None:
-        raise NotFound(said("no_job", "There is no job {number}.", number=number))
+        raise NotFound(said("no_job", "There is no job {number}.", number=str(number)))
     return _job(row)
 
 

@@ -59,8 +59,7 @@ def by_rules(
     ):
         if last is not None and abs(here - there) > there * limit:
             text = (
-                f"{{here:,}} {words} were harvested, {{there:,}} last time: "
-                "a difference of more than {limit}."
+                f"{{here}} {words} were harvested, {{there}} last time: a difference of more than {{limit}}."
             )
             return _person(rule, said(f"{words}_differ", text, here=here, there=there, limit=f"{limit:.0%}"))
     reason = said(

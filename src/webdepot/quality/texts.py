@@ -168,4 +168,4 @@ PATCHED = frozenset(
 
 
 def pages(count: int) -> str:
-    return "one page" if count == 1 else f"{count} pages"
+    return "one page" if count == 1 else f"{count:,} pages"

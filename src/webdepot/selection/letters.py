@@ -140,7 +140,7 @@ def get(connection: Connection, number: int) -> Letter:
             said(
                 "missing_letter",
                 "There is no letter {number}. List them: webdepot permission letters",
-                number=number,
+                number=str(number),
             )
         )
     return _letter(row)

@@ -138,7 +138,9 @@ def get(connection: Connection, turn: int) -> Turn:
     row = connection.execute(select(turns).where(turns.c.id == turn)).mappings().one_or_none()
     if row is None:
         raise NotFound(
-            said("missing_turn", "There is no turn {turn}. List them: webdepot schedule queue", turn=turn)
+            said(
+                "missing_turn", "There is no turn {turn}. List them: webdepot schedule queue", turn=str(turn)
+            )
         )
     return _turn(row)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from webdepot.cli.call import Call, Json, NoDeposit, Quiet, call_of
-from webdepot.cli.output import Output, duration_words, failure_words, plain, size_words
+from webdepot.cli.output import Output, count_words, duration_words, failure_words, plain, size_words
 from webdepot.cli.progress import shown
 from webdepot.cli.report import print_report
 from webdepot.errors import InputError
@@ -53,7 +53,8 @@ def list_(
             "reason": course.reason,
             "counts": dict(counts),
         }
-        size = f"{counts.get('fetched', 0):,} documents, {size_words(counts.get('bytes', 0))}"
+        documents = count_words(counts.get("fetched", 0), "documents")
+        size = f"{documents}, {size_words(counts.get('bytes', 0))}"
         output.result(
             fields,
             f"[bold]{plain(harvest.id)}[/bold]  {course.name}  {size}  [dim]{plain(course.reason)}[/dim]",
@@ -371,7 +372,8 @@ def _live_text(watched: control.WatchedHarvest) -> str:
         by_host = f"  [dim]By host: webdepot harvest report {plain(harvest.id)} --kind hosts[/dim]"
         return "\n".join([*lines, *_counted_lines(harvest.counts), by_host])
     lines.append(
-        f"  {numbers.pages:,} pages, {numbers.fetched:,} documents, {size_words(numbers.size_bytes)} in "
+        f"  {count_words(numbers.pages, 'pages')}, {count_words(numbers.fetched, 'documents')}, "
+        f"{size_words(numbers.size_bytes)} in "
         f"{duration_words(numbers.elapsed_s)}, {numbers.rate:.1f} documents per second; "
         f"{numbers.waiting:,} queued, {numbers.in_flight} in progress"
     )
@@ -399,8 +401,9 @@ def _live_text(watched: control.WatchedHarvest) -> str:
 
 def _counted_lines(counts: Mapping[str, int]) -> list[str]:
     """The counts of a harvest that has ended."""
-    pages = f"{counts['pages']:,} pages, " if "pages" in counts else ""
-    lines = [f"  {pages}{counts.get('fetched', 0):,} documents, {size_words(counts.get('bytes', 0))}"]
+    pages = f"{count_words(counts['pages'], 'pages')}, " if "pages" in counts else ""
+    documents = count_words(counts.get("fetched", 0), "documents")
+    lines = [f"  {pages}{documents}, {size_words(counts.get('bytes', 0))}"]
     if failed := failure_words(counts.get("errors", 0), counts.get("failed_parts", 0)):
         lines.append(f"  {failed}")
     return lines + [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from webdepot.cli.call import Json, Quiet, call_of, read_limited
-from webdepot.cli.output import plain, size_words
+from webdepot.cli.output import count_words, plain, size_words
 from webdepot.cli.progress import shown
 from webdepot.harvest.scope.conditions import CONDITIONS
 from webdepot.harvest.scope.software_rules import Take
@@ -121,7 +121,8 @@ def import_(
     state = plain(done.text) if dry_run else f"Saved as [bold]profiles/{plain(name)}.toml[/bold]"
     output.result(
         {**asdict(done), "saved": not dry_run},
-        f"{state}\n{done.seeds} seeds, {done.rules} rules, {len(done.unmapped)} things have no counterpart.",
+        f"{state}\n{count_words(done.seeds, 'seeds')}, {count_words(done.rules, 'rules')}; without "
+        f"counterpart: {len(done.unmapped):,}.",
     )
 
 
@@ -210,14 +211,17 @@ def test_(
 
 def _tested_text(done: "CrawlTest") -> str:
     lines = [
-        f"[bold]{done.pages:,} pages[/bold], {done.documents:,} documents, {size_words(done.size_bytes)}. "
-        f"{plain(done.note)}"
+        f"[bold]{count_words(done.pages, 'pages')}[/bold], {count_words(done.documents, 'documents')}, "
+        f"{size_words(done.size_bytes)}. {plain(done.note)}"
     ]
     if done.waiting:
-        lines.append(f"  {done.waiting:,} more addresses are in scope, such as:")
+        more = "1 more address is" if done.waiting == 1 else f"{done.waiting:,} more addresses are"
+        lines.append(f"  {more} in scope, such as:")
         lines += [f"    [dim]{plain(url)}[/dim]" for url in done.waiting_examples[:5]]
     if done.empty_pages:
-        lines.append(f"  {done.empty_pages:,} pages are empty without scripts: set fetch in the profile.")
+        verb = "is" if done.empty_pages == 1 else "are"
+        empty = f"{count_words(done.empty_pages, 'pages')} {verb} empty without scripts"
+        lines.append(f"  {empty}: set fetch in the profile.")
     groups = (
         ("taken because of", done.sample.taken),
         ("left out because of", done.sample.left_out),
@@ -306,9 +310,10 @@ def software_(
             )
         return
     for software in catalogue.software.values():
+        rules = count_words(len(software.rules), "rules")
         output.result(
             {"software": software.id, "name": software.name, "rules": len(software.rules)},
-            f"[bold]{plain(software.id):12}[/bold] {plain(software.name)}, {len(software.rules)} rules",
+            f"[bold]{plain(software.id):12}[/bold] {plain(software.name)}, {rules}",
         )
     for kind, text in catalogue.kinds.items():
         output.result({"kind": kind, "text": text}, f"--include [bold]{plain(kind):12}[/bold] {plain(text)}")

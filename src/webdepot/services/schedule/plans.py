@@ -396,7 +396,7 @@ def _get(archive: Archive, target: TargetId) -> Plan:
             said(
                 "missing_plan",
                 "Target {target} has no plan. Make one: webdepot schedule set {target} --every monthly",
-                target=target,
+                target=str(target),
             )
         )
     return plan

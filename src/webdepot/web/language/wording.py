@@ -263,8 +263,8 @@ def _filled(language: Language, key: str, facts: dict[str, str]) -> str:
         if name in facts:
             facts[name] = _number(language, of_said(language, "scope", facts[name]))
     if "pages" in facts:
-        count = re.match(r"(\d+) ", facts["pages"])
-        facts["pages"] = language.count("quality.pages", int(count[1]) if count else 1)
+        count = re.match(r"([\d,]+) ", facts["pages"])
+        facts["pages"] = language.count("quality.pages", int(count[1].replace(",", "")) if count else 1)
     return language.texts[key].format(**facts)
 
 

@@ -105,7 +105,7 @@ def show(request: Request) -> Response:
     """How far a run is."""
     job = queue.get(site_of(request).archive, get_number(request.path_params["job"]))
     if job.kind != kinds.BULK:
-        raise NotFound(said("no_job", "There is no job {number}.", number=job.id))
+        raise NotFound(said("no_job", "There is no job {number}.", number=str(job.id)))
     return render(
         request,
         "bulk_run.html",
