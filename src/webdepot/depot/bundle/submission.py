@@ -341,7 +341,7 @@ def _check(kind: SubmissionKind, root: Path) -> Iterator[Finding]:
     if is_web and not any(name.lower().endswith(SUFFIXES) for name in names):
         yield _wrong(f"it contains no WARC or ARC file ({', '.join(SUFFIXES)})")
     if not any(path.is_file() for path in paths):
-        yield _wrong("it contains no files")
+        yield _wrong("it contains no files: there is nothing to keep, and nothing that says what it is")
 
 
 def _check_ocfl(root: Path) -> Iterator[Finding]:
@@ -358,7 +358,7 @@ def _check_ocfl(root: Path) -> Iterator[Finding]:
     yield from findings
     is_valid = all(each.severity is not Severity.ERROR for each in findings)
     if is_valid and not validation.head_files(objects[0]):
-        yield _wrong("the newest version of the object has no files")
+        yield _wrong("the object is valid, but its newest version has no files: there is nothing to keep")
 
 
 def _wrong(message: str) -> Finding:
