@@ -38,6 +38,7 @@ from webdepot.services.admin import setup
 from webdepot.services.catalogue import records
 from webdepot.services.depot import export
 from webdepot.services.exchange import oai_harvest, oai_provider, partner_admin, takeover
+from webdepot.services.harvest import profiles, runner
 from webdepot.services.intake import loose_objects, submissions
 from webdepot.url import key
 
@@ -140,6 +141,8 @@ def test_a_thesis_in_a_bag_is_described_found_shown_kept_and_handed_on(archive, 
         "thesis.html": ("fmt/471", "HTML 5"),
         "notes.txt": ("x-fmt/111", "PLAIN"),
     }
+    with archive.database.transaction() as connection, pytest.raises(InputError, match="no web address"):
+        runner.begin_of_target(connection, archive, own.target, profiles.options_of(archive, ""))
     zipped = Path(shutil.make_archive(str(tmp_path / "again"), "zip", folder))
     assert submissions.receive(archive, zipped, collection="theses").is_known
 
