@@ -28,7 +28,7 @@ from webdepot.cli.main import build_app
 from webdepot.depot import package
 from webdepot.depot.bundle.submission import Submission, SubmissionKind, SubmissionState
 from webdepot.errors import InputError, NotPermitted
-from webdepot.exchange import catalogue
+from webdepot.exchange import catalogue, transfer
 from webdepot.exchange.catalogue import Access, RecordLevel
 from webdepot.exchange.incoming import RefusedObject
 from webdepot.services.access import gate, search
@@ -38,6 +38,7 @@ from webdepot.services.admin import setup
 from webdepot.services.catalogue import records
 from webdepot.services.depot import export
 from webdepot.services.exchange import oai_harvest, oai_provider, partner_admin, takeover
+from webdepot.services.harvest import profiles, runner
 from webdepot.services.intake import loose_objects, submissions
 from webdepot.url import key
 
@@ -73,6 +74,7 @@ JATS = """<?xml version="1.0"?><!DOCTYPE article PUBLIC "-//NLM//DTD JATS (Z39.9
 
 
 def folder_of(path: Path, files: dict[str, bytes | str]) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_bytes(data if isinstance(data, bytes) else data.encode())
@@ -133,6 +135,14 @@ def test_a_thesis_in_a_bag_is_described_found_shown_kept_and_handed_on(archive, 
         "data/dc.xml",
     }
     assert DC.encode() in files.values()
+    with archive.database.reading() as connection:
+        stated = transfer.find(connection, own.key).files
+    assert {file.name: (file.puid, file.format) for file in stated} == {
+        "thesis.html": ("fmt/471", "HTML 5"),
+        "notes.txt": ("x-fmt/111", "PLAIN"),
+    }
+    with archive.database.transaction() as connection, pytest.raises(InputError, match="no web address"):
+        runner.begin_of_target(connection, archive, own.target, profiles.options_of(archive, ""))
     zipped = Path(shutil.make_archive(str(tmp_path / "again"), "zip", folder))
     assert submissions.receive(archive, zipped, collection="theses").is_known
 
@@ -188,6 +198,27 @@ def test_an_object_in_ocfl_keeps_its_identifier_and_its_older_versions(archive, 
     bad = submissions.receive(archive, tmp_path / "object", collection="theses").receipt
     assert bad.state is SubmissionState.REFUSED
     assert bad.reasons[0].startswith("E092: v1/content/a.txt is damaged: expected sha512 ")
+
+
+def test_a_valid_ocfl_object_without_content_is_declined_as_nothing_to_keep(archive, tmp_path):
+    version = {"created": "2019-01-01T02:03:04Z", "message": "", "state": {}, "user": {"name": "A"}}
+    inventory = json.dumps(
+        {
+            "id": "ark:/12345/y",
+            "type": "https://ocfl.io/1.1/spec/#inventory",
+            "digestAlgorithm": "sha512",
+            "head": "v1",
+            "manifest": {},
+            "versions": {"v1": version},
+        }
+    ).encode()
+    sums = {"inventory.json.sha512": f"{hashlib.sha512(inventory).hexdigest()} inventory.json\n"}
+    files = {"inventory.json": inventory, **sums}
+    files |= {f"v1/{name}": data for name, data in files.items()}
+    folder = folder_of(tmp_path / "object", {"0=ocfl_object_1.1": "ocfl_object_1.1\n", **files})
+    receipt = submissions.receive(archive, folder, collection="theses").receipt
+    reason = "the object is valid, but its newest version has no files: there is nothing to keep"
+    assert (receipt.state, receipt.reasons) == (SubmissionState.REFUSED, (reason,))
 
 
 def test_a_storage_root_with_several_objects(archive, tmp_path):
@@ -259,6 +290,7 @@ def test_other_descriptions_in_a_zip_with_a_folder_around_everything(archive, tm
 BAD = {
     "entities": ({"a.txt": b"x", "dc.xml": '<!DOCTYPE d [<!ENTITY x "boom">]><d>&x;</d>'}, "declares a document type"),
     "not XML": ({"a.txt": b"x", "marc.xml": "<record>"}, "not well-formed XML"),
+    "an empty folder": ({}, "it contains no files: there is nothing to keep"),
     "nothing": ({"__MACOSX/a.txt": b"x"}, "no files besides those of an operating system"),
     "not a file name": ({"a\\b.txt": b"x"}, "is not a usable file name"),
     "a bag without its declaration": ({"data/a.txt": b"x", "manifest-md5.txt": b""}, "bagit.txt is missing"),

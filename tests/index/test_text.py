@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webdepot.digest import sha1
+from webdepot.index import extract, page_files
 from webdepot.index.content import html, text
 from webdepot.index.content.documents import DocumentReader
 from webdepot.index.content.language import language_of
@@ -81,6 +82,29 @@ def test_the_title_that_a_browser_showed_replaces_that_of_the_page(made):
         made.response(f"http://example.org/{path}", PAGE.encode() + path.encode())
     (page, untitled), _ = pages(made.done())
     assert (page.title, untitled.title) == ("Ballast 1", "Het archief & meer")
+
+
+def test_texts_that_come_after_their_page_are_used_as_those_before_it(made, tmp_path):
+    """Browsertrix writes them after it, our own harvests before it."""
+    shell = b"<html><head><title>App</title></head><body><div id=root></div></body></html>"
+    made.response("http://example.org/a", shell).response("http://example.org/b", shell + b" ")
+    made.response("http://example.org/c", shell + b"  ")
+    made.record("resource", "urn:text:http://example.org/b", b"Jacquard loom")
+    made.record("resource", "urn:text:http://example.org/a", b"Water mill", **{"Webdepot-Page-Title": "Mill"})
+    made.record("resource", "urn:text:http://example.org/c", b"Of the next")
+    made.response("http://example.org/c", shell + b"   ")
+    path = made.done()
+    job = extract.Job(
+        path=path, name=path.name, collection="c", languages=LANGUAGES, limit_bytes=1 << 20, folder=tmp_path
+    )
+    seen = []
+    result = extract.run(job, on_records=seen.extend)
+    found = list(page_files.pages_in(result.pages, lambda _: {}))
+    assert [(page.title, page.text) for page in found] == [
+        ("Mill", "Water mill"), ("App", "Jacquard loom"), ("App", ""), ("App", "Of the next")
+    ]  # fmt: skip
+    assert len(list(extract.captures_in(result.captures))) == 4
+    assert len({record.location.offset for record in seen}) == len(seen), "the second pass is not reported"
 
 
 def test_words_in_declarative_shadow_roots_are_found_but_not_those_of_other_templates(made):

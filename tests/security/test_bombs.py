@@ -23,7 +23,7 @@ import pytest
 from webdepot import times
 from webdepot.container.conversion import har
 from webdepot.container.http import HttpHead
-from webdepot.depot.bundle import unpacking, zipped
+from webdepot.depot.bundle import unpacking
 from webdepot.depot.ocfl import validation
 from webdepot.errors import InputError
 from webdepot.exchange.metadata import markup
@@ -185,15 +185,25 @@ def test_a_zip_that_lies_about_its_sizes_writes_no_more_than_allowed(tmp_path, m
     assert sum(each.stat().st_size for each in (tmp_path / "out").rglob("*") if each.is_file()) <= 3 * MB
 
 
-def test_a_zip_with_too_many_members_is_refused(tmp_path):
-    path = tmp_path / "a.zip"
-    central = b"PK\x01\x02" + bytes([20, 3, 20, 0]) + bytes(6) + bytes(14) + b"\1\0" + bytes(16) + b"x"
-    count = zipped.MOST_MEMBERS + 1
-    directory = central * count
-    end = b"PK\x05\x06" + bytes(4) + b"\xff\xff\xff\xff" + len(directory).to_bytes(4, "little")
-    path.write_bytes(directory + end + bytes(6))
-    found = unpacking.look(path, tmp_path / "out")
-    assert "more than" in found.reasons[0]
+@pytest.mark.parametrize("packing", ["zip", "zip64", "zip that states fewer", "tar"])
+def test_too_many_members_are_refused_before_anything_is_unpacked(tmp_path, packing):
+    count = 70_000 if packing == "zip64" else 30
+    path = tmp_path / ("a.tar" if packing == "tar" else "a.zip")
+    with tarfile.open(path, "w") if packing == "tar" else zipfile.ZipFile(path, "w") as archive:
+        for number in range(count):
+            if isinstance(archive, tarfile.TarFile):
+                archive.addfile(tarfile.TarInfo(f"{number}.txt"))
+            else:
+                archive.writestr(f"{number}.txt", b"")
+    if packing == "zip that states fewer":
+        stated = (30).to_bytes(2, "little") * 2
+        assert path.read_bytes().count(stated) == 1
+        path.write_bytes(path.read_bytes().replace(stated, (3).to_bytes(2, "little") * 2))
+    out = tmp_path / "out"
+    found = unpacking.unpack(path, out, most_members=count - 1)
+    assert found.reasons == (f"it contains more than {count - 1:,} files and folders (depot.import_members)",)
+    assert list(out.iterdir()) == []
+    assert unpacking.look(path, out, most_members=count).reasons == ()
 
 
 def test_good_packed_files_are_unpacked(tmp_path):

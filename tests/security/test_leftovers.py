@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import threading
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -180,6 +182,26 @@ def test_two_submissions_that_were_interrupted_do_not_get_mixed(archive, tmp_pat
     assert one.package.harvest != two.package.harvest
     assert archive.captures.total() == 4 * writers.PAGES
     assert all(submissions.receive(archive, each, collection="mills").is_known for each in (first, second))
+
+
+def test_a_refused_zip_bomb_leaves_only_its_copy_in_quarantine(archive, tmp_path):
+    bomb = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
+        packed.writestr("thesis.txt", bytes(90 << 20))
+    members = tmp_path / "members.zip"
+    with zipfile.ZipFile(members, "w") as packed:
+        for number in range(4):
+            packed.writestr(f"{number}.txt", b"text")
+    archive.config = replace(archive.config, depot=replace(archive.config.depot, import_members=3))
+    before = set(archive.home.rglob("*"))
+    for path, reason in ((bomb, "it would unpack to more than"), (members, "it contains more than 3 files")):
+        receipt = submissions.receive(archive, path, collection="mills").receipt
+        assert len(receipt.reasons) == 1 and receipt.reasons[0].startswith(reason)
+    left = [each for each in set(archive.home.rglob("*")) - before if each.is_file()]
+    assert {each.name for each in left if not each.name.startswith("webdepot.db")} == {
+        "bomb.zip", "members.zip", "reasons.json"
+    }  # fmt: skip
+    assert all("quarantine" in each.parts for each in left if not each.name.startswith("webdepot.db"))
 
 
 def test_this_process_has_no_folder_left(archive):

@@ -61,6 +61,9 @@ class TransferForm(StrEnum):
     """The files of a slice, unpacked from its containers (`exchange/unpacked.py`)."""
 
 
+UNKNOWN_FORMAT = "UNKNOWN"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferFile:
     """One file of an object, as LMER describes it, and the location of its bytes.

@@ -14,7 +14,9 @@ from webdepot.container.damage import OnFinding
 from webdepot.container.record import Record
 from webdepot.index import page_files
 from webdepot.index.content import text
+from webdepot.index.content.shown_texts import LateTexts
 from webdepot.model import Capture, Finding
+from webdepot.ports.search import PageText
 
 MOST_FINDINGS = 200
 """Of one container; further ones are not reported."""
@@ -90,16 +92,8 @@ def run(
             on_damage(finding)
 
     captures, pages, links = (job.folder / f"{job.name}.{kind}" for kind in ("cdxj", "pages", "links"))
-    read = text.read_container(
-        job.path,
-        job.name,
-        job.collection,
-        job.languages,
-        job.limit_bytes,
-        on_finding=note,
-        on_damage=note_damage,
-        on_records=on_records,
-    )
+    late = LateTexts()
+    read = _read(job, late, on_finding=note, on_damage=note_damage, on_records=on_records)
     with (
         captures.open("w", encoding="ascii") as lines,
         page_files.written(pages) as add_page,
@@ -111,7 +105,33 @@ def run(
                 add_page(page)
                 if page.links:
                     pickle.dump((page.key, page.timestamp, page.links), linking, pickle.HIGHEST_PROTOCOL)
+    if late.locations:
+        with page_files.written(pages) as add_page:
+            for _, page in _read(job, late, on_finding=lambda _: None):
+                if page is not None:
+                    add_page(page)
     return Extract(captures=captures, pages=pages, links=links, findings=tuple(findings))
+
+
+def _read(
+    job: Job,
+    late: LateTexts,
+    *,
+    on_finding: OnFinding,
+    on_damage: OnFinding | None = None,
+    on_records: Callable[[Sequence[Record]], None] | None = None,
+) -> Iterator[tuple[Capture, PageText | None]]:
+    return text.read_container(
+        job.path,
+        job.name,
+        job.collection,
+        job.languages,
+        job.limit_bytes,
+        on_finding=on_finding,
+        on_damage=on_damage,
+        on_records=on_records,
+        late=late,
+    )
 
 
 def captures_in(path: Path) -> Iterator[Capture]:

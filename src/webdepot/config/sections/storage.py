@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from webdepot.config.keys import at_least, check_index_name, check_postgresql, check_search_nodes, key, one_of
 
+MOST_MEMBERS = 100_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseConfig:
@@ -33,6 +35,12 @@ class DepotConfig:
         1000,
         "Maximum number of containers that `webdepot import` puts into one harvest and package; more files "
         "become several.",
+        at_least(1),
+    )
+    import_members: int = key(
+        MOST_MEMBERS,
+        "Maximum number of files and folders in a ZIP or tar file that is submitted or comes from a partner; "
+        "one with more is refused before anything is unpacked.",
         at_least(1),
     )
     import_bytes: int = key(

@@ -30,6 +30,7 @@ from pathlib import Path
 from sqlalchemy import Connection, RowMapping, delete, insert, select
 
 from webdepot import digest
+from webdepot.config.sections.storage import MOST_MEMBERS
 from webdepot.depot.bundle import bag, bag_check, unpacking, zipped
 from webdepot.depot.ocfl import validation
 from webdepot.depot.package_content import FACTS
@@ -99,14 +100,14 @@ class Receipt:
     reasons: tuple[str, ...] = field(default=())
 
 
-def open_up(path: Path, folder: Path) -> Submission:
+def open_up(path: Path, folder: Path, *, most_members: int = MOST_MEMBERS) -> Submission:
     """Recognise a submission and unpack it to `folder`; the file itself is not touched."""
     if path.is_dir():
         kind, root = _kind_of_folder(path)
         return _checked(path, kind, root)
     if path.name.lower().endswith(_DOCUMENTS):
         return _checked(path, SubmissionKind.FILE, path)
-    packed = unpacking.unpack(path, folder)
+    packed = unpacking.unpack(path, folder, most_members=most_members)
     if not packed.kind:
         name = path.name.lower()
         if name.endswith(_PACKED):
@@ -340,7 +341,7 @@ def _check(kind: SubmissionKind, root: Path) -> Iterator[Finding]:
     if is_web and not any(name.lower().endswith(SUFFIXES) for name in names):
         yield _wrong(f"it contains no WARC or ARC file ({', '.join(SUFFIXES)})")
     if not any(path.is_file() for path in paths):
-        yield _wrong("it contains no files")
+        yield _wrong("it contains no files: there is nothing to keep, and nothing that says what it is")
 
 
 def _check_ocfl(root: Path) -> Iterator[Finding]:
@@ -357,7 +358,7 @@ def _check_ocfl(root: Path) -> Iterator[Finding]:
     yield from findings
     is_valid = all(each.severity is not Severity.ERROR for each in findings)
     if is_valid and not validation.head_files(objects[0]):
-        yield _wrong("the newest version of the object has no files")
+        yield _wrong("the object is valid, but its newest version has no files: there is nothing to keep")
 
 
 def _wrong(message: str) -> Finding:

@@ -11,14 +11,18 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from webdepot.depot.bundle.zipped import MOST_MEMBERS, copy_member
+from webdepot.depot.bundle.zipped import TOO_MANY, copy_member
 from webdepot.depot.store.keys import is_key
 
 BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError, RecursionError)
 
 
 def check_members(
-    archive: tarfile.TarFile, largest_bytes: int, members: dict[str, int], times: dict[str, int]
+    archive: tarfile.TarFile,
+    largest_bytes: int,
+    most_members: int,
+    members: dict[str, int],
+    times: dict[str, int],
 ) -> Iterator[str]:
     """One message for each reason not to unpack the file; its files are added to `members`, and to `times`
     when they were written. A tar bomb is not read to its end.
@@ -26,6 +30,9 @@ def check_members(
     names: set[str] = set()
     total_bytes = 0
     for number, member in enumerate(archive, start=1):
+        if number > most_members:
+            yield TOO_MANY.format(most_members)
+            return
         name = _name(member)
         if not is_key(name) and not (member.isdir() and name in ("", ".")):
             yield f"{member.name[:200]!r} is not a path inside the file"
@@ -37,9 +44,6 @@ def check_members(
         total_bytes += member.size
         if total_bytes > largest_bytes:
             yield f"it would unpack to more than {largest_bytes} bytes"
-            return
-        if number > MOST_MEMBERS:
-            yield f"it contains more than {MOST_MEMBERS} members"
             return
         if member.isreg():
             members[name] = member.size

@@ -4,7 +4,7 @@ The process sees only the packed file and the folder to unpack to, and has limit
 half a megabyte can unpack to gigabytes, or have a member whose name is gigabytes long. The limits count while
 it unpacks; what a file says about its own size is not believed.
 
-    question   {"place", "folder", "largest_bytes", "unpack"}
+    question   {"place", "folder", "largest_bytes", "most_members", "unpack"}
     answer     {"kind": "zip", "tar" or "", "members": {path: size}, "times": {path: seconds}, "reasons"}
 """
 
@@ -20,6 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+from webdepot.config.sections.storage import MOST_MEMBERS
 from webdepot.depot.bundle import tarred, zipped
 from webdepot.guard import child
 from webdepot.guard.batch import Batch, PayloadSlice
@@ -52,22 +53,22 @@ class PackedFile:
     """Why it may not be unpacked."""
 
 
-def look(path: Path, folder: Path) -> PackedFile:
+def look(path: Path, folder: Path, *, most_members: int = MOST_MEMBERS) -> PackedFile:
     """Recognise a file and check its members; nothing is written."""
-    return _ask(path, folder, unpack=False)
+    return _ask(path, folder, most_members, unpack=False)
 
 
-def unpack(path: Path, folder: Path) -> PackedFile:
+def unpack(path: Path, folder: Path, *, most_members: int = MOST_MEMBERS) -> PackedFile:
     """Check a file and unpack it to the folder, which is incomplete if there are reasons."""
     folder.mkdir(parents=True, exist_ok=True)
-    packed = _ask(path, folder, unpack=True)
+    packed = _ask(path, folder, most_members, unpack=True)
     for name, seconds in packed.times.items() if not packed.reasons else ():
         with suppress(OSError, OverflowError):  # a time that this system cannot write
             os.utime(folder / name, (seconds, seconds), follow_symlinks=False)
     return packed
 
 
-def _ask(path: Path, folder: Path, *, unpack: bool) -> PackedFile:
+def _ask(path: Path, folder: Path, most_members: int, *, unpack: bool) -> PackedFile:
     free_bytes = shutil.disk_usage(folder if folder.exists() else folder.parent).free
     largest_bytes = min(max(path.stat().st_size * HIGHEST_RATIO, SMALL_BYTES), free_bytes)
     time_s = _START_S + largest_bytes / _BYTES_IN_SECOND
@@ -75,7 +76,12 @@ def _ask(path: Path, folder: Path, *, unpack: bool) -> PackedFile:
         time_s=time_s, longest_s=3 * time_s, memory_bytes=MEMORY_BYTES, output_bytes=_OUTPUT_BYTES
     )
     view = View(writable=[folder.resolve()] if unpack else [], largest_file_bytes=largest_bytes)
-    question = {"folder": str(folder.resolve()), "largest_bytes": largest_bytes, "unpack": unpack}
+    question = {
+        "folder": str(folder.resolve()),
+        "largest_bytes": largest_bytes,
+        "most_members": most_members,
+        "unpack": unpack,
+    }
     with Batch([path]) as batch, Guard(__name__, limits=limits, view=view) as guard:
         (answer,) = guard.ask_many([question | {"place": batch.places[0]}], batch.descriptor)
     if isinstance(answer, GuardFailure):
@@ -140,6 +146,9 @@ def _answer(stream: BinaryIO, question: Message) -> Message:
 def _of_zip(
     stream: BinaryIO, question: Message, members: dict[str, int], times: dict[str, int], reasons: list[str]
 ) -> None:
+    if zipped.has_more_members(stream, question["most_members"]):
+        reasons.append(zipped.TOO_MANY.format(question["most_members"]))
+        return
     with zipfile.ZipFile(stream) as archive:
         reasons += islice(zipped.check_members(archive, question["largest_bytes"]), MOST_REASONS)
         if reasons:
@@ -164,9 +173,9 @@ def _of_tar(
 ) -> None:
     stream.seek(0)
     with tarfile.open(fileobj=stream) as archive:
-        reasons += islice(
-            tarred.check_members(archive, question["largest_bytes"], members, times), MOST_REASONS
-        )
+        largest_bytes, most_members = question["largest_bytes"], question["most_members"]
+        found = tarred.check_members(archive, largest_bytes, most_members, members, times)
+        reasons += islice(found, MOST_REASONS)
     if not reasons and question["unpack"]:
         stream.seek(0)
         with tarfile.open(fileobj=stream) as archive:

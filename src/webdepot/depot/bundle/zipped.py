@@ -37,8 +37,12 @@ HIGHEST_RATIO = 1000
 bomb.
 """
 SMALL_BYTES = 64 << 20
-MOST_MEMBERS = 200_000
 DATE = (1980, 1, 1, 0, 0, 0)
+TOO_MANY = "it contains more than {:,} files and folders (depot.import_members)"
+_ENTRY = struct.Struct("<28x3H12x")
+"""An entry of the directory of a ZIP file: the lengths of its name, extra field and comment follow it."""
+_ZIP64_END_BYTES = 56 + 20
+"""The ZIP64 end of the directory and its locator, between the directory and its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,16 +130,34 @@ def is_zip(file: Path | BinaryIO) -> bool:
         return True
 
 
+def has_more_members(stream: BinaryIO, most: int) -> bool:
+    """Whether a ZIP file has more members than this. Reads one entry of its directory after the other: the
+    standard library needs half a kilobyte of memory for each, before it can be asked.
+    """
+    end = zipfile._EndRecData(stream)  # type: ignore[attr-defined]
+    if end is None:
+        return False  # an error when it is opened
+    size_bytes, place = end[zipfile._ECD_SIZE], end[zipfile._ECD_LOCATION]  # type: ignore[attr-defined]
+    if end[0] == zipfile.stringEndArchive64:  # type: ignore[attr-defined]
+        place -= _ZIP64_END_BYTES
+    stream.seek(max(place - size_bytes, 0))
+    count = 0
+    while count <= most and (header := stream.read(_ENTRY.size))[:4] == b"PK\x01\x02":
+        if len(header) < _ENTRY.size:
+            break
+        stream.seek(sum(_ENTRY.unpack(header)), 1)
+        count += 1
+    return count > most
+
+
 def check_members(archive: zipfile.ZipFile, largest_bytes: int) -> Iterator[str]:
     """One message for each reason not to unpack a ZIP file: paths that lead out, links, bombs, passwords,
     more than this many bytes.
     """
     names: set[str] = set()
-    if len(archive.infolist()) > MOST_MEMBERS:
-        yield f"it contains more than {MOST_MEMBERS} members"
-        return
     if sum(member.file_size for member in archive.infolist()) > largest_bytes:
         yield f"it would unpack to more than {largest_bytes} bytes"
+        return
     for member in archive.infolist():
         name = member.filename.removesuffix("/")
         if not is_key(name):

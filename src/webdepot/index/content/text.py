@@ -6,9 +6,9 @@
    has no text, but ends the validity of the page before it.
 2. Decode (WHATWG order): byte-order mark, HTTP header, meta tag, UTF-8 if it is valid, then the encoding that
    Resiliparse detects.
-3. Extract: `html.py`, `documents.py`, `jats.py`. A page that was opened in a browser has, before it in its
-   container, a record `urn:text:ADDRESS` with the text and the title that were shown: lines that scripts have
-   added are included, and the title replaces that of the HTML.
+3. Extract: `html.py`, `documents.py`, `jats.py`. A page that was opened in a browser has a record
+   `urn:text:ADDRESS` in its container, with the text and the title that were shown (`shown_texts.py`): lines
+   that scripts have added are included, and the title replaces that of the HTML.
 4. Language: `language.py`. Likeness: `folding.py`.
 
 A revisit has no text. If its original is earlier in the same container, the text is read there; otherwise the
@@ -19,7 +19,7 @@ document are read.
 import codecs
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
@@ -32,14 +32,15 @@ from webdepot.container.damage import OnFinding
 from webdepot.container.http import HttpHead, content_decoded
 from webdepot.container.reader import iter_records, read_record
 from webdepot.container.record import Record
-from webdepot.container.records import PAGE_TITLE
 from webdepot.errors import CorruptData
 from webdepot.index import capture_from_record
+from webdepot.index.content import shown_texts
 from webdepot.index.content.documents import DocumentReader, DocumentText
 from webdepot.index.content.html import HtmlWords, shown_by_scripts, words_of_html
 from webdepot.index.content.jats import XML_MIMES, words_of_jats
 from webdepot.index.content.language import SAMPLE_CHARS, language_of
 from webdepot.index.content.office import OFFICE_MIMES, Unread
+from webdepot.index.content.shown_texts import LateTexts, ShownText
 from webdepot.index.text.folding import likeness
 from webdepot.model import Capture, Finding, Location, RecordKind, Severity
 from webdepot.ports.search import PageText
@@ -59,7 +60,6 @@ _VAGUE_MIMES = frozenset(
 )
 # A document that is cut can mostly not be read at all, so more of it is read than of a page.
 _DOCUMENT_FACTOR = 8
-SHOWN = "urn:text:"
 _GONE = (404, 410)
 _LONGEST_TITLE, _LONGEST_HEADINGS = 500, 5000
 _MOST_REMEMBERED = 50_000
@@ -81,11 +81,13 @@ def read_container(
     on_finding: OnFinding,
     on_damage: OnFinding | None = None,
     on_records: Callable[[Sequence[Record]], None] | None = None,
+    late: LateTexts | None = None,
 ) -> Iterator[tuple[Capture, PageText | None]]:
     """Every capture of a container, and its text if it has one: one pass for both indexes.
 
     `on_records` sees all records first, some at a time, for what else is derived from them; `on_damage` gets
-    the findings about damage of the container, which `on_finding` gets otherwise.
+    the findings about damage of the container, which `on_finding` gets otherwise. `late` collects the shown
+    texts that come after their page; if there are any, a second call with it uses them.
     """
     damage: list[Finding] = []
     with path.open("rb") as stream, path.open("rb") as again, DocumentReader() as documents:
@@ -96,6 +98,7 @@ def read_container(
             documents=documents,
             on_finding=on_finding,
             container=again,
+            late=late or LateTexts(),
         )
         every = iter_records(stream, name, on_finding=damage.append)
         batches = _batches(every, damage, on_damage or on_finding)
@@ -144,6 +147,7 @@ class _Reader:
         documents: DocumentReader,
         on_finding: OnFinding,
         container: BinaryIO,
+        late: LateTexts,
     ) -> None:
         self._collection = collection
         self._languages = languages
@@ -154,7 +158,9 @@ class _Reader:
         self._seen: dict[str, Location] = {}
         self._last: PageText | None = None
         """The page that was read last, unless a browser showed it."""
-        self._shown = _Shown()
+        self._shown = ShownText()
+        self._known, self._late = (late, LateTexts()) if late.locations else (LateTexts(), late)
+        """Late texts of an earlier pass, and those of this one."""
 
     def watch_shown_texts(
         self, batches: Iterable[Sequence[Record]], on_records: Callable[[Sequence[Record]], None] | None
@@ -164,14 +170,19 @@ class _Reader:
             if on_records is not None:
                 on_records(batch)
             for record in batch:
-                if record.kind is RecordKind.RESOURCE and record.url.startswith(SHOWN):
-                    text = record.payload().read(self._limit_bytes).decode("utf-8", "replace")
-                    title = record.fields.get(PAGE_TITLE) or ""
-                    self._shown = _Shown(url=record.url.removeprefix(SHOWN), text=text, title=title)
+                if shown_texts.is_shown_text(record):
+                    self._shown = shown_texts.read(record, self._limit_bytes)
+                    self._late.note_text(self._shown.url, record.location)
                 yield record
 
     def read(self, record: Record) -> tuple[Capture, PageText | None]:
-        if record.kind is RecordKind.REVISIT:
+        if self._known.locations and self._shown.url != record.url:
+            late = self._known.find(record.url, record.location, self._container, self._limit_bytes)
+            self._shown = late or self._shown
+        is_revisit = record.kind is RecordKind.REVISIT
+        if is_revisit or _may_have_words(record):
+            self._late.note_page(record.url, is_shown=self._shown.url == record.url)
+        if is_revisit:
             capture = capture_from_record.of_record(record)
             return capture, self._of_revisit(capture)
         if not _may_have_words(record):
@@ -299,15 +310,6 @@ class _Reader:
             images=tidy(words.images),
             links=words.links,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shown:
-    """What a browser showed of the page that it last opened."""
-
-    url: str = ""
-    text: str = ""
-    title: str = ""
 
 
 class _Copying:

@@ -47,7 +47,7 @@ from webdepot.provenance import Event, append, iter_of
 from webdepot.quality import records
 from webdepot.reasons import from_told
 from webdepot.selection import target_verdicts, targets
-from webdepot.services.depot import deposit_records, replication, versions
+from webdepot.services.depot import deposit_records, file_formats, replication, versions
 from webdepot.services.depot.deposit_records import PackageOrigin
 from webdepot.services.depot.site_metadata import StartPage
 from webdepot.services.harvest import harvests
@@ -311,6 +311,9 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
             {each.name: each.path for each in containers}, archive.config.archive.languages
         ),
     )
+    if transfer_object is not None:
+        captures = _iter_captures(archive, harvest.id)
+        transfer_object = file_formats.fill_in(archive, transfer_object, captures)
     own = levels[-1]
     title = f"{own.title}, {own.date}" if own.date else own.title
     described = dublin_core.of_levels(levels, identifiers=(identifier,))

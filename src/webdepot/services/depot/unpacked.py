@@ -12,7 +12,6 @@ reason is stored instead of the tree. All of this can be rebuilt from the depot.
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from webdepot.archive import Archive
@@ -23,9 +22,9 @@ from webdepot.exchange import catalogue, partners, transfer, unpacked
 from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
 from webdepot.exchange.unpacked import TooMany
-from webdepot.formats import results
 from webdepot.model import Capture, PackageId, RecordKind
 from webdepot.services.access.replay import replay
+from webdepot.services.depot import file_formats
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.times import from_timestamp, to_iso
 
@@ -33,7 +32,6 @@ BATCH = 100
 FILES = "files"
 """The setting of an archive or a partner that wants trees."""
 _UNREADABLE = (CorruptData, NotFound, NotPermitted, RemoteError, OSError)
-_VERSION = re.compile(r"(?<![0-9.])[0-9]++(?:\.[0-9]++)*\Z")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,9 +108,9 @@ def _tree(archive: Archive, record: CatalogueRecord) -> Transfer:
     if not sources:
         raise InputError("It contains no successful response of a web server.")
     places = unpacked.place(capture.url for capture, _ in sources)
-    puids = _puids(archive, [capture for capture, _ in sources])
+    formats = file_formats.of_digests(archive, (capture.digest for capture, _ in sources))
     files = [
-        _file(archive, capture, source, places[capture.url], puids.get(capture.digest, ("", "")))
+        _file(archive, capture, source, places[capture.url], formats.get(capture.digest, ("", "")))
         for capture, source in sources
     ]
     seeds = [*record.addresses, *map(str, facts.harvest.seeds)]
@@ -124,19 +122,6 @@ def _tree(archive: Archive, record: CatalogueRecord) -> Transfer:
 def _source(archive: Archive, capture: Capture) -> Capture | None:
     """The capture whose record has the payload; None if it cannot be found."""
     return replay.find_original(archive, capture) if capture.kind is RecordKind.REVISIT else capture
-
-
-def _puids(archive: Archive, captures: Sequence[Capture]) -> dict[str, tuple[str, str]]:
-    """PRONOM identifier and name of the payloads that were identified, by digest."""
-    formats: dict[str, tuple[str, str]] = {}
-    digests = sorted({capture.digest for capture in captures if capture.digest})
-    for start in range(0, len(digests), BATCH):
-        batch = digests[start : start + BATCH]
-        with archive.database.reading() as connection:
-            puids = results.puids(connection, batch)
-            names = results.names(connection, sorted(set(puids.values())))
-        formats |= {digest: (puid, names.get(puid, "")) for digest, puid in puids.items()}
-    return formats
 
 
 def _file(
@@ -152,7 +137,7 @@ def _file(
         size_bytes=0,
         sha256="",
         mime=mime,
-        format=_label(mime, name),
+        format=file_formats.label_of(mime, name),
         puid=puid,
         at=to_iso(from_timestamp(capture.timestamp)),
         container=source.location.container,
@@ -176,10 +161,3 @@ def _mime(archive: Archive, source: Capture) -> str:
     charset = re.search(r"charset\s*=\s*\"?([A-Za-z0-9._:-]{1,40})", content_type, re.IGNORECASE)
     mime = source.mime if "/" in source.mime else "application/octet-stream"
     return f"{mime}; charset={charset[1].lower()}" if charset and mime.startswith("text/") else mime
-
-
-def _label(mime: str, name: str) -> str:
-    """The usual abbreviation in capitals, with the version if it is known: `HTML 4.01`."""
-    short = mime.partition(";")[0].partition("/")[2].removeprefix("x-").partition("+")[0].upper()
-    version = _VERSION.search(name)
-    return f"{short} {version[0]}" if version else short

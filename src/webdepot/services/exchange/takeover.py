@@ -256,7 +256,8 @@ def _fetch_and_load(
             )
         packed = transfer.fetch(archive, partner, delivered, watch, wait)
         with archive.scratch_folder(ScratchPurpose.TAKE_OVER) as folder:
-            files = transfer.unpack(packed, delivered, folder / "files")
+            most_members = archive.config.depot.import_members
+            files = transfer.unpack(packed, delivered, folder / "files", most_members=most_members)
             harvest = objects.load(archive, _sender(partner, record), delivered, files, folder)
         transfer.discard(packed)
     finished = import_harvests.finish(archive, harvest) if harvest.state is HarvestState.RUNNING else harvest

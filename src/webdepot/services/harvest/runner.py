@@ -30,7 +30,7 @@ from webdepot.services.harvest import options as harvest_options
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.services.progress import Watch, unwatched
 from webdepot.services.selection import targets
-from webdepot.url import Url, from_typed, host_of
+from webdepot.url import Url, find_canonical, from_typed, host_of
 
 MOST_SEEDS = 10_000
 _OUTCOMES = {HarvestState.FINISHED: Outcome.SUCCESS, HarvestState.STOPPED: Outcome.WARNING}
@@ -102,8 +102,13 @@ def begin(
 def begin_of_target(
     connection: Connection, archive: Archive, target: TargetId, options: HarvestOptions
 ) -> Harvest:
-    """Create a harvest of a target's seeds, in the collection that the options name, else the target's."""
+    """Create a harvest of a target's seeds, in the collection that the options name, else the target's.
+    InputError if it is an object that came as files and has no web address.
+    """
     row = target_rows.get(connection, target)
+    if any(find_canonical(seed) is None for seed in row.seeds):
+        text = "{name} came as files and has no web address, so it cannot be harvested."
+        raise InputError(said("nothing_to_harvest", text, name=row.name))
     collection = options.collection if options.collection != "sites" else row.collection
     return begin(connection, archive, row.id, row.seeds[:MOST_SEEDS], replace(options, collection=collection))
 

@@ -34,12 +34,13 @@ from webdepot.exchange.incoming import CheckedFile, RefusedObject
 from webdepot.exchange.metadata import descriptions
 from webdepot.exchange.metadata.lmer import LmerFile, LmerObject
 from webdepot.exchange.metadata.regbib import DeliveredLevel, DeliveredObject
+from webdepot.exchange.transfer import UNKNOWN_FORMAT
 from webdepot.services.intake import mets_objects, mirrors, object_lists
 from webdepot.services.intake.mirrors import Mirror
 from webdepot.services.intake.object_lists import ListedObject
 from webdepot.times import to_iso, written_at
 
-UNKNOWN_MIME, UNKNOWN_FORMAT = "application/octet-stream", "UNKNOWN"
+UNKNOWN_MIME = "application/octet-stream"
 _DESCRIPTION = re.compile(
     r"(?:.*[-_.])?(?:dc|oai_dc|dublin_?core|marc|marc21|marcxml|mods|mab|mabxml|jats|mets|metadata|record)\.xml",
     re.IGNORECASE,

@@ -89,7 +89,8 @@ def receive_each(
         with archive.scratch_folder(ScratchPurpose.UNPACK) as folder:
             watch(Progress(phase=Phase.IMPORT, done=0, note=f"{path.name}, line {listed.line}"))
             top = object_lists.lay_out(listed, folder)
-            opened = submission.open_up(top, folder / "submission")
+            most_members = archive.config.depot.import_members
+            opened = submission.open_up(top, folder / "submission", most_members=most_members)
             yield _receive(archive, opened, collection, folder, watch, listed=listed)
 
 
@@ -100,7 +101,8 @@ def _receive_parts(
         raise InputError(f"There is no file or folder {path}.")
     with archive.scratch_folder(ScratchPurpose.UNPACK) as folder:
         watch(Progress(phase=Phase.IMPORT, done=0, note=f"checking {path.name}"))
-        opened = submission.open_up(path, folder / "submission")
+        most_members = archive.config.depot.import_members
+        opened = submission.open_up(path, folder / "submission", most_members=most_members)
         parts = [] if is_one else submission.parts_of(opened)
         for number, part in enumerate(parts):
             watch(Progress(phase=Phase.IMPORT, done=0, note=f"{part.name}, {number + 1} of {len(parts)}"))
