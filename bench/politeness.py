@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from bench.harvesters import Machine, captured, settings_of
+from bench.machines import Machine, captured, settings_of
 from sqlalchemy import make_url
 
 from webdepot.archive import Archive
