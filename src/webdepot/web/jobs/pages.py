@@ -70,8 +70,8 @@ def _cancel(request: Request, form: Mapping[str, str]) -> Response:
 
 
 def cancel_job(request: Request, number: int) -> QueuedJob:
-    """Cancel a job that waits, for the person who is signed in; NotPermitted, or Conflict if it does not wait
-    any more.
+    """Cancel a job that waits, for the person who is signed in; NotPermitted, or Conflict if it no longer
+    waits.
     """
     archive = site_of(request).archive
     if not _may_cancel(request, queue.get(archive, number), in_any_state=True):

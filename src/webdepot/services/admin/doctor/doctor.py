@@ -102,7 +102,7 @@ def examine(
 
 
 def _checked(check: Callable[[Archive], HealthCheck], archive: Archive) -> HealthCheck:
-    """The result of a check; the error that ended it, so that the others are made all the same."""
+    """The result of a check; the error that ended it, so that the other checks are made anyway."""
     try:
         return check(archive)
     except (WebdepotError, OSError) as error:
