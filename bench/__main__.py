@@ -15,6 +15,8 @@ QUESTIONS = (
     "frontier",
     "harvest",
     "harvesters",
+    "politeness",
+    "several_portals",
     "storage_kills",
     "rebuild_kills",
     "opensearch_nodes",

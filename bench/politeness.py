@@ -5,12 +5,13 @@ one address. Two harvests run at once. One machine is killed with its disk. Anot
 but not from the web server, so that it could ask: it must stop before its lease ends. The log of the web server
 decides: never two requests at once, no pause below the delay, nothing from the machine that was cut off.
 
-    python -m bench.politeness [--pages 12] [--cut-off-s 60] [--lease-s 10] [--json FILE]        (as root)
+    python -m bench.politeness [--quick] [--pages 12] [--cut-off-s 60] [--lease-s 10] [--json FILE]        (as root)
 """
 
 import argparse
 import asyncio
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from bench.harvesters import Machine, captured, settings_of
+from bench.machines import Machine, captured, settings_of
 from sqlalchemy import make_url
 
 from webdepot.archive import Archive
@@ -219,11 +220,17 @@ class Drill:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a smoke test; its figures are meaningless")
     parser.add_argument("--pages", type=int, default=12)
     parser.add_argument("--cut-off-s", type=float, default=60.0)
     parser.add_argument("--lease-s", type=float, default=10.0)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
+    if os.geteuid() != 0:
+        print("Left out: only root can create network namespaces.", file=sys.stderr)
+        return 0
+    if given.quick:
+        given.pages, given.cut_off_s = 4, 15.0
     folder = Path(tempfile.mkdtemp(prefix="webdepot-politeness-", dir="/tmp"))
     folder.chmod(0o755)
     machines: list[Machine] = []

@@ -8,7 +8,7 @@
 Every one is an archive of its own, letters and turns in processes of their own. The turns harvest nothing: each is held
 for a moment and ended, so that many of them pass.
 
-    python -m bench.several_portals [--rules 1000] [--letters 500] [--turns 200] [--json FILE]
+    python -m bench.several_portals [--quick] [--rules 1000] [--letters 500] [--turns 200] [--json FILE]
 """
 
 import argparse
@@ -210,11 +210,14 @@ def _processes(*calls: tuple[Any, tuple[Any, ...]], end: bool = False) -> Iterat
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a smoke test; its figures are meaningless")
     parser.add_argument("--rules", type=int, default=1000)
     parser.add_argument("--letters", type=int, default=500)
     parser.add_argument("--turns", type=int, default=200)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
+    if given.quick:
+        given.rules, given.letters, given.turns = 20, 10, 5
     folder, port = Path(tempfile.mkdtemp(prefix="webdepot-portals-")), free_port()
     try:
         with postgres_server.running() as address:

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from bench.harvesters import ManyHosts, many_hosts
+from bench.machines import ManyHosts, many_hosts
 
 from webdepot.archive import Archive
 from webdepot.cluster import plan

@@ -1,5 +1,7 @@
 """The page of machines: who lives, what died, and who took over."""
 
+import itertools
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -7,9 +9,10 @@ import pytest
 
 from databases import configure, needs_file
 from webdepot.archive import Archive
+from webdepot.config.config import FILE_NAME
 from webdepot.engine import jobs, workers
 from webdepot.engine.workers import WorkerRole, WorkerRow
-from webdepot.services.admin.doctor import resources
+from webdepot.services.admin.doctor import doctor, resources
 from webdepot.services.cluster import heartbeat, machines
 
 pytestmark = needs_file
@@ -104,3 +107,40 @@ def test_doctor_sees_two_machines_that_share_nothing(home):
             for name in ("one", "two"):
                 workers.show(connection, replace(row(name, age_s=1), machine=name))
         assert resources.check_machines(archive).state == "error"
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "sentence"),
+    [
+        (
+            '[database]\nurl = "postgresql://u@127.0.0.1:9/x"\n',
+            "home",
+            r"The database \S+ does not answer: .*refused\. Everything acknowledged is safe\.",
+        ),
+        (
+            '[database]\nurl = "postgresql://u@127.0.0.1:9/x"\n[cluster]\nharvesters = true\n',
+            "home",
+            r"\[cluster\] harvesters = true needs a database and a place .* Set \[database\] url and \[work\] place",
+        ),
+        (
+            '[depot]\nplace = "s3://b?endpoint=http://127.0.0.1:9"\n',
+            "depot",
+            "The place s3://b does not respond",
+        ),
+        (
+            '[work]\nplace = "s3://b?endpoint=http://127.0.0.1:9"\n',
+            "working place",
+            "The place s3://b does not respond",
+        ),
+    ],
+)
+def test_doctor_names_a_server_that_is_away_or_missing_in_one_sentence(
+    home, monkeypatch, settings, name, sentence
+):
+    for place, kind in itertools.product(("MAIN", "WORK"), ("ACCESS", "SECRET")):
+        monkeypatch.setenv(f"WEBDEPOT_PLACE_{place}_{kind}_KEY", "x")
+    (home / FILE_NAME).write_text(settings)
+    checks = doctor.examine(home)
+    assert [check.name for check in checks if check.state == "error"] == [name]
+    (message,) = [check.message for check in checks if check.name == name]
+    assert re.search(sentence, message) and "\n" not in message

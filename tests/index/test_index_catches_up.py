@@ -4,6 +4,7 @@ themselves.
 
 import asyncio
 import threading
+from contextlib import closing
 from urllib.parse import urlsplit
 
 import pytest
@@ -32,10 +33,10 @@ def relay(port, target):
     ready, loops = threading.Event(), []
 
     async def copy(reader, writer):
-        while data := await reader.read(1 << 16):
-            writer.write(data)
-            await writer.drain()
-        writer.close()
+        with closing(writer):
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+                await writer.drain()
 
     async def answer(reader, writer):
         inner_reader, inner_writer = await asyncio.open_connection(*host)

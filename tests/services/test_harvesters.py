@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from bench import harvesters
-from bench.harvesters import Machine, ManyHosts
+from bench import machines
+from bench.machines import Machine, ManyHosts
 
 from databases import Databases
 from webdepot.archive import Archive
@@ -71,7 +71,7 @@ class Cluster:
         return ended.state
 
     def captured(self, harvest: Harvest) -> dict[str, int]:
-        return dict(harvesters.captured(harvests.containers_folder(self.archive, harvest)))
+        return dict(machines.captured(harvests.containers_folder(self.archive, harvest)))
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def make_cluster(tmp_path: Path, databases: Databases) -> Iterator[Callable[...,
     with ExitStack() as opened:
 
         def make(**settings: float) -> Cluster:
-            text = harvesters.settings_of(databases.create(), tmp_path / "work", parts=3, **settings)  # type: ignore[arg-type]
+            text = machines.settings_of(databases.create(), tmp_path / "work", parts=3, **settings)  # type: ignore[arg-type]
             return Cluster(tmp_path, text, opened)
 
         yield make
@@ -97,7 +97,7 @@ def test_pages_are_stored_once_although_machines_and_their_disks_are_lost(
 ) -> None:
     delay_s = 0.04
     cluster = make_cluster(delay_s=delay_s, lease_s=3.0, safe_s=0.5)
-    with harvesters.many_hosts(HOSTS, 40, answer_s=0.002) as site:
+    with machines.many_hosts(HOSTS, 40, answer_s=0.002) as site:
         first, second = cluster.machine(1), cluster.machine(2)
         harvest, thread = cluster.start(site)
         until(lambda: len(site.log) > 40)
@@ -111,7 +111,7 @@ def test_pages_are_stored_once_although_machines_and_their_disks_are_lost(
     assert {url: captured.get(url, 0) for url in site.expected()} == dict.fromkeys(site.expected(), 1)
     log = (harvests.folder_of(cluster.archive, harvest) / "crawl.jsonl").read_text()
     assert all(log.count(f'"url": "{url}"') == 1 for url in site.expected())
-    assert harvesters.shortest_gap_s(site.log) >= delay_s
+    assert machines.shortest_gap_s(site.log) >= delay_s
 
     # The machine that watched the harvest is lost as well: another one checks and deposits it.
     elsewhere = cluster.another_portal()
@@ -124,7 +124,7 @@ def test_what_a_machine_had_stored_is_kept_although_it_dies_and_the_harvest_is_s
     make_cluster: Callable[..., Cluster],
 ) -> None:
     cluster = make_cluster(delay_s=0.1, lease_s=5.0, safe_s=0.5)
-    with harvesters.many_hosts(HOSTS[:3], 100) as site:
+    with machines.many_hosts(HOSTS[:3], 100) as site:
         machine = cluster.machine(1, parts=3)
         harvest, thread = cluster.start(site)
         until(
@@ -148,7 +148,7 @@ def harvests_check(archive: Archive) -> str:
 
 def test_orders_and_numbers_reach_every_machine(make_cluster: Callable[..., Cluster]) -> None:
     cluster = make_cluster(delay_s=0.2, lease_s=5.0)
-    with harvesters.many_hosts(HOSTS[:3], 80) as site:
+    with machines.many_hosts(HOSTS[:3], 80) as site:
         harvest, thread = cluster.start(site)
         until(lambda: harvests.parts_of(cluster.archive, harvest))
         elsewhere = cluster.another_portal()

@@ -109,4 +109,6 @@ def explain(cause: BaseException | None, where: str) -> WebdepotError | None:
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split()).rstrip(".")
+    """Its message without the question that psycopg adds, "Is the server running on that host …?"."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(line for line in lines if not line.startswith("Is the server running")).rstrip(".")

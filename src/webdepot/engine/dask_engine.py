@@ -30,8 +30,8 @@ from webdepot.ports.engine import Done, Item, Result
 from webdepot.version import VERSION
 
 _ITEMS_PER_WORKER = 2
-_PENDING = "pending"
-"""The status of a future that is being computed, or that had ended when the worker with its result died."""
+_UNFINISHED = ("pending", "lost")
+"""States of a future that is being computed; lost: again, because the worker with its result died."""
 _PATIENCE_S = 30
 """How long to wait for the scheduler, and for its first worker."""
 _ONE_AT_A_TIME = threading.Lock()
@@ -72,13 +72,14 @@ class DaskEngine:
                 if not running:
                     break
                 for future in self._wait(list(running)):
-                    if future.status == _PENDING:
+                    if future.status in _UNFINISHED:
                         continue
                     item = running.pop(future)
-                    if _is_killed(future):
-                        suspects.append(item)
+                    done: Done[Item, Result] | None = self._find_done(item, future)
+                    if done is not None:
+                        yield done
                     else:
-                        yield self._done(item, future)
+                        suspects.append(item)
             for item in suspects:
                 yield self._alone(function, item)
         finally:
@@ -98,9 +99,9 @@ class DaskEngine:
 
     def _alone(self, function: Callable[[Item], Result], item: Item) -> Done[Item, Result]:
         future = self._submit(function, item)
-        while future.status == _PENDING:
+        while future.status in _UNFINISHED:
             self._wait([future])
-        return Done(item, None, _DIED) if _is_killed(future) else self._done(item, future)
+        return self._find_done(item, future) or Done(item, None, _DIED)
 
     def _submit(self, function: Callable[[Item], Result], item: Item) -> Future:
         try:
@@ -117,10 +118,14 @@ class DaskEngine:
         except (FutureCancelledError, FuturesCancelledError) as error:
             raise self._lost() from error
 
-    def _done(self, item: Item, future: Future) -> Done[Item, Result]:
-        if future.status != "finished":
-            raise self._lost()
-        packed, error = future.result()
+    def _find_done(self, item: Item, future: Future) -> Done[Item, Result] | None:
+        """The outcome of an item whose future has ended; None if Dask gave it up."""
+        try:
+            packed, error = future.result()  # computed again if its worker dies at this moment
+        except KilledWorker:
+            return None
+        except (Exception, FutureCancelledError) as failure:
+            raise self._lost() from failure
         # The workers are ours: they run whatever we send them.
         return Done(item, None, error) if error else Done(item, pickle.loads(packed))  # noqa: S301
 
@@ -180,7 +185,3 @@ def _be_quiet() -> None:
     for name in ("distributed", *logging.root.manager.loggerDict):
         if name.partition(".")[0] == "distributed":
             logging.getLogger(name).setLevel(logging.CRITICAL)
-
-
-def _is_killed(future: Future) -> bool:
-    return future.status == "error" and isinstance(future.exception(), KilledWorker)

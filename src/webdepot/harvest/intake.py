@@ -177,7 +177,7 @@ class LinkIntake:
         return self._named.get(candidate.url, candidate)
 
     def _may_be_seed(self, outlink: Candidate) -> bool:
-        """Whether only redirects lead from a seed to it, and no more than a limit."""
+        """Whether only redirects lead from a seed to it, and not more than are allowed."""
         redirects = self.settings.scope_limits.redirects
         return is_seed_path(outlink.path) and count_redirects(outlink.path) <= redirects
 

@@ -7,7 +7,7 @@ the indexes up to date.
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from webdepot.archive import Archive, is_founded
@@ -42,6 +42,7 @@ from webdepot.services.admin.doctor.resources import (
     check_machines,
     check_privacy,
     check_workers,
+    check_working_place,
 )
 from webdepot.services.admin.doctor.web_servers import check_proxies, check_site_hosts
 from webdepot.services.depot import deposit, versions
@@ -84,6 +85,7 @@ def examine(
                 check_database,
                 check_workers,
                 check_machines,
+                check_working_place,
                 check_harvests,
                 check_containers,
                 check_depot,
@@ -91,12 +93,21 @@ def examine(
                 check_captures,
                 check_texts,
             ):
-                checks.append(check(archive))
+                checks.append(_checked(check, archive))
             if deep:
                 checks.append(check_checksums(archive, watch))
     except (WebdepotError, OSError) as error:
         checks.append(HealthCheck(name="home", state="error", message=str(error)))
     return checks
+
+
+def _checked(check: Callable[[Archive], HealthCheck], archive: Archive) -> HealthCheck:
+    """The result of a check; the error that ended it, so that the other checks are made anyway."""
+    try:
+        return check(archive)
+    except (WebdepotError, OSError) as error:
+        name = check.__name__.removeprefix("check_").replace("_", " ")
+        return HealthCheck(name=name, state="error", message=str(error))
 
 
 def _repair(archive: Archive, watch: Watch) -> Iterator[HealthCheck]:

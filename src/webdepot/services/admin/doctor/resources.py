@@ -133,6 +133,21 @@ def check_machines(archive: Archive) -> HealthCheck:
     )
 
 
+def check_working_place(archive: Archive) -> HealthCheck:
+    """Whether the place for files of running work answers."""
+    name = "working place"
+    try:
+        next(iter(archive.work.keys("harvests/")), None)
+    except (WebdepotError, OSError) as error:
+        return HealthCheck(
+            name=name,
+            state="error",
+            message=str(error),
+            remedy="start its server, or correct [work] place in webdepot.toml",
+        )
+    return HealthCheck(name=name, state="ok", message=f"{archive.work_address} answers")
+
+
 def _server(archive: Archive) -> HealthCheck:
     """The PostgreSQL server: its version, and whether everything else of the archive can be shared, too."""
     with archive.database.reading() as connection:

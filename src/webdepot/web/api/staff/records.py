@@ -99,7 +99,7 @@ async def change(request: Request) -> Response:
 
 
 def _change(request: Request, sent: dict[str, Any]) -> Response:
-    """Change what is sent; the other fields stay as they are, and with the person who filled them."""
+    """Change what is sent; the other fields keep their values and the people who entered them."""
     site, by = site_of(request), name_of(request)
     record = records.get(site.archive, request.path_params["record"])
     urn, access = sent.pop("urn", ""), sent.pop("access", "")
