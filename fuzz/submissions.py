@@ -30,7 +30,7 @@ def open_up(path: Path, folder: Path) -> None:
     """
     folder.mkdir()
     before = set(path.parent.iterdir())
-    question = {"folder": str(folder), "largest_bytes": 16 << 20, "unpack": True}
+    question = {"folder": str(folder), "largest_bytes": 16 << 20, "most_members": 1_000, "unpack": True}
     with path.open("rb") as stream:
         answer = unpacking._answer(stream, question)
     assert set(path.parent.iterdir()) == before, "files outside of the folder"

@@ -6,7 +6,7 @@ refuses, the stretch becomes an area. A longer prefix has its own areas, so thos
 out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from itertools import pairwise
 
@@ -24,21 +24,46 @@ def areas(rules: Sequence[Rule], reader: Reader, today: date) -> tuple[ClosedAre
     rules = [rule for rule in rules if rule.answer is not RuleAnswer.WARN]
     # A rule for one key alone: longer keys get their own prefixes, so that the rule does not apply to them.
     beside = {rule.prefix + sign for rule in rules if rule.exact for sign in _SIGNS}
-    prefixes = sorted({rule.prefix for rule in rules} | beside)
+    nested = _nested({rule.prefix for rule in rules} | beside)
+    own: dict[str, list[tuple[int, Rule]]] = {prefix: [] for prefix in nested}
+    for number, rule in enumerate(rules):
+        own[rule.prefix].append((number, rule))
     areas: list[ClosedArea] = []
-    for prefix in prefixes:
-        covering = [rule for rule in rules if prefix.startswith(rule.prefix)]
-        below = tuple(other for other in prefixes if other != prefix and other.startswith(prefix))
+    for prefix, (outer, inner) in nested.items():
+        # In the order of `rules`, which decides between equals.
+        covering = [rule for _, rule in sorted((pair for each in outer for pair in own[each]), key=_number)]
         stretches = [
             (first, last)
             for first, last in _stretches(covering, today)
             if not allows(prefix, first, covering, reader, today)
         ]
         areas += [
-            ClosedArea(prefix=prefix, but=_outermost(below), first=first, last=last)
+            ClosedArea(prefix=prefix, but=tuple(inner), first=first, last=last)
             for first, last in _joined(stretches)
         ]
     return tuple(areas)
+
+
+def _nested(prefixes: Iterable[str]) -> dict[str, tuple[tuple[str, ...], list[str]]]:
+    """For each prefix, in order: those that it begins with, itself included, and the longer ones next to it.
+
+    One pass over the sorted prefixes, because all that begin with one of them follow it at once: a thousand
+    rules for single pages are a hundred thousand prefixes.
+    """
+    nested: dict[str, tuple[tuple[str, ...], list[str]]] = {}
+    outer: tuple[str, ...] = ()
+    for prefix in sorted(prefixes):
+        while outer and not prefix.startswith(outer[-1]):
+            outer = outer[:-1]
+        if outer:
+            nested[outer[-1]][1].append(prefix)
+        outer = (*outer, prefix)
+        nested[prefix] = (outer, [])
+    return nested
+
+
+def _number(numbered: tuple[int, Rule]) -> int:
+    return numbered[0]
 
 
 def open_spans(rules: Sequence[Rule], key: str, reader: Reader, today: date) -> tuple[Span, ...]:
@@ -106,15 +131,6 @@ def _joined(stretches: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         else:
             joined.append((first, last))
     return joined
-
-
-def _outermost(prefixes: Sequence[str]) -> tuple[str, ...]:
-    """Of nested prefixes only the shortest: it covers the others."""
-    kept: list[str] = []
-    for prefix in prefixes:
-        if not kept or not prefix.startswith(kept[-1]):
-            kept.append(prefix)
-    return tuple(kept)
 
 
 def _next(timestamp: str) -> str:
