@@ -51,7 +51,9 @@ def test_killed_at_any_moment_nothing_acknowledged_is_lost(home, tmp_path):
         replication.add_place(archive, "second", str(tmp_path / "second"))
     chance = random.Random(7)
     turn_s = 0.0
-    for number in range(KILLS):
+    for number in range(3 * KILLS):
+        if number >= KILLS and len(acknowledged.read_text().splitlines()) >= 5:
+            break  # on a busy machine more kills are needed until enough was acknowledged
         begun_s = time.monotonic()
         child = os.fork()
         if child == 0:

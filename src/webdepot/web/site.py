@@ -356,6 +356,7 @@ def render(
             action_of=partial(wording.of_action, spoken),
             kind_of=partial(wording.of_kind, spoken),
             said_of=partial(wording.of_said, spoken),
+            failure_of=partial(wording.of_failure, spoken),
             field_of=partial(wording.of_field, spoken),
             version=VERSION,
             **values,

@@ -172,19 +172,19 @@ def _reason(language: Language, reason: Reason) -> str:
         return str(reason)
     values = reason.values
     if reason.key in _ABOUT_THE_NETWORK and isinstance(values.get("detail"), str):
-        values = {**values, "detail": _of_failure(language, values["detail"])}
+        values = {**values, "detail": of_failure(language, values["detail"])}
     try:
         return text.format(**{name: _value(language, value) for name, value in values.items()})
     except KeyError:  # values that another program wrote
         return str(reason)
 
 
-def _of_failure(language: Language, words: str) -> str:
+def of_failure(language: Language, words: str) -> str:
     """Why a server could not be reached, in words of libcurl or the crawler; rare ones stay English."""
     before, _, detail = words.partition(_ROBOTS_FAILED)
     if before or not detail:
         return of_said(language, "network", words)
-    return language.texts["said.network.robots"].format(detail=_of_failure(language, detail))
+    return language.texts["said.network.robots"].format(detail=of_failure(language, detail))
 
 
 def _value(language: Language, value: object) -> str:
