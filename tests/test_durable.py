@@ -72,11 +72,17 @@ def test_a_lock_has_one_holder_and_a_killed_one_releases_it(tmp_path):
 
 
 def test_a_signal_ends_the_wait_for_a_lock_whichever_thread_receives_it(tmp_path):
-    def interrupt() -> None:
-        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+    def stop(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
 
-    (tmp_path / "lock").touch()
-    with (tmp_path / "lock").open("ab") as holder, pytest.raises(KeyboardInterrupt):
-        fcntl.flock(holder, fcntl.LOCK_EX)
-        threading.Timer(0.2, interrupt).start()
-        durable.acquire(tmp_path / "lock")
+    def interrupt() -> None:
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, stop)  # not SIGINT, which parallel tests ignore
+    try:
+        with (tmp_path / "lock").open("ab") as holder, pytest.raises(KeyboardInterrupt):
+            fcntl.flock(holder, fcntl.LOCK_EX)
+            threading.Timer(0.2, interrupt).start()
+            durable.acquire(tmp_path / "lock")
+    finally:
+        signal.signal(signal.SIGUSR1, before)
