@@ -35,7 +35,6 @@ import random
 import re
 import resource
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -47,6 +46,8 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
+
+from bench.portal import served
 
 from webdepot import cdxj
 from webdepot.access.policy import RuleAnswer
@@ -67,14 +68,6 @@ LENT = 20
 """Number of pages that one reader has open."""
 HOT = "http://hot.example.org/"
 WANTED = {"indexed": 2.5, "indexed by clock": 2.5, "raw": 5.0, "cdx": 6.0}
-SERVE = """
-import json, sys
-from pathlib import Path
-from webdepot.archive import Archive
-from webdepot.web.serve import serve
-with Archive.open(Path(sys.argv[1])) as archive:
-    serve(archive, host="127.0.0.1", port=0, replay_port=0, ready=lambda portal, replay: print(json.dumps([portal, replay]), flush=True))
-"""
 COMMIT = """
 import sys, time
 from pathlib import Path
@@ -159,7 +152,7 @@ def hot_captures(count: int, container: str) -> Iterator[Capture]:
 
 
 def took_s(command: list[str]) -> tuple[float, float]:
-    """CPU seconds and wall seconds of a program, which must succeed."""
+    """CPU seconds and wall seconds of a program; raises an error if it fails."""
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     after, ended = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
@@ -203,28 +196,16 @@ def wrk(
             "latency:percentile(99.0), "
             "summary.errors.status + summary.errors.connect + summary.errors.timeout))\nend\n"
         )
-        said = subprocess.run(
+        output = subprocess.run(
             ["wrk", "-t1", f"-c{CLIENTS}", f"-d{seconds}s", "-s", str(script), base],
             capture_output=True,
             text=True,
             check=True,
         ).stdout
-    found = re.search(r"RESULT (\d+) (\d+) (\d+) (\d+)", said)
-    if not found or int(found[4]) > int(found[1]) // 100:
-        sys.exit(f"wrk failed on {base}:\n{said}")
-    return int(found[1]) / (int(found[2]) / 1e6), int(found[3]) / 1000
-
-
-@contextmanager
-def ours_served(home: Path) -> Iterator[tuple[str, int]]:
-    process = subprocess.Popen([sys.executable, "-c", SERVE, str(home)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        yield json.loads(process.stdout.readline())[1], process.pid
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=30)
-        process.stdout.close()
+    result = re.search(r"RESULT (\d+) (\d+) (\d+) (\d+)", output)
+    if not result or int(result[4]) > int(result[1]) // 100:
+        sys.exit(f"wrk failed on {base}:\n{output}")
+    return int(result[1]) / (int(result[2]) / 1e6), int(result[3]) / 1000
 
 
 @contextmanager
@@ -248,7 +229,7 @@ def pywb_served(programs: Path, folder: Path) -> Iterator[tuple[str, int]]:
 
 
 def make_home(home: Path, warc: Path, hot: int) -> str:
-    setup.found(home)
+    setup.create(home)
     with Archive.open(home) as archive:
         taken = warc_files.take_files(archive, [warc], collection="bench", watch=unwatched)
         assert taken.harvest is not None
@@ -281,12 +262,12 @@ def process_s(pid: int) -> float:
 
 
 def memory_mb(pid: int) -> float:
-    found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
-    return int(found[1]) / 1000 if found else 0.0
+    match = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+    return int(match[1]) / 1000 if match else 0.0
 
 
 def many_containers(folder: Path, urls: list[str], rounds: int) -> Result:
-    """Lookups in this process: captures of one container against the same captures in 200."""
+    """Compare lookups in this process: captures of one container with the same captures in 200."""
     keys = [cdxj.parse(line) for line in _lines(urls)]
     rates = []
     for parts in (1, 200):
@@ -312,7 +293,7 @@ def _lines(urls: list[str]) -> Iterator[str]:
     from webdepot.url import key
 
     for at, url in enumerate(urls):
-        said = {
+        fields = {
             "url": url,
             "mime": "text/html",
             "status": "200",
@@ -321,10 +302,10 @@ def _lines(urls: list[str]) -> Iterator[str]:
             "offset": str(at),
             "filename": "x",
         }
-        yield f"{key(url)} 20200101000000 {json.dumps(said)}"
+        yield f"{key(url)} 20200101000000 {json.dumps(fields)}"
 
 
-def served(
+def iter_served(
     folder: Path, warc: Path, urls: list[str], programs: Path | None, *, seconds: int, hot: int, requests: int
 ) -> Iterator[Result]:
     home = folder / "home"
@@ -337,7 +318,8 @@ def served(
         f"/all/cdx?url={HOT}&output=json&limit=1&sort=closest&closest=20{chance.randrange(6):02d}0115{chance.randrange(24):02d}0000"
         for _ in range(200)
     ]
-    with ours_served(home) as (base, pid):
+    with served(home) as server:
+        base, pid = server.replay, server.process
         wrk(base, raw, 1, keep_alive=True)
         begun_mb = memory_mb(pid)
         ours: dict[str, tuple[float, float]] = {}
@@ -425,7 +407,7 @@ def _nothing() -> Iterator[tuple[str, int] | None]:
 
 
 def _one_by_one(base: str, paths: list[str]) -> tuple[float, float]:
-    """For a program that needs seconds for each request: the slowest of a few."""
+    """Requests per second and the slowest of a few requests, for a program that needs seconds for each."""
     took = []
     for path in paths:
         start = time.perf_counter()
@@ -470,7 +452,9 @@ def main() -> None:
         results.append(many_containers(folder, urls, 2))
         if shutil.which("wrk"):
             seconds, requests = (1, 1000) if options.quick else (5, 50_000)
-            results += served(folder, warc, urls, options.pywb, seconds=seconds, hot=hot, requests=requests)
+            results += iter_served(
+                folder, warc, urls, options.pywb, seconds=seconds, hot=hot, requests=requests
+            )
         else:
             print("wrk is not installed: nothing over HTTP is measured.", file=sys.stderr)
     for result in results:

@@ -1,11 +1,11 @@
-"""How long do readers wait beside a running import, compared with a server that has the machine to itself?
+"""How long do readers wait during an import, compared with a server that has the machine to itself?
 
     python -m bench.beside [--quick] [--json PATH]
 
-An archive of small harvests is served; clients replay pages and search, one request after another. First
-nobody else uses the machine, then `webdepot import` takes in a WARC of thousands of pages, one file after
-another. Printed are the median and the 99th percentile of each kind of request, alone and beside. The limit
-is three times the 99th percentile of alone.
+An archive of small harvests is served; clients replay pages and search, one request after another: first
+without other load ("alone"), then while `webdepot import` imports WARCs of thousands of pages, one after
+another ("beside"). Prints the median and the 99th percentile of each kind of request for both. The limit is
+three times the 99th percentile of "alone".
 """
 
 import argparse
@@ -110,7 +110,7 @@ def main() -> int:
     }
     with tempfile.TemporaryDirectory(prefix="bench-beside-") as place:
         home = Path(place) / "home"
-        setup.found(home)
+        setup.create(home)
         with Archive.open(home) as archive:
             for number in range(HARVESTS):
                 small_harvests.bring(archive, number)

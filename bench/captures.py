@@ -4,8 +4,8 @@
 
 Captures of 5,000 hosts (Zipf) in containers of 5,000 are added to both indexes in turns. Printed for each:
 CPU of adding a row (of our process and of the server), bytes a row with all indexes, write-ahead log a row,
-and wall time and CPU of questions from a fixed seed: the nearest capture of an address, 500 captures of a host,
-16 payloads at once. Both run on this machine; a real server adds the time of the network to each question.
+and wall time and CPU of queries from a fixed seed: the nearest capture of an address, 500 captures of a host,
+16 payloads at once. Both run on this machine; a real server adds the time of the network to each query.
 
 The limits, for PostgreSQL: 35 us of the server and 420 bytes a row; the nearest capture in 5 ms and the 500
 captures in 10 ms, at the 99th percentile on a quiet machine.

@@ -41,8 +41,8 @@ with warnings.catch_warnings():
     from fastwarc.warc import ArchiveIterator as FastIterator
     from fastwarc.warc import WarcRecord, WarcRecordType
 
+from webdepot.container.new_records import from_visit, payload_digest
 from webdepot.container.reader import iter_records
-from webdepot.container.records import from_visit, payload_digest
 from webdepot.container.writer import ContainerWriter
 from webdepot.model import Candidate, Visit
 from webdepot.url import Url

@@ -127,7 +127,7 @@ def _is_list(label: str) -> bool:
 
 
 def fill(home: Path, targets: int) -> None:
-    setup.found(home)
+    setup.create(home)
     with Archive.open(home) as archive:
         add_person(archive, NOW)
         with archive.database.transaction() as connection:

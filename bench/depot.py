@@ -140,8 +140,8 @@ def bench_audit(folder: Path, sources: list[Path], *, rounds: int) -> dict[str, 
 
     def ours() -> None:
         with ThreadPoolExecutor(2) as pool:
-            found = pool.map(lambda path: audited(store, f"info:webdepot/bench/{path.stem}"), sources)
-            assert set(found) == {"whole"}
+            states = pool.map(lambda path: audited(store, f"info:webdepot/bench/{path.stem}"), sources)
+            assert set(states) == {"whole"}
 
     def bare() -> None:
         with ThreadPoolExecutor(2) as pool:
@@ -214,7 +214,7 @@ def _peak_kb() -> int:
 
 
 def bench_rows(home: Path, count: int) -> dict[str, float]:
-    setup.found(home)
+    setup.create(home)
     with Archive.open(home) as archive:
         fill(archive, count)
         add_person(archive, WHEN)
@@ -236,8 +236,8 @@ def bench_rows(home: Path, count: int) -> dict[str, float]:
 
         def one() -> None:
             with archive.database.transaction() as connection:
-                found = copies.due(connection, before=WHEN + timedelta(days=1), limit=1)[0]
-                copies.record(connection, found)
+                copy = copies.due(connection, before=WHEN + timedelta(days=1), limit=1)[0]
+                copies.record(connection, copy)
                 assert holdings.totals(connection)[0] == count
 
         pages = time_pages(home, {"status page": "/depot", "list page": "/depot/packages"}, rounds=9)

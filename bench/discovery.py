@@ -4,10 +4,10 @@ indicators, on generated worlds with labels.
     python -m bench.discovery [--quick] [--json PATH] [--picture PATH]
 
 Several worlds of 1,400 hosts each (fixed seeds; five cases, 70 % of registrants redacted, typing errors,
-subsidiaries, guests, shared clouds). Measured: precision, recall of findable domains, recall by case, number
-of queries; then for comparison three simple rules (range, name servers, registrant similarity >= T) for each
-T, on the same worlds. The picture has both curves. Last: the cost of deciding about hosts in a whole harvest
-with 50,000 distinct hosts, compared with a plain domain scope (`bench.discovery_harvest`).
+subsidiaries, guests, shared clouds). Measures precision, recall of findable domains, recall by case and
+number of queries; then, for comparison, three simple rules (range, name servers, registrant similarity >= T)
+for each T, on the same worlds. The picture has both curves. Finally measures the cost of deciding about hosts
+in a whole harvest with 50,000 distinct hosts, compared with a plain domain scope (`bench.discovery_harvest`).
 """
 
 import argparse
@@ -86,7 +86,7 @@ async def survey(seed: int, size: int) -> tuple[World, Scores, Scores]:
 
 async def plain_scores(world: World, measure: ProfileMatcher, hosts: Scores) -> Scores:
     """The three simple rules, with the same candidates as ours."""
-    found = {}
+    scores = {}
     for host in hosts:
         place = world.places.get(host)
         if place is None:
@@ -98,21 +98,23 @@ async def plain_scores(world: World, measure: ProfileMatcher, hosts: Scores) -> 
         )
         zone = world.zones[domain]
         if measure.range_of([place.address]) or measure.name_servers & set(zone.name_servers):
-            found[host] = 1.0
+            scores[host] = 1.0
         else:
-            found[host] = registrant_similarity((await world.registration(domain)).registrant, measure)[0]
-    return found
+            scores[host] = registrant_similarity((await world.registration(domain)).registrant, measure)[0]
+    return scores
 
 
 def figures(world: World, scores: Scores, bound: float) -> dict[str, float]:
     members = {host for host, place in world.places.items() if place.is_member}
     findable = {host for host in members if world.places[host].findable}
-    said = {host for host, score in scores.items() if score >= bound and host in world.places}
+    accepted = {host for host, score in scores.items() if score >= bound and host in world.places}
     by_case = {
-        f"recall of case {case}": share(said, {host for host in findable if world.places[host].case == case})
+        f"recall of case {case}": share(
+            accepted, {host for host in findable if world.places[host].case == case}
+        )
         for case in range(1, 6)
     }
-    precision, recall = share(members, said), share(said, findable)
+    precision, recall = share(members, accepted), share(accepted, findable)
     questions = world.questions  # type: ignore[attr-defined]
     return {
         "precision": precision,

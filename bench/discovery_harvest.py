@@ -93,7 +93,7 @@ def harvest(home: Path, ports: tuple[int, int], pages: int, *, pause_s: float = 
     members = "\n".join(
         f'"{member(number)}" = "127.0.1.{number + 1}:{ports[0]}"' for number in range(MEMBERS)
     )
-    setup.found(
+    setup.create(
         home,
         settings=f"""
 [harvest]
@@ -225,8 +225,8 @@ def name_answer(question: bytes) -> bytes:
 def free_port(kind: int) -> int:
     with socket.socket(socket.AF_INET, kind) as line:
         line.bind(("127.0.0.1", 0))
-        found: int = line.getsockname()[1]
-        return found
+        port: int = line.getsockname()[1]
+        return port
 
 
 def wait_for(port: int) -> None:

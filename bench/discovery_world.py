@@ -496,8 +496,8 @@ class World:
         zone = self.zones.get(domain)
         if zone is None:
             return Registration(status=LookupStatus.NONE)
-        said = zone.registrant or {"fn": "REDACTED FOR PRIVACY", "org": "REDACTED FOR PRIVACY"}
-        card = ["vcard", [[name, {}, "text", value] for name, value in said.items()]]
+        fields = zone.registrant or {"fn": "REDACTED FOR PRIVACY", "org": "REDACTED FOR PRIVACY"}
+        card = ["vcard", [[name, {}, "text", value] for name, value in fields.items()]]
         registrar = [
             "vcard",
             [["fn", {}, "text", "Registrar GmbH"], ["email", {}, "text", "abuse@registrar.net"]],
@@ -509,9 +509,9 @@ class World:
             ],
             "nameservers": [{"ldhName": name} for name in zone.name_servers],
         }
-        found = registration_of_rdap(answer, source="rdap", at=NOW)
-        self._kept["domain", domain] = found
-        return found
+        registration = registration_of_rdap(answer, source="rdap", at=NOW)
+        self._kept["domain", domain] = registration
+        return registration
 
     async def network(self, address: str) -> Network:
         self.asked["registry"] += 1

@@ -1,5 +1,5 @@
-"""How fast are OAI-PMH lists of a large depot, is the thousandth page as fast as the first, and how much
-memory does a transfer need?
+"""How fast are OAI-PMH lists of a large depot? Is the thousandth page as fast as the first? How much memory
+does a transfer need?
 
     python -m bench.exchange [--quick] [--part lists] [--part transfer] [--json PATH]
 
@@ -23,27 +23,20 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from bench.portal import served
 from sqlalchemy import insert
 
 from webdepot.archive import Archive
-from webdepot.exchange import catalogue, transfer, urn
+from webdepot.exchange import catalogue, transfer_zip, urn
 from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel, sets_of
 from webdepot.exchange.oai import provider
 from webdepot.exchange.tables import catalogue as catalogue_table
 from webdepot.exchange.tables import catalogue_sets, transfers
-from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
+from webdepot.exchange.transfer_zip import Transfer, TransferFile, TransferForm
 from webdepot.services.admin import setup
 from webdepot.services.exchange import oai_provider
 
 PAGE = 100
-SERVER = """
-import sys
-from pathlib import Path
-from webdepot.archive import Archive
-from webdepot.web.serve import serve
-with Archive.open(Path(sys.argv[1])) as archive:
-    serve(archive, host="127.0.0.1", port=0, replay_port=0, ready=lambda portal, replay: print(portal, flush=True))
-"""
 TAKE = """
 import json, resource, sys
 from pathlib import Path
@@ -102,7 +95,7 @@ def main() -> None:
 
 def lists(folder: Path, records: int) -> dict[str, object]:
     home = folder / "lists"
-    setup.found(home)
+    setup.create(home)
     with Archive.open(home) as archive:
         fill(archive, records)
         repository = oai_provider.repository_of(archive, "http://depot.example.org")
@@ -114,12 +107,12 @@ def lists(folder: Path, records: int) -> dict[str, object]:
             with archive.database.reading() as connection:
                 data = provider.respond(arguments, repository, connection, now)
             took = time.perf_counter() - started
-            found = (
+            next_token = (
                 data.rpartition(b"</resumptionToken>")[0].rpartition(b">")[2].decode()
                 if b"</resumptionToken>" in data
                 else ""
             )
-            return took, found
+            return took, next_token
 
         page("")
         first_s, token = page("")
@@ -174,7 +167,7 @@ def fill(archive: Archive, count: int) -> None:
                     date="2026-01-01",
                 )
                 rows.append(own)
-                made.append({"key": own.key, "made_at": at, **transfer.to_document(_transfer(number))})
+                made.append({"key": own.key, "made_at": at, **transfer_zip.to_document(_transfer(number))})
             sets = [
                 {"spec": spec, "changed_at": each.changed_at, "key": each.key}
                 for each in rows
@@ -231,7 +224,7 @@ def transferring(folder: Path, size_bytes: int) -> dict[str, object]:
 
     a, b = folder / "a", folder / "b"
     for home in (a, b):
-        setup.found(home, settings="[harvest]\nallow_private = true\n")
+        setup.create(home, settings="[harvest]\nallow_private = true\n")
     warc = folder / "large.warc"
     _write_warc(warc, size_bytes)
     with Archive.open(a, agent="bench") as archive:
@@ -244,20 +237,14 @@ def transferring(folder: Path, size_bytes: int) -> dict[str, object]:
         harvest_check.findings_file(archive, taken.harvest).touch()
         _empty_rows(harvest_check.findings_file(archive, taken.harvest))
         deposit.keep(archive, taken.harvest)
-    server = subprocess.Popen([sys.executable, "-c", SERVER, str(a)], stdout=subprocess.PIPE, text=True)
-    assert server.stdout is not None
-    try:
-        url = server.stdout.readline().strip()
+    with served(a) as server:
+        url = server.portal
         subprocess.run(["curl", "-s", "-o", "/dev/null", f"{url}/oai?verb=Identify"], check=True)
-        idle = _memory(server.pid, "VmRSS")
+        idle = _memory(server.process, "VmRSS")
         done = subprocess.run(
             [sys.executable, "-c", TAKE, str(b), url], stdout=subprocess.PIPE, text=True, check=True
         )
-        peak = _memory(server.pid, "VmHWM")
-    finally:
-        server.terminate()
-        server.wait(30)
-        server.stdout.close()
+        peak = _memory(server.process, "VmHWM")
     taking = json.loads(done.stdout)
     return {
         "size_bytes": size_bytes,

@@ -17,7 +17,8 @@ and harvested: by Webdepot plain (`--browser never`), in the browser (`--browser
     cpu       seconds of CPU of Webdepot itself, and of its children (Chromium, and what examines formats), and
               how many pages were opened in the browser
 
-A page that is not in the archive (404) has a score of 0 in both: how white a message is says nothing.
+A page that is not in the archive (404) has a score of 0 in both: a white page with a message would look
+similar by chance.
 """
 
 import argparse
@@ -49,7 +50,7 @@ ROOT = Path(__file__).parent.parent
 PYWB = ROOT / ".pywb" / "bin"
 PEER = "wget + pywb"
 BROWSER = {"plain": "never", "browser": "always", "auto": "auto"}
-"""Webdepot's sides of the comparison, and what each gives to `--browser`."""
+"""Webdepot's sides of the comparison, and the value of `--browser` for each."""
 SITES: dict[str, Callable[[Path], sites.Site]] = {
     "frameset": sites.write_frames,
     "encodings": sites.write_encodings,
@@ -94,11 +95,11 @@ class Row:
     outside: list[str] = field(default_factory=list)
     failure: str = ""
     asked: int = 0
-    """Requests for pages, not for their parts; of Webdepot only."""
+    """Requests for pages, without their parts; only for Webdepot."""
     content: tuple[int, int] = (0, 0)
-    """Pages with content that were kept, and that there are."""
+    """How many pages with content were kept, and how many there are."""
     cpu: archives.CpuTime | None = None
-    """Of Webdepot only."""
+    """Only for Webdepot."""
 
     @property
     def text(self) -> float:
@@ -141,7 +142,7 @@ def main() -> None:
                     print(_line(row), flush=True)
             except LiveSiteFailed as error:
                 sys.exit(f"The live site {site.name} does not work: {error}")
-    _tell(rows, skipped)
+    _print_results(rows, skipped)
     if options.json:
         facts = {"machine": platform.machine(), "python": platform.python_version(), "skipped": skipped}
         options.json.write_text(
@@ -202,7 +203,7 @@ def _folder_for(site: str, keep: Path | None) -> Iterator[Path]:
 
 
 def _measured(site: sites.Site, folder: Path, pywb: Path | None, sides: list[str]) -> Iterator[Row]:
-    """Look at the site, harvest it in each of these ways, then look at each archive."""
+    """Record the live site, harvest it in each of these ways, then compare each archive with it."""
     harvests: dict[str, Callable[[str], None]] = {
         side: partial(archives.harvest_with_webdepot, folder / side, site, browser=browser)
         for side, browser in BROWSER.items()
@@ -269,7 +270,7 @@ def _line(row: Row) -> str:
     return f"{row.site:10} {row.side:12} {len(row.pages):>5} {row.text:>7.3f} {row.picture:>8.3f} {links:>8} {len(row.missing):>8} {len(row.left):>5} {len(row.outside):>8} {asked:>14} {cpu:>16}"
 
 
-def _tell(rows: list[Row], skipped: dict[str, str]) -> None:
+def _print_results(rows: list[Row], skipped: dict[str, str]) -> None:
     for name, reason in skipped.items():
         print(f"{name} was left out: {reason}")
     for row in rows:

@@ -15,14 +15,14 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from bench.fidelity_sites import Site, serve_files
-from bench.portal import SERVER
+from bench.portal import served
 
 from webdepot.harvest.scope.hop_path import is_part
 from webdepot.services.admin import setup
 
 HARVEST_TIMEOUT_S = 900
 REFUSED = -5000
-"""A status from here downwards is a refusal by rule (scope, limits, robots.txt): nothing was asked."""
+"""This status or a lower one is a refusal by a rule (scope, limits, robots.txt): no request was sent."""
 COMMAND = """
 import atexit, json, resource, sys
 from pathlib import Path
@@ -89,15 +89,15 @@ def begin_harvest(
     """Begin to archive sites of this machine, in a process of its own."""
     if not home.exists():
         sandbox = "browser_sandbox = false\n" if os.geteuid() == 0 else ""
-        setup.found(home, settings=f"[harvest]\nallow_private = true\ndelay_s = 0\n{sandbox}")
+        setup.create(home, settings=f"[harvest]\nallow_private = true\ndelay_s = 0\n{sandbox}")
     given = [sys.executable, "-c", COMMAND, "--home", str(home), "--quiet", "archive", *seeds]
     limit = ["--limit-pages", str(limit_pages)] if limit_pages else []
     return _begin([*given, "--browser", browser, *limit], home)
 
 
 def asked_elsewhere(home: Path, seed: str) -> list[str]:
-    """Addresses of other hosts that Webdepot's harvests of one host asked for, by their crawl logs. What was only
-    found there, but refused, does not count.
+    """Addresses of other hosts that Webdepot's harvests of one host requested, by their crawl logs. Addresses
+    that were found but refused do not count.
     """
     own = urlsplit(seed).netloc
     asked = []
@@ -115,7 +115,7 @@ def _logs(home: Path) -> list[Path]:
 
 
 def count_page_requests(home: Path, site: Site) -> tuple[int, int]:
-    """How many pages Webdepot asked for (not their parts, robots.txt, sitemaps and guesses), and how many of
+    """How many pages Webdepot requested (without parts, robots.txt, sitemaps and guesses), and how many of
     the site's pages with content it has.
     """
     asked, kept = 0, set()
@@ -136,13 +136,13 @@ class CpuTime:
 
     own_s: float
     children_s: float
-    """Chromium, and what examines formats."""
+    """Time of Chromium and of the processes that examine formats."""
     opened: int
     """Pages opened in the browser."""
 
 
 def cpu_time(home: Path) -> CpuTime | None:
-    """What a harvest of Webdepot took; None if it did not end by itself."""
+    """CPU time of a harvest of Webdepot; None if it did not end by itself."""
     if not (home / "cpu.json").exists():
         return None
     cpu = json.loads((home / "cpu.json").read_text())
@@ -178,17 +178,10 @@ def harvest_with_wget(folder: Path, site: Site, base: str, programs: Path) -> No
 
 @contextmanager
 def webdepot_served(home: Path) -> Iterator[Replay]:
-    process = subprocess.Popen([sys.executable, "-c", SERVER, str(home)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        portal, replay = json.loads(process.stdout.readline())
-        ports = tuple(urlsplit(url).port or 80 for url in (portal, replay))
-        prefix = f"{portal}/all/{time.strftime('%Y')}1231235959/"
+    with served(home) as server:
+        ports = tuple(urlsplit(url).port or 80 for url in (server.portal, server.replay))
+        prefix = f"{server.portal}/all/{time.strftime('%Y')}1231235959/"
         yield Replay(prefix=prefix, frame="#frame", ports=ports, start="/-/start/")
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=30)
-        process.stdout.close()
 
 
 @contextmanager
@@ -213,7 +206,7 @@ def _begin(command: list[str], folder: Path) -> subprocess.Popen[str]:
 
 
 def wait_for(process: subprocess.Popen[str], good: tuple[int, ...] = (0,)) -> None:
-    """Wait until a program has ended; HarvestFailed if it did not end well."""
+    """Wait until a program has ended; HarvestFailed if its exit status is not one of `good`."""
     command = process.args
     name = Path(str(command[0]) if isinstance(command, list) else str(command)).name
     try:

@@ -65,10 +65,10 @@ def build_nikola(kept: Path) -> Site:
     place = kept / "nikola"
     python = _pip(place, NIKOLA)
     blog = place / "blog"
-    if not blog.exists():
-        _run([str(python.parent / "nikola"), "init", "-q", str(blog)], place)
-        with (blog / "conf.py").open("a", encoding="utf-8") as settings:
-            settings.write(NIKOLA_SETTINGS)
+    shutil.rmtree(blog, ignore_errors=True)
+    _run([str(python.parent / "nikola"), "init", "-q", str(blog)], place)
+    with (blog / "conf.py").open("a", encoding="utf-8") as settings:
+        settings.write(NIKOLA_SETTINGS)
     posts = {
         f"posts/ship-{number}.md": f"<!--\n.. title: The ship of load {number}\n.. slug: ship-{number}\n.. date: 2025-{number // 2 + 1:02}-1{number % 2} 10:00:00 UTC\n"
         f".. tags: {GOODS[number % 3]}\n-->\n\nIt carried load {number}.\n\n<!-- TEASER_END -->\n\n{'Wind and wave. ' * (number + 5)}\n"
@@ -96,6 +96,8 @@ BLOG_TITLE = 'Ships'
 SITE_URL = 'http://127.0.0.1/'
 URL_TYPE = 'rel_path'
 INDEX_DISPLAY_POST_COUNT = 6
+THEME = 'bootstrap4'  # without fonts of another host
+COMMENT_SYSTEM = ''
 NAVIGATION_LINKS = {DEFAULT_LANG: (('/archive.html', 'Archive'), ('/galleries/harbour/', 'Gallery'), ('/rss.xml', 'RSS'))}
 TIMEZONE = 'UTC'
 """
@@ -141,6 +143,7 @@ class Server(ThreadingMixIn, WSGIServer): daemon_threads = True
 make_server('127.0.0.1', port, RequestDispatcher(sys.argv[2]), Server).serve_forever()
 """
 ROUNDUP_FILL = """
+import sqlite3
 import sys
 from roundup import instance, date
 db = instance.open(sys.argv[1]).open('admin')
@@ -149,6 +152,10 @@ for title in TITLES:
     issue = db.issue.create(title=title, messages=[message], status='1', priority='2')
     db.issue.set(issue, title=title + '.')
 db.commit()
+db.close()
+# Lists say how long ago an issue was changed, in minutes on its first day.
+with sqlite3.connect(sys.argv[1] + '/db/db') as rows:
+    rows.execute("UPDATE _issue SET _activity = '20250501000000.000', _creation = '20250501000000.000'")
 """
 
 

@@ -60,7 +60,7 @@ def build_trac(kept: Path) -> Site:
         _run([*admin, "initenv", "Ships", "sqlite:db/trac.db"], place)
         _write(place, {"fill.py": TRAC_FILL.replace("NAMES", repr(names))})
         _run([str(python), "fill.py", str(environment)], place)
-        # Not "3 minutes ago", which is something else in each archive.
+        # Not "3 minutes ago", which differs in each archive.
         _run([*admin, "config", "set", "trac", "default_dateinfo_format", "absolute"], place)
     pages = ("/wiki/WikiStart", *(f"/wiki/{name}" for name in names[::3]), "/wiki/TitleIndex")
     content = ("/wiki/WikiStart", *(f"/wiki/{name}" for name in names))

@@ -1,6 +1,6 @@
 """Sites that a PHP program with a database serves: MediaWiki and WordPress from Debian's packages, which are
-unpacked, not installed, and filled once with about fifty pages of content each. Beside the content they have
-what such sites have: histories, discussions, replies, archives by date, a calendar, feeds, an interface.
+unpacked, not installed, and filled once with about fifty pages of content each. Besides the content they have
+what such sites usually have: histories, discussions, replies, archives by date, a calendar, feeds, an API.
 """
 
 import shutil

@@ -43,15 +43,19 @@ class Site:
     fallback: str = ""
     """The file that answers page addresses without a file, as web servers are set up for single-page apps."""
     types: Mapping[str, str] = field(default_factory=dict)
-    """Content types by path, where the usual one is not meant."""
+    """Content types by path, where they differ from the usual one."""
     with_base: tuple[str, ...] = ()
     """Files in which `{base}` is replaced by the address of the site: some formats have no relative addresses."""
     command: tuple[str, ...] = ()
     """A server program; `{address}` in it is replaced by host and port, `{port}` by the port."""
     wget_rejects: str = ""
-    """Addresses that wget must leave out to come to an end: it has no rules about software."""
+    """Addresses that wget must leave out, because otherwise it would not finish: it has no rules about
+    software.
+    """
     limit_pages: int = 0
-    """Of a site that is too large for a benchmark: all pages are seeds, and the harvests end after this number."""
+    """For a site that is too large for a benchmark: all pages are seeds, and harvests end after this
+    number.
+    """
     content: tuple[str, ...] = ()
     """The paths of all pages with content, where software adds others: histories, edits, feeds, lists."""
 

@@ -120,7 +120,7 @@ INSTALL_TIMEOUT_S = 1200
 
 
 class NotInstalled(Exception):
-    """The software cannot be had here; the message says why."""
+    """The software cannot be installed on this machine; the message says why."""
 
 
 def build_react(kept: Path) -> Site:
@@ -367,7 +367,7 @@ def _pdf(words: str) -> bytes:
 def build_dokuwiki(kept: Path) -> Site:
     """A wiki that php serves. Debian's packages are unpacked, not installed; paths in them are adapted.
 
-    Without the trace of the pages that a visitor has seen before: it is another one for each visitor.
+    The list of recently visited pages is turned off, because it differs for each visitor.
     """
     for needed in ("php", "apt-get", "dpkg-deb"):
         if not shutil.which(needed):

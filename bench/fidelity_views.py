@@ -26,7 +26,9 @@ SETTLE_S = 4.0
 START_S = 120.0
 SLOWER = 3
 LONGEST_S = 20.0
-"""On a busy machine it may take this many times as long as the live page took, but not longer than that."""
+"""On a busy machine a replayed page may take this many times as long as the live page took, up to this
+limit.
+"""
 TEXT = "() => (document.body || document.documentElement).innerText ?? document.documentElement.textContent"
 LINKS = """() => [...document.querySelectorAll('a[href]')].map(link => ({
     text: link.innerText.trim(), href: link.href, seen: link.checkVisibility({checkVisibilityCSS: true}) }))"""
@@ -48,7 +50,7 @@ class Link:
     text: str
     nth: int
     result: list[str]
-    """The words in the window after the live link was clicked."""
+    """The words in the window after the link was clicked on the live page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,13 +115,13 @@ class Viewer:
         self._elsewhere = elsewhere
         self._replay = replay
         self._height = HEIGHT
-        """Of the window: more than that of the archived page if there is a banner above it."""
+        """Height of the window: more than that of the archived page if there is a banner above it."""
         self.missing: set[str] = set()
         """Parts of pages that were answered with 404."""
         self.absent: set[str] = set()
         """Documents that were answered with 404, also in frames."""
         self.status = 0
-        """Of the page opened last."""
+        """HTTP status of the page opened last."""
         context.on("response", self._on_response)
 
     @classmethod
@@ -127,7 +129,7 @@ class Viewer:
     def open(
         cls, ports: tuple[int, ...], replay: Replay | None = None, browser: Browser | None = None
     ) -> Iterator["Viewer"]:
-        """In a browser of its own, or as a person of its own in the one given."""
+        """Open a viewer in a new browser, or in a new browser context of the given one."""
         with Elsewhere() as elsewhere, nullcontext(browser) if browser else launched() as chromium:
             thread = threading.Thread(target=elsewhere.serve_forever, kwargs={"poll_interval": 0.05})
             thread.start()
@@ -146,7 +148,7 @@ class Viewer:
 
     @property
     def left(self) -> list[str]:
-        """Requests that left for elsewhere, without Chromium's own."""
+        """Requests that left the replay, without Chromium's own."""
         return [line for line in self._elsewhere.requests if not any(host in line for host in CHROMIUMS_OWN)]
 
     def _on_response(self, response) -> None:
@@ -157,8 +159,8 @@ class Viewer:
 
     @contextmanager
     def page(self, url: str) -> Iterator[Page]:
-        """A window with the page, live or replayed; the document of the archived page has the same size. No page
-        knows of an earlier one by cookies.
+        """A window with the page, live or replayed; the document of the archived page has the same size.
+        Cookies of earlier pages are deleted.
         """
         self._context.clear_cookies()
         page = self._context.new_page()
@@ -258,8 +260,8 @@ class Viewer:
     def settled_words(
         self, page: Page, wanted: list[str] | None = None, patience_s: float = SETTLE_S
     ) -> list[str]:
-        """The words of a page when they are those wanted, or, if none are known, no longer change. Every page
-        here has words, so one without is not ready.
+        """The words of a page as soon as they are those wanted or, if none are given, no longer change. Every
+        page here has words, so a page without words is not ready.
         """
         deadline = time.monotonic() + (LONGEST_S if wanted is None else patience_s)
         words, earlier = self.words(page), None
@@ -285,8 +287,8 @@ class Viewer:
 def view_live(
     viewer: Viewer, base: str, paths: tuple[str, ...], destinations: tuple[str, ...] = ()
 ) -> list[LivePage]:
-    """Look at every page, and click each link to one of them or to one of the other `destinations` the first
-    time it is seen.
+    """Record every page, and click each link to one of them or to one of the other `destinations` the first
+    time it occurs.
     """
     pages: list[LivePage] = []
     clicked: set[str] = set()
@@ -315,8 +317,8 @@ def view_live(
 
 
 def compare(viewer: Viewer, live: LivePage, pictures: Path) -> PageScore:
-    """Score one page of an archive against the live one. Of a bad one both pictures are written, named after
-    `pictures`.
+    """Score one page of an archive against the live one. If the score is bad, both pictures are written,
+    named after `pictures`.
     """
     with viewer.page(live.url) as page:
         deadline = time.monotonic() + live.patience_s
@@ -334,7 +336,7 @@ def compare(viewer: Viewer, live: LivePage, pictures: Path) -> PageScore:
             live.picture.save(f"{pictures}-live.png")
             shot.save(f"{pictures}-archived.png")
         score = PageScore(url=live.url, text=text, picture=picture)
-        before = live.words if text >= GOOD else None  # no second wait for words that do not come
+        before = live.words if text >= GOOD else None  # do not wait for missing words again
         for link in live.links:
             with viewer.page(live.url) if score.links_clicked else nullcontext(page) as opened:
                 place = (link.frame, link.text, link.nth)
@@ -354,7 +356,9 @@ def _similarity(live: list[str], other: list[str]) -> float:
 
 
 def _agreement(live: Image.Image, other: Image.Image) -> float:
-    """The share of pixels that agree, at the best shift by up to one pixel: a frame may be at a fraction of one."""
+    """The share of pixels that agree, at the best shift by up to one pixel: a frame may be at a fraction of a
+    pixel.
+    """
     ours, theirs = (np.asarray(one.crop((0, 0, WIDTH, HEIGHT)), dtype=np.int16) for one in (live, other))
     best = 0.0
     for shift in (-1, 0, 1):

@@ -111,23 +111,23 @@ WEB_MIX = {
 
 def find_files(count: int, extra: list[str]) -> list[Path]:
     """A sample, evenly over the extensions; always the same on the same machine."""
-    found: dict[str, list[Path]] = defaultdict(list)
+    by_extension: dict[str, list[Path]] = defaultdict(list)
     for root in (*ROOTS, *extra):
         for folder, folders, names in os.walk(root):
             folders.sort()
             for name in sorted(names):
                 kind = name.rpartition(".")[2].lower()
-                if kind in KINDS and len(found[kind]) < 20 * count:
+                if kind in KINDS and len(by_extension[kind]) < 20 * count:
                     path = Path(folder) / name
                     if not path.is_symlink() and 0 < path.stat().st_size <= 4 << 20:
-                        found[kind].append(path)
+                        by_extension[kind].append(path)
     random.seed(SEED)
-    for paths in found.values():
+    for paths in by_extension.values():
         random.shuffle(paths)
     chosen: list[Path] = []
     depth = 0
-    while len(chosen) < count and any(len(paths) > depth for paths in found.values()):
-        chosen += [paths[depth] for _, paths in sorted(found.items()) if len(paths) > depth]
+    while len(chosen) < count and any(len(paths) > depth for paths in by_extension.values()):
+        chosen += [paths[depth] for _, paths in sorted(by_extension.items()) if len(paths) > depth]
         depth += 1
     return chosen[:count]
 
@@ -157,7 +157,7 @@ def write_warc(path: Path, files: list[Path], *, distinct: bool = True) -> None:
 
 
 _scanner: Any = None
-"""Of this process; loaded once."""
+"""The signatures, loaded once in each process."""
 
 
 def _load_binding() -> None:

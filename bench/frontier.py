@@ -1,5 +1,5 @@
-"""How fast does the frontier add addresses and hand them out, and how much memory does it need, with millions
-in the queue?
+"""How fast does the frontier add addresses and hand them out with millions in the queue, and how much memory
+does it need?
 
     python -m bench.frontier [--quick] [--json PATH] [--urls N] [--hosts N]
 

@@ -4,8 +4,8 @@
 
 A generated site over 50 hosts (`bench.site`) is served by nginx on loopback; politeness is off, everything
 else is on: rules, robots.txt, crawl log, WARC with digests, checkpoints. Pages are the HTML pages of the
-site, counted in the log of the server. The ratio to wget counts, not the number. Our containers are compared
-with the list of the generator: every address once, and no others.
+site, counted in the log of the server. Only the ratio to wget is meaningful, not the absolute figure. Our
+containers are compared with the list of the generator: every address once, and no others.
 
 The speed of a machine may change by a third within minutes, so wget and Webdepot alternate, three runs each,
 and the medians count; HTTrack and Scrapy run once, afterwards. Two CPUs are seldom twice as fast as one (they
@@ -46,7 +46,7 @@ class Run:
     pages_per_s: float
     cpu_s_per_1000: float
     server_cpu_s_per_1000: float
-    """CPU time of nginx meanwhile: it shares the CPUs with the program measured."""
+    """CPU time of nginx during the run: it shares the CPUs with the program measured."""
     requests: int
     asked_twice: int
     connections: int
@@ -81,7 +81,7 @@ def main() -> None:
         server.wait()
         if not given.folder:
             shutil.rmtree(folder, ignore_errors=True)
-    _tell(plan, taken, given.json)
+    _print_results(plan, taken, given.json)
 
 
 def _arguments() -> argparse.Namespace:
@@ -342,7 +342,7 @@ def _log_size(log: Path) -> int:
     return log.stat().st_size if log.exists() else 0
 
 
-def _tell(plan: Plan, taken: dict[str, list[Run]], path: str | None) -> None:
+def _print_results(plan: Plan, taken: dict[str, list[Run]], path: str | None) -> None:
     machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     print(
         f"{len(plan.hosts)} hosts, {len(plan.hosts) * plan.pages} pages of {plan.page_bytes // 1000} KB; "
@@ -372,8 +372,8 @@ def _tell(plan: Plan, taken: dict[str, list[Run]], path: str | None) -> None:
             f"{two / apart:.2f} of that"
         )
     if path:
-        found = [asdict(run) for runs in taken.values() for run in runs]
-        Path(path).write_text(json.dumps({"machine": machine, "runs": found}, indent=1))
+        rows = [asdict(run) for runs in taken.values() for run in runs]
+        Path(path).write_text(json.dumps({"machine": machine, "runs": rows}, indent=1))
 
 
 def _speed(runs: list[Run]) -> float:

@@ -18,7 +18,7 @@ from webdepot.services.harvest.options import HarvestOptions
 def main(home: Path, settings: Path) -> None:
     given = json.loads(settings.read_text())
     extra = f"processes = {given['processes']}\n" if given.get("processes", 1) > 1 else ""
-    setup.found(home, settings=f"[harvest]\nallow_private = true\ndelay_s = 0\nworkers = 64\n{extra}")
+    setup.create(home, settings=f"[harvest]\nallow_private = true\ndelay_s = 0\nworkers = 64\n{extra}")
     with Archive.open(home) as archive:
         options = HarvestOptions.from_config(archive.config)
         harvest = runner.start_or_resume(archive, given["seeds"], options)

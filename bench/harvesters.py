@@ -3,8 +3,8 @@
 A site of many hosts, each at a loopback address of its own or several at one; a PostgreSQL server; a folder as
 working place; and processes `webdepot harvester`, each with a home of its own as if it were a machine. Some are
 killed (SIGKILL), half of them with their home deleted. Afterwards the containers are read, and the requests that
-the site saw are compared with them. For each kill, the output says how fast the machine was, how much of its work
-was asked for again, and when its parts were taken over.
+the site saw are compared with them. For each kill, the output says how fast the machine was, how much of its
+work was requested again, and when its parts were taken over.
 
     python -m bench.harvesters [--quick] [--kills 20] [--outage-s 0] [--pages 408] [--delay-s 0.2]
         [--lease-s 6] [--safe-s 2] [--every-s 4] [--embedded] [--json FILE]
@@ -47,8 +47,8 @@ from webdepot.archive import Archive
 from webdepot.cluster.postgresql_server import FOR_TESTS, PostgresqlServer
 from webdepot.cluster.processes import ProcessFolder
 from webdepot.errors import WebdepotError
-from webdepot.harvest.parts import harvester_rows, rows
-from webdepot.harvest.parts.rows import PartRow
+from webdepot.harvest.parts import harvester_rows, part_rows
+from webdepot.harvest.parts.part_rows import PartRow
 from webdepot.model import Harvest
 from webdepot.services.admin import setup
 from webdepot.services.harvest import harvests, runner
@@ -71,7 +71,7 @@ with Archive.open(Path(sys.argv[1])) as archive:
 def embedded_cpu_us(folder: Path, site: ManyHosts, *, delay_s: float) -> int:
     """Processor time for each page of the same harvest on one machine, with three processes."""
     home = folder / "embedded"
-    setup.found(
+    setup.create(
         home,
         settings=f"[harvest]\nallow_private = true\ndelay_s = {delay_s}\nprocesses = 3\nleast_free_bytes = 0\n",
     )
@@ -81,8 +81,8 @@ def embedded_cpu_us(folder: Path, site: ManyHosts, *, delay_s: float) -> int:
     while process.poll() is None:
         cpu_s = max(cpu_s, session_cpu_s(process.pid))
         time.sleep(0.2)
-    found = sum((captured(path) for path in home.glob("harvests/*/warc")), Counter[str]())
-    missing = site.expected() - found.keys()
+    captures = sum((captured(path) for path in home.glob("harvests/*/warc")), Counter[str]())
+    missing = site.expected() - captures.keys()
     if missing:
         raise AssertionError(f"{len(missing)} pages are missing")
     return round(cpu_s / len(site.expected()) * 1e6)
@@ -107,7 +107,9 @@ class Kill:
 
 @dataclass
 class Drill:
-    """A harvest by several machines, of which some are killed; the database is stopped once, if asked for."""
+    """A harvest by several machines, of which some are killed; the database is stopped once if `--outage-s`
+    is given.
+    """
 
     folder: Path
     site: ManyHosts
@@ -142,15 +144,15 @@ class Drill:
             if self.outage_s and not outage and len(self.site.log) > len(self.site.expected()) // 3:
                 outage = self._stop_database(address)
         after, cpu_s = _server_costs(address), [machine.cpu_s() for machine in self.machines]
-        found = captured(harvests.containers_folder(archive, harvest))
+        captures = captured(harvests.containers_folder(archive, harvest))
         expected, seconds = self.site.expected(), time.monotonic() - began_s
         return {
             "outcome": str(outcome[0]),
             "seconds": round(seconds, 1),
             "pages_per_s": round(len(expected) / seconds, 1),
             "pages": len(expected),
-            "missing": sum(url not in found for url in expected),
-            "twice": sum(count > 1 for url, count in found.items() if url in expected),
+            "missing": sum(url not in captures for url in expected),
+            "twice": sum(count > 1 for url, count in captures.items() if url in expected),
             **self._costs_of_kills(),
             **outage,
             "harvesters_cpu_us_per_page": round((sum(cpu_s) - idle_cpu_s) / len(expected) * 1e6),
@@ -163,7 +165,7 @@ class Drill:
         }
 
     def _wait_for_machines(self, archive: Archive) -> None:
-        """Until all harvesters wait for parts: they are started once, not for each harvest."""
+        """Wait until all harvesters wait for parts: they are started once, not for each harvest."""
         live = 0
         while live < len(self.machines):
             time.sleep(0.5)
@@ -188,8 +190,8 @@ class Drill:
         """Kill a machine that works on parts, chosen at random."""
         live: list[PartRow] = []
         with suppress(WebdepotError), archive.database.leasing() as connection:
-            live = [part for part in rows.of_harvest(connection, harvest.id) if part.is_live]
-        # The lease of a machine that was killed lasts on, under the same name.
+            live = [part for part in part_rows.of_harvest(connection, harvest.id) if part.is_live]
+        # The lease of a killed machine remains valid, under the same name.
         unclaimed = {
             part for kill in self.kills_seen for part in kill.parts.keys() - kill.taken_after_s.keys()
         }
@@ -214,7 +216,9 @@ class Drill:
         machine.start()
 
     def _rate(self, machine: Machine) -> float:
-        """Requests of a machine per second since it was started, or of the last seconds; 0 before the first."""
+        """Requests of a machine per second, since it was started or in the last seconds; 0 before its first
+        request.
+        """
         now_s = time.monotonic()
         since_s = max(machine.started_s, now_s - _RATE_OVER_S)
         began = [
@@ -228,7 +232,9 @@ class Drill:
         if not waiting:
             return
         with suppress(WebdepotError), archive.database.leasing() as connection:
-            generations = {part.part: part.generation for part in rows.of_harvest(connection, harvest.id)}
+            generations = {
+                part.part: part.generation for part in part_rows.of_harvest(connection, harvest.id)
+            }
             for kill in waiting:
                 for part, generation in kill.parts.items():
                     if generations[part] > generation:
@@ -257,8 +263,8 @@ class Drill:
         }
 
     def _count_asked_again(self) -> int:
-        """Count, for each kill, the pages that the machine had asked for and that were asked for again. How many
-        were so without a kill.
+        """Count, for each kill, the pages that the machine had requested and that were requested again;
+        return how many were requested again without a kill.
         """
         before: dict[str, tuple[str, float]] = {}
         others, expected = 0, self.site.expected()
@@ -336,7 +342,7 @@ def main() -> int:
                 lease_s=given.lease_s,
                 safe_s=given.safe_s,
             )
-            setup.found(folder / "portal", settings=settings)
+            setup.create(folder / "portal", settings=settings)
             # With room for the parts of one that is killed.
             machines += [Machine(folder, number, settings, parts=4) for number in range(3)]
             for machine in machines:
@@ -365,8 +371,8 @@ def main() -> int:
 
 
 def is_right(figures: Mapping[str, Any], given: argparse.Namespace) -> bool:
-    """Whether nothing is missing, stored twice or asked for again without a reason, and parts are taken over in
-    time where another machine could.
+    """Whether nothing is missing, stored twice or requested again without a reason, and parts are taken over
+    in time if another machine could do so.
     """
     takeover_s = figures["longest_takeover_with_others_at_work_s"] or 0.0
     return (

@@ -79,7 +79,7 @@ def _path(page: int) -> str:
 
 @contextmanager
 def many_hosts(hosts: Sequence[str], pages: int, *, answer_s: float = 0.0) -> Iterator[ManyHosts]:
-    """The site, in a thread. Hosts are loopback addresses."""
+    """Serve the site in a thread. Hosts are loopback addresses."""
     site = ManyHosts(hosts=tuple(hosts), pages=pages, port=0, answer_s=answer_s)
     ready, loops = threading.Event(), list[asyncio.AbstractEventLoop]()
     stop = asyncio.Event()
@@ -125,9 +125,9 @@ async def _answer(site: ManyHosts, reader: asyncio.StreamReader, writer: asyncio
                 await asyncio.sleep(site.answer_s)
             name = path.removeprefix("/p/").removesuffix(".html")
             page = 0 if path == "/" else int(name) if name.isdecimal() else -1
-            found = 0 <= page < site.pages
-            body = site.body(site.hosts.index(address), page) if found else b""
-            status = "200 OK" if found else "404 Not Found"
+            exists = 0 <= page < site.pages
+            body = site.body(site.hosts.index(address), page) if exists else b""
+            status = "200 OK" if exists else "404 Not Found"
             seen.ended_s = time.monotonic()
             writer.write(
                 f"HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n".encode()
@@ -153,7 +153,7 @@ class Machine:
     def __init__(
         self, folder: Path, number: int, settings: str, *, parts: int = 2, before: Sequence[str] = ()
     ) -> None:
-        """`before` is what its command begins with."""
+        """`before` is put before its command."""
         self._before = before
         self.name = f"machine-{number}"
         self.home = folder / self.name
@@ -176,7 +176,7 @@ class Machine:
             )
 
     def kill(self, *, with_disk: bool) -> None:
-        """As if the machine lost its power: all its processes at once."""
+        """Kill all processes of the machine at once, as a power failure would."""
         assert self._process is not None
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -209,12 +209,12 @@ def session_cpu_s(session: int) -> float:
 
 def captured(containers: Path) -> Counter[str]:
     """How often each address is in the containers of a folder."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for path in sorted(containers.glob("*.warc.gz")):
         with path.open("rb") as stream:
             records = iter_records(stream, path.name, on_finding=_refuse)
-            found.update(record.url for record in records if record.kind in _CAPTURES)
-    return found
+            counts.update(record.url for record in records if record.kind in _CAPTURES)
+    return counts
 
 
 def _refuse(finding: object) -> None:
@@ -223,7 +223,7 @@ def _refuse(finding: object) -> None:
 
 def shortest_gap_s(log: Sequence[SeenRequest]) -> float:
     """The shortest time between the end of a request and the beginning of the next one at the same server;
-    negative if two were there at once.
+    negative if two were active at once.
     """
     gaps = [float("inf")]
     by_server: dict[str, list[SeenRequest]] = {}

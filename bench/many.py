@@ -4,10 +4,9 @@
 
 Harvests are imports of a WARC with five captures into one collection. The first ones are imported; the
 others are copies of the rows of one of them, with captures and the name of a container in each index, because
-importing them would take an hour. At each size, five more are imported for real: printed is the
-processor time of one, of this process and of its workers. Then every list page is requested by a person who
-is signed in. The limits: the last size costs at most 1.5 times the first, and no list page takes more than
-200 ms.
+importing them would take an hour. At each size, five more are really imported, and the processor time of one,
+of this process and of its workers, is printed. Then every list page is requested by a person who is signed
+in. The limits: the last size costs at most 1.5 times the first, and no list page takes more than 200 ms.
 """
 
 import argparse
@@ -88,7 +87,9 @@ class Copies:
                     yield table, dict(row)
 
     def make(self, first: int, stop: int) -> None:
-        """Add the copies with these numbers. Uses the insides of the indexes: one commit, not thousands."""
+        """Add the copies with these numbers. Uses internals of the indexes, for one commit instead of
+        thousands.
+        """
         with self._archive.database.transaction() as connection:
             for table, row in self._rows:
                 connection.execute(
@@ -201,8 +202,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="bench-many-") as place:
         home = given.pages_only or (given.keep or Path(place)) / "home"
         if not given.pages_only:
-            os.setpgid(0, 0)  # so that the workers can be told from other processes
-            setup.found(home)
+            os.setpgid(0, 0)  # so that the workers can be distinguished from other processes
+            setup.create(home)
             figures |= measure(home, sizes, rounds)
         figures |= time_pages(home, PAGES, 2 if given.quick else 5)
     for label, value in figures.items():

@@ -1,5 +1,5 @@
-"""Does the text index on three OpenSearch nodes give right answers while one of them dies, how fast is it, and may
-two machines write to it?
+"""Does the text index on three OpenSearch nodes give correct results while one of them dies, how fast is it,
+and can two machines write to it?
 
     python -m bench.opensearch_nodes [--quick] [--json PATH] [--states N] [--heap-mb N] [--quick-start]
 
@@ -43,13 +43,13 @@ _YEARS_AT_ONCE = 5
 
 
 def containers(corpus: Corpus) -> dict[str, list[PageText]]:
-    """Each has the captures of some years, in the order in which harvests would bring them."""
-    found: dict[str, list[PageText]] = {}
+    """Containers with the captures of some years each, in the order in which harvests would add them."""
+    by_container: dict[str, list[PageText]] = {}
     for state in corpus:
         for page in pages(state):
             first = YEARS[0] + (int(page.timestamp[:4]) - YEARS[0]) // _YEARS_AT_ONCE * _YEARS_AT_ONCE
-            found.setdefault(f"from {first}", []).append(page)
-    return dict(sorted(found.items()))
+            by_container.setdefault(f"from {first}", []).append(page)
+    return dict(sorted(by_container.items()))
 
 
 def digest(index: OpenSearchTextIndex) -> tuple[int, str]:
@@ -63,7 +63,7 @@ def digest(index: OpenSearchTextIndex) -> tuple[int, str]:
 
 
 def fill(place: OpenSearchPlace, folder: Path, shares: Sequence[dict[str, list[PageText]]]) -> None:
-    """Each share is added by a writer of its own, all at the same time."""
+    """Add each share with a separate writer, all at the same time."""
     failures: list[BaseException] = []
 
     def write(number: int, share: dict[str, list[PageText]]) -> None:
@@ -124,7 +124,9 @@ def cpu_s(nodes: Sequence[OpenSearchNode]) -> float:
 def ask_during_a_kill(
     make: Callable[[int], OpenSearchTextIndex], corpus: Corpus, node: OpenSearchNode
 ) -> dict[str, Any]:
-    """Ask for words whose pages are known while a node dies. An answer with too few pages counts as partial."""
+    """Search for words whose pages are known while a node dies. A result with too few pages counts as
+    partial.
+    """
     expected = {word: len({url for url, _, _ in known}) for word, known in corpus.truth.words.items()}
     stop, failures = threading.Event(), list[str]()
     counts = {"asked": 0, "partial": 0}
@@ -136,13 +138,13 @@ def ask_during_a_kill(
         while not stop.is_set():
             word, began_s = chance.choice(sorted(expected)), time.perf_counter()
             try:
-                found = index.find(TextQuery(phrases=(word,), limit=10_000))
+                result = index.find(TextQuery(phrases=(word,), limit=10_000))
             except Exception as error:
                 failures.append(str(error))
                 continue
             with lock:
                 counts["asked"] += 1
-                counts["partial"] += len(found.hits) != expected[word]
+                counts["partial"] += len(result.hits) != expected[word]
                 slowest_s = max(slowest_s, time.perf_counter() - began_s)
         index.close()
 

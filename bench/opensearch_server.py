@@ -25,7 +25,7 @@ QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 class Unavailable(Exception):
-    """The server cannot be had on this machine; the message says why."""
+    """The server cannot be run on this machine; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class OpenSearchNode:
 
 @contextmanager
 def running(*options: str, nodes: int = 1, heap_mb: int = 512) -> Iterator[Sequence[OpenSearchNode]]:
-    """A cluster with nothing in it, ended with the block; `options` are those of Java. Unavailable if it
-    cannot be had.
+    """Run an empty cluster for the length of the block; `options` are those of Java. Unavailable if it cannot
+    be started.
     """
     jars = _jars()
     # In memory where possible: an index has many small files, each of which waits for the disk.
@@ -73,19 +73,19 @@ def _jars() -> Path:
     complete = cache / f"opensearch-2.19.1.0-{launcher}"
     if not (complete / "Launcher.class").exists():
         cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="opensearch-", dir=cache) as made:
+        with tempfile.TemporaryDirectory(prefix="opensearch-", dir=cache) as folder:
             _run(
                 "mvn", "-B", "-q", "-f", str(_SOURCE / "pom.xml"), "dependency:copy-dependencies",
-                f"-DoutputDirectory={made}",
+                f"-DoutputDirectory={folder}",
             )  # fmt: skip
-            _run("javac", "-cp", f"{made}/*", "-d", made, str(_SOURCE / "Launcher.java"))
+            _run("javac", "-cp", f"{folder}/*", "-d", folder, str(_SOURCE / "Launcher.java"))
             if not complete.exists():  # another process may have been faster
-                Path(made).chmod(0o755)
-                shutil.copytree(made, f"{made}-whole")
+                Path(folder).chmod(0o755)
+                shutil.copytree(folder, f"{folder}-whole")
                 try:
-                    Path(f"{made}-whole").rename(complete)
+                    Path(f"{folder}-whole").rename(complete)
                 except OSError:
-                    shutil.rmtree(f"{made}-whole")
+                    shutil.rmtree(f"{folder}-whole")
     return complete
 
 

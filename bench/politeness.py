@@ -1,9 +1,10 @@
-"""Are harvesters on several machines polite together, also while one is killed and one is cut off?
+"""Are harvesters on several machines polite together, even while one is killed and one is cut off?
 
 Three machines are network namespaces at one bridge, with a PostgreSQL server and a web server whose hosts all have
-one address. Two harvests run at once. One machine is killed with its disk. Another one is cut off from the database,
-but not from the web server, so that it could ask: it must stop before its lease ends. The log of the web server
-decides: never two requests at once, no pause below the delay, nothing from the machine that was cut off.
+one address. Two harvests run at once. One machine is killed with its disk. Another one is cut off from the
+database, but not from the web server: it could still send requests, but must stop before its lease ends. The
+log of the web server decides: never two requests at once, no pause below the delay, nothing from the machine
+that was cut off.
 
     python -m bench.politeness [--quick] [--pages 12] [--cut-off-s 60] [--lease-s 10] [--json FILE]        (as root)
 """
@@ -179,7 +180,7 @@ class Drill:
         log = sorted(self.site.log, key=lambda seen: seen.began_s)
         gaps = [later.began_s - earlier.ended_s for earlier, later in pairwise(log)]
         ghosts = [seen.began_s - cut_s for seen in log if seen.machine == "10.177.0.11"]
-        found = sum(
+        captures = sum(
             (
                 captured(harvests.containers_folder(archive, each))  # only one of them has it
                 for archive in archives
@@ -201,8 +202,8 @@ class Drill:
                 max((since_s for since_s in ghosts if 0 <= since_s < healed_s - cut_s), default=0.0), 1
             ),
             "requests_while_cut_off": sum(cut_s <= seen.began_s < healed_s for seen in log),
-            "missing": sum(url not in found for url in expected),
-            "twice": sum(count > 1 for url, count in found.items() if url in expected),
+            "missing": sum(url not in captures for url in expected),
+            "twice": sum(count > 1 for url, count in captures.items() if url in expected),
         }
 
     def _wait_for(self, requests: int) -> None:
@@ -241,7 +242,7 @@ def main() -> int:
                 address, folder / "work", parts=3, delay_s=1.0, lease_s=given.lease_s, safe_s=2.0
             )
             for number in range(2):
-                setup.found(folder / f"portal-{number}", settings=settings)
+                setup.create(folder / f"portal-{number}", settings=settings)
             machines += [
                 Machine(folder, number, settings, before=["ip", "netns", "exec", name])
                 for number, name in enumerate(names)

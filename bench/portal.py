@@ -15,16 +15,18 @@ from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 
 PASSWORD = "bench bench bench"
 TYPING_S = 4.0
 SERVER = """
-import json, sys
+import json, resource, sys
 from pathlib import Path
 from webdepot.archive import Archive
 from webdepot.web.serve import serve
+for most_files in sys.argv[2:]:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (int(most_files), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 with Archive.open(Path(sys.argv[1])) as archive:
     serve(archive, host="127.0.0.1", port=0, replay_port=0, ready=lambda portal, replay: print(json.dumps([portal, replay]), flush=True))
 """
@@ -37,7 +39,7 @@ def add_person(archive: Archive, now: datetime) -> None:
 
 def time_pages(home: Path, pages: Mapping[str, str], rounds: int) -> dict[str, float | str]:
     """Milliseconds of each page by name: of the first request, and the median and maximum of the others; and
-    the processor time of the server for one of the others, which tells more if the machine is busy.
+    the processor time of the server for one of the others, which is more reliable on a busy machine.
     """
     figures: dict[str, float | str] = {}
     with served(home) as server:
@@ -68,16 +70,23 @@ class ServedPortal:
 
 
 @contextmanager
-def served(home: Path) -> Iterator[ServedPortal]:
-    """The archive served by a separate process, for the length of the block."""
-    process = subprocess.Popen([sys.executable, "-c", SERVER, str(home)], stdout=subprocess.PIPE, text=True)
+def served(home: Path, *, most_files: int = 0) -> Iterator[ServedPortal]:
+    """The archive served by a separate process, for the length of the block; it may open `most_files` files, if
+    given.
+    """
+    command = [sys.executable, "-c", SERVER, str(home), *([str(most_files)] if most_files else [])]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         portal, replay = json.loads(process.stdout.readline())
         yield ServedPortal(portal=portal, replay=replay, process=process.pid)
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait()
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
         process.stdout.close()
 
 

@@ -12,8 +12,8 @@ from webdepot.cluster.processes import running as running_programs
 
 @contextmanager
 def running(options: Sequence[str] = FOR_TESTS) -> Iterator[str]:
-    """The address of an empty database, for SQLAlchemy. Behind a socket of its own; nothing is written to
-    disk for safety, unless other options are given.
+    """Run a server; yields the address of an empty database, for SQLAlchemy. The server has its own socket
+    and does not sync to disk, unless other options are given.
     """
     # Not below pytest's own folders, which only root may enter where root runs the tests: PostgreSQL refuses
     # to run as root.

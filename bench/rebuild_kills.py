@@ -34,7 +34,7 @@ from webdepot.services.index import indexer
 from webdepot.services.progress import Progress, Watch, unwatched
 
 _PAGES = 10
-"""Of a container."""
+"""Pages of a container."""
 
 
 def fill(home: Path, folder: Path, containers: int) -> None:
@@ -95,7 +95,7 @@ class Killer:
 def _workers_of(running: ProcessFolder, name: str) -> list[int]:
     """The processes that a nanny started to work."""
     nanny = running.find(name)
-    found = []
+    pids = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(stat.read_text().rpartition(")")[2].split()[1])
@@ -103,8 +103,8 @@ def _workers_of(running: ProcessFolder, name: str) -> list[int]:
         except OSError:
             continue
         if nanny is not None and parent == nanny.pid and b"spawn_main" in command:
-            found.append(int(stat.parent.name))
-    return found
+            pids.append(int(stat.parent.name))
+    return pids
 
 
 def on_cluster(home: Path, kills: int) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def main() -> int:
     containers, kills = (12, 1) if given.quick else (given.containers, given.kills)
     with tempfile.TemporaryDirectory(prefix="bench-rebuild-") as name:
         folder = Path(name)
-        setup.found(folder / "home")
+        setup.create(folder / "home")
         fill(folder / "home", folder, containers)
         alone = rebuild(folder / "home")
         shared = on_cluster(folder / "home", kills)

@@ -48,9 +48,9 @@ from resiliparse.parse.html import HTMLTree
 
 from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.index.content import text as content_text
+from webdepot.index.stems import analysers
 from webdepot.index.text.sqlite_index import SqliteTextIndex
 from webdepot.index.text.tantivy_index import TantivyTextIndex
-from webdepot.index.text.tantivy_schema import analysers
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.ports.search import ClosedArea, Facet, SearchSort, TextIndex, TextQuery
 from webdepot.times import Period, from_timestamp
@@ -245,12 +245,12 @@ def check(index: TextIndex, corpus: Corpus) -> list[str]:
     wrong: list[str] = []
     for word, known in sorted(corpus.truth.words.items()):
         asked = {"phrases": (word,), "limit": 100_000}
-        found = index.find(TextQuery(**asked))
+        result = index.find(TextQuery(**asked))
         years: dict[int, int] = {}
         for _, stamps, _ in known:
             for stamp in stamps:
                 years[int(stamp[:4])] = years.get(int(stamp[:4]), 0) + 1
-        if dict(found.years) != dict(sorted(years.items())):
+        if dict(result.years) != dict(sorted(years.items())):
             wrong.append(f"{word}: captures by year")
         moment = "20150601000000"
         right = {url for url, stamps, until in known if stamps[0] <= moment < until}
@@ -267,9 +267,9 @@ def check(index: TextIndex, corpus: Corpus) -> list[str]:
         closed = (ClosedArea(prefix="nl,"), ClosedArea(prefix="de,", last="20141231235959"))
         stamps = [(key(url), stamp) for url, stamps, _ in known for stamp in stamps]
         visible = [place for place in stamps if not any(place in area for area in closed)]
-        found = index.find(TextQuery(**asked, closed=closed))
-        if {hit.key for hit in found.hits} != {place[0] for place in visible} or sum(
-            found.years.values()
+        result = index.find(TextQuery(**asked, closed=closed))
+        if {hit.key for hit in result.hits} != {place[0] for place in visible} or sum(
+            result.years.values()
         ) != len(visible):
             wrong.append(f"{word}: with closed areas")
         shown = [
@@ -286,17 +286,19 @@ def check_versions(index: TextIndex, corpus: Corpus, folder: Path) -> list[str]:
     """Pages whose capture times differ from those of the capture index, among one page in fifty."""
     captures = SqliteCaptureIndex(folder / "captures.db")
     try:
-        made = (_capture(state.url, stamp, at) for at, state in enumerate(corpus) for stamp in state.stamps)
-        captures.add("all", made, collection="c")
+        all_captures = (
+            _capture(state.url, stamp, at) for at, state in enumerate(corpus) for stamp in state.stamps
+        )
+        captures.add("all", all_captures, collection="c")
         keys = sorted({place.key for place in captures.scan("", "~")})[::50]
-        told: dict[str, list[str]] = {}
+        stamps_by_key: dict[str, list[str]] = {}
         for at in range(0, len(keys), 500):
             for state in index.scan(TextQuery(keys=tuple(keys[at : at + 500]))):
-                told.setdefault(state.key, []).extend(state.timestamps)
+                stamps_by_key.setdefault(state.key, []).extend(state.timestamps)
         return [
             one
             for one in keys
-            if sorted(told.get(one, [])) != [found.timestamp for found in captures.versions(one)]
+            if sorted(stamps_by_key.get(one, [])) != [capture.timestamp for capture in captures.versions(one)]
         ]
     finally:
         captures.close()
@@ -410,9 +412,15 @@ def main() -> None:
     print("every answer was right" if not wrong else "\n".join(wrong[:20]))
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
-        told = {"machine": facts, "seed": SEED, "chain": chained, "memory_mb": memory, "wrong": wrong}
+        figures_of_run = {
+            "machine": facts,
+            "seed": SEED,
+            "chain": chained,
+            "memory_mb": memory,
+            "wrong": wrong,
+        }
         options.json.write_text(
-            json.dumps({**told, "queries": [asdict(result) for result in results]}, indent=2) + "\n"
+            json.dumps({**figures_of_run, "queries": [asdict(result) for result in results]}, indent=2) + "\n"
         )
     sys.exit(1 if wrong else 0)
 

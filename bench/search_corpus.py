@@ -66,12 +66,12 @@ class Corpus:
     def __iter__(self) -> Iterator[State]:
         chance = random.Random(SEED + 1)
         self.truth = Truth(words={word: [] for word in self.sampled})
-        made = number = 0
-        while made < self.count:
+        states_made = number = 0
+        while states_made < self.count:
             for state in self._page(number, chance):
                 self._note(state)
                 yield state
-                made += 1
+                states_made += 1
             number += 1
 
     def frequent(self, language: str, count: int) -> Sequence[str]:
@@ -138,10 +138,10 @@ def pages(state: State) -> Iterator[PageText]:
 
 
 def _vocabulary(language: str, chance: random.Random) -> list[str]:
-    found: dict[str, None] = {}
-    while len(found) < 20_000:
-        found["".join(chance.choices(SYLLABLES[language], k=chance.choice((1, 2, 2, 3, 3, 4))))] = None
-    return list(found)
+    vocabulary: dict[str, None] = {}
+    while len(vocabulary) < 20_000:
+        vocabulary["".join(chance.choices(SYLLABLES[language], k=chance.choice((1, 2, 2, 3, 3, 4))))] = None
+    return list(vocabulary)
 
 
 def _length(mean: int, chance: random.Random) -> int:

@@ -1,12 +1,12 @@
-"""Portals, schedulers and mailers that share one database on PostgreSQL: does each know what the others did?
+"""Do portals, schedulers and mailers that share one PostgreSQL database notice what the others did?
 
-- rules: one portal closes a page, another one is asked for it; how long is it still open there? Also while the
-  connection that brings the news is cut again and again.
+- rules: one portal closes a page, which is requested from another one; how long is it still open there? Also
+  while the connection for notifications is cut repeatedly.
 - letters: two mailers send 500 letters at once; how many does the mail server receive?
 - turns: three schedulers take 200 turns, two at a time; a fourth process counts those that run.
 
-Every one is an archive of its own, letters and turns in processes of their own. The turns harvest nothing: each is held
-for a moment and ended, so that many of them pass.
+Each opens the archive separately; letters and turns are handled in separate processes. The turns harvest
+nothing: each is held for a moment and ended, so that many of them can be tested.
 
     python -m bench.several_portals [--quick] [--rules 1000] [--letters 500] [--turns 200] [--json FILE]
 """
@@ -71,8 +71,10 @@ def measure_rules(home: Path, address: str, tries: int) -> dict[str, object]:
 
 
 def _closed_after_s(a: Archive, b: Archive, number: int) -> float:
-    """By the clock of this process; a request that began too early does not count as late."""
-    gate.closed_areas(b, Reader())  # what B remembers from before
+    """How long a page stays open at B after A has closed it, by the clock of this process. A request that
+    began before does not count.
+    """
+    gate.closed_areas(b, Reader())  # so that B has cached the earlier state
     rules.add(a, f"http://site{number}.example/", answer=RuleAnswer.HIDE, reason="bench")
     committed_s = time.monotonic()
     while True:
@@ -82,7 +84,7 @@ def _closed_after_s(a: Archive, b: Archive, number: int) -> float:
 
 
 class _Box:
-    """Counts the letters that it gets."""
+    """A mail handler that counts the letters it receives."""
 
     def __init__(self, received: Any) -> None:
         self._received = received
@@ -194,7 +196,7 @@ def measure_turns(home: Path, count: int) -> dict[str, object]:
 
 @contextmanager
 def _processes(*calls: tuple[Any, tuple[Any, ...]], end: bool = False) -> Iterator[None]:
-    """Processes that the block waits for, or ends."""
+    """Run these calls in processes; at the end of the block, wait for them or, with `end`, terminate them."""
     context = multiprocessing.get_context("spawn")
     running = [context.Process(target=function, args=arguments) for function, arguments in calls]
     for process in running:
@@ -222,7 +224,7 @@ def main() -> int:
     try:
         with postgres_server.running() as address:
             url = make_url(address).set(drivername="postgresql").render_as_string(hide_password=False)
-            setup.found(
+            setup.create(
                 folder / "home",
                 settings=f'[database]\nurl = "{url}"\n[schedule]\nat_once = 2\n[mail]\nhost = "127.0.0.1"\n'
                 f'port = {port}\nsecurity = "none"\nsender = "archive@library.example"\n',

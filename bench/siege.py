@@ -1,9 +1,9 @@
-"""How long a reader waits for a page while others try to keep the portal busy.
+"""How long does a reader wait for a page while others overload the portal?
 
 At the same time: 14 expensive anonymous queries of the CDX server on an index of 1,000,000 captures, 1,100
 connections that send half a request, and 13 sign-ins with an identity provider that never answers. The server
 starts with a soft limit of 1,024 open files. Reports the longest answer of /about, how the queries ended, and
-how long the server needs to be idle again after its clients have left.
+how long the server takes to become idle after its clients have disconnected.
 
     python -m bench siege
 """
@@ -13,10 +13,7 @@ import http.client
 import json
 import os
 import resource
-import signal
 import socket
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -24,6 +21,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from bench.portal import served
 
 from webdepot.archive import Archive
 from webdepot.model import Capture, Location, RecordKind
@@ -41,21 +40,12 @@ QUERIES = (
 CAPTURES = 1_000_000
 QUERY_CLIENTS, SIGN_INS, HALF_OPEN = 14, 13, 1100
 SOFT_LIMIT = 1024
-SERVER = """
-import json, resource, sys
-from pathlib import Path
-from webdepot.archive import Archive
-from webdepot.web.serve import serve
-resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-with Archive.open(Path(sys.argv[1])) as archive:
-    serve(archive, host="127.0.0.1", port=0, replay_port=0, ready=lambda *both: print(json.dumps(both), flush=True))
-"""
 
 
 def fill(home: Path, captures: int, provider: int) -> None:
     """An archive whose index knows this many captures of one domain; 20 of each address."""
     settings = f'[oidc]\nissuer = "http://127.0.0.1:{provider}"\nclient_id = "portal"\n'
-    setup.found(home, settings=settings)
+    setup.create(home, settings=settings)
     with Archive.open(home) as archive:
         per_container = 100_000
         for number in range(0, captures, per_container):
@@ -81,28 +71,6 @@ def _captures(container: str, first: int, stop: int) -> Iterator[Capture]:
 
 
 @contextmanager
-def serving(home: Path) -> Iterator[tuple[str, int]]:
-    """The address of the portal and the process of its server."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVER, str(home), str(SOFT_LIMIT)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ,
-    )
-    assert process.stdout is not None
-    try:
-        yield json.loads(process.stdout.readline())[0], process.pid
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        process.stdout.close()
-
-
-@contextmanager
 def silent_provider() -> Iterator[int]:
     """The port of a server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0), backlog=128) as server:
@@ -112,7 +80,9 @@ def silent_provider() -> Iterator[int]:
 def get(
     portal: str, path: str, timeout_s: float, connections: set[http.client.HTTPConnection] | None = None
 ) -> int:
-    """The status of an answer. While it is waited for, its connection is among `connections`."""
+    """The status of the answer to a request. Its connection is in `connections` until the answer has
+    arrived.
+    """
     parts = urlsplit(portal)
     assert parts.hostname
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout_s)
@@ -130,7 +100,9 @@ def get(
 
 @contextmanager
 def siege(portal: str, outcomes: dict[str, list[object]]) -> Iterator[None]:
-    """Everything at once, until the block ends: then all clients leave without waiting for their answers."""
+    """Run the whole load until the block ends; then all clients disconnect without waiting for their
+    answers.
+    """
     parts, stop = urlsplit(portal), threading.Event()
     connections: set[http.client.HTTPConnection] = set()
 
@@ -191,7 +163,8 @@ def run(captures: int, seconds: float) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder, silent_provider() as provider:
         home = Path(folder) / "home"
         fill(home, captures, provider)
-        with serving(home) as (portal, process):
+        with served(home, most_files=SOFT_LIMIT) as server:
+            portal, process = server.portal, server.process
             calm = measure(portal, 3)
             with siege(portal, outcomes):
                 time.sleep(1)

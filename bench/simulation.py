@@ -1,4 +1,4 @@
-"""How long does a harvest of this size take on N machines, what do the engines have to bear, and what is the
+"""How long does a harvest of this size take on N machines, how much load do the engines get, and what is the
 bottleneck?
 
     python -m bench.simulation [--quick] [--json PATH] [--svg FOLDER] [--documents N] [--servers N]
@@ -60,7 +60,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Engines:
-    """What the engines can bear."""
+    """The load that the engines can handle."""
 
     s3_bytes_s: float = 1.25e9  # one 10 Gbit/s network
     pg_cores: float = 8
@@ -89,8 +89,8 @@ def server_sizes(documents: int, servers: int, most: float = math.inf) -> tuple[
 def harvest(
     documents: int, servers: int, delay_s: float, machines: int, most: float = math.inf, costs: Costs = COSTS
 ):
-    """(seconds, documents) as the harvest goes on: each active server gives one document in `delay_s`, all
-    together no more than the machines can take.
+    """(seconds, documents) over the course of the harvest: each active server returns one document in
+    `delay_s`, all together no more than the machines can process.
     """
     sizes, counts = server_sizes(documents, servers, most)
     sizes, counts = sizes[::-1], counts[::-1]  # the smallest end first
@@ -106,7 +106,7 @@ def time_until(share: float, seconds: np.ndarray, done: np.ndarray) -> float:
 
 
 def load(machines: int, costs: Costs = COSTS) -> dict[str, float]:
-    """What machines that harvest as fast as they can demand from the engines, in cores and bytes a second."""
+    """The load on the engines of machines that harvest as fast as they can, in cores and bytes per second."""
     rate, parts = machines * costs.machine_rate, machines * costs.parts
     pairs = parts * max(parts - 1, 0)
     links = rate * costs.foreign_links * (parts - 1) / parts  # of all parts, a second
@@ -127,7 +127,7 @@ def load(machines: int, costs: Costs = COSTS) -> dict[str, float]:
 
 
 def deaths(machines: int, seconds: float, costs: Costs = COSTS) -> dict[str, float]:
-    """What machines that die cost in that time."""
+    """The cost of machines that die in that time."""
     count = machines * seconds / costs.mtbf_s
     lost_s = count * (costs.lease_s + costs.replay_s)
     return {
@@ -160,7 +160,7 @@ def stages(
 
 
 def bottleneck(times: dict[str, float]) -> str:
-    """The slowest part, without the last few servers, for which no machine helps."""
+    """The slowest part, without the last few servers, which more machines cannot speed up."""
     left_out = ("politeness, last server", "harvest, half", "harvest, 99 %")
     return max((name for name in times if name not in left_out), key=times.__getitem__)
 

@@ -112,17 +112,17 @@ def iter_answers(plan: Plan, number: int) -> Iterator[Answer]:
 
 def expected(plan: Plan) -> dict[str, int]:
     """Every address that must be fetched exactly once, with the status of the response."""
-    found: dict[str, int] = {}
+    statuses: dict[str, int] = {}
     for number, host in enumerate(plan.hosts):
         for answer in iter_answers(plan, number):
             if answer.path != "/closed/secret.html":
-                found[host + answer.path] = answer.status
-        found[f"{host}/sitemap.xml"] = 404  # requested if robots.txt does not name one
+                statuses[host + answer.path] = answer.status
+        statuses[f"{host}/sitemap.xml"] = 404  # requested if robots.txt does not name one
         for missing in range(plan.missing):
-            found[f"{host}/missing/{missing}.html"] = 404
+            statuses[f"{host}/missing/{missing}.html"] = 404
         for turn in range(1, TRAP_TURNS + 1):
-            found[f"{host}/trap/{'deeper/' * turn}"] = 200
-    return found
+            statuses[f"{host}/trap/{'deeper/' * turn}"] = 200
+    return statuses
 
 
 def write(plan: Plan, folder: Path) -> None:

@@ -1,5 +1,5 @@
-"""Does a server that is asked while harvests come in keep its open files, threads, temporary files and memory
-where they were?
+"""Do open files, threads, temporary files and memory of a server stay constant while it answers requests and
+harvests are imported?
 
     python -m bench.soak [--minutes 30] [--quick] [--json PATH]
 
@@ -40,7 +40,7 @@ MOST_FILES, MOST_THREADS, MOST_TIMES = 16, 4, 1.2
 
 @dataclass
 class Asked:
-    """What the clients asked, and how long it took."""
+    """The requests of the clients, and how long they took."""
 
     times_s: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -194,7 +194,7 @@ def run(minutes: float, minute_s: float, pause_s: float, place: Path) -> tuple[l
     home = place / "home"
     os.environ["TMPDIR"] = str(place / "tmp")  # only our own are counted
     (place / "tmp").mkdir()
-    setup.found(home)
+    setup.create(home)
     known = list(range(FIRST))
     with Archive.open(home) as archive:
         for number in known:
@@ -220,7 +220,9 @@ def run(minutes: float, minute_s: float, pause_s: float, place: Path) -> tuple[l
 
 
 def growth(rows: list[Minute]) -> list[str]:
-    """What the last third of the time needs more of than the first, which includes the start."""
+    """The resources of which the last third of the time needs more than the first, which includes the
+    start.
+    """
     third = max(len(rows) // 3, 1)
     before, after = rows[:third], rows[-third:]
 

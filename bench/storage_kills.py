@@ -1,4 +1,5 @@
-"""Do readers notice when a volume server of the S3 storage is killed, and is every byte there afterwards?
+"""Do readers notice when a volume server of the S3 storage is killed, and is every byte still there
+afterwards?
 
     python -m bench.storage_kills [--quick] [--json PATH]
 
@@ -34,7 +35,7 @@ from bench.machines import ManyHosts, many_hosts
 
 from webdepot.archive import Archive
 from webdepot.cluster import plan
-from webdepot.harvest.runs import HarvestFilter
+from webdepot.harvest.harvest_rows import HarvestFilter
 from webdepot.model import HarvestState
 from webdepot.services.cluster import local_cluster
 from webdepot.services.harvest import harvests
@@ -58,7 +59,7 @@ class Readers:
         self.failed: list[str] = []
 
     def begin(self, pages: dict[str, bytes]) -> None:
-        """Also open these from now on."""
+        """Open these pages, too, from now on."""
         if why := self._fault(*next(iter(pages.items()))):
             raise AssertionError(why)  # before anything was killed, or while everything runs again
         self._pages = [*self._pages, *pages.items()]
@@ -145,13 +146,13 @@ class StorageDrill:
 
 def pages_of(site: ManyHosts) -> dict[str, bytes]:
     numbers = {host: number for number, host in enumerate(site.hosts)}
-    found = {}
+    pages = {}
     for url in site.expected():
         parts = urlsplit(url)
         name = parts.path.removeprefix("/p/").removesuffix(".html")
         page = int(name) if name.isdecimal() else 0
-        found[url] = site.body(numbers[parts.hostname or ""], page)
-    return found
+        pages[url] = site.body(numbers[parts.hostname or ""], page)
+    return pages
 
 
 def drill(cluster: StorageDrill, first: ManyHosts, second: ManyHosts, reader: Readers) -> dict[str, Any]:

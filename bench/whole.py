@@ -1,4 +1,4 @@
-"""What does a whole import cost? CPU, memory and bytes written, by stage, beside the floors.
+"""What does a whole import cost? CPU, memory and bytes written, by stage, compared with a minimum.
 
     python -m bench.whole [--quick] [--captures N ...] [--corpus FOLDER] [--json PATH]
 
@@ -11,10 +11,10 @@ For each number of captures (default: 1,000 and 10,000; ask for 100,000 by argum
   depot, and a rebuild of the archive from its depot.
 * disk: bytes written, and bytes that remain, for each byte of the containers.
 
-The floors are the same work by the libraries alone, each in one process, without states, revisits, damage,
-walls or a database: cp and SHA-256 of the files; FastWARC over all records; Resiliparse and tantivy for the
-text of each page; the Siegfried binding for each distinct payload. `ratio` is CPU of the import by the sum of
-the floors.
+The minimum ("floors") is the same work by the libraries alone, each in one process, without states, revisits,
+damage, isolation or a database: cp and SHA-256 of the files; FastWARC over all records; Resiliparse and
+tantivy for the text of each page; the Siegfried binding for each distinct payload. `ratio` is CPU of the
+import by the sum of the floors.
 
 The corpus has pages of 15 to 60 kB in three languages, pictures, PDF files, several captures of most
 addresses, and revisits, from a fixed seed. Containers have 2,500 captures. `--corpus` keeps it for the next
@@ -163,17 +163,17 @@ class Observed:
 
     @property
     def peaks(self) -> dict[str, int]:
-        found: dict[str, int] = {}
+        peaks: dict[str, int] = {}
         for pid, size in self._peaks.items():
-            found[self._kinds[pid]] = max(found.get(self._kinds[pid], 0), size)
-        return found
+            peaks[self._kinds[pid]] = max(peaks.get(self._kinds[pid], 0), size)
+        return peaks
 
     @property
     def written(self) -> dict[str, int]:
-        found: dict[str, int] = {}
+        written: dict[str, int] = {}
         for pid, size in self._written.items():
-            found[self._kinds.get(pid, "other")] = found.get(self._kinds.get(pid, "other"), 0) + size
-        return found
+            written[self._kinds.get(pid, "other")] = written.get(self._kinds.get(pid, "other"), 0) + size
+        return written
 
     @property
     def written_bytes(self) -> int:
@@ -265,7 +265,7 @@ def _descendants(root: int) -> Iterator[int]:
 
 
 def _kind(command: bytes) -> str:
-    """What a process is, by its command line; empty for one that has ended."""
+    """The kind of a process, by its command line; empty if it has ended."""
     arguments = command.decode("utf-8", "replace").split("\0")[:-1]
     if any("forkserver" in each for each in arguments):
         return "worker"
@@ -296,7 +296,7 @@ def _stage(name: str) -> None:
 def step_setup(home: str) -> None:
     from webdepot.services.admin import setup
 
-    setup.found(Path(home))
+    setup.create(Path(home))
 
 
 def step_import(home: str, files: str, collection: str) -> None:
@@ -312,13 +312,13 @@ def step_import(home: str, files: str, collection: str) -> None:
 
 def step_check(home: str) -> None:
     from webdepot.archive import Archive
-    from webdepot.harvest import runs
+    from webdepot.harvest import harvest_rows
     from webdepot.model import HarvestState
     from webdepot.services.depot import examination
 
     with Archive.open(Path(home)) as archive:
         with archive.database.reading() as connection:
-            harvests = list(runs.in_states(connection, [HarvestState.KEPT]))
+            harvests = list(harvest_rows.in_states(connection, [HarvestState.KEPT]))
         largest = max(harvests, key=lambda harvest: harvest.counts.get("fetched", 0))
         examination.check_again(archive, largest)
 
@@ -355,7 +355,7 @@ def _timed_parts(archive: object) -> Iterator[None]:
         return call
 
     captures, texts = archive.captures, archive.texts  # type: ignore[attr-defined]
-    captures.add = timed("captures index", captures.add)
+    captures.add = timed("capture index", captures.add)
     texts.add = timed("words", texts.add)
     texts.compact = timed("compaction", texts.compact)
     link_texts.settle = timed("link texts", link_texts.settle)
@@ -430,7 +430,7 @@ def floor_words(files: list[Path]) -> Callable[[], None]:
     from resiliparse.extract.html2text import extract_plain_text
     from resiliparse.parse.html import HTMLTree
 
-    from webdepot.index.text.tantivy_schema import analysers
+    from webdepot.index.stems import analysers
 
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("url", stored=True, tokenizer_name="raw", index_option="basic")

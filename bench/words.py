@@ -1,4 +1,4 @@
-"""Does indexing words scale with cores, and does it stay the same in a full archive?
+"""Does indexing words scale with cores, and is it as fast in a full archive as in an empty one?
 
     python -m bench.words [--pages 10000] [--filled 200000] [--json PATH]
 
@@ -31,7 +31,7 @@ AT_ONCE = 10_000
 
 
 class Source:
-    """Any number of pages with addresses of their own, made from two thousand texts."""
+    """Generates any number of pages with distinct addresses from two thousand texts."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -9,5 +9,5 @@
     minimise.py       the fewest and smallest inputs with the same coverage
     __main__.py       all fuzzers in turn, and a table: `make fuzz`
 
-docs/how-to/fuzz.md says how to run them and how to add one.
+docs/how-to/fuzz.md explains how to run them and how to add one.
 """

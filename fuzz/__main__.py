@@ -1,9 +1,9 @@
-"""All fuzzers in turn, each for a bounded processor time, and a table of what they did.
+"""Run all fuzzers in turn, each for a bounded processor time, and print a table of the results.
 
     python -m fuzz [--seconds N] [NAME…]
 
-What they found stays in build/fuzz/NAME: `corpus` (inputs with new coverage), `crashes` (with how to repeat
-each), `log`. Status 1 if there is a crash.
+The results are in build/fuzz/NAME: `corpus` (inputs with new coverage), `crashes` (with instructions to
+repeat each), `log`. Status 1 if there is a crash.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from fuzz import guard, scratch
 from fuzz.guard import CrashFolder, Current, InputLimits
 
 _MOST_DEATHS = 10
-"""A fuzzer whose process an input ended this often has found enough."""
+"""A fuzzer stops after this many inputs that ended its process."""
 _STUCK_S = 120.0
 """How long a process may sleep without a new input; waiting for a busy processor does not count."""
 _COVERAGE = re.compile(r"cov: (\d+)[^\n]* corp: (\d+)/(\S+)")
@@ -43,7 +43,12 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="fuzzers; all if none is named")
     parser.add_argument("--seconds", type=float, default=60, help="processor time for each (default: 60)")
     parser.add_argument("--folder", type=Path, default=Path("build/fuzz"))
-    parser.add_argument("--seed", type=int, default=time.time_ns() % (1 << 31), help="for the same run again")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=time.time_ns() % (1 << 31),
+        help="of the random generator, to repeat a run",
+    )
     options = parser.parse_args()
     unknown = [name for name in options.names if not name.endswith(".py") and name not in guard.names()]
     if unknown:
@@ -62,7 +67,7 @@ def main() -> int:
         )
         crashes += outcome.crashes
     if crashes:
-        print(f"{crashes} inputs crashed: {options.folder}/*/crashes, each with how to repeat it.")
+        print(f"{crashes} inputs crashed. {options.folder}/*/crashes has them, with how to repeat each.")
     return 1 if crashes else 0
 
 
@@ -121,7 +126,7 @@ def _forget(corpus: Path, data: bytes) -> None:
 
 
 def _wait(process: subprocess.Popen[bytes], current: Current) -> bool:
-    """Until the process ends. Whether it had to be killed because it was stuck."""
+    """Wait until the process ends; return whether it had to be killed because it was stuck."""
     count, since_s = current.count(), time.monotonic()
     while True:
         try:
@@ -137,7 +142,7 @@ def _wait(process: subprocess.Popen[bytes], current: Current) -> bool:
 
 
 def _is_running(pid: int) -> bool:
-    """Whether a process computes, or would if it had a processor."""
+    """Whether a process is running or waiting for a processor, not sleeping."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "R"
 
 
@@ -153,7 +158,7 @@ def _children_cpu_s() -> float:
 
 
 def _without_progress(log: str) -> str:
-    """What the process printed, without the lines of libFuzzer about new inputs."""
+    """The output of the process without the lines of libFuzzer about new inputs."""
     return "".join(line for line in log.splitlines(keepends=True) if not line.startswith(("#", "INFO:")))
 
 

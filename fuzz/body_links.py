@@ -1,4 +1,4 @@
-"""The links of a body, as the harvester reads them, and what must be true of them."""
+"""Reads the links of a body as the harvester does, and checks what must be true of them."""
 
 from io import BytesIO
 
@@ -13,7 +13,9 @@ _NOTED = ("linksFailed", "linksPartFailed")
 
 
 def read(data: bytes, mime: str, *, allowed: frozenset[str] = frozenset()) -> None:
-    """`allowed` are the errors of libraries that the log may name for an unreadable body."""
+    """Read the links of a body. `allowed` are the errors of libraries that the log may name for an unreadable
+    body.
+    """
     head = HttpHead(version="HTTP/1.1", status=200, reason="", headers=(("Content-Type", mime),))
     extracted = extract(_PAGE, head, BytesIO(data), _LIMITS)
     for url, _ in extracted.links:

@@ -1,4 +1,4 @@
-"""What the fuzzers of WARC and ARC do with each record: everything the program reads from one."""
+"""Reads everything from each record that the program reads, for the fuzzers of WARC and ARC."""
 
 from io import BytesIO
 from itertools import islice
@@ -48,7 +48,7 @@ def read_all(data: bytes) -> None:
 
 
 def _rewrite(data: bytes, seen: list[tuple[bytes, bytes]]) -> None:
-    """Records written one by one must be read again as they were."""
+    """Check that records that are written one by one can be read again unchanged."""
     records = islice(iter_records(BytesIO(data), "fuzz", on_finding=lambda _: None), len(seen))
     written = b"".join(piece for record in records for piece in member_of(record))
     again = iter_records(BytesIO(written), "again", on_finding=lambda _: None) if written else iter(())
@@ -56,7 +56,7 @@ def _rewrite(data: bytes, seen: list[tuple[bytes, bytes]]) -> None:
 
 
 def _compare_heads(record: Record) -> None:
-    """The quick reader of heads must agree with the full one."""
+    """Check that the quick reader of heads agrees with the full one."""
     quick = record.find_status_and_type() if record.kind is RecordKind.RESPONSE else None
     if quick is not None:
         head = record.head

@@ -38,7 +38,7 @@ _FILE_BYTES = _START + LONGEST_INPUT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputLimits:
-    """For one input. Memory is counted beyond what the process had before the first."""
+    """The limits for one input. Memory is counted beyond what the process had before the first input."""
 
     cpu_s: float = 3.0
     memory_mb: int = 512
@@ -60,7 +60,7 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Target:
-    """The fuzzer of that name; a name that ends in `.py` is a file elsewhere."""
+    """The fuzzer of that name; a name that ends in `.py` is the path of a file."""
     module = _module_of(Path(name)) if name.endswith(".py") else import_module(f"fuzz.targets.{name}")
     return Target(
         name=name,
@@ -94,7 +94,7 @@ class Current:
         self._map[_COUNT] = (self.count() + 1).to_bytes(8, "little")
 
     def count(self) -> int:
-        """Inputs tried, also by earlier processes."""
+        """The number of inputs tried, including those of earlier processes."""
         return int.from_bytes(self._map[_COUNT], "little")
 
     def get(self) -> bytes:
@@ -104,7 +104,7 @@ class Current:
 def begin(targets: Sequence[Target], limits: InputLimits) -> None:
     """Prepare the fuzzers, then limit the address space of this process above what it has now.
 
-    When the timer of an input fires, Python's place is printed and the process ends by the signal.
+    When the timer of an input fires, Python's traceback is printed and the process ends by the signal.
     """
     for target in targets:
         if target.prepare is not None:
@@ -117,7 +117,9 @@ def begin(targets: Sequence[Target], limits: InputLimits) -> None:
 
 
 def crash_of(target: Target, data: bytes, limits: InputLimits) -> BaseException | None:
-    """Try one input. The exception that makes it a crash, or None. Too much time ends the process."""
+    """Try one input; return the exception that makes it a crash, or None. Exceeding the time limit ends the
+    process.
+    """
     signal.setitimer(signal.ITIMER_PROF, limits.cpu_s)
     try:
         target.one_input(data)
@@ -134,14 +136,14 @@ def crash_of(target: Target, data: bytes, limits: InputLimits) -> BaseException 
 
 @dataclass(slots=True, kw_only=True)
 class CrashFolder:
-    """Inputs that crashed, each in a file with a text beside it that says how to repeat it."""
+    """A folder of inputs that crashed, each in a file with a text file that says how to repeat it."""
 
     path: Path
     target: str
     _seen: set[str] = field(default_factory=set)
 
     def add_exception(self, data: bytes, error: BaseException) -> None:
-        """Keep the first input of each kind and place."""
+        """Store an input, unless one with the same kind and place of exception is stored."""
         kind = type(error).__name__
         place = _place(error)
         if f"{kind} {place}" not in self._seen:

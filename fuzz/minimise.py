@@ -31,8 +31,8 @@ def main(name: str, folders: list[Path]) -> None:
     guard.begin([target], InputLimits())
     corpus = guard.CORPUS / name
     fixed = [path for path in corpus.iterdir() if not path.name.startswith(_PREFIX)]
-    found = [path for folder in (corpus, *folders) for path in folder.iterdir() if path not in fixed]
-    inputs = {path.read_bytes() for path in found if path.stat().st_size <= LARGEST_INPUT}
+    paths = [path for folder in (corpus, *folders) for path in folder.iterdir() if path not in fixed]
+    inputs = {path.read_bytes() for path in paths if path.stat().st_size <= LARGEST_INPUT}
     seen: set[Line] = set()
     for path in fixed:
         seen |= lines_of(target, path.read_bytes())

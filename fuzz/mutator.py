@@ -1,8 +1,8 @@
 """How inputs are changed, beyond the single bytes that libFuzzer changes itself.
 
-Hostile input is seldom a flipped bit. These changes make what has hung or filled parsers: a long run of one
-byte or token, something nested deep, a number that is huge, a field or line many times, two parts in the
-wrong order, an end cut off.
+Hostile input is seldom a flipped bit. These changes produce inputs of the kinds that have made parsers hang
+or use up memory: a long run of one byte or token, deep nesting, a huge number, a repeated field or line, two
+parts in the wrong order, a missing end.
 """
 
 import random
@@ -31,7 +31,9 @@ Change = Callable[[bytes, random.Random, Sequence[bytes]], bytes]
 
 
 def mutated(data: bytes, most: int, chance: random.Random, tokens: Sequence[bytes]) -> bytes:
-    """One to three changes at random, at most `most` bytes. Large inputs are mostly made smaller."""
+    """The input with one to three random changes, at most `most` bytes. Large inputs are usually made
+    smaller.
+    """
     if len(data) > _LARGE and chance.random() < 0.7:
         start = chance.randint(0, len(data))
         data = data[:start] + data[start + chance.randint(1, len(data)) :]
@@ -41,13 +43,15 @@ def mutated(data: bytes, most: int, chance: random.Random, tokens: Sequence[byte
 
 
 def _times(unit: bytes, chance: random.Random) -> int:
-    """How often to repeat a unit: mostly a few times, and never to more than an input may have."""
+    """How often to repeat a unit: usually a few times, and never beyond the largest input."""
     wanted = chance.choice(_RUNS if chance.random() < 0.03 else _RUNS[:_SHORT])
     return min(wanted, LONGEST_INPUT // max(len(unit), 1) + 1)
 
 
 def _spot(data: bytes, chance: random.Random) -> int:
-    """A place to change: anywhere, or beside a sign that is no letter, where formats have their seams."""
+    """A position to change: anywhere, or next to a character that is not a letter, where the parts of formats
+    meet.
+    """
     at = chance.randint(0, len(data))
     if chance.random() < 0.5:
         for ahead in range(at, min(at + 64, len(data))):
@@ -70,18 +74,18 @@ def _add_token(data: bytes, chance: random.Random, tokens: Sequence[bytes]) -> b
 
 
 def _replace_token(data: bytes, chance: random.Random, tokens: Sequence[bytes]) -> bytes:
-    """Another token in place of one that is there."""
+    """Replace a token by another one."""
     present = [token for token in tokens if token in data]
     if not present:
         return _add_token(data, chance, tokens)
     old = chance.choice(present)
-    places = [found.start() for found in re.finditer(re.escape(old), data)][:100]
+    places = [match.start() for match in re.finditer(re.escape(old), data)][:100]
     at = chance.choice(places)
     return data[:at] + chance.choice(tokens) + data[at + len(old) :]
 
 
 def _add_run(data: bytes, chance: random.Random, tokens: Sequence[bytes]) -> bytes:
-    """A long run of one byte: one that is there, or one with a meaning."""
+    """Insert a long run of one byte: one of the input, or one with a meaning in formats."""
     at = _spot(data, chance)
     unit = data[at : at + 1] if data[at : at + 1] and chance.random() < 0.5 else chance.choice(_BYTES)
     return _insert(data, at, unit * _times(unit, chance))
@@ -93,7 +97,7 @@ def _add_run_of_tokens(data: bytes, chance: random.Random, tokens: Sequence[byte
 
 
 def _nest(data: bytes, chance: random.Random, tokens: Sequence[bytes]) -> bytes:
-    """A piece inside many brackets; half of the time they are never closed."""
+    """Put a piece inside many brackets; half of the time they are never closed."""
     start, end = _piece(data, chance)
     opening, closing = chance.choice(_PAIRS)
     depth = _times(opening, chance)
@@ -105,12 +109,12 @@ def _change_number(data: bytes, chance: random.Random, tokens: Sequence[bytes]) 
     numbers = list(_NUMBER.finditer(data))[:200]
     if not numbers:
         return _insert(data, _spot(data, chance), chance.choice(_NUMBERS))
-    found = chance.choice(numbers)
-    if chance.random() < 0.5 and len(found[0]) < 20:
-        new = str(max(0, int(found[0]) + chance.choice((-2, -1, 1, 2)))).encode()
+    number = chance.choice(numbers)
+    if chance.random() < 0.5 and len(number[0]) < 20:
+        new = str(max(0, int(number[0]) + chance.choice((-2, -1, 1, 2)))).encode()
     else:
         new = chance.choice(_NUMBERS)
-    return data[: found.start()] + new + data[found.end() :]
+    return data[: number.start()] + new + data[number.end() :]
 
 
 def _repeat_piece(data: bytes, chance: random.Random, tokens: Sequence[bytes]) -> bytes:

@@ -4,7 +4,7 @@
     python -m fuzz.replay NAME FILE…      single inputs, such as a crash
     python -m fuzz.replay                 the corpus of every fuzzer
 
-Each input is named before it is tried: if the process ends by a signal, the last one named is the culprit.
+Each input is named before it is tried: if the process ends by a signal, the last one named is the cause.
 Status 1 if an input crashed.
 """
 

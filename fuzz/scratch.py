@@ -15,7 +15,9 @@ _MEMORY = Path("/dev/shm")
 
 @cache
 def root() -> Path:
-    """Of this process; `fuzz.__main__` gives its fuzzers one, since most of them do not end by themselves."""
+    """The folder of this process. `fuzz.__main__` passes one to its fuzzers, because most of them are killed
+    and cannot remove it.
+    """
     if given := os.environ.get(VARIABLE):
         return Path(given)
     path = new()

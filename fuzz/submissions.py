@@ -1,4 +1,4 @@
-"""What the program does with a file that somebody delivers, up to the decision whether to take it."""
+"""Processes a submitted file as the program does, up to the decision whether to accept it."""
 
 import re
 from contextlib import suppress
@@ -24,7 +24,8 @@ from webdepot.url import Url
 
 
 def open_up(path: Path, folder: Path) -> None:
-    """Unpack a file as the guarded process does, but here, where limits and coverage are those of the fuzzer.
+    """Unpack a file as the guarded process does, but in this process, so that the fuzzer's limits and
+    coverage apply.
 
     Nothing may be written outside of `folder`.
     """

@@ -1,4 +1,5 @@
-"""Hatch build hook: a wheel or sdist of a clean checkout gets the browser files, without which it cannot serve.
+"""Hatch build hook: adds the browser files, without which replay does not work, to a wheel or sdist of a
+clean checkout.
 
 `vendor.py` fetches those that are missing and checks them all. An sdist contains them, so that a wheel can be
 built from it without a network. Editable installations fetch them in `scripts/setup.sh`.

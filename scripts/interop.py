@@ -1,12 +1,12 @@
-"""Run programs of others against Webdepot and print a table: python scripts/interop.py [--slow] [NAME...]
+"""Test Webdepot with other programs and print a table: python scripts/interop.py [--slow] [NAME...]
 
 1. Install the tools: from PyPI into `.interop`, from npm and Maven below `.interop/` (`--slow`: also from Go and
    crates, which are compiled for minutes).
 2. Make an archive with two harvests of a small site, of which the second has a page that did not change; export
    it as WACZ, bag and OCFL; serve it on this machine.
-3. Run each tool and compare with what we know. A tool that cannot be had is listed with the reason.
+3. Run each tool and compare with what we know. A tool that cannot be installed is listed with the reason.
 
-Exits 1 if a tool that could be run gave another result.
+Exits 1 if a tool that could be run gave a different result.
 """
 
 import argparse
@@ -24,12 +24,16 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
+
+import small_warcs  # noqa: E402 - a module of the tests
+
 PLACE = ROOT / ".interop"
 PYPI = [
     "bagit",
@@ -53,16 +57,16 @@ LIMIT_S = 120
 
 
 class Unavailable(Exception):
-    """Why a tool cannot be run."""
+    """A tool cannot be run; the message says why."""
 
 
 class Different(Exception):
-    """What a tool gave that it should not."""
+    """A tool gave a result other than the expected one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What the tools look at."""
+    """The archive and its exports that the tools read."""
 
     folder: Path
     warcs: tuple[Path, ...]
@@ -76,7 +80,7 @@ class Tool:
     source: str
     what: str
     check: Callable[[World], str]
-    """Runs it; returns its version. Unavailable or Different."""
+    """Runs a tool and returns its version; raises Unavailable or Different."""
     is_slow: bool = False
 
 
@@ -85,12 +89,9 @@ class Tool:
 
 def make_world(folder: Path) -> tuple[Path, tuple[Path, ...]]:
     """The home of an archive with two harvests, and its exports beside it."""
-    from datetime import UTC, datetime
-
     from warcio.statusandheaders import StatusAndHeaders
     from warcio.warcwriter import WARCWriter
 
-    from small_warcs import write_warc
     from webdepot import digest
     from webdepot.archive import Archive
     from webdepot.services import pipeline
@@ -100,8 +101,10 @@ def make_world(folder: Path) -> tuple[Path, tuple[Path, ...]]:
 
     page = b"<!doctype html><title>The mill</title><p>It turns."
     first, second = folder / "first.warc.gz", folder / "second.warc.gz"
-    write_warc(first, {SITE: page}, when=datetime(2024, 1, 1, tzinfo=UTC))
-    write_warc(second, {f"{SITE}news": b"<title>News</title>Still."}, when=datetime(2025, 1, 1, tzinfo=UTC))
+    small_warcs.write_warc(first, {SITE: page}, when=datetime(2024, 1, 1, tzinfo=UTC))
+    small_warcs.write_warc(
+        second, {f"{SITE}news": b"<title>News</title>Still."}, when=datetime(2025, 1, 1, tzinfo=UTC)
+    )
     with second.open("ab") as file:
         writer = WARCWriter(file, gzip=True)
         head = StatusAndHeaders("200 OK", [("Content-Type", "text/html")], protocol="HTTP/1.1")
@@ -116,7 +119,7 @@ def make_world(folder: Path) -> tuple[Path, tuple[Path, ...]]:
             )
         )
     home = folder / "home"
-    setup.found(home)
+    setup.create(home)
     packages = []
     with Archive.open(home) as archive:
         for path in (first, second):
@@ -210,6 +213,27 @@ def check_wacz(world: World) -> str:
         [PLACE / "bin" / "wacz", "validate", "-f", world.folder / "later.wacz"],
         expected="Validation succeeded",
     )
+    return version_of("wacz")
+
+
+def check_wacz_pages(world: World) -> str:
+    """Title and text of a list of pages in a WACZ that it has written."""
+    folder = world.folder / "written"
+    folder.mkdir()
+    pages = [
+        {"format": "json-pages-1.0", "id": "pages", "title": "All Pages"},
+        {"url": f"{SITE}app", "ts": "2024-03-01T00:00:00Z", "title": "Sails", "text": "Canvas and spars"},
+    ]
+    (folder / "pages.jsonl").write_text("".join(json.dumps(page) + "\n" for page in pages))
+    small_warcs.write_warc(
+        folder / "app.warc.gz", {f"{SITE}app": b"<script></script>"}, when=datetime(2024, 3, 1, tzinfo=UTC)
+    )
+    create = [PLACE / "bin" / "wacz", "create", "-o", "app.wacz", "-p", "pages.jsonl", "app.warc.gz"]
+    run(create, folder=folder)
+    own = [ROOT / ".venv" / "bin" / "webdepot", "--home", folder / "home"]
+    run([*own, "init"])
+    run([*own, "import", folder / "app.wacz"])
+    run([*own, "search", "canvas"], expected="Sails")
     return version_of("wacz")
 
 
@@ -331,7 +355,7 @@ def check_pywb_xmlquery(world: World) -> str:
 
 
 def check_har2warc(world: World) -> str:
-    """Its WARC of a HAR file and ours have the same payloads."""
+    """Check that its WARC of a HAR file and ours have the same payloads."""
     from webdepot.container.conversion import har
     from webdepot.times import utc_now
 
@@ -372,7 +396,7 @@ def _pywb_version() -> str:
 
 
 def check_replayweb(world: World) -> str:
-    """The unchanged page of the later harvest, in ReplayWeb.page in Chromium."""
+    """Show the unchanged page of the later harvest in ReplayWeb.page in Chromium."""
     from playwright.sync_api import Error, sync_playwright
 
     npm = shutil.which("npm")
@@ -428,7 +452,7 @@ def check_jwarc(world: World) -> str:
 
 
 def check_jwarc_dedupe(world: World) -> str:
-    """The same page again becomes a revisit of ours."""
+    """Check that fetching the same page again gives a revisit of our capture."""
     jar, version = _jwarc()
     shutil.copy(world.warcs[0], world.folder / "again.warc.gz")
     tool = ["java", "-cp", jar, "org.netpreserve.jwarc.tools.WarcTool", "dedupe", "--minimum-size", "0"]
@@ -489,6 +513,7 @@ TOOLS = (
     Tool(name="fastwarc", source="PyPI", what="check WARC files", check=lambda w: check_warcs("fastwarc", "check", world=w)),
     Tool(name="cdxj-indexer", source="PyPI", what="same index as ours", check=check_index),
     Tool(name="py-wacz", source="PyPI", what="validate a WACZ export", check=check_wacz),
+    Tool(name="py-wacz", source="PyPI", what="its list of pages is used", check=check_wacz_pages),
     Tool(name="bagit", source="PyPI", what="validate a bag", check=check_bag),
     Tool(name="ocfl-py", source="PyPI", what="validate an OCFL root", check=check_ocfl),
     Tool(name="cdx_toolkit", source="PyPI", what="all captures, and an end", check=check_cdx_toolkit),
@@ -526,7 +551,7 @@ def install() -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Run programs of others against Webdepot.")
+    parser = argparse.ArgumentParser(description="Test Webdepot with other programs.")
     parser.add_argument("--slow", action="store_true", help="also tools that are compiled first")
     parser.add_argument("names", nargs="*", help="only these tools")
     wanted = parser.parse_args()

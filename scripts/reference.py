@@ -44,8 +44,8 @@ def pages() -> dict[str, str]:
 
 
 def states() -> Iterator[str]:
-    from webdepot.engine.jobs import JOB
-    from webdepot.harvest.runs import HARVEST
+    from webdepot.engine.job_queue import JOB
+    from webdepot.harvest.harvest_rows import HARVEST
     from webdepot.selection.cases import CASE
     from webdepot.selection.scheduled_harvests import TURN
     from webdepot.selection.states import LETTER, TARGET

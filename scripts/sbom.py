@@ -145,7 +145,7 @@ def dependencies(
     pinned: dict[str, tuple[str, list[str]]],
     browser: list[dict[str, object]],
 ) -> list[dict[str, object]]:
-    """Who needs whom, among the packages of the bill."""
+    """The dependencies between the packages in the bill of materials."""
 
     def references(requirements: list[str]) -> list[str]:
         names = {canonical(re.split(r"[\s;<>=!~\[(@]", line, maxsplit=1)[0]) for line in requirements}

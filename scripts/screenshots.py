@@ -67,7 +67,7 @@ def main() -> int:
 
 @contextmanager
 def served(home: Path) -> Iterator[str]:
-    """Serve an archive for the length of the block; the address of its portal."""
+    """Serve an archive for the length of the block; yields the address of its portal."""
     program = Path(sys.executable).parent / "webdepot"
     command = [str(program), "--home", str(home), "serve", "--port", "0", "--replay-port", "0", "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -100,7 +100,7 @@ def take(page: Page, portal: str, words: str, url: str, folder: Path) -> None:
 
 
 def take_of_staff(page: Page, portal: str, folder: Path) -> None:
-    """Pages that only staff see; nothing if the sign-in page does not show the password."""
+    """Take screenshots of pages for staff; none if the sign-in page does not show the password."""
     page.goto(f"{portal}/sign-in")
     if not page.get_by_text(demo_accounts.PASSWORD).count():
         return

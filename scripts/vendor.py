@@ -40,7 +40,7 @@ class Package:
 
 
 class CannotFetch(Exception):
-    """A message for the user."""
+    """The files cannot be fetched; the message is for the user."""
 
 
 def read_packages(table: Path, folder: Path) -> tuple[Package, ...]:

@@ -102,7 +102,7 @@ def _cheap_passwords() -> Iterator[None]:
 def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Made once: every migration runs for it. Tests get copies."""
     folder = tmp_path_factory.mktemp("empty") / "home"
-    setup.found(folder)
+    setup.create(folder)
     return folder
 
 

@@ -21,6 +21,9 @@ from webdepot.config.config import FILE_NAME
 IS_CHOSEN = os.environ.get("WEBDEPOT_TEST_DATABASE") == "postgresql"
 """Whether the archives of all tests have their databases on PostgreSQL."""
 
+SEEN_AFTER_S = 0.1 if IS_CHOSEN else 0.0
+"""How long after the commit of one process the requests begin for which it must count in all others."""
+
 needs_file = pytest.mark.skipif(IS_CHOSEN, reason="is about the file of the database")
 """Marks tests of what the database is only without a server: a file in the home."""
 

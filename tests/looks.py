@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page
 
 PASSWORD = "correct horse battery"
 WIDTHS = (1280, 375)
+IMPACTS = ("serious", "critical")
 _AXE = Path(__file__).parent / "web" / "vendor" / "axe.min.js"
 LANGUAGE = os.environ.get("WEBDEPOT_TEST_LANGUAGE", "en")
 _PICTURES = os.environ.get("WEBDEPOT_TEST_PICTURES", "")
@@ -44,15 +45,33 @@ def look_at(page: Page, portal: str, path: str, *, status: int = 200) -> None:
         page.set_viewport_size({"width": width, "height": 900})
         answer = page.goto(portal + path)
         assert answer is not None and answer.status == status, path
-        if _PICTURES:
-            name = re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-")[:60]
-            page.screenshot(path=f"{_PICTURES}/{name}-{width}.png", full_page=True)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
+        _fits(page, path, width)
+    assert _faults(page) == [], path
+
+
+def look(page: Page, name: str) -> None:
+    """The same for the page that is open, for example the answer to a form; in light and dark colours."""
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            _fits(page, f"{name}-{scheme}", width)
+            assert _faults(page) == [], (name, scheme, width)
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+
+
+def _fits(page: Page, name: str, width: int) -> None:
+    if _PICTURES:
+        file = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60]
+        page.screenshot(path=f"{_PICTURES}/{file}-{width}.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
+
+
+def _faults(page: Page) -> list[tuple[str, str]]:
+    """Serious accessibility problems, each with the first element that has it."""
     page.evaluate(_AXE.read_text(encoding="utf-8"))
     found = page.evaluate("axe.run(document, { iframes: false, resultTypes: ['violations'] })")
-    serious = [
-        (each["id"], each["nodes"][0]["html"])
-        for each in found["violations"]
-        if each["impact"] in ("serious", "critical")
+    return [
+        (each["id"], each["nodes"][0]["html"]) for each in found["violations"] if each["impact"] in IMPACTS
     ]
-    assert serious == [], path

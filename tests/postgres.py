@@ -27,7 +27,7 @@ def _archives_on_postgresql(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     databases: Databases = request.getfixturevalue("databases")
-    found = setup.found
+    found = setup.create
 
     def found_there(home: Path, *, settings: str = "", **given: object) -> bool:
         if "[database]" not in settings and (not home.is_dir() or not setup.is_complete(home)):
@@ -47,7 +47,7 @@ def _archives_on_postgresql(request: pytest.FixtureRequest) -> Iterator[None]:
 def empty_postgresql_home(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Path:
     """As `empty_home`, with its database on the server."""
     folder = tmp_path_factory.mktemp("empty") / "home"
-    setup.found(folder, settings=with_address("", databases.create()))
+    setup.create(folder, settings=with_address("", databases.create()))
     return folder
 
 

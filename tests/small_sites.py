@@ -12,7 +12,7 @@ from webdepot.archive import Archive
 from webdepot.model import TargetId
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.permission import Ground
-from webdepot.services.permission import consent
+from webdepot.services.permission import owner_answers
 from webdepot.services.selection import criteria as criteria_service
 from webdepot.services.selection import targets
 
@@ -83,5 +83,5 @@ def cleared(archive: Archive, address: str) -> TargetId:
         [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")],
     )
     targets.decide(archive, dossier.id, "select")
-    consent.record_ground(archive, dossier.id, Ground.OPEN_LICENCE, reason="CC BY")
+    owner_answers.record_ground(archive, dossier.id, Ground.OPEN_LICENCE, reason="CC BY")
     return dossier.id

@@ -5,7 +5,7 @@ from argon2 import PasswordHasher
 from sqlalchemy import text
 
 from webdepot.accounts import accounts, sessions
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.times import utc_now
 

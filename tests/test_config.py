@@ -56,7 +56,7 @@ def test_an_invalid_file_is_reported_with_key_and_remedy(tmp_path, text, words):
 
 def test_the_file_written_by_init_reads_as_the_defaults(tmp_path):
     home = tmp_path / "new"
-    setup.found(home)
+    setup.create(home)
     assert configuration.read(home, {}).sources == {}
     text = (home / "webdepot.toml").read_text(encoding="utf-8")
     for setting in configuration.iter_settings(configuration.read(home, {})):
@@ -65,7 +65,7 @@ def test_the_file_written_by_init_reads_as_the_defaults(tmp_path):
 
 def test_every_commented_line_of_that_file_is_valid_when_uncommented(tmp_path):
     home = tmp_path / "new"
-    setup.found(home)
+    setup.create(home)
 
     def uncommented(line: str) -> str:
         return (
@@ -84,5 +84,5 @@ def test_every_commented_line_of_that_file_is_valid_when_uncommented(tmp_path):
 
 def test_settings_given_to_init_are_in_the_file(tmp_path):
     home = tmp_path / "new"
-    setup.found(home, settings='[archive]\nname = "Museum"')
+    setup.create(home, settings='[archive]\nname = "Museum"')
     assert configuration.read(home, {}).archive.name == "Museum"

@@ -59,6 +59,10 @@ REFUSED = {
     r"\bbeside (one another|each other|`|an? (import|harvest|server))": "in parallel, during, alongside",
     r"\bthe long work\b|\blong work that people\b": "long-running work",
     r"\b(portal|server|process|worker) lives\b": "is alive",
+    r"\b(files|text|bytes|hosts) of strangers\b": "untrusted files",
+    r"\bby the way back\b": "with the back button",
+    r"\bframe behind frame\b": "every frame",
+    r"\bwords of several machines\b": "the text index of several machines",
     r"last_breaths": "SHUTDOWN_WAIT_TENTHS",
 }
 ALLOWED = re.compile(r"--mend\b|page-riddle")

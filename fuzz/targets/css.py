@@ -1,6 +1,6 @@
 """Style sheets: addresses in them, and rewriting, which must change nothing but addresses."""
 
-from webdepot.access.replay import rewrite
+from webdepot.access.replay import rewrite_without_worker
 from webdepot.harvest.links import css
 
 TOKENS = (
@@ -16,13 +16,13 @@ def one_input(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     for address, _ in css.references(text):
         assert isinstance(address, str)
-    same = rewrite.css(text, _PAGE, lambda _: None)
+    same = rewrite_without_worker.css(text, _PAGE, lambda _: None)
     assert _plain(same) == _plain(text), "rewriting without a lead changes the style sheet"
-    rewritten = rewrite.css(text, _PAGE, lambda address: _MARK + address)
+    rewritten = rewrite_without_worker.css(text, _PAGE, lambda address: _MARK + address)
     kept = rewritten.split(_MARK)
     assert len("".join(kept)) >= len(text) - sum(map(len, kept[1:])), "text was lost"
 
 
 def _plain(text: str) -> str:
-    """Quotes may be added around an address."""
+    """The text without quotes: they may be added around an address."""
     return text.replace("'", "").replace("%27", "")

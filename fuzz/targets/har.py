@@ -37,9 +37,9 @@ def one_input(data: bytes) -> None:
     findings: list[Finding] = []
     with folder() as place:
         path = place / "a.warc.gz"
-        made = har.to_warc(BytesIO(data), path, name="a.har", now=now, note=findings.append)
+        converted = har.to_warc(BytesIO(data), path, name="a.har", now=now, note=findings.append)
         damage: list[Finding] = []
         with path.open("rb") as stream:
             kinds = [record.kind for record in iter_records(stream, path.name, on_finding=damage.append)]
         assert not damage, damage[0].message
-        assert len(kinds) == made.records
+        assert len(kinds) == converted.records

@@ -21,5 +21,5 @@ def one_input(data: bytes) -> None:
     for status in (200, 302):
         headers = tuple((name, value) for name in _NAMES)
         head = HttpHead(version="HTTP/1.1", status=status, reason="", headers=headers)
-        found = extract(_PAGE, head, BytesIO(), LinkLimits(agent="webdepot"))
-        assert "Failed" not in found.note, found.note
+        extracted = extract(_PAGE, head, BytesIO(), LinkLimits(agent="webdepot"))
+        assert "Failed" not in extracted.note, extracted.note

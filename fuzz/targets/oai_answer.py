@@ -20,7 +20,9 @@ TOKENS = (
 
 
 class _Canned:
-    """Answers every request with the same bytes: a head of lines, if there is one, and a body."""
+    """A fetcher that answers every request with the same bytes: header lines, if there are any, and a
+    body.
+    """
 
     def __init__(self, data: bytes) -> None:
         head, mark, body = data.partition(b"\r\n\r\n")

@@ -24,8 +24,8 @@ def one_input(data: bytes) -> None:
 
 
 def _document(xml: bytes) -> bytes:
-    made = BytesIO()
-    with zipfile.ZipFile(made, "w") as packed:
+    archive = BytesIO()
+    with zipfile.ZipFile(archive, "w") as packed:
         for name in (
             "word/document.xml",
             "content.xml",
@@ -34,4 +34,4 @@ def _document(xml: bytes) -> bytes:
             "meta.xml",
         ):
             packed.writestr(name, xml)
-    return made.getvalue()
+    return archive.getvalue()

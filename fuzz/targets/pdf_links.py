@@ -14,7 +14,9 @@ TOKENS = (
 
 
 def one_input(data: bytes) -> None:
-    """As the guarded process does, but here, where limits and coverage are those of the fuzzer."""
+    """Read links as the guarded process does, but in this process, so that the fuzzer's limits and coverage
+    apply.
+    """
     path = root() / "a.pdf"
     path.write_bytes(data)
     with path.open("rb") as stream:

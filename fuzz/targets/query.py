@@ -3,7 +3,7 @@
 from functools import cache
 
 from fuzz.scratch import root
-from webdepot.access import query
+from webdepot.access import search_query
 from webdepot.index.text.sqlite_index import SqliteTextIndex
 from webdepot.index.text.tantivy_index import TantivyTextIndex
 from webdepot.ports.search import PageText
@@ -45,8 +45,8 @@ def prepare() -> None:
 
 def one_input(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
-    query.is_address(text)
-    asked = query.parse(text)
+    search_query.is_address(text)
+    asked = search_query.parse(text)
     for index in _indexes():
         index.find(asked)
         index.words(text[:50], limit=5)

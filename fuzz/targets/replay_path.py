@@ -24,7 +24,7 @@ def one_input(data: bytes) -> None:
         except ValueError:
             continue
     path, _, query = data.partition(b"?")
-    found = address.find_address(path, query)
-    if found is not None:
-        address.nearest_stamp(found.timestamp, _NOW)
-        address.path_of(found.collection, found.timestamp, found.url)
+    replayed = address.find_address(path, query)
+    if replayed is not None:
+        address.nearest_stamp(replayed.timestamp, _NOW)
+        address.path_of(replayed.collection, replayed.timestamp, replayed.url)

@@ -18,7 +18,7 @@ TOKENS = (
 def _archive() -> Archive:
     home = root() / "home"
     if not home.exists():
-        setup.found(home)
+        setup.create(home)
     return Archive.open(home)
 
 

@@ -10,7 +10,7 @@ __all__ = ["Archive"]
 
 
 def __getattr__(name: str) -> Any:
-    """`Archive`, imported when it is asked for: `webdepot --help` needs no database."""
+    """Import `Archive` on first use, so that `webdepot --help` does not load the database."""
     if name != "Archive":
         raise AttributeError(f"module 'webdepot' has no attribute {name!r}")
     return import_module("webdepot.archive").Archive

@@ -46,7 +46,7 @@ WORK = "work"
 
 
 class ScratchPurpose(StrEnum):
-    """What temporary folders in the home are for; the values are the beginnings of their names."""
+    """Purposes of temporary folders in the home; the value is the prefix of the folder's name."""
 
     UNPACK = ".unpacking-"
     TAKE_OVER = ".taking-"
@@ -134,15 +134,15 @@ class Archive:
 
     @contextmanager
     def scratch_folder(self, purpose: ScratchPurpose) -> Iterator[Path]:
-        """A folder for temporary files, removed at the end of the block. Those that ended processes left are
-        removed first.
+        """A folder for temporary files, removed at the end of the block. Folders left by processes that have
+        ended are removed first.
         """
         self.remove_abandoned()
         with durable.scratch_folder(purpose.value, self.home) as folder:
             yield folder
 
     def abandoned_folders(self) -> list[Path]:
-        """Temporary folders that ended processes left in the home."""
+        """Temporary folders in the home that were left by processes that have ended."""
         return [
             folder
             for purpose in ScratchPurpose
@@ -150,7 +150,7 @@ class Archive:
         ]
 
     def remove_abandoned(self) -> int:
-        """Remove the temporary folders that ended processes left in the home; how many."""
+        """Remove temporary folders in the home that ended processes have left; returns how many."""
         return sum(durable.remove_abandoned(self.home, purpose.value) for purpose in ScratchPurpose)
 
     @property
@@ -177,8 +177,8 @@ class Archive:
         return SqliteCaptureIndex(self._captures_file)
 
     def discard_captures(self) -> None:
-        """Remove an index of captures that is damaged or was made by another version; the next use makes it
-        again.
+        """Delete a capture index that is damaged or was written by another version; it is created again on
+        next use.
         """
         opened: CaptureIndex | None = vars(self).pop("captures", None)
         vars(self).pop("capture_indexes", None)
@@ -200,7 +200,9 @@ class Archive:
         return self.index_folder / "captures.db"
 
     def with_captures(self, captures: CaptureIndex) -> "Archive":
-        """The same archive, in which addresses are looked up in another index. It is not closed by itself."""
+        """A view of this archive that looks up addresses in another capture index. Close only the original
+        archive.
+        """
         view = copy(self)
         vars(view)["captures"] = captures
         view.capture_indexes = (captures, *self.capture_indexes)
@@ -208,7 +210,7 @@ class Archive:
 
     @cached_property
     def capture_indexes(self) -> Sequence[CaptureIndex]:
-        """Where the originals of repeated payloads may be."""
+        """The capture indexes to search for the original of a repeated payload, in this order."""
         return (self.captures,)
 
     @property
@@ -279,7 +281,7 @@ class Archive:
 
     @cached_property
     def cluster(self) -> Engine | None:
-        """The workers on other machines that read containers; None if the processes of this one do."""
+        """The workers on other machines that read containers; None if this machine reads them itself."""
         if self.config.engine.kind == "processes":
             return None
         try:
@@ -301,7 +303,7 @@ class Archive:
 
     @cached_property
     def containers(self) -> ContainerFiles:
-        """The files of containers, wherever they are."""
+        """Access to the files of containers, wherever they are stored."""
         return ContainerFiles(
             home=self.home,
             database=self.database,
@@ -313,7 +315,9 @@ class Archive:
         )
 
     def find_stored(self, name: str) -> StoredFile | None:
-        """A container as any machine can read it; None if only this one has it. NotFound if it is unknown."""
+        """Where any machine can read a container; None if only this machine has it. NotFound if the container
+        is unknown.
+        """
         container = self.containers.find(name)
         if container is None:
             raise NotFound(f"Container {name} is unknown. Run: webdepot doctor")
@@ -330,7 +334,9 @@ class Archive:
         return FileExaminer(self.signatures())
 
     def signatures(self) -> Path | None:
-        """The file of the signatures installed last; None if those of the program are in use."""
+        """The signature file that was installed last; None if the signatures shipped with the program are
+        used.
+        """
         from webdepot.formats import signature_sets as signatures
 
         with self.database.reading() as connection:

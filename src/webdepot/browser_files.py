@@ -19,7 +19,7 @@ TABLE = "browser_files.toml"
 
 
 def packages() -> list[dict[str, Any]]:
-    """The packages as the table has them."""
+    """The packages listed in `browser_files.toml`."""
     tree = tomllib.loads((resources.files("webdepot") / TABLE).read_text(encoding="utf-8"))
     return list(tree["package"])
 
@@ -36,14 +36,16 @@ def find_wrong(folder: Path | None = None) -> list[str]:
 
 
 def remedy() -> str:
-    """The command that fetches them: a checkout and an installed package differ."""
+    """The command that fetches the files again; it differs between a checkout and an installed package."""
     if (Path(__file__).parents[2] / "scripts" / "vendor.py").exists():
         return "make install (or: python scripts/vendor.py)"
     return f"{sys.executable} -m pip install --force-reinstall --no-deps webdepot-{VERSION}-py3-none-any.whl"
 
 
 def _integrity_of(path: Path) -> str:
-    """In the notation of https://www.w3.org/TR/SRI/; empty if there is no such file."""
+    """The SHA-512 of a file as in Subresource Integrity (https://www.w3.org/TR/SRI/); empty if there is no
+    such file.
+    """
     if not path.is_file():
         return ""
     return "sha512-" + base64.b64encode(hashlib.sha512(path.read_bytes()).digest()).decode("ascii")

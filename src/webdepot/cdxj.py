@@ -1,4 +1,4 @@
-"""CDXJ: the captures index as lines of text, in the form of pywb and cdxj-indexer
+"""CDXJ: the capture index as lines of text, in the form of pywb and cdxj-indexer
 (https://specs.webrecorder.net/cdxj/0.1.0/).
 
     org,example)/ 20200101000000 {"url": "http://example.org/", "mime": "text/html", "status": "200",

@@ -107,8 +107,8 @@ class Database:
     @contextmanager
     def leasing(self) -> Iterator[Connection]:
         """A transaction on rows that belong to one process at a time, such as leases: all or nothing and
-        durable, but others write meanwhile, and nobody is notified. Its statements say themselves whether
-        they may change a row. For PostgreSQL.
+        durable, but other processes can write at the same time, and none is notified of the commit. Each
+        statement must check in its WHERE clause that it may change the row. For PostgreSQL.
         """
         with self._explained(), self.engine.begin() as connection:
             yield connection
@@ -192,8 +192,8 @@ class Database:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Errors of the server or the disk as our own errors; others are program errors and pass
-        unchanged.
+        """Turn errors of the database server or the disk into our own errors; others are program errors and
+        pass unchanged.
         """
         try:
             yield

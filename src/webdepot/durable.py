@@ -1,9 +1,11 @@
 """Durable files: whole writes, folders and their fsync, locks, and temporary folders, in one place.
 
-A whole write: bytes go to `NAME.new` beside the file, are flushed to the disk, then renamed; then the folder
-is flushed. After a crash at any moment the file has its old content or its new content, never a mixture.
+A whole write: bytes are written to `NAME.new` in the same folder, flushed to the disk, then renamed; then the
+folder is flushed. After a crash at any moment the file has its old content or its new content, never a
+mixture.
 
-A lock is flock(2) on a file: it belongs to the process, and a killed process releases it by dying.
+A lock is flock(2) on a file: it belongs to the process, and is released when the process ends, even if it is
+killed.
 
 A scratch folder has a file `.lock`, locked while its process runs. One whose lock is free, or that has
 other files but no lock (left by a power cut), is abandoned: the next process that needs such a folder removes
@@ -155,7 +157,8 @@ def is_locked(path: Path) -> bool:
 @contextmanager
 def scratch_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
     """A new folder for temporary files, removed at the end of the block; by default in the system's folder
-    for such files. Those with the same prefix that ended processes left are removed first.
+    for such files. Folders with the same prefix that were left by processes that have ended are removed
+    first.
     """
     parent = parent or Path(tempfile.gettempdir())
     remove_abandoned(parent, prefix)
@@ -187,7 +190,7 @@ def is_in_use(scratch_folder: Path) -> bool:
 
 
 def remove_abandoned(parent: Path, prefix: str) -> int:
-    """Remove the scratch folders of processes that have ended; how many."""
+    """Remove the scratch folders of processes that have ended; returns how many."""
     return sum(_remove_abandoned(path) for path in abandoned_folders(parent, prefix))
 
 

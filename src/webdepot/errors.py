@@ -10,7 +10,7 @@
     │   └── Closed                3     451   closed to this reader by an access rule (RFC 7725)
     ├── Conflict                  4     409   it is in use, in the wrong state, or already exists
     ├── RemoteError               5     502   another server failed; `retry` says whether to try again
-    ├── CorruptData               6     500   stored data is damaged; `where` says which
+    ├── CorruptData               6     500   stored data is damaged; `where` names it
     └── NoSpace                   7     507   a disk is full or read-only
 
 A message says what happened, to which thing, and what to do next. Expected outcomes (a 404, a robots refusal,

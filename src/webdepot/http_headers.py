@@ -6,8 +6,8 @@ _RANGE = re.compile(r"\s*+bytes\s*+=\s*+(\d{0,18})\s*+-\s*+(\d{0,18})\s*+\Z", re
 
 
 def stated_number(text: str | None) -> int | None:
-    """A whole number as headers have it (Content-Length, Retry-After), up to 18 digits; None for anything
-    else. `int` alone takes signs, spaces and digits of other scripts, and fails for thousands of digits.
+    """The whole number in a header such as Content-Length or Retry-After, up to 18 digits; None for anything
+    else. `int` alone accepts signs, spaces and digits of other scripts, and fails for thousands of digits.
     """
     return int(text) if text and text.isascii() and text.isdigit() and len(text) <= 18 else None
 

@@ -1,8 +1,8 @@
-"""Leases: work that any process of any machine may take, but one at a time does.
+"""Leases: work that any process on any machine may take, but only one at a time.
 
 A row of such a table has a state, a holder and the end of its lease. A process that takes it writes its name
 as the holder, renews the lease while it works, and removes it at the end. A lease that has expired means that
-its holder was killed or cut off; the work waits again, and another process repeats it. Rows are changed in
+its holder was killed or cut off; the work becomes free, and another process repeats it. Rows are changed in
 writing transactions, of which there is one at a time, so two processes never hold the same row.
 """
 
@@ -28,8 +28,9 @@ takeovers = Table(
     Column("taken_by", String(100), nullable=False),
     Index("ix_takeovers_kind_subject", "kind", "subject"),
 )
-"""Work whose holder stopped responding, and who has it now; empty while nobody has. For people: nothing
-depends on it."""
+"""Work whose holder stopped responding, and its new holder (empty until there is one). Only shown to people;
+no code depends on it.
+"""
 _MOST_TAKEOVERS = 1000
 
 
@@ -66,7 +67,7 @@ def note_lost(connection: Connection, kind: str, subject: str, *, lost_by: str, 
 
 
 def note_taken(connection: Connection, kind: str, subject: str, *, taken_by: str) -> None:
-    """Record who took what was lost before; nothing if it was not."""
+    """Record who took over work whose holder stopped responding; does nothing for other work."""
     open_rows = (takeovers.c.kind == kind, takeovers.c.subject == subject, takeovers.c.taken_by == "")
     connection.execute(update(takeovers).where(*open_rows).values(taken_by=taken_by))
 

@@ -214,7 +214,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """One version of one URL, as a line of the captures index (the fields of CDXJ)."""
+    """One version of one URL, as a line of the capture index (the fields of CDXJ)."""
 
     key: str
     timestamp: str

@@ -1,7 +1,8 @@
-"""How much the answer to a request may cost that anybody can send: processor time, until the client leaves.
+"""Limits on the processor time for requests that anyone can send. The work also ends when the client
+disconnects.
 
 The interface that answers a request sets the budget for the thread that does the work (`spend`). Everything
-in that thread counts. Whatever may take long looks at the budget from time to time (`check`), wherever in the
+in that thread counts. Code that may take long checks the budget from time to time (`check`), wherever in the
 program it is called from; queries of SQLite are interrupted (`limited`), those of PostgreSQL have the rest of
 the budget as their time limit. Without a budget nothing is limited: commands take the time they need.
 """
@@ -17,7 +18,7 @@ from webdepot.errors import TooExpensive
 from webdepot.reasons import said
 
 _STEPS = 20_000
-"""Instructions of SQLite between two looks at the budget: about a millisecond."""
+"""Instructions of SQLite between two checks of the budget: about a millisecond."""
 Result = TypeVar("Result")
 
 
@@ -27,7 +28,7 @@ class QueryBudget:
     def __init__(self, cpu_s: float) -> None:
         self._cpu_s = self._left_s = cpu_s
         self._since_s: float | None = None
-        """When the thread that spends it now began, by `time.thread_time`; None if there is none."""
+        """`time.thread_time` when the current thread began to spend the budget; None if no thread does."""
         self._is_cancelled = False
 
     def renew(self) -> None:
@@ -35,15 +36,15 @@ class QueryBudget:
         self._left_s = self._cpu_s
 
     def cancel(self) -> None:
-        """End the work for this request: nobody waits for it. May be called from any thread."""
+        """End the work for this request because its client is gone. May be called from any thread."""
         self._is_cancelled = True
 
     def is_spent(self) -> bool:
-        """Asked by the thread that spends it."""
+        """Whether nothing is left. Call it in the thread that spends the budget."""
         return self.left_s() <= 0
 
     def left_s(self) -> float:
-        """Processor seconds that are left. Asked by the thread that spends it."""
+        """Processor seconds that are left. Call it in the thread that spends the budget."""
         spent_s = 0.0 if self._since_s is None else time.thread_time() - self._since_s
         return 0.0 if self._is_cancelled else max(0.0, self._left_s - spent_s)
 
@@ -53,11 +54,11 @@ class QueryBudget:
             raise too_expensive()
 
     def begin(self) -> None:
-        """From now on this thread spends it."""
+        """Start to charge the time of this thread to the budget."""
         self._since_s = time.thread_time()
 
     def end(self) -> None:
-        """This thread no longer spends it."""
+        """Stop charging the time of this thread to the budget."""
         if self._since_s is not None:
             self._left_s -= time.thread_time() - self._since_s
             self._since_s = None
@@ -104,7 +105,7 @@ def spending(budget: QueryBudget | None) -> Iterator[None]:
 
 
 def spend(budget: QueryBudget, work: Callable[[], Result]) -> Result:
-    """The result of work that is charged to a budget; called in the thread that does it."""
+    """Do work and charge its time to a budget; returns its result. Call it in the thread that works."""
     with spending(budget):
         return work()
 

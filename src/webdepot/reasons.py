@@ -76,13 +76,13 @@ def _shown(value: Any) -> Any:
 
 
 def together(reasons: Sequence[str]) -> str:
-    """Several reasons as one text, each of which is translated."""
+    """Several reasons joined to one text, in which each can still be translated."""
     parts = [reason for reason in reasons if reason]
     return Reason(" ".join(parts), TOGETHER, {"parts": parts}) if len(parts) > 1 else (parts or [""])[0]
 
 
 def logged(sentence: str) -> Reason:
-    """A sentence of a rule as a crawl log has it."""
+    """A reason for an English sentence from a crawl log."""
     return Reason(sentence, LOGGED, {})
 
 

@@ -174,7 +174,7 @@ def written_at(path: Path) -> datetime:
 
 
 def gap_s(one: str, other: str) -> int:
-    """The distance of two 14-digit timestamps in seconds; invalid months and days count as 1."""
+    """The time between two 14-digit timestamps in seconds; invalid months and days count as 1."""
     return abs(_seconds(one) - _seconds(other))
 
 

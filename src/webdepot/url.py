@@ -121,7 +121,7 @@ def origin_of(url: str) -> str:
 
 
 def find_canonical(raw: str, base: str | None = None) -> Url | None:
-    """As `canonicalise`, but None for addresses that cannot be fetched (`javascript:`, `mailto:`, invalid
+    """Like `canonicalise`, but None for addresses that cannot be fetched (`javascript:`, `mailto:`, invalid
     hosts, too long).
     """
     if len(raw) > LONGEST_URL:
@@ -371,7 +371,9 @@ def _without_coldfusion_session(query: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Remove escapes until none is left (`%2541` -> `%41` -> `A`), then escape what must be: one spelling."""
+    """Remove escapes until none is left (`%2541` -> `%41` -> `A`), then escape what must be, so that there is
+    one spelling.
+    """
     data = text.encode("utf-8")
     for _ in range(3):
         if b"%" not in data:

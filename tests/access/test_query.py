@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from webdepot.access import query
+from webdepot.access import search_query
 from webdepot.errors import InputError
 from webdepot.ports.search import TextQuery
 from webdepot.times import LATEST, Period, from_timestamp, period_of
@@ -47,7 +47,7 @@ from webdepot.times import LATEST, Period, from_timestamp, period_of
     ],
 )
 def test_what_is_understood(text, expected):
-    assert query.parse(text) == expected
+    assert search_query.parse(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_what_is_understood(text, expected):
 )
 def test_an_error_shows_its_place(text, message, place):
     with pytest.raises(InputError, match=message) as caught:
-        query.parse(text)
+        search_query.parse(text)
     shown, mark = str(caught.value).splitlines()[-2:]
     assert shown == f"  {text}"
     assert mark.index("^") - 2 == place
@@ -81,31 +81,31 @@ def test_an_error_shows_its_place(text, message, place):
 @pytest.mark.parametrize("text", ["", "  ", "!!!", '""', "-x", '-"a b"'])
 def test_a_query_needs_something_to_look_for(text):
     with pytest.raises(InputError, match="Enter"):
-        query.parse(text)
+        search_query.parse(text)
 
 
 def test_a_place_far_to_the_right_is_shown_with_the_text_around_it():
     with pytest.raises(InputError) as caught:
-        query.parse("word " * 20 + "before:never")
+        search_query.parse("word " * 20 + "before:never")
     shown, mark = str(caught.value).splitlines()[-2:]
     assert shown[mark.index("^") :].startswith("before:")
 
 
 def test_a_phrase_that_is_not_closed_ends_with_the_query():
-    assert query.parse('x "open door').phrases == ("open door",)
-    assert query.parse('x -"open door').excluded == ("open door",)
-    assert query.parse('15" screen').words == ("15",)
+    assert search_query.parse('x "open door').phrases == ("open door",)
+    assert search_query.parse('x -"open door').excluded == ("open door",)
+    assert search_query.parse('15" screen').words == ("15",)
 
 
 def test_dates_may_be_written_as_readers_do():
-    assert query.parse("x after:31.12.2009").period == query.parse("x after:2009-12-31").period
+    assert search_query.parse("x after:31.12.2009").period == search_query.parse("x after:2009-12-31").period
 
 
 def test_queries_are_bounded():
     with pytest.raises(InputError, match="longer than"):
-        query.parse("x" * 10_001)
+        search_query.parse("x" * 10_001)
     with pytest.raises(InputError, match="at most 64 words"):
-        query.parse("x " * 100)
+        search_query.parse("x " * 100)
 
 
 @settings(max_examples=500)
@@ -125,7 +125,7 @@ def test_queries_are_bounded():
 @example('"' * 999)
 def test_any_text_is_a_query_or_an_input_error(text):
     try:
-        found = query.parse(text)
+        found = search_query.parse(text)
     except InputError as error:
         assert str(error)
     else:
@@ -139,7 +139,7 @@ def test_any_text_is_a_query_or_an_input_error(text):
             or found.period
             or found.as_of
         )
-    assert query.is_address(text) in (True, False)
+    assert search_query.is_address(text) in (True, False)
 
 
 @pytest.mark.parametrize(
@@ -167,4 +167,4 @@ def test_any_text_is_a_query_or_an_input_error(text):
     ],
 )
 def test_addresses_are_recognised(text, expected):
-    assert query.is_address(text) is expected
+    assert search_query.is_address(text) is expected

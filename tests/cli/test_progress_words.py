@@ -5,6 +5,7 @@ import pytest
 from webdepot.cli.main import with_browser_mode
 from webdepot.cli.output import duration_words, failure_words
 from webdepot.cli.progress import _pieces
+from webdepot.cli.report import _left_out_lines
 from webdepot.services.progress import Phase, Progress, WholeProgress
 
 
@@ -61,3 +62,13 @@ def test_browser_alone_means_always() -> None:
     assert with_browser_mode(["archive", "x", "--browser"])[2] == "--browser=always"
     given = ["archive", "--browser", "auto", "https://a.example/"]
     assert with_browser_mode(given) == given
+
+
+def test_pages_that_a_site_invents_are_not_counted_as_what_its_software_adds() -> None:
+    assert _left_out_lines({}, 0) == []
+    (invented, _) = _left_out_lines({}, 1_204)
+    assert invented == "  Left out    1,204 addresses of pages that the site invents without end"
+    added, _, invented, how = _left_out_lines({"apis": 1}, 3)
+    assert "1 address that is not content: 1 apis" in added
+    assert "3 addresses of pages" in invented
+    assert "--include mazes" in how

@@ -10,7 +10,7 @@ import pytest
 from databases import configure, needs_file
 from webdepot.archive import Archive
 from webdepot.config.config import FILE_NAME
-from webdepot.engine import jobs, workers
+from webdepot.engine import job_queue, workers
 from webdepot.engine.workers import WorkerRole, WorkerRow
 from webdepot.services.admin.doctor import doctor, resources
 from webdepot.services.cluster import heartbeat, machines
@@ -37,11 +37,11 @@ def test_a_silent_worker_counts_as_dead_and_its_job_is_seen_with_its_successor(h
             workers.show(connection, row("dead", age_s=31))
             workers.show(connection, row("forgotten", age_s=90_000))
             workers.show(connection, row("old", age_s=4))
-            job, _ = jobs.add(connection, "audit", "x", {}, by="anna", now=NOW)
+            job, _ = job_queue.add(connection, "audit", "x", {}, by="anna", now=NOW)
             lease = timedelta(seconds=30)
             every = {"limit": 9, "can_run": lambda job: True, "lease": lease}
-            jobs.take(connection, NOW - timedelta(minutes=1), holder="dead", **every)
-            jobs.give_back_abandoned(connection, NOW)
+            job_queue.take(connection, NOW - timedelta(minutes=1), holder="dead", **every)
+            job_queue.give_back_abandoned(connection, NOW)
         view = machines.look(archive)
         assert {each.row.name: (each.is_alive, each.seen_s) for each in view.workers} == {
             "old": (True, 4.0),
@@ -52,7 +52,7 @@ def test_a_silent_worker_counts_as_dead_and_its_job_is_seen_with_its_successor(h
         assert (lost.kind, lost.subject, lost.lost_by, lost.taken_by) == ("job", str(job.id), "dead", "")
         assert [each.id for each in view.waiting] == [job.id] and not view.is_shared
         with archive.database.transaction() as connection:
-            jobs.take(connection, NOW, holder="old", **every)
+            job_queue.take(connection, NOW, holder="old", **every)
             workers.show(connection, replace(row("new", age_s=0), role=WorkerRole.PORTAL))
         view = machines.look(archive)
         assert view.takeovers == [replace(lost, taken_by="old")]

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from warcio.statusandheaders import StatusAndHeadersParser
 
-from webdepot.container import warc
+from webdepot.container import warc_headers
 from webdepot.container.http import parse_head
 from webdepot.container.reader import iter_records
 from webdepot.container.record import RecordHeader
@@ -182,16 +182,16 @@ def facts_by_warcio(data: bytes):
 @example([HEADER_LINES[22]], USUAL_LINES, 0, 4, b"\r\n")
 def test_a_header_is_what_warcio_reads(odd: list[bytes], usual: list[bytes], cut: int, left: int, end: bytes):
     data = end.join([b"WARC/1.1", *usual[:cut], *odd, *usual[cut:left], b"", b"hello"])
-    header_end = warc.GRAMMAR.header_end(data, 0, len(data))
+    header_end = warc_headers.GRAMMAR.header_end(data, 0, len(data))
     assert data[header_end:] == b"hello"
-    assert facts_of(warc.parse(data[:header_end])) == facts_by_warcio(data)
+    assert facts_of(warc_headers.parse(data[:header_end])) == facts_by_warcio(data)
 
 
 @pytest.mark.parametrize("line", [b" folded", b"x: y", b"odd", b" ", b"a : b", b":"])
 def test_headers_and_heads_of_a_megabyte_are_read_in_linear_time(line: bytes):
     lines = b"\r\n".join([line] * ((1 << 20) // (len(line) + 2)))
     start = time.process_time()
-    header = warc.parse(b"\r\n".join([b"WARC/1.1", *USUAL_LINES, b"X-Last: y", lines, b"", b""]))
+    header = warc_headers.parse(b"\r\n".join([b"WARC/1.1", *USUAL_LINES, b"X-Last: y", lines, b"", b""]))
     assert not header.problem
     assert parse_head(b"HTTP/1.1 200 OK\r\nServer: x\r\n" + lines).get("server")
     assert time.process_time() - start < 5
@@ -207,7 +207,7 @@ def test_a_first_line_of_a_megabyte_is_read_in_linear_time(text: bytes):
 
 
 def test_a_leap_second_is_a_date():
-    header = warc.parse(
+    header = warc_headers.parse(
         b"WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Date: 2016-12-31T23:59:60Z\r\nContent-Length: 0\r\n\r\n"
     )
     assert header.problem == "" and header.date is not None and header.date.second == 59

@@ -11,7 +11,7 @@ SIZE_BYTES = 2 << 30
 MOST_MEGABYTES = 120
 
 WRITE = """
-from webdepot.container.records import from_visit, payload_digest
+from webdepot.container.new_records import from_visit, payload_digest
 from webdepot.container.writer import ContainerWriter
 from webdepot.model import Candidate, Visit
 from webdepot.times import utc_now

@@ -30,7 +30,7 @@ from webdepot.model import RecordKind
 FILL_THE_DISK = """
 import io, random, resource, signal, sys
 from pathlib import Path
-from webdepot.container.records import resource as resource_record
+from webdepot.container.new_records import resource as resource_record
 from written_containers import NOW, group_of, visit_of, writer_in
 from webdepot.errors import NoSpace
 folder, limit = Path(sys.argv[1]), int(sys.argv[2])

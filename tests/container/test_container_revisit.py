@@ -1,4 +1,4 @@
-"""When a visit becomes a revisit, with a real captures index."""
+"""When a visit becomes a revisit, with a real capture index."""
 
 import io
 from datetime import UTC, datetime

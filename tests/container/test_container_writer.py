@@ -25,9 +25,9 @@ from written_containers import (
 from webdepot import digest
 from webdepot.container.detect import Compression, detect
 from webdepot.container.members import IN_MEMORY_BYTES
+from webdepot.container.new_records import NewRecord, from_visit, payload_digest
+from webdepot.container.new_records import resource as resource_record
 from webdepot.container.reader import iter_records, read_record
-from webdepot.container.records import NewRecord, from_visit, payload_digest
-from webdepot.container.records import resource as resource_record
 from webdepot.container.writer import Sealed
 from webdepot.model import Capture, Location, RecordKind
 

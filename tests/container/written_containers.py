@@ -8,8 +8,8 @@ import fastwarc
 import pytest
 import warcio
 
+from webdepot.container.new_records import NewRecord, about_visit, from_visit, payload_digest
 from webdepot.container.reader import iter_records
-from webdepot.container.records import NewRecord, about_visit, from_visit, payload_digest
 from webdepot.container.writer import ContainerWriter, Sealed
 from webdepot.model import Candidate, Visit
 from webdepot.url import Url

@@ -1,14 +1,18 @@
 """Every kind of database keeps the same promises: one writer at a time, one moment for a reader, commits noticed."""
 
+import shutil
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, make_url, text
 
 from databases import Databases
 from webdepot import query_budget
@@ -158,6 +162,91 @@ def test_commits_are_noticed_after_the_connection_that_reports_them_was_cut(data
         elsewhere.close()
 
 
+def test_an_old_value_is_not_used_although_the_connection_that_reports_commits_is_silent(
+    databases: Databases,
+):
+    elsewhere = Database(url := databases.create())
+    with _Relay(url) as relay:
+        here = Database(relay.url)
+        try:
+            with elsewhere.transaction() as connection:
+                connection.execute(text("CREATE TABLE facts (value INTEGER)"))
+                connection.execute(text("INSERT INTO facts VALUES (1)"))
+            assert here.remembered("fact", value_in) == 1
+            relay.is_silent.set()
+            set_value(elsewhere, 2)
+            time.sleep(0.1)
+            cut = threading.Timer(0.5, relay.cut)  # as the operating system does after some seconds
+            cut.start()
+            assert here.remembered("fact", value_in) == 2
+            cut.join()
+        finally:
+            here.close()
+            elsewhere.close()
+
+
+class _Relay:
+    """Stands between a program and PostgreSQL. If it is silent, the program gets nothing more on connections that
+    listen for notifications, and no error either: as if a firewall had forgotten them.
+    """
+
+    def __init__(self, url: str) -> None:
+        address = make_url(url)
+        name = f".s.PGSQL.{address.port or 5432}"
+        self._server = f"{address.query['host']}/{name}"
+        self._folder = Path(tempfile.mkdtemp(dir="/tmp"))  # the paths of sockets must be short
+        self.url = address.update_query_dict({"host": str(self._folder)}).render_as_string()
+        self.is_silent = threading.Event()
+        self._listening: list[socket.socket] = []
+        self._sockets: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._door = socket.socket(socket.AF_UNIX)
+        self._door.bind(str(self._folder / name))
+        self._door.listen()
+
+    def __enter__(self) -> "_Relay":
+        self._run(self._accept)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._door.shutdown(socket.SHUT_RDWR)
+        self._threads[0].join(10)
+        for each in self._sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(10)
+        for each in (self._door, *self._sockets):
+            each.close()
+        shutil.rmtree(self._folder)
+
+    def cut(self) -> None:
+        for each in self._listening:
+            each.shutdown(socket.SHUT_RDWR)
+
+    def _run(self, function: Callable[..., None], *arguments: object) -> None:
+        self._threads.append(threading.Thread(target=function, args=arguments, daemon=True))
+        self._threads[-1].start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # it was shut down
+            while True:
+                client, server = self._door.accept()[0], socket.socket(socket.AF_UNIX)
+                self._sockets += [client, server]
+                server.connect(self._server)
+                for source, sink in ((client, server), (server, client)):
+                    self._run(self._copy, source, sink)
+
+    def _copy(self, source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if b"LISTEN " in data:
+                    self._listening.append(source)
+                if not (self.is_silent.is_set() and sink in self._listening):
+                    sink.sendall(data)
+            sink.shutdown(socket.SHUT_RDWR)
+
+
 def test_a_text_with_a_nul_is_stored_and_asked_for_without_an_error(open_database: Opener):
     database = open_database()
     with database.transaction() as connection:
@@ -230,8 +319,8 @@ def test_two_machines_share_the_archive_of_one_database(tmp_path: Path, database
         (home / "webdepot.toml").write_text(section)
     with pytest.raises(NotFound, match="init"):
         Archive.open(first)
-    assert setup.found(first) is True
-    assert setup.found(second) is False
+    assert setup.create(first) is True
+    assert setup.create(second) is False
     assert not list(tmp_path.rglob("webdepot.db"))
     with Archive.open(first) as here, Archive.open(second) as there:
         assert here.database.revision() == there.database.revision()

@@ -365,6 +365,21 @@ def test_what_is_closed_is_neither_shown_nor_counted(index):
     }
 
 
+@pytest.mark.parametrize("first", ["0" * 14, "2019" + "0" * 10])
+def test_a_single_page_is_closed_or_open_without_those_below_it(index, first):
+    index.add("a", [page(f"http://example.org/{path}") for path in ("a", "a/b", "ab", "c")])
+
+    def open_to(**area):
+        closed = (ClosedArea(first=first, **area),)
+        return sorted(url.removeprefix("http://example.org/") for url in urls(index, "words", closed=closed))
+
+    assert open_to(prefix="org,example)/a", exact=True) == ["a/b", "ab", "c"]
+    assert open_to(prefix="org,example)/d", exact=True) == ["a", "a/b", "ab", "c"]
+    keys = frozenset({"org,example)/a", "org,example)/c"})
+    assert open_to(prefix="org,example)/", but_keys=keys) == ["a", "c"]
+    assert open_to(prefix="org,example)/", but=("org,example)/a/",), but_keys=keys) == ["a", "a/b", "c"]
+
+
 def test_captures_closed_for_a_time_leave_the_others(index):
     index.add("a", HISTORY)
     first = ClosedArea(prefix="org,example)", first="20100101000000", last="20111231235959")
@@ -387,3 +402,5 @@ def test_a_thousand_closed_places(index):
     index.add("a", [page(f"http://{number}.org/") for number in range(20)])
     closed = tuple(ClosedArea(prefix=f"org,{number})", first="2019" + "0" * 10) for number in range(1, 1001))
     assert urls(index, "words", closed=closed) == ["http://0.org/"]
+    pages = tuple(ClosedArea(prefix=f"org,{number})/", exact=True) for number in range(1, 1001))
+    assert urls(index, "words", closed=pages) == ["http://0.org/"]

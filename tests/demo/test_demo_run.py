@@ -242,7 +242,7 @@ def _shape(path: str) -> str:
 
 
 def test_an_archive_that_is_not_a_demonstration_is_not_changed(tmp_path: Path) -> None:
-    setup.found(tmp_path / "own")
+    setup.create(tmp_path / "own")
     with pytest.raises(Conflict, match="no"):
         run(tmp_path / "own", lambda line: None, editions=TWO, staff=False, pictured=False)
 
@@ -339,7 +339,7 @@ def _ask(
 def test_everybody_knows_the_password_so_it_works_on_this_machine_only(
     tmp_path: Path, client: str, status: int
 ) -> None:
-    setup.found(tmp_path / "home", settings="[archive]\ndemo = true\n")
+    setup.create(tmp_path / "home", settings="[archive]\ndemo = true\n")
     with Archive.open(tmp_path / "home") as archive:
         demo_accounts.add(archive)
         app = build_portal(archive, portal_url="http://testserver", replay_url="http://replay.test")

@@ -30,7 +30,7 @@ PAGES = {
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Archive]:
-    setup.found(tmp_path / "home")
+    setup.create(tmp_path / "home")
     with Archive.open(tmp_path / "home", agent="anna") as archive:
         yield archive
 

@@ -166,7 +166,7 @@ def test_packages_travel_from_archive_to_archive_unchanged(archive, keep_site, t
         target = tmp_path / form.value
         export.export(archive, kept.id, form, target)
         home = tmp_path / f"receiver-{form.value}"
-        setup.found(home)
+        setup.create(home)
         with Archive.open(home, agent="receiver") as other:
             done = submissions.receive(other, target, collection="partner")
             assert done.receipt.kind is kind
@@ -183,7 +183,7 @@ def test_packages_travel_from_archive_to_archive_unchanged(archive, keep_site, t
 
 def test_a_wacz_comes_back(archive, keep_site, tmp_path):
     export.export(archive, keep_site(1).id, PackageForm.WACZ, tmp_path / "a.wacz")
-    setup.found(tmp_path / "other")
+    setup.create(tmp_path / "other")
     with Archive.open(tmp_path / "other", agent="receiver") as other:
         done = submissions.receive(other, tmp_path / "a.wacz", collection="partner")
         assert (done.receipt.state, done.receipt.kind) == (SubmissionState.TAKEN, SubmissionKind.WACZ)

@@ -8,7 +8,7 @@ import pytest
 from depot_samples import Portal
 
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.depot.copies import CopyState
 from webdepot.errors import CorruptData
 from webdepot.services.depot import audit, replication, status

@@ -10,7 +10,7 @@ from sqlalchemy import MetaData, select
 from databases import configure
 from webdepot.access.policy import ANYONE
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.depot import register
 from webdepot.depot.ocfl import objects
@@ -111,7 +111,7 @@ def test_rebuilt_on_an_empty_machine_all_is_as_it_was(filled, tmp_path, place):
 
 def test_a_home_where_nothing_happened_since_it_was_made_is_as_good_as_none(filled, tmp_path):
     new = tmp_path / "new-home"
-    setup.found(new)
+    setup.create(new)
     file = new / "webdepot.toml"
     file.write_text(
         file.read_text().replace("[web]\n", '[web]\nportal_url = "https://here.example/"  # ours\n')

@@ -68,7 +68,7 @@ def test_a_copy_in_a_bucket_is_whole_is_damaged_and_is_mended(request, archive, 
 def test_the_main_place_in_a_bucket_indexing_and_replay_go_on(tmp_path, seaweed, keys):
     """Nothing of the depot is on this machine; a page is opened by reading its part of the container."""
     home = tmp_path / "home"
-    setup.found(home, settings=f'[depot]\nplace = "{seaweed.new_address()}"\n')
+    setup.create(home, settings=f'[depot]\nplace = "{seaweed.new_address()}"\n')
     pages = {
         f"https://x.example/{number}": b"<!doctype html><title>X</title><p>windmill " + b"x" * 1000 * number
         for number in range(5)

@@ -9,7 +9,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
-from webdepot.depot import copies, fixity, holdings, migration, package, tombstone
+from webdepot.depot import copies, fixity, holdings, migration_tools, package, tombstone
 from webdepot.depot.holds import HoldKind, HoldScope
 from webdepot.depot.ocfl import layout
 from webdepot.depot.store.folder import FolderStore
@@ -200,14 +200,16 @@ def test_an_old_picture_is_kept_as_png_too(archive, tmp_path):
 
 
 def test_tools_of_the_configuration_are_checked(tmp_path):
-    made = migration.tools({"upper": "text/x-old text/plain tr-a {input} {output}"})
+    made = migration_tools.tools({"upper": "text/x-old text/plain tr-a {input} {output}"})
     assert made["upper"].command == ("tr-a", "{input}", "{output}")
     for wrong in ("", "text/x", "a/b c/d no-placeholders", "x y {input} {output}"):
         with pytest.raises(ConfigError):
-            migration.tools({"wrong": wrong})
+            migration_tools.tools({"wrong": wrong})
     with pytest.raises(NotFound):
-        migration.get_tool("none", {})
+        migration_tools.get_tool("none", {})
     (tmp_path / "in").write_bytes(b"x")
     for command, words in (("false", "exit 1"), ("true", "no file"), ("/nowhere", "No such file")):
-        tool = migration.Tool(name="t", source="a/b", target="c/d", command=(command, "{input}", "{output}"))
-        assert words in migration.run(tool, tmp_path / "in", tmp_path / "out")
+        tool = migration_tools.Tool(
+            name="t", source="a/b", target="c/d", command=(command, "{input}", "{output}")
+        )
+        assert words in migration_tools.run(tool, tmp_path / "in", tmp_path / "out")

@@ -21,7 +21,7 @@ from webdepot import digest
 from webdepot.archive import Archive, ScratchPurpose
 from webdepot.model import Package
 from webdepot.services import pipeline
-from webdepot.services.access.export import records, wacz_index
+from webdepot.services.access.export import wacz_index, warc_and_wacz
 from webdepot.services.depot import export
 from webdepot.services.depot.export import PackageForm
 
@@ -94,7 +94,8 @@ def test_containers_of_a_wacz_are_split_before_they_need_zip64(archive, later, t
         parts = {
             member.name: b"".join(member.chunks)
             for member in index.containers(
-                "data", (record for capture in captures for record in records.iter_record(archive, capture))
+                "data",
+                (record for capture in captures for record in warc_and_wacz.iter_record(archive, capture)),
             )
         }
     assert list(parts) == ["archive/data.warc.gz", "archive/data-1.warc.gz", "archive/data-2.warc.gz"]

@@ -17,7 +17,7 @@ from musterstadt import MEMBERS
 
 from webdepot import event_loop
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.config.config import read
 from webdepot.errors import ConfigError, InputError, NotFound, NotPermitted
@@ -104,7 +104,7 @@ def test_corrections_count_from_the_next_survey_on(archive: Archive) -> None:
     again = discover(archive)
     assert "hotel.example" in own(again)
     assert "studie-muster.test" not in own(again)
-    with pytest.raises(InputError, match="net range"):
+    with pytest.raises(InputError, match="network range"):
         organisations.correct(archive, changed, ranges=["nonsense"])
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from webdepot import event_loop
 from webdepot.model import Answer
 from webdepot.selection.domains.organisations import Remembered
-from webdepot.services.harvest.host_gate import MOST_STARTS, HostGate
+from webdepot.services.harvest.organisation_hosts import MOST_STARTS, HostGate
 
 ANSWERS = """
 import json, sys

@@ -58,7 +58,7 @@ def results(engine: DaskEngine) -> list[int | None]:
 def test_batch_reads_containers_as_a_dask_worker_also_after_the_scheduler_was_away(tmp_path):
     port = free_port()
     settings = f'[engine]\nkind = "dask"\nscheduler = "{dask_programs.address_of(port)}"\n'
-    setup.found(tmp_path / "home", settings=f'{settings}[work]\nplace = "{tmp_path / "work"}"\n')
+    setup.create(tmp_path / "home", settings=f'{settings}[work]\nplace = "{tmp_path / "work"}"\n')
     program = "from webdepot.cli.main import main; main()"
     command = [sys.executable, "-c", program, "--home", str(tmp_path / "home"), "batch", "--processes", "1"]
     batch = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

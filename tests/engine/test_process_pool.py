@@ -1,7 +1,10 @@
 """Behaviour that is specific to the process pool."""
 
+import ctypes
 import os
+import threading
 from concurrent.futures import Future
+from pathlib import Path
 
 from webdepot.engine import process_pool
 from webdepot.engine.process_pool import ProcessEngine
@@ -9,6 +12,45 @@ from webdepot.engine.process_pool import ProcessEngine
 
 def where(_):
     return os.getpid()
+
+
+def private_memory_mb():
+    return int(Path("/proc/self/status").read_text().partition("RssAnon:")[2].split()[0]) / 1024
+
+
+def kept_after_threads(_):
+    """Megabytes that a process keeps after four threads have used 25 each, freed them and ended."""
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    libc.malloc.argtypes = [ctypes.c_size_t]
+    libc.free.argtypes = [ctypes.c_void_p]
+    libc.free(libc.malloc(30 << 20))  # makes the C library keep up to 60 MB at the end of each heap
+    together = threading.Barrier(4)
+
+    def use():
+        together.wait()
+        blocks = [libc.malloc(1 << 16) for _ in range(400)]
+        for block in blocks:
+            ctypes.memset(block, 1, 1 << 16)
+        together.wait()
+        for block in blocks:
+            libc.free(block)
+
+    before = private_memory_mb()
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    libc.malloc_trim(0)
+    return private_memory_mb() - before
+
+
+def test_a_worker_returns_the_memory_of_threads_that_have_ended():
+    engine = ProcessEngine(workers=1)
+    (done,) = engine.map(kept_after_threads, [0])
+    engine.close()
+    assert done.result < 5, done
 
 
 def test_no_process_is_started_before_the_first_item():

@@ -15,9 +15,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from webdepot.exchange import catalogue, transfer, urn
+from webdepot.exchange import catalogue, transfer_zip, urn
 from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
-from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
+from webdepot.exchange.transfer_zip import Transfer, TransferFile, TransferForm
 
 
 @dataclass
@@ -98,7 +98,7 @@ def stock(archive, *, slices: int = 250, withdrawn: int = 5) -> list[CatalogueRe
             if number < withdrawn:
                 piece = catalogue.withdrawn(piece, at=at + timedelta(days=1), reason="court order")
             made.append(catalogue.put(connection, piece))
-            transfer.record(connection, piece.key, transfer_of(number), now=at)
+            transfer_zip.record(connection, piece.key, transfer_of(number), now=at)
         journal = record(
             "journal-1", RecordLevel.JOURNAL, title="Zeitschrift für Uhren", identifiers=("issn:1234-5679",)
         )
@@ -130,7 +130,7 @@ def stock(archive, *, slices: int = 250, withdrawn: int = 5) -> list[CatalogueRe
         )
         made += [catalogue.put(connection, each) for each in (journal, issue, article, thesis)]
         for each in (article, thesis):
-            transfer.record(connection, each.key, transfer_of(1, name="paper.pdf"), now=at)
+            transfer_zip.record(connection, each.key, transfer_of(1, name="paper.pdf"), now=at)
     return made
 
 

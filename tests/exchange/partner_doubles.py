@@ -22,7 +22,7 @@ from lxml import etree
 from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.exchange.metadata import regbib
-from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
+from webdepot.exchange.transfer_zip import Transfer, TransferFile, TransferForm
 
 Answer = tuple[int, dict[str, str], bytes]
 
@@ -95,7 +95,8 @@ class Offer:
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed:
             for name, data in self.files.items():
-                packed.writestr(name, data)
+                # A fixed date, so that the same files make the same ZIP a moment later.
+                packed.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
         return buffer.getvalue()
 
     def mets(self, base: str, packed: bytes | None = None) -> etree._Element:

@@ -12,7 +12,7 @@ from webdepot.container import locations
 from webdepot.exchange import catalogue, partners, urn
 from webdepot.exchange.catalogue import RecordLevel
 from webdepot.exchange.metadata import lmer
-from webdepot.services.exchange import oai_harvest, partner_admin, takeover
+from webdepot.services.exchange import oai_harvest, partner_admin, partner_ingest
 
 PDF = b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[]/Count 0>>endobj\ntrailer<</Root 1 0 R>>\n"
 
@@ -93,7 +93,7 @@ def refused(archive: Archive, offers, desk_: Desk, **how) -> str:
     if not partner_admin.every(archive):
         add(archive, desk_)
     oai_harvest.harvest(archive, "p", wait=no_wait)
-    done = takeover.ingest(archive, "p", wait=no_wait)
+    done = partner_ingest.ingest(archive, "p", wait=no_wait)
     assert (done.taken, len(done.refused)) == ([], len(offers)), done
     assert state(archive) == ({"refused": len(offers)}, 0, 0)
     assert not list((archive.home / "partners" / "p").glob("*.zip"))

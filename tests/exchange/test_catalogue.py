@@ -10,7 +10,7 @@ from webdepot.archive import Archive
 from webdepot.depot import package
 from webdepot.depot.ocfl import objects
 from webdepot.errors import CorruptData, InputError, NotFound
-from webdepot.exchange import catalogue, transfer, urn
+from webdepot.exchange import catalogue, transfer_zip, urn
 from webdepot.exchange.catalogue import Access, CatalogueRecord, RecordLevel, Source
 from webdepot.model import Answer, Verdict
 from webdepot.selection import target_verdicts, targets
@@ -45,7 +45,7 @@ def test_a_deposit_makes_site_and_slice_with_their_urns(archive, kept):
     assert slice_.is_object
     assert not site.is_object
     with archive.database.reading() as connection:
-        made = transfer.find(connection, slice_.key)
+        made = transfer_zip.find(connection, slice_.key)
     assert [file.sha256 for file in made.files] == [each.sha256 for each in _containers(archive, kept)]
     assert [file.format for file in made.files] == ["WARC 1.1"]
 
@@ -131,7 +131,7 @@ def test_records_are_in_the_package_and_come_back_on_an_empty_machine(archive, k
         }
         with again.database.reading() as connection:
             assert targets.get(connection, after[own.parent].target)
-            assert transfer.find(connection, own.key)
+            assert transfer_zip.find(connection, own.key)
 
 
 def test_a_machine_does_not_write_over_a_person(archive, kept):

@@ -15,11 +15,11 @@ from test_uof_import import NAME, thesis
 
 from looks import PASSWORD, look_at, needs_axe, signed_in
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
 from webdepot.services.catalogue import records
-from webdepot.services.exchange import oai_harvest, partner_admin, takeover
+from webdepot.services.exchange import oai_harvest, partner_admin, partner_ingest
 from webdepot.services.intake import submissions
 
 pytestmark = pytest.mark.browser
@@ -40,14 +40,14 @@ def depot(tmp_path_factory) -> Iterator[Depot]:
     folder = tmp_path_factory.mktemp("exchange")
     home = folder / "home"
     name = '[archive]\nname = "Landesbibliothek Musterland"\n'
-    setup.found(home, settings=f'{name}[harvest]\nprivate_networks = ["127.0.0.1/32"]\n')
+    setup.create(home, settings=f'{name}[harvest]\nprivate_networks = ["127.0.0.1/32"]\n')
     with desk() as partner, Archive.open(home, agent="test") as archive:
         accounts.add(archive.database, "anna", PASSWORD, [Role.CURATOR], archive.clock())
         put(partner, [article()], change=checksum("0" * 64))
         add(archive, partner)
         partner_admin.change(archive, "p", transfer="files")
         oai_harvest.harvest(archive, "p")
-        takeover.ingest(archive, "p")
+        partner_ingest.ingest(archive, "p")
         own = keep(archive, write(folder / "a.warc.gz"))
         records.write(
             archive,

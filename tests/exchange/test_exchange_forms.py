@@ -12,10 +12,10 @@ from lxml import etree
 from oai_rules import METS, schema
 
 from webdepot.archive import Archive
-from webdepot.exchange import transfer
+from webdepot.exchange import transfer_zip
 from webdepot.exchange.catalogue import RecordLevel
 from webdepot.exchange.metadata import lmer
-from webdepot.exchange.transfer import Layout, TransferFile, TransferForm
+from webdepot.exchange.transfer_zip import Layout, TransferFile, TransferForm
 from webdepot.services import pipeline
 from webdepot.services.admin import rebuild, setup
 from webdepot.services.catalogue import records
@@ -67,7 +67,7 @@ def test_uof_out_and_in_again_elsewhere(archive, kept, tmp_path):
     assert root.findtext(f".//{{{lmer.OBJECT}}}persistentIdentifier") == kept.urn
     told = {etree.QName(element).localname for element in root.iterfind(f".//{{{lmer.FILE}}}*")}
     assert told == {"format"}, "what METS says itself is left out"
-    setup.found(tmp_path / "elsewhere")
+    setup.create(tmp_path / "elsewhere")
     with Archive.open(tmp_path / "elsewhere", agent="test") as other:
         received = submissions.receive(other, target, collection="from-a-partner")
         assert received.receipt.reasons == ()
@@ -201,7 +201,7 @@ def test_a_file_that_changed_is_not_handed_over(tmp_path):
     path.write_bytes(os.urandom(1000))
     file = transfer_of(1).files[0]
     with pytest.raises(Exception, match="is damaged"):
-        transfer.measure(
+        transfer_zip.measure(
             TransferForm.FILES, [file.__class__(**_values(file, path))], "x", lambda name: path.open("rb")
         )
 

@@ -40,7 +40,7 @@ PREFIXES = {
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     home = tmp_path_factory.mktemp("served") / "home"
-    setup.found(
+    setup.create(
         home, settings='[exchange]\nrepository = "depot.example.org"\nadmin_email = "a@example.org"\n'
     )
     with Archive.open(home) as archive:
@@ -146,7 +146,7 @@ def test_gzip_only_for_those_who_take_it_and_a_style_sheet_for_people(served):
 
 
 def test_too_many_at_once_are_asked_to_come_again(tmp_path):
-    setup.found(tmp_path / "home", settings="[exchange]\nmost_requests = 1\nrecords_per_page = 500\n")
+    setup.create(tmp_path / "home", settings="[exchange]\nmost_requests = 1\nrecords_per_page = 500\n")
     with Archive.open(tmp_path / "home") as archive:
         stock(archive, slices=500, withdrawn=0)
     with portal(tmp_path / "home") as url:
@@ -167,7 +167,7 @@ def test_too_many_at_once_are_asked_to_come_again(tmp_path):
 
 
 def test_a_restart_keeps_tokens(served, tmp_path):
-    setup.found(tmp_path / "home", settings="[exchange]\nrecords_per_page = 10\n")
+    setup.create(tmp_path / "home", settings="[exchange]\nrecords_per_page = 10\n")
     with Archive.open(tmp_path / "home") as archive:
         stock(archive, slices=15, withdrawn=0)
     with portal(tmp_path / "home") as url:
@@ -184,7 +184,7 @@ def depot(tmp_path_factory):
     """A depot with two slices that really are there, served; and a token for a partner."""
     folder = tmp_path_factory.mktemp("depot")
     home = folder / "home"
-    setup.found(home)
+    setup.create(home)
     keys = []
     with Archive.open(home, agent="test") as archive:
         for number in range(2):
@@ -292,7 +292,7 @@ def test_urns_lead_to_front_pages(depot):
 
 
 def test_what_is_withdrawn_is_gone_everywhere(tmp_path):
-    setup.found(tmp_path / "home")
+    setup.create(tmp_path / "home")
     warc = (
         Warc(tmp_path / "a.warc.gz")
         .response("http://a.example/", "20260301093000", b"<title>A</title>")

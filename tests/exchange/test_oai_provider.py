@@ -45,7 +45,7 @@ def stocked(tmp_path_factory):
     from webdepot.services.admin import setup
 
     home = tmp_path_factory.mktemp("oai") / "home"
-    setup.found(home)
+    setup.create(home)
     with Archive.open(home) as archive:
         stock(archive, slices=SLICES, withdrawn=WITHDRAWN)
         yield archive

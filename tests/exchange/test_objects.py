@@ -28,7 +28,7 @@ from webdepot.cli.main import build_app
 from webdepot.depot import package
 from webdepot.depot.bundle.submission import Submission, SubmissionKind, SubmissionState
 from webdepot.errors import InputError, NotPermitted
-from webdepot.exchange import catalogue, transfer
+from webdepot.exchange import catalogue, transfer_zip
 from webdepot.exchange.catalogue import Access, RecordLevel
 from webdepot.exchange.incoming import RefusedObject
 from webdepot.services.access import gate, search
@@ -37,7 +37,7 @@ from webdepot.services.access.replay import replay
 from webdepot.services.admin import setup
 from webdepot.services.catalogue import records
 from webdepot.services.depot import export
-from webdepot.services.exchange import oai_harvest, oai_provider, partner_admin, takeover
+from webdepot.services.exchange import oai_harvest, oai_provider, partner_admin, partner_ingest
 from webdepot.services.harvest import profiles, runner
 from webdepot.services.intake import loose_objects, submissions
 from webdepot.url import key
@@ -136,7 +136,7 @@ def test_a_thesis_in_a_bag_is_described_found_shown_kept_and_handed_on(archive, 
     }
     assert DC.encode() in files.values()
     with archive.database.reading() as connection:
-        stated = transfer.find(connection, own.key).files
+        stated = transfer_zip.find(connection, own.key).files
     assert {file.name: (file.puid, file.format) for file in stated} == {
         "thesis.html": ("fmt/471", "HTML 5"),
         "notes.txt": ("x-fmt/111", "PLAIN"),
@@ -514,12 +514,12 @@ def test_objects_go_from_depot_to_depot_with_digests_records_and_rights(archive,
     depots = [archive]
     with ExitStack() as stack:
         for name in ("b", "c"):
-            setup.found(tmp_path / name)
+            setup.create(tmp_path / name)
             following = stack.enter_context(Archive.open(tmp_path / name, agent=name))
             with portal(depots[-1].home) as url:
                 partner_admin.add(following, "p", f"{url}/oai")
                 oai_harvest.harvest(following, "p")
-                done = takeover.ingest(following, "p")
+                done = partner_ingest.ingest(following, "p")
             assert (sorted(done.taken), done.refused) == (sorted(urns), {})
             depots.append(following)
         for urn in urns:
@@ -555,7 +555,7 @@ def seen_of(depot: Archive, urn: str) -> object:
 def test_restricted_rights_stay_restricted_elsewhere(archive, tmp_path):
     _, own = take(archive, folder_of(tmp_path / "thesis", {"thesis.html": PAGE, "dc.xml": DC}))
     export.export(archive, own.urn, export.PackageForm.UOF, tmp_path / "out.zip")
-    setup.found(tmp_path / "b")
+    setup.create(tmp_path / "b")
     with Archive.open(tmp_path / "b", agent="b") as other:
         there = take(other, tmp_path / "out.zip")[1]
         assert (there.urn, there.rights, there.access) == (own.urn, own.rights, Access.RESTRICTED)

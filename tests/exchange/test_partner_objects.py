@@ -26,7 +26,7 @@ from webdepot.services.access import search
 from webdepot.services.access.replay import replay
 from webdepot.services.admin import setup
 from webdepot.services.catalogue import records
-from webdepot.services.exchange import oai_harvest, oai_provider, partner_admin, takeover
+from webdepot.services.exchange import oai_harvest, oai_provider, partner_admin, partner_ingest
 
 
 def test_a_loose_site_becomes_a_package_that_replays_and_goes_out_as_it_came(archive, partner):
@@ -34,7 +34,7 @@ def test_a_loose_site_becomes_a_package_that_replays_and_goes_out_as_it_came(arc
     put(partner, [offer])
     add(archive, partner)
     assert oai_harvest.harvest(archive, "p").new == 1
-    done = takeover.ingest(archive, "p")
+    done = partner_ingest.ingest(archive, "p")
     assert (done.taken, done.refused) == ([offer.levels[-1].urn], {})
     own = records.get(archive, offer.levels[-1].urn)
     seen = records.view(archive, own.key)
@@ -62,7 +62,7 @@ def test_a_loose_site_becomes_a_package_that_replays_and_goes_out_as_it_came(arc
         assert {name: packed.read(name) for name in packed.namelist()} == offer.files
     before = state(archive)
     assert oai_harvest.harvest(archive, "p").new == 0
-    again = takeover.ingest(archive, "p")
+    again = partner_ingest.ingest(archive, "p")
     assert (again.taken, again.updated, again.known) == ([], [], 0)
     assert state(archive) == before
 
@@ -72,7 +72,7 @@ def test_an_article_with_its_journal_goes_in_and_out(archive, partner):
     put(partner, [offer])
     add(archive, partner)
     oai_harvest.harvest(archive, "p")
-    assert takeover.ingest(archive, "p").taken == [offer.levels[-1].urn]
+    assert partner_ingest.ingest(archive, "p").taken == [offer.levels[-1].urn]
     with archive.database.reading() as connection:
         own = catalogue.find_urn(connection, offer.levels[-1].urn)
         levels = catalogue.levels(connection, own)
@@ -119,9 +119,9 @@ def test_a_thesis_is_taken_in_found_shown_and_handed_on_to_a_third_depot(archive
     offer_thesis(partner)
     add(archive, partner)
     oai_harvest.harvest(archive, "p")
-    done = takeover.ingest(archive, "p")
+    done = partner_ingest.ingest(archive, "p")
     assert (done.taken, done.refused, done.warnings) == ([THESIS_URN], {}, [])
-    setup.found(tmp_path / "next")
+    setup.create(tmp_path / "next")
     with portal(archive.home) as url, Archive.open(tmp_path / "next", agent="test") as following:
         front = ask(f"{url}/urn/{THESIS_URN}")
         shown = ask(url + front.headers["Location"]).text
@@ -136,7 +136,7 @@ def test_a_thesis_is_taken_in_found_shown_and_handed_on_to_a_third_depot(archive
         assert opened.capture.timestamp == "20040702080000", "the moment it has here"
         partner_admin.add(following, "a", f"{url}/oai")
         oai_harvest.harvest(following, "a")
-        assert takeover.ingest(following, "a").taken == [THESIS_URN]
+        assert partner_ingest.ingest(following, "a").taken == [THESIS_URN]
         for depot in (archive, following):
             own = records.get(depot, THESIS_URN)
             assert (own.level, own.title, own.creators, own.date, own.ddc) == (
@@ -177,7 +177,7 @@ def test_a_thesis_is_taken_in_found_shown_and_handed_on_to_a_third_depot(archive
         page({}, deleted=("diss290",), stamp="2026-04-01T00:00:00Z"),
     )
     oai_harvest.harvest(archive, "p")
-    assert takeover.ingest(archive, "p").withdrawn == ["oai:p.example:diss290"]
+    assert partner_ingest.ingest(archive, "p").withdrawn == ["oai:p.example:diss290"]
     assert search.search(archive, "cycloidal", reader=ANYONE).hits == []
     with pytest.raises(NotPermitted, match="Withdrawn by the partner"):
         replay.open_capture(archive, f"{THESIS_URN}/diss.pdf", "2004", collection="all", reader=ANYONE)
@@ -201,7 +201,7 @@ def test_what_we_do_not_understand_is_kept_and_handed_on(archive, partner):
     put(partner, [offer], change=strange)
     add(archive, partner)
     oai_harvest.harvest(archive, "p")
-    assert takeover.ingest(archive, "p").refused == {}
+    assert partner_ingest.ingest(archive, "p").refused == {}
     own = records.get(archive, offer.levels[-1].urn)
     answer = oai_provider.answer(
         archive,
@@ -235,7 +235,7 @@ def test_a_transfer_url_that_is_gone(archive, partner):
     partner.answers["/transfer/WD1-1.zip"] = lambda arguments, headers: (410, {}, b"gone")
     add(archive, partner)
     oai_harvest.harvest(archive, "p")
-    assert takeover.ingest(archive, "p").withdrawn == ["oai:p.example:WD1-1"]
+    assert partner_ingest.ingest(archive, "p").withdrawn == ["oai:p.example:WD1-1"]
 
 
 def test_a_download_that_breaks_goes_on_and_the_token_is_shown(archive, partner):
@@ -255,7 +255,7 @@ def test_a_download_that_breaks_goes_on_and_the_token_is_shown(archive, partner)
     partner.answers["/transfer/J1-3-7.zip"] = breaking
     add(archive, partner, token="secret-token")
     oai_harvest.harvest(archive, "p")
-    done = takeover.ingest(archive, "p", wait=no_wait)
+    done = partner_ingest.ingest(archive, "p", wait=no_wait)
     assert done.taken == [offer.levels[-1].urn]
     assert [headers.get("range") for headers in times] == [None, "bytes=60000-", "bytes=120000-"]
     assert all(headers["authorization"] == "Bearer secret-token" for headers in times)
@@ -271,13 +271,13 @@ def test_a_changed_description_and_a_deletion(archive, partner, tmp_path):
     put(partner, [offer])
     add(archive, partner)
     oai_harvest.harvest(archive, "p")
-    takeover.ingest(archive, "p")
+    partner_ingest.ingest(archive, "p")
     own = records.get(archive, offer.levels[-1].urn)
     records.write(archive, own.parent, {"abstract": "von uns"})
     offer.levels[0] = replace(offer.levels[0], publisher="Land", abstract="von ihnen")
     put(partner, [offer])
     oai_harvest.harvest(archive, "p", from_the_beginning=True)
-    done = takeover.ingest(archive, "p")
+    done = partner_ingest.ingest(archive, "p")
     assert (done.taken, done.updated) == ([], [own.urn])
     site = records.get(archive, own.parent)
     assert (site.publisher, site.abstract) == ("Land", "von uns"), "what a person wrote stays"
@@ -287,7 +287,7 @@ def test_a_changed_description_and_a_deletion(archive, partner, tmp_path):
         page({}, deleted=("WD1-1",), stamp="2026-04-01T00:00:00Z"),
     )
     oai_harvest.harvest(archive, "p")
-    assert takeover.ingest(archive, "p").withdrawn == ["oai:p.example:WD1-1"]
+    assert partner_ingest.ingest(archive, "p").withdrawn == ["oai:p.example:WD1-1"]
     after = records.get(archive, own.urn)
     assert after.withdrawn_at is not None
     assert "Withdrawn by the partner p" in after.withdrawn_reason
@@ -311,10 +311,10 @@ def test_killed_between_loading_and_keeping(archive, partner):
     child = os.fork()
     if child == 0:
         with Archive.open(home) as own:
-            takeover.ingest(own, "p", watch=blow)
+            partner_ingest.ingest(own, "p", watch=blow)
         os._exit(0)
     assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
     partner.asked.clear()
-    done = takeover.ingest(archive, "p")
+    done = partner_ingest.ingest(archive, "p")
     assert done.taken == [article().levels[-1].urn]
     assert [path for path, _, _ in partner.asked] == []

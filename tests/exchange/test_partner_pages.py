@@ -9,11 +9,11 @@ from partner_doubles import desk, put
 from partner_offers import article, checksum
 
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
 from webdepot.services.catalogue import records
-from webdepot.services.exchange import oai_harvest, partner_admin, takeover
+from webdepot.services.exchange import oai_harvest, partner_admin, partner_ingest
 
 PASSWORD = "correct horse battery"
 
@@ -29,7 +29,7 @@ def sign_in(url: str, name: str) -> dict[str, str]:
 @pytest.fixture
 def home(tmp_path):
     folder = tmp_path / "home"
-    setup.found(folder)
+    setup.create(folder)
     with Archive.open(folder) as archive:
         for role in (Role.CURATOR, Role.REVIEWER, Role.ADMINISTRATOR):
             accounts.add(archive.database, role.value, PASSWORD, [role], archive.clock())
@@ -42,7 +42,7 @@ def test_a_refused_object_is_seen_with_its_reason_and_tried_again(home):
         with Archive.open(home, agent="test") as archive:
             partner_admin.add(archive, "p", f"{partner.url}/oai")
             oai_harvest.harvest(archive, "p")
-            takeover.ingest(archive, "p")
+            partner_ingest.ingest(archive, "p")
         with portal(home) as url:
             assert ask(f"{url}/partners").status == 303, "not for readers"
             staff, curator = sign_in(url, "reviewer"), sign_in(url, "curator")

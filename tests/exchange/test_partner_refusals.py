@@ -15,7 +15,7 @@ from webdepot.exchange import urn
 from webdepot.exchange.metadata import lmer
 from webdepot.exchange.metadata.regbib import METS
 from webdepot.exchange.partners import UrnCheck
-from webdepot.services.exchange import oai_harvest, partner_admin, takeover
+from webdepot.services.exchange import oai_harvest, partner_admin, partner_ingest
 
 
 def packed(files: list[tuple[str, bytes]]) -> bytes:
@@ -77,7 +77,7 @@ def refused_size(archive: Archive, partner: Desk) -> str:
     """An answer without end."""
     put(partner, [website(2)], change=without_checksum, zips={"WD1-2": bytes(3 << 20)})
     oai_harvest.harvest(archive, "p", from_the_beginning=True)
-    return takeover.ingest(archive, "p", wait=no_wait).refused["oai:p.example:WD1-2"]
+    return partner_ingest.ingest(archive, "p", wait=no_wait).refused["oai:p.example:WD1-2"]
 
 
 def number_of_files(root: etree._Element) -> None:
@@ -137,7 +137,7 @@ def test_a_wrong_digit_is_a_warning_or_a_refusal(archive, partner, check):
     else:
         put(partner, [offer])
         oai_harvest.harvest(archive, "p")
-        done = takeover.ingest(archive, "p")
+        done = partner_ingest.ingest(archive, "p")
         assert done.taken == [wrong]
         assert "check digit" in done.warnings[0]
 
@@ -156,7 +156,7 @@ def test_a_transfer_url_that_gives_nothing(archive, partner, status, words):
     partner.answers["/transfer/WD1-1.zip"] = lambda arguments, headers: (status, {}, b"no")
     add(archive, partner)
     oai_harvest.harvest(archive, "p")
-    done = takeover.ingest(archive, "p", wait=no_wait)
+    done = partner_ingest.ingest(archive, "p", wait=no_wait)
     assert words in done.refused["oai:p.example:WD1-1"]
     assert state(archive) == ({"refused": 1}, 0, 0)
     put(partner, [website()])
@@ -174,4 +174,4 @@ def test_a_partner_cannot_send_us_into_the_intranet(archive, partner):
 
     put(partner, [website(2)], change=local_file)
     oai_harvest.harvest(archive, "p", from_the_beginning=True)
-    assert "is not a web address" in takeover.ingest(archive, "p").refused["oai:p.example:WD1-2"]
+    assert "is not a web address" in partner_ingest.ingest(archive, "p").refused["oai:p.example:WD1-2"]

@@ -23,7 +23,7 @@ from webdepot.errors import NotFound, NotPermitted, Withdrawn
 from webdepot.exchange import unpacked
 from webdepot.exchange.metadata import lmer, regbib
 from webdepot.exchange.metadata.regbib import METS
-from webdepot.exchange.transfer import TransferForm
+from webdepot.exchange.transfer_zip import TransferForm
 from webdepot.services import pipeline
 from webdepot.services.access import rules
 from webdepot.services.access.replay import replay
@@ -31,7 +31,7 @@ from webdepot.services.admin import setup
 from webdepot.services.catalogue import records
 from webdepot.services.depot import unpacked as unpacked_service
 from webdepot.services.depot import withdrawal
-from webdepot.services.exchange import oai_harvest, oai_provider, partner_admin, takeover
+from webdepot.services.exchange import oai_harvest, oai_provider, partner_admin, partner_ingest
 
 HOST = "http://www.uhren.example"
 HOME = b"<!doctype html><title>Uhren</title><h1>Tulpen und Uhren</h1><a href=/news>News</a>"
@@ -184,7 +184,7 @@ def test_a_page_that_another_process_hides_is_not_in_the_next_answer(archive, tm
 
 
 def test_too_many_files_stay_in_containers_and_are_offered_so(tmp_path):
-    setup.found(tmp_path / "home", settings='[exchange]\ntransfer = "files"\nmost_tree_files = 3\n')
+    setup.create(tmp_path / "home", settings='[exchange]\ntransfer = "files"\nmost_tree_files = 3\n')
     with Archive.open(tmp_path / "home", agent="test") as archive:
         own = keep(archive, write(tmp_path / "a.warc.gz"))
         (root,) = listed(archive)
@@ -221,7 +221,7 @@ def test_rules_and_withdrawals_hold_for_trees_too(archive, tmp_path):
 def test_a_tree_goes_from_depot_to_depot_and_is_replayed_at_its_addresses(tmp_path):
     homes = {name: tmp_path / name for name in "abc"}
     for home in homes.values():
-        setup.found(home)
+        setup.create(home)
     with Archive.open(homes["a"], agent="test") as a:
         partner_admin.add(a, "b", "http://b.example/oai", transfer="files")
         token = partner_admin.issue_token(a, "b")
@@ -232,7 +232,7 @@ def test_a_tree_goes_from_depot_to_depot_and_is_replayed_at_its_addresses(tmp_pa
         assert f"/transfer/{own.key}.tree.zip" in page
         partner_admin.add(b, "a", f"{url}/oai", token=token)
         oai_harvest.harvest(b, "a")
-        assert takeover.ingest(b, "a").taken == [own.urn]
+        assert partner_ingest.ingest(b, "a").taken == [own.urn]
     with Archive.open(homes["b"], agent="test") as b:
         for number, (address, (body, mime)) in enumerate(FILES.items()):
             opened = replay.open_capture(b, address, "2026", collection="all", reader=ANYONE)
@@ -244,7 +244,7 @@ def test_a_tree_goes_from_depot_to_depot_and_is_replayed_at_its_addresses(tmp_pa
     with portal(homes["b"]) as url, Archive.open(homes["c"], agent="test") as c:
         partner_admin.add(c, "b", f"{url}/oai")
         oai_harvest.harvest(c, "b")
-        assert takeover.ingest(c, "b").taken == [own.urn]
+        assert partner_ingest.ingest(c, "b").taken == [own.urn]
         taken = records.find_transfer(c, records.get(c, own.urn).key)
         assert {file.member: file.sha256 for file in taken.files} == sent
         opened = replay.open_capture(

@@ -143,7 +143,7 @@ def test_out_again_and_into_another_depot(archive, tmp_path):
         assert {name: packed.read(name) for name in packed.namelist() if name != "mets.xml"} == bytes_of(
             THESIS
         )
-    setup.found(tmp_path / "elsewhere")
+    setup.create(tmp_path / "elsewhere")
     with Archive.open(tmp_path / "elsewhere", agent="test") as other:
         take(other, tmp_path / "out.zip")
         there, here = (records.get(each, NAME) for each in (other, archive))

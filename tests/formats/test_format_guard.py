@@ -137,6 +137,14 @@ def test_a_child_that_nobody_waits_for_takes_no_more_memory_than_it_may():
         assert told(guard.end(asked)) == ["gave-up-memory"] and told(guard.end(behind)) == [2]
 
 
+def test_a_file_is_not_accused_of_the_memory_that_others_left():
+    # Each is under the limit alone. The second takes long enough to be looked at.
+    questions = [{**each, "kept": 100 << 20, "sleep_s": 0.3} for each in numbered(0, 1, 2)]
+    with Batch([b"x"]) as batch, slow_guard() as guard:
+        assert [told(guard.ask_many([each], batch.descriptor)) for each in questions] == [[0], [1], [2]]
+        assert told(guard.ask_many(questions, batch.descriptor)) == [0, 1, 2]
+
+
 def test_many_answers_are_as_one_by_one(examiner):
     files = [exhibit(number, HTML + b"<p>%d</p>" % number, "a.html") for number in range(300)]
     together = examiner.examine_many(files)

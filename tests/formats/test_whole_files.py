@@ -21,7 +21,7 @@ from format_samples import docx, good_files, image
 from signature_files import byte_files, container_files
 
 from webdepot.formats import sniff
-from webdepot.formats.examine import Exhibit
+from webdepot.formats.examine import Exhibit, FileExaminer
 from webdepot.formats.format_verdict import Evidence, resolve
 from webdepot.formats.identify import MOST_COPIED_BYTES, SiegfriedIdentifier, match_of
 from webdepot.model import Format, FormatVerdict
@@ -196,14 +196,14 @@ def test_a_file_too_large_for_memory_is_read_to_its_end(identifier, tmp_path: Pa
     )
 
 
-def test_a_busy_machine_gives_the_same_answer(examiner):
+def test_a_busy_machine_gives_the_same_answer():
     """The child gets no processor time for longer than it may use: as if others had it."""
-    examiner.start()
-    assert examiner.engine
-    pid = examiner._identifying.pid
-    os.kill(pid, signal.SIGSTOP)
-    later = threading.Timer(4, os.kill, (pid, signal.SIGCONT))
-    later.start()
-    found = examiner.examine(docx(), name="a.docx", mime="", checked=False)
-    later.join()
+    with FileExaminer() as examiner:  # its child holds no memory of other tests' files
+        assert examiner.engine
+        pid = examiner._identifying.pid
+        os.kill(pid, signal.SIGSTOP)
+        later = threading.Timer(4, os.kill, (pid, signal.SIGCONT))
+        later.start()
+        found = examiner.examine(docx(), name="a.docx", mime="", checked=False)
+        later.join()
     assert (found.format.puid, found.findings) == ("fmt/412", [])

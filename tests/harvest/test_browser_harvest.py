@@ -147,7 +147,7 @@ def _fill(site: Site) -> None:
 
 
 def _renderers() -> list[int]:
-    """Processes of tabs that this very process has started, by way of a minder."""
+    """Processes of tabs that this very process has started, by way of a supervisor."""
     parents, commands = {}, {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -461,8 +461,8 @@ def test_the_browser_itself_has_no_way_out(site: Site, tmp_path: Path, monkeypat
     leave the network.
     """
     script = Path(supervisor.__file__).read_text()
-    (tmp_path / "minder.py").write_text(script.replace("    _leave_network(library)\n", ""))
-    monkeypatch.setattr(supervisor, "__file__", str(tmp_path / "minder.py"))
+    (tmp_path / "supervisor.py").write_text(script.replace("    _leave_network(library)\n", ""))
+    monkeypatch.setattr(supervisor, "__file__", str(tmp_path / "supervisor.py"))
     site.page("/", "<p>reached</p>")
 
     async def main() -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """Crawls of sites with scripts: what they load, guesses, closed ports and jump menus."""
 
 import asyncio
+import json
 from pathlib import Path
 
 from harvest_crawl import lines, run
@@ -9,7 +10,10 @@ from harvest_site import Site, fill
 from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.report.result import CrawlProgress
+from webdepot.harvest.scope import software_rules
 from webdepot.harvest.scope.membership import ScopeKind
+
+CATALOGUE = software_rules.of_package()
 
 
 def test_modules_and_workers_are_taken_to_any_depth_without_guessing(site: Site, tmp_path: Path) -> None:
@@ -101,3 +105,26 @@ def test_menus_are_followed(site: Site, tmp_path: Path) -> None:
     site.page("/b/", "b")
     run(tmp_path, [f"{site.url}/"])
     assert {"/a.html", "/b/"} < set(site.paths())
+
+
+def test_nothing_is_guessed_below_the_interface_of_a_blog(site: Site, tmp_path: Path) -> None:
+    """The interface is a part of a page, which its script fetches; what it names is content, or nothing."""
+    site.page(
+        "/",
+        '<meta name="generator" content="WordPress 6.1"><script>fetch("/wp-json/wp/v2/media")</script>'
+        '<link rel="https://api.w.org/" href="/wp-json/">',
+    )
+    sizes = {f"s{number}": {"file": f"photo-{number}x512.jpg"} for number in range(30)}
+    media = {
+        "source_url": f"{site.url}/wp-content/photo.jpg",
+        "media_details": {"file": "2025/01/photo.jpg", "sizes": sizes},
+        "_links": {"self": [{"href": f"{site.url}/wp-json/wp/v2/media/9"}]},
+    }
+    site.page("/wp-json/wp/v2/media", json.dumps([media]), mime="application/json")
+    site.page("/wp-content/photo.jpg", "jpg", mime="image/jpeg")
+    result = run(
+        tmp_path, [f"{site.url}/"], links=LinkLimits(guess=True, software=CATALOGUE), software=CATALOGUE
+    )
+    assert "/wp-content/photo.jpg" in site.paths()
+    assert [path for path in site.paths() if path.startswith("/wp-json")] == ["/wp-json/wp/v2/media"]
+    assert result.counts["left_out_apis"] > 30

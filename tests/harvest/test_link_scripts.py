@@ -105,6 +105,18 @@ def test_data_that_sveltekit_fetches_when_a_link_is_clicked() -> None:
     assert found(page.replace("DATA", "null")) == found(data, head(status=404)) == {}
 
 
+def test_the_list_of_pages_with_data_that_nuxt_fetches_when_a_link_is_clicked() -> None:
+    page = '<script>window.__NUXT__={};window.__NUXT__.config={public:{},app:{baseURL:"BASE",BUILDbuildAssetsDir:"/_nuxt/",cdnURL:"CDN"}}</script>'
+    for base, cdn, address in (
+        ("/", "", of("_nuxt/builds/meta/04a5-bb18.json")),
+        ("/app/", "", of("app/_nuxt/builds/meta/04a5-bb18.json")),
+        ("/", "http://cdn.example/x/", "http://cdn.example/x/_nuxt/builds/meta/04a5-bb18.json"),
+    ):
+        html = page.replace("BASE", base).replace("CDN", cdn)
+        assert found(html.replace("BUILD", 'buildId:"04a5-bb18",')) == {address: E}
+        assert found(html.replace("BUILD", "")) == {}, "an older version"
+
+
 def test_services_of_images_and_other_data_of_viewers() -> None:
     old = {
         "resource": {

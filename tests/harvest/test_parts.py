@@ -17,13 +17,13 @@ from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import CorruptData
 from webdepot.harvest import frontier
 from webdepot.harvest.frontier import LmdbFrontier
-from webdepot.harvest.parts import part_statements, rows, server_rows
+from webdepot.harvest.parts import part_rows, part_statements, server_rows
 from webdepot.harvest.parts.journal import Journal
 from webdepot.harvest.parts.leased_servers import LeasedServers
 from webdepot.harvest.parts.line import PartLine
 from webdepot.harvest.parts.objects import PartObjects
+from webdepot.harvest.parts.part_rows import PartLease, PartLost, PartState
 from webdepot.harvest.parts.part_statements import Beat
-from webdepot.harvest.parts.rows import PartLease, PartLost, PartState
 from webdepot.harvest.tables import handed_links, parts, servers
 from webdepot.model import Candidate
 from webdepot.url import Url
@@ -40,7 +40,7 @@ def database(databases: Databases, empty_postgresql_home: Path) -> Iterator[Data
 
 def take(database: Database, holder: str, *, lease_s: float = 60.0) -> PartLease | None:
     with database.leasing() as connection:
-        return rows.take(connection, holder=holder, machine=holder, lease_s=lease_s, has_browser=False)
+        return part_rows.take(connection, holder=holder, machine=holder, lease_s=lease_s, has_browser=False)
 
 
 def taken(database: Database, holder: str, *, lease_s: float = 60.0) -> PartLease:
@@ -68,7 +68,7 @@ def renew(database: Database, lease: PartLease) -> Beat:
 
 def offered(database: Database, count: int) -> None:
     with database.transaction() as connection:
-        rows.offer(connection, "H", count, needs_browser=False)
+        part_rows.offer(connection, "H", count, needs_browser=False)
 
 
 def test_a_frontier_built_from_its_journals_is_the_same(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_harvester_that_lost_its_part_changes_nothing(database: Database) -> N
     with pytest.raises(PartLost):
         save(database, first, 1, handed={1: ['["http://b.example/", "", "L", 0]']})
     with pytest.raises(PartLost), database.leasing() as connection:
-        rows.release(connection, first, PartState.IDLE)
+        part_rows.release(connection, first, PartState.IDLE)
     save(database, second, 2, handed={1: ["[1]"]})
     save(database, second, 2, handed={1: ["[1]"]})  # the answer of the server was lost
     with database.reading() as connection:
@@ -153,33 +153,33 @@ def test_a_harvest_is_over_when_nothing_waits_and_no_link_is_on_its_way(database
     save(database, one, 1, handed={two.part: ["[1]"]})
     for lease in (one, two):
         with database.leasing() as connection:
-            rows.release(connection, lease, PartState.IDLE)
+            part_rows.release(connection, lease, PartState.IDLE)
     with database.reading() as connection:
-        assert not rows.is_over(connection, "H")
+        assert not part_rows.is_over(connection, "H")
     again = taken(database, "three")
     assert again.part == two.part
     beat = renew(database, again)
     save(database, again, 1, consumed=[number for number, _ in beat.handed])
     with database.leasing() as connection:
-        rows.release(connection, again, PartState.IDLE)
+        part_rows.release(connection, again, PartState.IDLE)
     with database.reading() as connection:
-        assert rows.is_over(connection, "H") and rows.find_unwatched(connection) == ["H"]
+        assert part_rows.is_over(connection, "H") and part_rows.find_unwatched(connection) == ["H"]
     with database.transaction() as connection:
-        rows.add_order(connection, "H", "{}")
-        assert not rows.is_over(connection, "H")
+        part_rows.add_order(connection, "H", "{}")
+        assert not part_rows.is_over(connection, "H")
 
 
 def test_a_stop_is_obeyed_although_the_process_that_watched_has_died(database: Database) -> None:
     offered(database, 2)
     lease = taken(database, "one")
     with database.leasing() as connection:
-        rows.stop(connection, "H")
+        part_rows.stop(connection, "H")
     assert renew(database, lease).is_stopping
     with database.leasing() as connection:
-        rows.release(connection, lease, PartState.ENDED)
+        part_rows.release(connection, lease, PartState.ENDED)
     with database.transaction() as connection:
-        rows.offer(connection, "H", 2, needs_browser=False, again=False)
-        assert rows.is_over(connection, "H")
+        part_rows.offer(connection, "H", 2, needs_browser=False, again=False)
+        assert part_rows.is_over(connection, "H")
     assert take(database, "two") is None
     offered(database, 2)  # a person resumes it
     assert taken(database, "two") and taken(database, "three")
@@ -190,10 +190,10 @@ def test_a_part_that_kills_its_harvesters_ends(database: Database) -> None:
     for _ in range(5):
         lease = taken(database, "unlucky", lease_s=-1.0)
         with database.leasing() as connection:
-            rows.release(connection, lease, PartState.WAITING, reason="Its process ended with -9.")
+            part_rows.release(connection, lease, PartState.WAITING, reason="Its process ended with -9.")
     assert take(database, "careful") is None
     with database.reading() as connection:
-        part = rows.of_harvest(connection, "H")[0]
+        part = part_rows.of_harvest(connection, "H")[0]
     assert part.state is PartState.ENDED and "ended with -9" in part.reason
 
 
@@ -215,12 +215,12 @@ def test_one_part_at_a_time_has_the_turn_at_a_server(database: Database) -> None
         assert 25 < wait_s <= 30
         server_rows.store_pauses(line, {"192.0.2.1": 60.0}, "two")
     with database.leasing() as connection:  # its machine dies, after pauses of a minute
-        connection.execute(update(parts).where(parts.c.holder == "two").values(until_s=rows.NOW - 1))
+        connection.execute(update(parts).where(parts.c.holder == "two").values(until_s=part_rows.NOW - 1))
     assert 55 < ask(one)["192.0.2.1"] <= 60
     with pytest.raises(PartLost):  # although nobody has taken the part: its turns are gone
         renew(database, two)
     with database.leasing() as connection:
-        connection.execute(update(servers).values(free_at_s=rows.NOW - 7200, holder=""))
+        connection.execute(update(servers).values(free_at_s=part_rows.NOW - 7200, holder=""))
         server_rows.forget_old(connection)
         assert not connection.execute(select(servers)).all()
 

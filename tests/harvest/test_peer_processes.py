@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from webdepot.harvest import intake, peer_processes
+from webdepot.harvest import link_intake, peer_processes
 from webdepot.harvest.frontier import LmdbFrontier
-from webdepot.harvest.intake import LinkIntake
 from webdepot.harvest.judge import CrawlJudge
+from webdepot.harvest.link_intake import LinkIntake
 from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.peer_processes import FileHandover, PeerReport, Peers
 from webdepot.harvest.report.log import JSON_NAME, CrawlLog
@@ -164,7 +164,7 @@ def test_what_is_remembered_of_links_is_bounded(
     pair: tuple[Process, Process], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = pair
-    monkeypatch.setattr(intake, "MOST_REMEMBERED", 10)
+    monkeypatch.setattr(link_intake, "MOST_REMEMBERED", 10)
     for number in range(100):
         one.reads(f"{THEIRS}{number}")
         two.intake.hear_peers()

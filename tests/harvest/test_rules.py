@@ -18,7 +18,7 @@ from webdepot.harvest.scope.identity import identity, identity_without
 from webdepot.harvest.scope.limits import ScopeLimits
 from webdepot.harvest.scope.membership import ScopeKind
 from webdepot.harvest.scope.rules import RuleSpec
-from webdepot.harvest.scope.traps import FIRST_PAGES, SAME_ANSWERS, SAME_WITH_TOKEN, TrapWatch, shape_of
+from webdepot.harvest.scope.trap_watch import FIRST_PAGES, SAME_ANSWERS, SAME_WITH_TOKEN, TrapWatch, shape_of
 from webdepot.model import Answer, Candidate, Verdict
 from webdepot.url import Url
 

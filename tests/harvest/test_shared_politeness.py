@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webdepot.errors import ConfigError
-from webdepot.harvest import control, peer_processes
-from webdepot.harvest.control import Orders, OrderVerb
+from webdepot.harvest import order_file, peer_processes
 from webdepot.harvest.fetch import login
 from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.cookies import CookieJar
+from webdepot.harvest.order_file import Orders, OrderVerb
 from webdepot.harvest.peer_processes import PeerReport
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.politeness.servers import SharedServers
@@ -173,16 +173,16 @@ def test_accounts_are_read_only_from_a_file_that_is_private(tmp_path: Path) -> N
 
 
 def test_orders_survive_a_process_that_died_while_giving_one(tmp_path: Path) -> None:
-    control.give(tmp_path, OrderVerb.PAUSE, at=NOW, by="curator")
+    order_file.give(tmp_path, OrderVerb.PAUSE, at=NOW, by="curator")
     orders = Orders(tmp_path)
     assert [order.verb for order in orders.poll()] == [OrderVerb.PAUSE]
-    with (tmp_path / control.FILE_NAME).open("ab") as file:
+    with (tmp_path / order_file.FILE_NAME).open("ab") as file:
         file.write(b'{"verb": "st')
     assert orders.poll() == []
-    given_order = control.give(tmp_path, OrderVerb.CHANGE, at=NOW, changes={"delay_s": 3})
+    given_order = order_file.give(tmp_path, OrderVerb.CHANGE, at=NOW, changes={"delay_s": 3})
     assert given_order.number == 2
     assert [order.changes for order in orders.poll()] == [{"delay_s": 3}]
-    summary = control.summarize(control.read(tmp_path))
+    summary = order_file.summarize(order_file.read(tmp_path))
     assert summary.paused and summary.changes == {"delay_s": 3}
 
 

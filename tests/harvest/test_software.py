@@ -11,6 +11,7 @@ from harvest_site import Asked, Site, whole
 from webdepot.errors import ConfigError
 from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.scope import software_rules
+from webdepot.harvest.scope.mazes import MAZES
 from webdepot.harvest.scope.site_software import FIRST_PAGES, SiteSoftware
 from webdepot.model import Candidate
 from webdepot.url import Url
@@ -229,6 +230,15 @@ PRODUCTS = {
             "duplicates": ("/index.php?id=12&no_cache=1",),
         },
     ),
+    "storybook": Product(
+        "",
+        '<link href="./sb-manager/runtime.js" rel="modulepreload"><div id="root"></div>',
+        ("/?path=/story/ship--afloat", "/?path=/docs/ship--docs", "/iframe.html?viewMode=story&id=ship--afloat",
+         "/iframe.html?args=&globals=&id=ship--afloat"),
+        {"duplicates": ("/iframe.html?args=&globals=&id=ship--afloat&viewMode=story",), "orders": ("/?path=/story/ship--afloat&globals=outline:!true", "/?path=/story/ship--afloat&args=size:large",
+                    "/?path=/story/ship--afloat&full=1",
+                    "/iframe.html?globals=outline:!true&id=ship--afloat", "/iframe.html?id=a--b&viewMode=story&args=a:1")},
+    ),
     "calendar": Product(
         "",
         '<div class="tribe-events-calendar"><a rel="next" href="?tribe-bar-date=2026-05">May</a></div>',
@@ -245,7 +255,7 @@ PRODUCTS = {
 def test_every_software_is_tried_here() -> None:
     assert set(PRODUCTS) == set(CATALOGUE.software)
     tried = {kind for product in PRODUCTS.values() for kind in product.added}
-    assert tried == set(CATALOGUE.kinds)
+    assert tried | {MAZES} == set(CATALOGUE.kinds), "mazes are recognised without rules"
 
 
 @pytest.mark.parametrize("id", PRODUCTS)

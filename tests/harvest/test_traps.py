@@ -1,5 +1,6 @@
 """Crawls of endless sites, checked by the log of the server; and policies that the crawl log must show."""
 
+import re
 from calendar import month_name
 from collections.abc import Collection
 from datetime import UTC, date, datetime
@@ -14,8 +15,9 @@ from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.report.result import HostSettings
 from webdepot.harvest.scope import rules
+from webdepot.harvest.scope.address_traps import endless_dates
 from webdepot.harvest.scope.conditions import ScopeFacts
-from webdepot.harvest.scope.limits import ScopeLimits, endless_dates
+from webdepot.harvest.scope.limits import ScopeLimits
 from webdepot.model import Answer, Candidate
 from webdepot.url import Url
 
@@ -41,9 +43,9 @@ def test_codes_are_not_dates(path: str) -> None:
 
 def test_a_calendar_ends(site: Site, tmp_path: Path) -> None:
     def calendar(asked: Asked) -> bytes | None:
-        if not asked.path.startswith("/cal/"):
+        if not (match := re.fullmatch(r"/cal/(\d{4})/(\d\d)/", asked.path)):
             return None
-        year, month = map(int, asked.path.split("/")[2:4])
+        year, month = int(match[1]), int(match[2])
         later = (year + month // 12, month % 12 + 1)
         walks = "walk " * (12 * year + month)  # each month has news
         return whole(f"<a href=/cal/{later[0]}/{later[1]:02d}/>next</a> {year} {month} {walks}")
@@ -51,7 +53,7 @@ def test_a_calendar_ends(site: Site, tmp_path: Path) -> None:
     site.fallback = calendar
     site.page("/", "<a href=/cal/2026/10/>calendar</a>")
     run(tmp_path, [f"{site.url}/"], facts=FACTS)
-    months = [path for path in site.paths() if path.startswith("/cal/")]
+    months = [path for path in site.paths() if re.fullmatch(r"/cal/\d{4}/\d\d/", path)]
     assert months[-1] == "/cal/2031/12/"
     assert len(months) == 63
     assert rule_lines(tmp_path)["calendar"] == [f"{site.url}/cal/2032/01/"]
@@ -61,11 +63,11 @@ def _month_page(asked: Asked) -> bytes | None:
     """A calendar plugin: months forwards and backwards without end, some days with a page; few have events."""
     values = dict(parse_qsl(asked.target.partition("?")[2]))
     frame = f"<h1>Town hall</h1><a href='/login?return={quote(asked.target, safe='')}'>Sign in</a>"
-    if asked.path == "/day":
+    if asked.path == "/day" and len(values["date"]) == 10:
         day = date.fromisoformat(values["date"])
         event = EVENTS.get(day, "No events on this day")
         return whole(f"{frame}<h2>{day:%A}, {day.day} {day:%B} {day.year}</h2><p>{event}</p>")
-    if asked.path != "/month":
+    if asked.path != "/month" or len(values["year"]) > 4:
         return None
     year, month = int(values["year"]), int(values["month"])
     links = ((year - (month == 1), (month - 2) % 12 + 1), (year + month // 12, month % 12 + 1))

@@ -22,8 +22,8 @@ from harvest_site import Site, whole
 
 from webdepot.archive import Archive
 from webdepot.container.reader import iter_records
-from webdepot.harvest import control
-from webdepot.harvest.control import OrderVerb
+from webdepot.harvest import order_file
+from webdepot.harvest.order_file import OrderVerb
 from webdepot.model import Harvest, HarvestState, RecordKind
 from webdepot.services.admin import setup
 from webdepot.services.harvest import harvests, runner
@@ -56,7 +56,7 @@ def build(site: Site, *, pages: int = 12) -> Plan:
 
 
 def found(home: Path, more: str = "") -> None:
-    setup.found(home, settings=SETTINGS.replace("[container]", f"{more}[container]"))
+    setup.create(home, settings=SETTINGS.replace("[container]", f"{more}[container]"))
 
 
 def begin(archive: Archive, plan: Plan) -> Harvest:
@@ -236,8 +236,8 @@ def test_orders_while_it_does_not_run_are_obeyed_once(site: Site, tmp_path: Path
     with Archive.open(tmp_path / "home") as archive:
         harvest = begin(archive, plan)
         folder = harvests.folder_of(archive, harvest)
-        control.give(folder, OrderVerb.ADD, at=utc_now(), urls=[f"{host}/added.html"])
-        control.give(folder, OrderVerb.STOP, at=utc_now())
+        order_file.give(folder, OrderVerb.ADD, at=utc_now(), urls=[f"{host}/added.html"])
+        order_file.give(folder, OrderVerb.STOP, at=utc_now())
         assert runner.run(archive, harvest).state is HarvestState.STOPPED
         assert runner.run(archive, harvest).state is HarvestState.FINISHED
     urls = held(tmp_path / "home")

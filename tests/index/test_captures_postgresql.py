@@ -134,7 +134,7 @@ def test_two_machines_share_the_index_and_tables_of_another_version_are_made_aga
     address = databases.create()
     homes = [tmp_path / name for name in ("first", "second")]
     for home in homes:
-        setup.found(home, settings=f'[database]\nurl = "{address}"\n[index]\ncaptures = "postgresql"\n')
+        setup.create(home, settings=f'[database]\nurl = "{address}"\n[index]\ncaptures = "postgresql"\n')
     with Archive.open(homes[0]) as here, Archive.open(homes[1]) as there:
         here.captures.add("a.warc.gz", [capture(1)], collection="c")
         assert there.captures.closest("org,example)/", "2000") == capture(1)

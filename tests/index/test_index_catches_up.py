@@ -15,13 +15,13 @@ from ports import free_port
 from small_warcs import write_warc
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
-from webdepot.engine.jobs import JobState
+from webdepot.engine.job_queue import JobState
 from webdepot.errors import RemoteError
 from webdepot.ports.search import TextQuery
 from webdepot.services import pipeline
 from webdepot.services.access import lookup
 from webdepot.services.index import indexer
-from webdepot.services.jobs import kinds, queue, work
+from webdepot.services.jobs import job_control, kinds, work
 from webdepot.services.jobs.worker import Worker
 
 URL = "https://x.example/"
@@ -76,15 +76,15 @@ def test_words_follow_by_themselves_when_the_server_is_back(home, tmp_path, monk
         assert lookup.find_closest(archive, URL, "2024", collection="all", reader=ANYONE).url == URL
         with pytest.raises(RemoteError, match="does not answer"):
             indexer.update(archive)  # adds no second job
-        (job,) = queue.newest(archive, kinds.INDEX)
+        (job,) = job_control.newest(archive, kinds.INDEX)
         assert (job.state, job.by) == (JobState.WAITING, "anna")
         worker, stop = Worker(archive), threading.Event()
         thread = threading.Thread(target=worker.run, args=(stop,), kwargs={"until_idle": True})
         thread.start()
-        assert queue.wait(archive, job, at_most_s=1.0).is_open
+        assert job_control.wait(archive, job, at_most_s=1.0).is_open
         end_relay = relay(port, opensearch.server_urls()[0])
         try:
-            assert queue.wait(archive, job, at_most_s=120).state is JobState.DONE
+            assert job_control.wait(archive, job, at_most_s=120).state is JobState.DONE
             thread.join()
             assert [hit.url for hit in archive.texts.find(TextQuery(words=("windmill",))).hits] == [URL]
             assert not indexer.update(archive).failed

@@ -141,10 +141,7 @@ def test_closed_pages_of_every_form_of_rule(index):
     def open_to(*areas):
         return sorted(url.removeprefix("http://example.org/") for url in urls(index, "words", closed=areas))
 
-    one = ClosedArea(
-        prefix="org,example)/a", but=tuple("org,example)/a" + chr(sign) for sign in range(0x21, 0x7F))
-    )
-    assert open_to(one) == ["a/b", "ab", "c?x=1"]
+    assert open_to(ClosedArea(prefix="org,example)/a", exact=True)) == ["a/b", "ab", "c?x=1"]
     assert open_to(ClosedArea(prefix="org,example)/a")) == ["c?x=1"]
     assert open_to(ClosedArea(prefix="org,example)/a/"), ClosedArea(prefix="org,example)/c?")) == ["a", "ab"]
     assert open_to(ClosedArea(prefix="org,")) == []

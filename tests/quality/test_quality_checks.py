@@ -102,22 +102,30 @@ def test_what_was_not_harvested_or_not_followed_is_told_once_for_each_rule(site)
     for number in (1, 2, 3):
         site.visit(f"{A}h{number}", refused, rule="histories", reason="Wiki rule 2")
     site.visit(f"{A}2050/1/", refused, rule="calendar", reason="it is about the year 2050")
+    site.visit(f"{A}maze/1", refused, rule="mazes", reason="its server invents pages")
     site.visit(f"{A}nofollow", refused, rule="nofollow", reason="its page asks not to")
     site.visit(f"{A}same", note="warcRevisit:digest,soft404")
     site.visit(f"{A}cannot-exist", note="soft404Probe")
     traces = replace(
-        site.traces(), trap_rules={"calendar"}, left_out={"counters": "counters", "histories": "old versions"}
+        site.traces(),
+        trap_rules={"calendar"},
+        left_out={"counters": "counters", "histories": "old versions", "mazes": "invented pages"},
+        maze_kinds=("mazes",),
     )
     messages = {(each.code, each.subject): each.message for each in checks.check(traces)}
     assert sorted(messages) == [
         ("quality.left-out", f"{A}count.php"),
         ("quality.left-out", f"{A}h1"),
+        ("quality.maze-stopped", f"{A}maze/1"),
         ("quality.says-missing", f"{A}same"),
         ("quality.trap-stopped", f"{A}2050/1/"),
     ]
     message = messages["quality.left-out", f"{A}h1"]
     assert message.startswith("3 addresses such as this one were left out")
     assert message.endswith("histories (old versions), Wiki rule 2.")
+    message = messages["quality.maze-stopped", f"{A}maze/1"]
+    assert "the site invents pages without end" in message, "no software adds them"
+    assert "software" not in message
 
 
 def test_redirects_are_followed_to_their_end(site):

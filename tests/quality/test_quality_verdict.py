@@ -9,7 +9,7 @@ import webdepot.selection.tables  # noqa: F401 - harvests refer to targets
 from webdepot.database import metadata
 from webdepot.harvest.tables import harvests
 from webdepot.model import Answer, Finding, HarvestId, Severity
-from webdepot.quality import records, verdict
+from webdepot.quality import finding_rows, verdict
 from webdepot.quality.verdict import VerdictLimits
 
 WHEN = datetime(2024, 5, 17, tzinfo=UTC)
@@ -74,16 +74,16 @@ def test_findings_in_the_database(tmp_path):
             "counts": {},
         }
         connection.execute(insert(harvests).values(id="h1", target=1, started_at=WHEN, **values))
-        assert records.replace(connection, harvest, found) == {"c0": 834, "c1": 833, "c2": 833}
-        by_severity = list(records.iter_by_severity(connection, harvest))
+        assert finding_rows.replace(connection, harvest, found) == {"c0": 834, "c1": 833, "c2": 833}
+        by_severity = list(finding_rows.iter_by_severity(connection, harvest))
         assert sorted(by_severity, key=found.index) == found
-        most_severe = records.most_severe(connection, harvest, 900)
+        most_severe = finding_rows.most_severe(connection, harvest, 900)
         assert most_severe == by_severity[:900]
         assert [each.severity for each in most_severe] == [Severity.ERROR] * 834 + [Severity.WARNING] * 66
-        assert records.replace(connection, harvest, found[:1]) == {"c0": 1}
-        assert records.find_verdict(connection, harvest) is None
+        assert finding_rows.replace(connection, harvest, found[:1]) == {"c0": 1}
+        assert finding_rows.find_verdict(connection, harvest) is None
         judged = verdict.of({}, {"fetched": 1})
-        records.judge(connection, harvest, judged, at=WHEN)
-        records.judge(connection, harvest, judged, at=WHEN)
-        assert records.find_verdict(connection, harvest) == judged
+        finding_rows.judge(connection, harvest, judged, at=WHEN)
+        finding_rows.judge(connection, harvest, judged, at=WHEN)
+        assert finding_rows.find_verdict(connection, harvest) == judged
     engine.dispose()

@@ -11,7 +11,7 @@ from harvest_site import running_site
 from museum import NOW, PASSWORD, Answer, Served, ask, serving, sign_in
 
 from webdepot.accounts import accounts, sessions
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError, NotPermitted, RemoteError
 from webdepot.harvest.profile import HOST_KEYS, KEYS
@@ -26,7 +26,7 @@ WITH_LOGIN = 'description = "x"\n[hosts."bank.example"]\ncredentials = "bank.exa
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     folder = tmp_path / "home"
-    setup.found(folder, settings="[harvest]\ndelay_s = 0\nretry_delay_s = 0.02\nleast_free_bytes = 0\n")
+    setup.create(folder, settings="[harvest]\ndelay_s = 0\nretry_delay_s = 0.02\nleast_free_bytes = 0\n")
     (folder / "logins.toml").write_text(LOGINS)
     (folder / "logins.toml").chmod(0o600)
     with Archive.open(folder) as archive:

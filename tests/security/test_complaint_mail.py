@@ -27,7 +27,7 @@ TYPED = {
 
 @pytest.fixture
 def office(tmp_path: Path, letter_box: LetterBox) -> Iterator[Archive]:
-    setup.found(tmp_path / "home")
+    setup.create(tmp_path / "home")
     with Archive.open(tmp_path / "home", clock=lambda: NOW, agent="Rita") as archive:
         mail = MailConfig(
             host="127.0.0.1",

@@ -17,7 +17,7 @@ from museum import PASSWORD, Warc, make_home
 from webdepot.access.policy import AccessPoint, RuleAnswer
 from webdepot.access.replay.site_hosts import label_of
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.config.config import from_tree
 from webdepot.errors import ConfigError

@@ -81,7 +81,7 @@ def redirect(connection: socket.socket) -> None:
 def test_pages_are_answered_while_the_provider_is_not(tmp_path: Path, answer: Answering) -> None:
     with provider_that(answer) as provider:
         settings = f'[oidc]\nissuer = "{provider.issuer}"\nclient_id = "portal"\ntimeout_s = 8.0\n'
-        setup.found(tmp_path / "home", settings=settings)
+        setup.create(tmp_path / "home", settings=settings)
         with serving(tmp_path / "home") as served, ThreadPoolExecutor(20) as readers:
             signing_in = [readers.submit(ask, f"{served.portal}/sign-in/oidc") for _ in range(20)]
             while not provider.asked:

@@ -37,7 +37,7 @@ def site() -> Iterator[Site]:
 
 def home_with(tmp_path: Path, logins: str, settings: str = SETTINGS) -> Path:
     home = tmp_path / "home"
-    setup.found(home, settings=settings)
+    setup.create(home, settings=settings)
     (home / "logins.toml").write_text(logins)
     (home / "logins.toml").chmod(0o600)
     return home

@@ -12,7 +12,7 @@ import pytest
 from museum import NOW, PASSWORD, Served, ask, serving, sign_in
 
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.harvest.fetch import cookies
 from webdepot.selection.domains.lookup.http_query import retry_after_s
@@ -30,7 +30,7 @@ WRONG = ("9" * 5000, "9" * 25, "²", "-1", "nan", "1e999")
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     home = tmp_path_factory.mktemp("numbers") / "home"
-    setup.found(home)
+    setup.create(home)
     with Archive.open(home) as archive:
         accounts.add(archive.database, "all", PASSWORD, list(Role), NOW, by="test")
         targets.nominate(archive, [Url("https://www.example.org/")], collection="sites")
@@ -95,6 +95,6 @@ def test_numbers_of_foreign_servers(tmp_path: Path) -> None:
         for age in (text, f"-{text}", f"--{text}"):
             cookie = cookies.parse(f"a=1; Max-Age={age}", "http://a.example/", now)
             assert cookie is None or cookie.ends_at is None or cookie.ends_at <= now + timedelta(days=400)
-    setup.found(tmp_path / "home")
+    setup.create(tmp_path / "home")
     with Archive.open(tmp_path / "home") as archive, archive.database.reading() as connection:
         assert find_named(connection, "9" * 5000) is None

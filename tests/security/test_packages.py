@@ -17,7 +17,7 @@ from webdepot.depot.bundle.submission import SubmissionState
 from webdepot.depot.ocfl import inventory, layout
 from webdepot.exchange import catalogue
 from webdepot.exchange.catalogue import Access
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.model import PackageId
 from webdepot.provenance import iter_of
 from webdepot.selection import target_verdicts, targets
@@ -54,7 +54,7 @@ OUTSIDE = (
 def honest(tmp_path_factory: pytest.TempPathFactory) -> dict[PackageForm, Path]:
     """A package as another Webdepot exports it, as files and as an OCFL object."""
     folder = tmp_path_factory.mktemp("other")
-    setup.found(folder / "home", settings="[index]\nworkers = 1\n")
+    setup.create(folder / "home", settings="[index]\nworkers = 1\n")
     with Archive.open(folder / "home", agent="them") as archive:
         done = pipeline.import_files(archive, writers.warcs(folder / "warcs", 1), collection="mills").taken
         assert done is not None
@@ -254,8 +254,11 @@ def test_decisions_of_another_archive_open_and_change_nothing(archive, honest, t
     def check(archive: Archive) -> None:
         assert len(list(archive.captures.versions(key(address)))) == 2, "their patch hides no capture of ours"
         with archive.database.reading() as connection:
-            theirs = runs.get(connection, done.package.harvest)
-            assert (runs.is_received(theirs), runs.is_received(runs.get(connection, own.id))) == (True, False)
+            theirs = harvest_rows.get(connection, done.package.harvest)
+            assert (
+                harvest_rows.is_received(theirs),
+                harvest_rows.is_received(harvest_rows.get(connection, own.id)),
+            ) == (True, False)
             assert harvests.patches_of(archive, own) == []
             verdicts = list(target_verdicts.iter_verdicts(connection, theirs.target))
             assert [each["agent"] for each in verdicts] == ["Eva (another archive)"]

@@ -17,7 +17,7 @@ from harvest_site import running_site
 
 from webdepot.archive import Archive
 from webdepot.config import config
-from webdepot.depot import migration, register
+from webdepot.depot import migration_tools, register
 from webdepot.depot.bundle import submission
 from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import ConfigError
@@ -100,7 +100,7 @@ def test_no_file_of_an_archive_can_be_read_by_others(tmp_path: Path) -> None:
 def test_the_service_makes_a_private_home_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        setup.found(tmp_path / "home")
+        setup.create(tmp_path / "home")
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "home").stat().st_mode) == 0o700
@@ -109,7 +109,7 @@ def test_the_service_makes_a_private_home_whatever_the_umask(tmp_path: Path) -> 
 
 def test_doctor_finds_a_home_that_others_can_read(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    setup.found(home)
+    setup.create(home)
     assert {check.name: check.state for check in doctor.examine(home)}["privacy"] == "ok"
     home.chmod(0o755)
     (check,) = [check for check in doctor.examine(home) if check.name == "privacy"]
@@ -121,7 +121,7 @@ def test_doctor_finds_a_home_that_others_can_read(tmp_path: Path) -> None:
 
 def test_the_link_in_a_waiting_letter_is_not_in_the_register(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    setup.found(home)
+    setup.create(home)
     store = FolderStore(tmp_path / "place")
     with Archive.open(home, clock=lambda: NOW) as archive, archive.database.transaction() as connection:
         letter = Letter(
@@ -184,10 +184,10 @@ def test_children_get_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     spy.chmod(0o755)
     assert alarm._run(str(spy), "text") == ""
     assert list(submission.scan(str(spy), spy)) == []
-    tool = migration.get_tool("x", {"x": f"text/plain text/html {spy} {{input}} {{output}}"})
-    assert migration.run(tool, spy, tmp_path / "converted") == ""
+    tool = migration_tools.get_tool("x", {"x": f"text/plain text/html {spy} {{input}} {{output}}"})
+    assert migration_tools.run(tool, spy, tmp_path / "converted") == ""
     browser = launch.start(spy, sandbox=False)
-    browser.minder.wait(timeout=60)
+    browser.supervisor_process.wait(timeout=60)
     browser.end()
     os.close(browser.commands)
     os.close(browser.answers)
@@ -207,7 +207,7 @@ def test_a_wrong_secret_is_not_quoted(tmp_path: Path) -> None:
 
 def test_commands_do_not_print_secrets(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    setup.found(home, settings=f'[mail]\npassword = "{SECRET}"\n[oidc]\nclient_secret = "{SECRET}"\n')
+    setup.create(home, settings=f'[mail]\npassword = "{SECRET}"\n[oidc]\nclient_secret = "{SECRET}"\n')
     (home / "logins.toml").write_text(f'["a.example"]\nuser = "me"\npassword = "{SECRET}"\n')
     (home / "logins.toml").chmod(0o600)
     variables = {"WEBDEPOT_MAIL_PASSWORD": SECRET}

@@ -9,7 +9,7 @@ from museum import EDITIONS, NOW, PASSWORD, Served, Warc, ask, make_home, servin
 
 from webdepot.access.policy import AccessPoint, RuleAnswer
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.services.access import rules
 

@@ -8,18 +8,18 @@ import pytest
 from museum import NOW, PASSWORD, Answer, Served, ask, serving
 from sqlalchemy import func, select
 
-from webdepot.accounts import accounts, attempts, sessions, tables
-from webdepot.accounts.accounts import Role
+from webdepot.accounts import accounts, rate_limits, sessions, tables
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
 from webdepot.times import utc_now
 from webdepot.web.client_address import wider_network_of
-from webdepot.web.session.sign_in import MOST_FAILURES, MOST_FAILURES_OF_NETWORK, WINDOW, SignInBrake
+from webdepot.web.session.sign_in_brake import MOST_FAILURES, MOST_FAILURES_OF_NETWORK, WINDOW, SignInBrake
 
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    setup.found(tmp_path / "home")
+    setup.create(tmp_path / "home")
     with Archive.open(tmp_path / "home") as archive:
         for name in ("anna", "piet"):
             accounts.add(archive.database, name, PASSWORD, [Role.CURATOR], NOW)
@@ -107,9 +107,9 @@ def test_the_brake_has_a_limit_for_each_name_over_all_portals_and_is_released(ar
         for each in (brake, other):
             assert each.is_on({"a": 3}) and not each.is_on({"b": 5}) and not each.is_on({"a": 4, "c": 1})
         assert not SignInBrake(other_portal.database, lambda: now + WINDOW).is_on({"a": 3})
-    limits, since = {"form": 2}, now - attempts.LONGEST
-    counted = [attempts.note_unless_limited(archive.database, limits, now, since=since) for _ in range(4)]
+    limits, since = {"form": 2}, now - rate_limits.LONGEST
+    counted = [rate_limits.note_unless_limited(archive.database, limits, now, since=since) for _ in range(4)]
     assert counted == [True, True, False, False]
-    attempts.note(archive.database, ["x"], now + attempts.LONGEST)
+    rate_limits.note(archive.database, ["x"], now + rate_limits.LONGEST)
     with archive.database.reading() as connection:
         assert connection.execute(select(func.count()).select_from(tables.attempts)).scalar_one() == 1

@@ -118,7 +118,7 @@ def test_a_reader_who_takes_the_answer_gets_all_of_it(hasty: Served) -> None:
 
 
 def test_half_open_connections_do_not_keep_readers_out(tmp_path: Path) -> None:
-    setup.found(tmp_path / "home")
+    setup.create(tmp_path / "home")
     with serving_with(tmp_path / "home", FEW_FILES) as served, ExitStack() as opened:
         for number in range(400):
             client = opened.enter_context(connect(served.portal))
@@ -131,7 +131,7 @@ def test_half_open_connections_do_not_keep_readers_out(tmp_path: Path) -> None:
 
 
 def test_the_server_uses_as_many_files_as_it_is_allowed(tmp_path: Path) -> None:
-    setup.found(tmp_path / "home")
+    setup.create(tmp_path / "home")
     with serving_with(tmp_path / "home", SOFT_LIMIT) as served:
         limits = Path(f"/proc/{served.process.pid}/limits").read_text()
         soft = next(line for line in limits.splitlines() if line.startswith("Max open files")).split()[3]

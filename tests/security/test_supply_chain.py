@@ -137,7 +137,7 @@ def test_a_changed_or_missing_browser_file_is_found(tmp_path: Path) -> None:
 
 
 def test_the_server_does_not_start_with_changed_browser_files(tmp_path: Path) -> None:
-    setup.found(tmp_path / "home")
+    setup.create(tmp_path / "home")
     program = (
         "import sys; from webdepot import browser_files; from webdepot.cli.main import main;"
         "browser_files.find_wrong.__defaults__ = (__import__('pathlib').Path(sys.argv.pop(1)),); main()"

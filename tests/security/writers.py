@@ -26,7 +26,7 @@ from webdepot.archive import Archive
 from webdepot.config.config import FILE_NAME
 from webdepot.container import locations
 from webdepot.depot import copies, fixity, holdings, places
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.model import HarvestState, Severity
 from webdepot.ports.search import TextQuery
 from webdepot.provenance import iter_all
@@ -148,7 +148,7 @@ def view(home: Path, *, same_names: bool = True) -> View:
         with archive.database.reading() as connection:
             held = list(locations.iter_all(connection))
             packages = [holdings.get(connection, each) for each in holdings.iter_ids(connection)]
-            states = Counter(each.state.value for each in runs.in_states(connection, HarvestState))
+            states = Counter(each.state.value for each in harvest_rows.in_states(connection, HarvestState))
             states.pop("failed", None)  # an import that found nothing new
             events = Counter(each.action for each in iter_all(connection) if each.action not in REPEATED)
             copied = Counter(
@@ -221,7 +221,7 @@ static char mill_bits[] = { 0x%02x, 0x42 };
 
 
 def found(folder: Path) -> Path:
-    setup.found(folder / HOME, settings=SETTINGS)
+    setup.create(folder / HOME, settings=SETTINGS)
     return folder / HOME
 
 
@@ -308,7 +308,7 @@ def _package_of(folder: Path) -> str:
 
 def _finished(folder: Path) -> str:
     with Archive.open(folder / HOME) as archive, archive.database.reading() as connection:
-        return runs.in_states(connection, HarvestState)[0].id
+        return harvest_rows.in_states(connection, HarvestState)[0].id
 
 
 def _command(*arguments: str) -> Callable[[Path], list[str]]:
@@ -456,7 +456,7 @@ def _with_settings(folder: Path, more: str) -> None:
     """An archive with these settings, too."""
     section = more.partition("\n")[0]
     settings = SETTINGS.replace(f"{section}\n", more) if section in SETTINGS else SETTINGS + more
-    setup.found(folder / HOME, settings=settings)
+    setup.create(folder / HOME, settings=settings)
 
 
 def s3_writers(server: S3Server) -> Iterator[Writer]:

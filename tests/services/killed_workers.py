@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from webdepot.archive import Archive
-from webdepot.engine import jobs
-from webdepot.engine.jobs import QueuedJob
+from webdepot.engine import job_queue
+from webdepot.engine.job_queue import QueuedJob
 from webdepot.selection import target_batches
 from webdepot.services.jobs.worker import Worker
 
@@ -54,12 +54,12 @@ def _work(home: Path, function: str, call: int, batch: int) -> None:
 def finish(archive: Archive, job: QueuedJob) -> QueuedJob:
     """Run the job again after the lease of the killed worker, by another one."""
     with archive.database.reading() as connection:
-        held = jobs.get(connection, job.id)
-    assert held.state is jobs.JobState.RUNNING and held.holder
+        held = job_queue.get(connection, job.id)
+    assert held.state is job_queue.JobState.RUNNING and held.holder
     assert held.lease_ends_at is not None
     Worker(archive).run(threading.Event(), until_idle=True)
     with archive.database.reading() as connection:
-        assert jobs.get(connection, job.id).holder == held.holder, "the lease protects it"
+        assert job_queue.get(connection, job.id).holder == held.holder, "the lease protects it"
     later = max(held.lease_ends_at, archive.clock()) + timedelta(seconds=1)
     archive.clock, clock = (lambda: later), archive.clock
     try:
@@ -67,7 +67,7 @@ def finish(archive: Archive, job: QueuedJob) -> QueuedJob:
     finally:
         archive.clock = clock
     with archive.database.reading() as connection:
-        done = jobs.get(connection, job.id)
+        done = job_queue.get(connection, job.id)
     assert done.tries == 2
     return done
 

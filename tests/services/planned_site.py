@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from webdepot.archive import Archive
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.model import HarvestKind, TargetId
 from webdepot.selection import plan_dates
 
@@ -65,4 +65,4 @@ def daily(first_on: str = "2026-03-02", at: str = "14:00"):
 
 def harvests_of(archive: Archive, target: TargetId) -> list:
     with archive.database.reading() as connection:
-        return runs.of_target_any(connection, target, HarvestKind.HARVEST)
+        return harvest_rows.of_target_any(connection, target, HarvestKind.HARVEST)

@@ -43,7 +43,7 @@ def captures() -> list[Capture]:
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("matrix") / "home"
-    setup.found(made)
+    setup.create(made)
     with Archive.open(made) as archive:
         archive.captures.add("a.warc.gz", captures(), collection="c")
     return made

@@ -13,7 +13,7 @@ from webdepot.errors import ConfigError, RemoteError
 from webdepot.services.admin.doctor import doctor
 from webdepot.services.depot import deposit
 from webdepot.services.harvest import harvests
-from webdepot.services.index import batch_jobs, derived, indexer
+from webdepot.services.index import batch_jobs, derived_files, indexer
 from webdepot.services.intake import warc_files
 from webdepot.services.progress import unwatched
 from webdepot.services.quality import harvest_check, identification
@@ -40,8 +40,8 @@ def fill(archive, folder):
             "SELECT digest, engine, puid, size_bytes, verdict FROM identifications"
         )
         known = sorted(tuple(row) for row in rows)
-    facts = [list(derived.iter_facts(archive, each)) for each in containers]
-    assert all(derived.find_extract(archive, each) is not None for each in containers)
+    facts = [list(derived_files.iter_facts(archive, each)) for each in containers]
+    assert all(derived_files.find_extract(archive, each) is not None for each in containers)
     return harvest, (known, facts)
 
 

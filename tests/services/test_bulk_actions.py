@@ -2,7 +2,8 @@
 
 import pytest
 
-from webdepot.accounts.accounts import Person, Role
+from webdepot.accounts.accounts import Person
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.errors import InputError
 from webdepot.selection import target_batches
@@ -13,7 +14,7 @@ from webdepot.selection.target_batches import TargetChoice
 from webdepot.selection.target_list import TargetFilter
 from webdepot.services.admin import bulk_actions
 from webdepot.services.admin.bulk_actions import BulkAct, BulkOrder
-from webdepot.services.permission import consent, letters
+from webdepot.services.permission import letters, owner_answers
 from webdepot.services.schedule import plans
 from webdepot.services.selection import contacts, targets
 
@@ -97,7 +98,7 @@ def test_judging_collections_plans_and_letters(home):
         asked = bulk_actions.run(archive, ALL, BulkOrder(act=BulkAct.ASK), person=ADA)
         assert asked.done == 1 and sum(asked.refused.values()) == 2
         assert len(letters.letters_of(archive, numbers[0])) == 1
-        consent.record_ground(archive, numbers[1], Ground.OPEN_LICENCE, reason="CC BY")
+        owner_answers.record_ground(archive, numbers[1], Ground.OPEN_LICENCE, reason="CC BY")
         planned = bulk_actions.run(archive, ALL, BulkOrder(act=BulkAct.PLAN, frequency="weekly"), person=ADA)
         assert planned.done == 3
         plan = plans.of_target(archive, numbers[1]).plan

@@ -8,7 +8,7 @@ import pytest
 from webdepot.access import lending_seats
 from webdepot.access.policy import RuleAnswer
 from webdepot.accounts import accounts, sessions
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.model import EVERYTHING
 from webdepot.provenance import Event, latest

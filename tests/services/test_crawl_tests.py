@@ -10,8 +10,8 @@ from webdepot.archive import Archive
 from webdepot.errors import InputError, NotFound, NotPermitted
 from webdepot.services.admin import setup
 from webdepot.services.harvest import crawl_test, harvests, profiles
-from webdepot.services.permission import consent
-from webdepot.services.permission.consent import OwnerReply
+from webdepot.services.permission import owner_answers
+from webdepot.services.permission.owner_answers import OwnerReply
 
 PROFILE = 'delay_s = 0\nfetch = "plain"\n[[rules]]\nreject = "extension"\nof = ["avi"]\n'
 PAGES = {
@@ -27,7 +27,7 @@ PAGES = {
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Iterator[Archive]:
-    setup.found(tmp_path / "home", settings="[harvest]\nallow_private = true\n")
+    setup.create(tmp_path / "home", settings="[harvest]\nallow_private = true\n")
     with Archive.open(tmp_path / "home") as archive:
         profiles.save(archive, "quick", PROFILE)
         yield archive
@@ -68,7 +68,7 @@ def test_what_cannot_be_tested_is_refused(archive: Archive, site: str):
         crawl_test.begin(archive, [site], limit_pages=51)
     with pytest.raises(NotFound, match="profile"):
         crawl_test.begin(archive, [site], profile="nothing")
-    consent.reply(archive, cleared(archive, site), OwnerReply.REFUSAL, words="no")
+    owner_answers.reply(archive, cleared(archive, site), OwnerReply.REFUSAL, words="no")
     with pytest.raises(NotPermitted):
         crawl_test.begin(archive, [site], profile="quick")
     with pytest.raises(NotFound):
@@ -76,7 +76,7 @@ def test_what_cannot_be_tested_is_refused(archive: Archive, site: str):
 
 
 def test_private_addresses_are_refused_as_configured(tmp_path: Path, site: str):
-    setup.found(tmp_path / "home", settings="[harvest]\nallow_private = false\n")
+    setup.create(tmp_path / "home", settings="[harvest]\nallow_private = false\n")
     with Archive.open(tmp_path / "home") as archive:
         done = crawl_test.run(archive, crawl_test.begin(archive, [site]))
     assert done.pages == 0 and "no public address" in str(done.sample.errors) + str(done.sample.left_out)

@@ -11,7 +11,8 @@ import pytest
 
 from letters import LetterBox
 from webdepot.access.policy import AccessPoint, Reader, allows
-from webdepot.accounts.accounts import Person, Role
+from webdepot.accounts.accounts import Person
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.config.sections.selection import MailConfig
 from webdepot.errors import Conflict, InputError, NotFound, NotPermitted
@@ -27,9 +28,9 @@ from webdepot.selection.templates import LetterKind, Template
 from webdepot.services.access import rules
 from webdepot.services.harvest import harvests, runner
 from webdepot.services.harvest.options import HarvestOptions
-from webdepot.services.permission import consent, deadlines, delivery
+from webdepot.services.permission import deadlines, delivery, owner_answers
 from webdepot.services.permission import letters as letters_service
-from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
+from webdepot.services.permission.owner_answers import Conditions, OwnerReply, Showing
 from webdepot.services.selection import contacts, targets
 from webdepot.services.selection import criteria as criteria_service
 from webdepot.url import key
@@ -276,7 +277,7 @@ def test_a_letter_goes_out_and_silence_is_consent_the_day_after_the_term(
     )
     assert targets.get(office, dossier.id).state is TargetState.CLEARED
     targets.admit(office, dossier.target)
-    [ground] = consent.grounds_of(office, dossier.id)
+    [ground] = owner_answers.grounds_of(office, dossier.id)
     assert (ground.basis.ground, ground.basis.since) == (Ground.IMPLIED_CONSENT, date(2026, 12, 4))
     told = " > ".join(event.action for event in targets.history(office, dossier.id)[::-1])
     assert told == (
@@ -311,9 +312,12 @@ def test_one_reminder_goes_out_while_the_term_runs(office: Archive, clock: Clock
 def test_the_owner_answers_by_the_secret_address_and_nobody_else_can(office: Archive, letter_box: LetterBox):
     dossier = asked(office)
     [token] = re.findall(r"https://archive\.example/answer/(\S+)", letter_box.letters[0].text)
-    found = consent.find_by_token(office, token)
+    found = owner_answers.find_by_token(office, token)
     assert found is not None and found[0].id == dossier.id
-    assert consent.find_by_token(office, token[:-1]) is None and consent.find_by_token(office, "") is None
+    assert (
+        owner_answers.find_by_token(office, token[:-1]) is None
+        and owner_answers.find_by_token(office, "") is None
+    )
     [kept] = letters_service.letters_of(office, dossier.id)
     assert token not in kept.body and "/answer/…" in kept.body
     assert token not in json.dumps(
@@ -325,7 +329,7 @@ def test_a_refusal_closes_access_at_once_and_consent_opens_it_again(office: Arch
     dossier = asked(office)
     page = "https://museum.example/clocks/1.html"
     assert is_shown(office, page)
-    consent.reply(office, dossier.id, OwnerReply.REFUSAL, words="No thank you", by="Ms Owner")
+    owner_answers.reply(office, dossier.id, OwnerReply.REFUSAL, words="No thank you", by="Ms Owner")
     assert not is_shown(office, page) and not is_shown(office, page, Reader(access_point=AccessPoint.STAFF))
     assert is_shown(office, "https://museum.example.org/")
     with pytest.raises(NotPermitted, match="No thank you"):
@@ -334,10 +338,10 @@ def test_a_refusal_closes_access_at_once_and_consent_opens_it_again(office: Arch
     deadlines.process_deadlines(office)
     assert not targets.may_harvest(office, dossier.id)
     with pytest.raises(Conflict, match="only after the owner consents"):
-        consent.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="CC BY")
+        owner_answers.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="CC BY")
     with pytest.raises(Conflict, match="not possible in the state 'refused'"):
         targets.decide(office, dossier.id, "select")
-    consent.reply(office, dossier.id, OwnerReply.CONSENT, words="All right after all")
+    owner_answers.reply(office, dossier.id, OwnerReply.CONSENT, words="All right after all")
     assert is_shown(office, page) and targets.may_harvest(office, dossier.id).rule == "consent"
 
 
@@ -347,7 +351,7 @@ def test_conditions_become_rules_of_access(office: Archive, clock: Clock):
     conditions = Conditions(
         showing=Showing.READING_ROOM, until=date(2026, 12, 31), words="only on your premises"
     )
-    consent.reply(office, dossier.id, OwnerReply.CONDITIONS, conditions=conditions)
+    owner_answers.reply(office, dossier.id, OwnerReply.CONDITIONS, conditions=conditions)
     assert not is_shown(office, page) and is_shown(office, page, READING_ROOM)
     assert targets.may_harvest(office, dossier.id)
     clock.now = datetime(2027, 1, 1, tzinfo=UTC)
@@ -366,12 +370,12 @@ def test_a_letter_that_comes_back_never_starts_a_term(office: Archive, clock: Cl
     deadlines.process_deadlines(office)
     assert "was returned" in targets.may_harvest(office, dossier.id).reason
     other = asked(office, typed="https://later.example/", mail="later@later.example")
-    consent.reply(office, other.id, OwnerReply.UNDELIVERABLE, words="bounced")
+    owner_answers.reply(office, other.id, OwnerReply.UNDELIVERABLE, words="bounced")
     clock.pass_days(100)
     deadlines.process_deadlines(office)
     assert not targets.may_harvest(office, other.id)
     with pytest.raises(Conflict, match="has no sent letter"):
-        consent.reply(office, other.id, OwnerReply.UNDELIVERABLE)
+        owner_answers.reply(office, other.id, OwnerReply.UNDELIVERABLE)
 
 
 def test_a_server_that_is_away_leaves_letters_waiting_and_none_goes_out_twice(
@@ -423,17 +427,17 @@ def test_a_whole_list_is_asked_and_those_that_cannot_be_are_named(office: Archiv
 def test_grounds_that_need_no_letter(office: Archive):
     dossier = selected(office)
     with pytest.raises(InputError, match="State the source"):
-        consent.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="")
+        owner_answers.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="")
     with pytest.raises(InputError, match="not recorded by hand"):
-        consent.record_ground(office, dossier.id, Ground.IMPLIED_CONSENT, reason="x")
-    consent.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="CC BY 4.0 in the footer")
+        owner_answers.record_ground(office, dossier.id, Ground.IMPLIED_CONSENT, reason="x")
+    owner_answers.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="CC BY 4.0 in the footer")
     assert targets.may_harvest(office, dossier.id).rule == "open licence"
-    [ground] = consent.grounds_of(office, dossier.id)
-    consent.withdraw_ground(office, dossier.id, ground.id, reason="the footer is about pictures only")
+    [ground] = owner_answers.grounds_of(office, dossier.id)
+    owner_answers.withdraw_ground(office, dossier.id, ground.id, reason="the footer is about pictures only")
     assert targets.get(office, dossier.id).state is TargetState.SELECTED
     assert not targets.may_harvest(office, dossier.id)
     with pytest.raises(NotFound):
-        consent.withdraw_ground(office, dossier.id, ground.id, reason="again")
+        owner_answers.withdraw_ground(office, dossier.id, ground.id, reason="again")
 
 
 def test_letters_have_templates_per_language_with_known_fields_only(office: Archive, letter_box: LetterBox):
@@ -501,7 +505,7 @@ def test_a_harvest_that_was_stopped_is_not_resumed_after_a_refusal(office: Archi
         office, ["http://127.0.0.1:1/"], HarvestOptions.from_config(office.config)
     )
     dossier = targets.get(office, harvest.target)
-    consent.reply(office, dossier.id, OwnerReply.REFUSAL, words="please stop")
+    owner_answers.reply(office, dossier.id, OwnerReply.REFUSAL, words="please stop")
     with pytest.raises(NotPermitted, match="please stop"):
         runner.run(office, harvest)
     with pytest.raises(NotPermitted, match="please stop"):

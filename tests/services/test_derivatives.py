@@ -12,11 +12,11 @@ from museum import EDITIONS, NOW, PICTURE, SITE, Warc, make_home
 from webdepot.access.policy import ANYONE, AccessPoint, Reader, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.services.access import rules
 from webdepot.services.harvest import harvests
-from webdepot.services.index import derivatives
-from webdepot.services.index.derivatives import COLUMNS, Derivative
+from webdepot.services.index import research_tables
+from webdepot.services.index.research_tables import COLUMNS, Derivative
 from webdepot.services.quality import identification
 from webdepot.url import address_of_key, key
 
@@ -38,7 +38,7 @@ def researched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archive]:
     home = make_home(folder / "home", warc.write())
     with Archive.open(home, clock=lambda: NOW) as archive:
         with archive.database.reading() as connection:
-            (harvest,) = runs.latest(connection, 5)
+            (harvest,) = harvest_rows.latest(connection, 5)
         identification.identify(archive, harvests.get(archive, harvest.id))
         rules.add(archive, "closed.example", answer=RuleAnswer.HIDE, reason="court")
         yield archive
@@ -47,7 +47,7 @@ def researched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archive]:
 def read(archive: Archive, table: Derivative, folder: Path, reader: Reader = ANYONE) -> list[dict]:
     """The rows of a table, the same from both forms."""
     paths = [folder / f"{table.value}-{reader.name}.{form}" for form in ("parquet", "csv")]
-    counts = [derivatives.derive(archive, table, path, reader=reader) for path in paths]
+    counts = [research_tables.derive(archive, table, path, reader=reader) for path in paths]
     rows = pyarrow.parquet.read_table(paths[0]).to_pylist()
     assert counts == [len(rows)] * 2
     lines = list(csv.reader(io.StringIO(paths[1].read_text(encoding="utf-8"), newline="")))
@@ -104,7 +104,7 @@ def test_pictures_are_listed_with_their_size(researched: Archive, tmp_path: Path
 def test_a_collection_that_is_empty_gives_an_empty_table(researched: Archive, tmp_path: Path):
     for table in Derivative:
         path = tmp_path / f"{table.value}.parquet"
-        assert derivatives.derive(researched, table, path, reader=ANYONE, collection="nothing") == 0
+        assert research_tables.derive(researched, table, path, reader=ANYONE, collection="nothing") == 0
         assert pyarrow.parquet.read_table(path).num_rows == 0
 
 
@@ -124,10 +124,10 @@ def test_what_a_rule_closes_is_left_out_and_back_when_it_ends(researched: Archiv
 
 def test_a_file_is_neither_overwritten_nor_left_half_written(researched: Archive, tmp_path: Path):
     with pytest.raises(InputError, match=r"\.parquet or \.csv"):
-        derivatives.derive(researched, Derivative.TEXT, tmp_path / "x.xlsx", reader=ANYONE)
+        research_tables.derive(researched, Derivative.TEXT, tmp_path / "x.xlsx", reader=ANYONE)
     (tmp_path / "x.csv").write_text("mine")
     with pytest.raises(Conflict):
-        derivatives.derive(researched, Derivative.TEXT, tmp_path / "x.csv", reader=ANYONE)
+        research_tables.derive(researched, Derivative.TEXT, tmp_path / "x.csv", reader=ANYONE)
     assert (tmp_path / "x.csv").read_text() == "mine"
 
 

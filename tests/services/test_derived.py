@@ -16,14 +16,14 @@ from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.depot import package, package_content
 from webdepot.formats import survey
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.index import capture_from_record
 from webdepot.index.content import text
 from webdepot.model import Container, Harvest
 from webdepot.services.admin import setup
 from webdepot.services.depot import deposit, examination
 from webdepot.services.harvest import harvests
-from webdepot.services.index import derive, derived, indexer
+from webdepot.services.index import derive, derived_files, indexer
 from webdepot.services.intake import ingest, warc_files
 from webdepot.services.progress import unwatched
 from webdepot.services.quality import harvest_check, identification
@@ -70,7 +70,7 @@ def write(path: Path) -> Path:
 def taken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with an import that is not identified yet."""
     folder = tmp_path_factory.mktemp("derived")
-    setup.found(folder / "home")
+    setup.create(folder / "home")
     with Archive.open(folder / "home") as archive:
         warc_files.take_files(archive, [write(folder / "x.warc.gz")], collection="c", watch=unwatched)
     return folder / "home"
@@ -86,7 +86,7 @@ def imported(archive: Archive) -> tuple[Harvest, Container]:
     (harvest,) = harvests.latest(archive, 5)
     with archive.database.reading() as connection:
         (container,) = locations.of_harvest(connection, harvest.id)
-        return runs.get(connection, harvest.id), container
+        return harvest_rows.get(connection, harvest.id), container
 
 
 def test_one_pass_derives_what_each_step_derives_alone(home: Path, tmp_path: Path):
@@ -94,7 +94,7 @@ def test_one_pass_derives_what_each_step_derives_alone(home: Path, tmp_path: Pat
         harvest, container = imported(archive)
         path = archive.containers.path(container.name)
         identification.identify(archive, harvest)
-        extracted = derived.find_extract(archive, container)
+        extracted = derived_files.find_extract(archive, container)
         assert extracted is not None
         alone = list(
             text.read_container(
@@ -107,9 +107,9 @@ def test_one_pass_derives_what_each_step_derives_alone(home: Path, tmp_path: Pat
             )
         )
         captures = list(capture_from_record.of_container(path, container.name, on_finding=lambda _: None))
-        assert list(derived.iter_captures(archive, container)) == captures
+        assert list(derived_files.iter_captures(archive, container)) == captures
         assert [capture for capture, _ in alone] == captures and len(captures) == 6
-        facts = list(derived.iter_facts(archive, container))
+        facts = list(derived_files.iter_facts(archive, container))
         assert facts == list(derive.facts_of(path, container.name, has_links=False))
         assert {type(fact).__name__ for fact in facts} == {"RecordFacts", "Finding", "Screenshot"}
         rows = identification.rows_folder(archive, harvest) / f"{container.name}.jsonl.gz"
@@ -140,7 +140,10 @@ def test_the_steps_read_what_was_derived_instead_of_the_container(home: Path, tm
         harvest, container = imported(archive)
         identification.identify(archive, harvest)
         path = archive.containers.path(container.name)
-        facts, captures = derived.iter_facts(archive, container), derived.iter_captures(archive, container)
+        facts, captures = (
+            derived_files.iter_facts(archive, container),
+            derived_files.iter_captures(archive, container),
+        )
         data = path.read_bytes()
         path.write_bytes(b"")  # a step that reads the container would fail
         assert len(list(facts)) == 8 and len(list(captures)) == 6
@@ -162,7 +165,7 @@ def test_an_interrupted_derivation_is_not_used(home: Path):
         complete.unlink()
         for path in complete.parent.rglob("*.*"):
             path.write_bytes(b"half")
-        assert derived.find_extract(archive, container) is None
+        assert derived_files.find_extract(archive, container) is None
         report = ingest.take_in(archive, harvest, deposit=True)
         assert report.captures == 6
         assert not complete.parent.exists()
@@ -175,6 +178,6 @@ def test_nothing_derived_is_left_of_a_harvest_that_leaves_the_archive(home: Path
     with Archive.open(home) as archive:
         harvest, container = imported(archive)
         identification.identify(archive, harvest)
-        assert derived.find_extract(archive, container) is not None
+        assert derived_files.find_extract(archive, container) is not None
         indexer.forget_harvest(archive, harvest)
         assert not [path for path in (archive.home / "derived").rglob("*") if path.is_file()]

@@ -16,7 +16,7 @@ from webdepot.services import pipeline
 from webdepot.services.admin import setup
 from webdepot.services.harvest import harvests
 from webdepot.services.harvest.options import HarvestOptions
-from webdepot.services.index import derived
+from webdepot.services.index import derived_files
 from webdepot.services.intake.warc_files import FileOutcome, FileState
 from webdepot.services.progress import Phase, Progress
 
@@ -34,7 +34,7 @@ PAGES = 6
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Archive]:
-    setup.found(tmp_path / "home", settings=SETTINGS)
+    setup.create(tmp_path / "home", settings=SETTINGS)
     with Archive.open(tmp_path / "home") as archive:
         yield archive
 
@@ -46,7 +46,7 @@ def identified(archive: Archive) -> frozenset[str]:
 
 
 def pages_of(archive: Archive) -> list[str]:
-    """The paths of the pages in the captures index."""
+    """The paths of the pages in the capture index."""
     captures = [
         capture
         for name in identified(archive)
@@ -122,7 +122,7 @@ def test_what_was_identified_before_a_crash_is_used_by_the_next_run(opened: Arch
         assert early and harvest.state is HarvestState.STOPPED
         with opened.database.reading() as connection:
             containers = [each for each in locations.of_harvest(connection, harvest.id) if each.name in early]
-        assert all(derived.find_extract(opened, each) for each in containers)
+        assert all(derived_files.find_extract(opened, each) for each in containers)
         assert not opened.captures.having(early) and not opened.texts.having(early)
         report = pipeline.archive_site(opened, [address], options(opened))
     assert report.harvest.id == harvest.id and early < identified(opened)

@@ -82,7 +82,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory):
     """An archive with a container whose every byte is known, deposited."""
     folder = tmp_path_factory.mktemp("evidence")
     (folder / "mill.warc.gz").write_bytes(b"".join(gzip.compress(each) for each in records()))
-    setup.found(folder / "home", settings='[archive]\nname = "Mill archive"\n[index]\nworkers = 1\n')
+    setup.create(folder / "home", settings='[archive]\nname = "Mill archive"\n[index]\nworkers = 1\n')
     with Archive.open(folder / "home", agent="clerk") as opened:
         pipeline.import_files(opened, [folder / "mill.warc.gz"], collection="mills")
         replication.add_place(opened, "vault", str(folder / "vault"))

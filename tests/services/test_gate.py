@@ -1,11 +1,13 @@
 """The access gate is the only place that reads the rules of access to decide, and a new rule holds at once."""
 
 import ast
+import time
 from pathlib import Path
 
 import pytest
 from test_access_matrix import captures
 
+from databases import SEEN_AFTER_S
 from webdepot.access.policy import ANYONE, Reader, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.services.access import gate, rules
@@ -24,7 +26,7 @@ DECIDING = {
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     folder = tmp_path / "home"
-    setup.found(folder)
+    setup.create(folder)
     with Archive.open(folder) as archive:
         archive.captures.add("a.warc.gz", captures(), collection="c")
     return folder
@@ -67,11 +69,13 @@ def test_a_rule_made_by_another_process_holds_with_the_next_request(home: Path) 
         assert gate.is_open(archive, page, ANYONE)
         assert page.url in [site.url for site in archive_status.home(archive, reader=ANYONE).sites]
         (rule,) = rules.add(other, page.url, answer=RuleAnswer.HIDE)
+        time.sleep(SEEN_AFTER_S)
         assert not gate.is_open(archive, page, ANYONE)
         assert gate.of_key(archive, page.key, ANYONE).spans == ()
         assert page.url not in [site.url for site in archive_status.home(archive, reader=ANYONE).sites]
         assert page.key in {one.key for one in gate.iter_closed(archive, ANYONE)}
         rules.remove(other, rule.id)
+        time.sleep(SEEN_AFTER_S)
         assert gate.is_open(archive, page, ANYONE)
 
 

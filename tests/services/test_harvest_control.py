@@ -20,8 +20,8 @@ from small_sites import small_site
 from webdepot.archive import Archive
 from webdepot.cli.main import build_app
 from webdepot.errors import Conflict, InputError
-from webdepot.harvest.control import OrderVerb
 from webdepot.harvest.frontier import LmdbFrontier
+from webdepot.harvest.order_file import OrderVerb
 from webdepot.harvest.report.reports import ReportKind
 from webdepot.model import Answer, HarvestState
 from webdepot.services.admin import setup
@@ -67,7 +67,7 @@ def endless() -> Iterator[str]:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    setup.found(tmp_path / "home")
+    setup.create(tmp_path / "home")
     return tmp_path / "home"
 
 

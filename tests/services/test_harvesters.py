@@ -13,17 +13,17 @@ from bench.machines import Machine, ManyHosts
 
 from databases import Databases
 from webdepot.archive import Archive
-from webdepot.harvest import runs
-from webdepot.harvest.control import OrderVerb
-from webdepot.harvest.parts import rows
+from webdepot.harvest import harvest_rows
+from webdepot.harvest.order_file import OrderVerb
+from webdepot.harvest.parts import part_rows
 from webdepot.model import Harvest, HarvestState
-from webdepot.quality.records import find_verdict
+from webdepot.quality.finding_rows import find_verdict
 from webdepot.services.admin import setup
 from webdepot.services.admin.doctor import doctor
 from webdepot.services.harvest import control, harvests, runner
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.services.intake import ingest
-from webdepot.services.jobs import kinds, queue
+from webdepot.services.jobs import job_control, kinds
 from webdepot.services.jobs.worker import Worker
 
 HOSTS = tuple(f"127.0.0.{number}" for number in range(11, 15))
@@ -34,7 +34,7 @@ class Cluster:
 
     def __init__(self, folder: Path, settings: str, opened: ExitStack) -> None:
         self._folder, self._settings, self._opened = folder, settings, opened
-        setup.found(folder / "portal", settings=settings)
+        setup.create(folder / "portal", settings=settings)
         self.archive = opened.enter_context(Archive.open(folder / "portal"))
         self.ended: list[Harvest | Exception] = []
 
@@ -45,7 +45,7 @@ class Cluster:
         return machine
 
     def another_portal(self) -> Archive:
-        setup.found(self._folder / "another", settings=self._settings)
+        setup.create(self._folder / "another", settings=self._settings)
         return self._opened.enter_context(Archive.open(self._folder / "another"))
 
     def start(self, site: ManyHosts) -> tuple[Harvest, threading.Thread]:
@@ -127,9 +127,12 @@ def test_what_a_machine_had_stored_is_kept_although_it_dies_and_the_harvest_is_s
     with machines.many_hosts(HOSTS[:3], 100) as site:
         machine = cluster.machine(1, parts=3)
         harvest, thread = cluster.start(site)
+        until(lambda: len(site.log) > 15)
+        before = [part.checkpoint for part in harvests.parts_of(cluster.archive, harvest)]
         until(
-            lambda: (
-                (parts := harvests.parts_of(cluster.archive, harvest)) and all(p.checkpoint for p in parts)
+            lambda: all(
+                part.checkpoint and part.checkpoint != earlier
+                for part, earlier in zip(harvests.parts_of(cluster.archive, harvest), before, strict=True)
             )
         )
         machine.kill(with_disk=True)
@@ -176,9 +179,9 @@ def test_orders_and_numbers_reach_every_machine(make_cluster: Callable[..., Clus
 
         # Resumed by a process that is killed at once: a job checks it in the end.
         with elsewhere.database.transaction() as connection:
-            runs.move(connection, harvest.id, HarvestState.RUNNING)
-            rows.offer(connection, harvest.id, 3, needs_browser=False)
-        until(lambda: queue.find(elsewhere, kinds.END_HARVEST, harvest.id))
+            harvest_rows.move(connection, harvest.id, HarvestState.RUNNING)
+            part_rows.offer(connection, harvest.id, 3, needs_browser=False)
+        until(lambda: job_control.find(elsewhere, kinds.END_HARVEST, harvest.id))
         Worker(cluster.archive).run(threading.Event(), until_idle=True)
     ended = harvests.get(elsewhere, harvest.id)
     assert ended.state is HarvestState.FINISHED and len(site.log) > asked

@@ -23,7 +23,7 @@ from webdepot.formats import registry, results
 from webdepot.formats.registry import RegistryEntry, Risk, Software
 from webdepot.model import HarvestState
 from webdepot.provenance import iter_of
-from webdepot.quality import records
+from webdepot.quality import finding_rows
 from webdepot.services import pipeline
 from webdepot.services.admin import setup
 from webdepot.services.admin.doctor import doctor
@@ -99,7 +99,7 @@ def kept(tmp_path_factory):
             "http://a.example/what": ("", bytes(range(1, 255))),
         },
     )
-    setup.found(base / "home")
+    setup.create(base / "home")
     with Archive.open(base / "home") as archive:
         taken = pipeline.import_files(archive, [container], collection="films").taken
     return base / "home", taken.harvest.id
@@ -203,7 +203,7 @@ def test_the_depot_gives_it_all_back(home):
         with archive.database.reading() as connection:
             said = {row["engine"] for row in _identifications(connection)}
     elsewhere = place.with_name("elsewhere")
-    setup.found(elsewhere)
+    setup.create(elsewhere)
     shutil.copytree(place / "depot", elsewhere / "depot", dirs_exist_ok=True)
     with Archive.open(elsewhere) as archive:
         deposit.adopt(archive)
@@ -267,7 +267,7 @@ def assert_all_agree(place, harvest, version):
             assert [(each.at, each.action) for each in iter_of(connection, "harvest", harvest)] == [
                 (each.at, each.action) for each in logged
             ]
-            assert records.find_verdict(connection, harvest) == facts.verdict
+            assert finding_rows.find_verdict(connection, harvest) == facts.verdict
             surveys = sorted(results.facts_of(connection, harvest), key=str)
             assert surveys == sorted(facts.surveys, key=str)
         audited = audit.audit(archive, older_than_days=0)
@@ -357,7 +357,7 @@ def test_watch_list(home):
 
 
 def test_the_registry_is_edited_and_given_out(tmp_path):
-    setup.found(tmp_path / "home")
+    setup.create(tmp_path / "home")
     with Archive.open(tmp_path / "home") as archive:
         supplied = format_watch.load_registry(archive)
         assert registry.from_document(json.loads(json.dumps(registry.to_document(supplied)))) == supplied

@@ -12,16 +12,16 @@ import pytest
 
 from letters import LetterBox
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.config.sections.selection import MailConfig
 from webdepot.selection.contacts import Contact
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.permission import Ground
 from webdepot.selection.states import LetterState, TargetState
-from webdepot.services.permission import consent, deadlines, delivery
+from webdepot.services.permission import deadlines, delivery, owner_answers
 from webdepot.services.permission import letters as letters_service
-from webdepot.services.permission.consent import Conditions, OwnerReply
+from webdepot.services.permission.owner_answers import Conditions, OwnerReply
 from webdepot.services.schedule import plans
 from webdepot.services.selection import contacts, targets
 from webdepot.services.selection import criteria as criteria_service
@@ -149,14 +149,14 @@ def test_on_the_last_day_nobody_takes_silence_for_consent(
     clock.now = START + TERM
     assert before_and_after_the_run(office, dossier.id, letter_box) == {False}
     assert targets.get(office, dossier.id).state is TargetState.ASKED
-    assert consent.grounds_of(office, dossier.id) == []
+    assert owner_answers.grounds_of(office, dossier.id) == []
 
 
 def test_the_day_after_everybody_does(office: Archive, clock: Clock, letter_box: LetterBox):
     dossier = asked(office)
     clock.now = START + TERM + timedelta(days=1)
     assert before_and_after_the_run(office, dossier.id, letter_box) == {True}
-    [kept] = consent.grounds_of(office, dossier.id)
+    [kept] = owner_answers.grounds_of(office, dossier.id)
     assert (kept.basis.ground, kept.basis.since) == (Ground.IMPLIED_CONSENT, clock.now.date())
     assert targets.may_harvest(office, dossier.id).rule == Ground.IMPLIED_CONSENT.value
 
@@ -176,10 +176,10 @@ def test_a_reply_counts_instead_of_silence(
 ):
     dossier = asked(office)
     clock.now = START + reply_after
-    consent.reply(office, dossier.id, reply, words="by telephone")
+    owner_answers.reply(office, dossier.id, reply, words="by telephone")
     clock.now = START + TERM + timedelta(days=2)
     assert before_and_after_the_run(office, dossier.id, letter_box) == {expected}
-    grounds = {kept.basis.ground for kept in consent.grounds_of(office, dossier.id)}
+    grounds = {kept.basis.ground for kept in owner_answers.grounds_of(office, dossier.id)}
     assert Ground.IMPLIED_CONSENT not in grounds
 
 
@@ -187,9 +187,9 @@ def test_silence_counts_though_another_ground_was_recorded_and_withdrawn(
     office: Archive, clock: Clock, letter_box: LetterBox
 ):
     dossier = asked(office)
-    consent.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="CC BY in the footer")
-    [kept] = consent.grounds_of(office, dossier.id)
-    consent.withdraw_ground(office, dossier.id, kept.id, reason="it is about the pictures only")
+    owner_answers.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="CC BY in the footer")
+    [kept] = owner_answers.grounds_of(office, dossier.id)
+    owner_answers.withdraw_ground(office, dossier.id, kept.id, reason="it is about the pictures only")
     assert targets.get(office, dossier.id).state is TargetState.SELECTED
     clock.now = START + TERM + timedelta(days=1)
     assert bool(targets.may_harvest(office, dossier.id))
@@ -201,7 +201,7 @@ def test_consent_that_a_curator_records_answers_the_letter(office: Archive, cloc
     """The owner agreed until a certain day: silence must not extend that."""
     dossier = asked(office)
     until = (START + timedelta(days=10)).date()
-    consent.record_ground(office, dossier.id, Ground.CONSENT, reason="on the telephone", until=until)
+    owner_answers.record_ground(office, dossier.id, Ground.CONSENT, reason="on the telephone", until=until)
     assert [letter.state for letter in letters_service.letters_of(office, dossier.id)] == [
         LetterState.ANSWERED
     ]
@@ -217,14 +217,14 @@ def test_a_target_that_was_ended_gets_no_ground_from_silence(office: Archive, cl
     clock.now = START + TERM + timedelta(days=1)
     assert not targets.may_harvest(office, dossier.id)
     assert deadlines.process_deadlines(office).implied == 0
-    assert consent.grounds_of(office, dossier.id) == []
+    assert owner_answers.grounds_of(office, dossier.id) == []
     assert not targets.may_harvest(office, dossier.id)
 
 
 def test_conditions_with_a_last_day_end_the_permission(office: Archive, clock: Clock):
     dossier = asked(office)
     until = (START + timedelta(days=10)).date()
-    consent.reply(office, dossier.id, OwnerReply.CONDITIONS, conditions=Conditions(until=until))
+    owner_answers.reply(office, dossier.id, OwnerReply.CONDITIONS, conditions=Conditions(until=until))
     assert targets.may_harvest(office, dossier.id)
     clock.now = START + TERM + timedelta(days=1)
     assert not targets.may_harvest(office, dossier.id)

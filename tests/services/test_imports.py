@@ -17,7 +17,7 @@ from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.depot import holdings, package
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.model import ContainerState, HarvestState
 from webdepot.services import pipeline
 from webdepot.services.access.replay import replay
@@ -47,7 +47,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Archive]:
-    setup.found(tmp_path / "home", settings=SETTINGS)
+    setup.create(tmp_path / "home", settings=SETTINGS)
     with Archive.open(tmp_path / "home", agent="anna") as archive:
         yield archive
 
@@ -321,7 +321,7 @@ def test_an_import_waits_for_another_one_can_be_interrupted_and_completes_what_t
     last = json.loads(output.splitlines()[-1])
     assert (last["harvest"], last["outcomes"]["known"]) == (intake.harvest.id, 3)
     with opened.database.reading() as connection:
-        states = {harvest.state for harvest in runs.latest(connection, 10)}
+        states = {harvest.state for harvest in harvest_rows.latest(connection, 10)}
     assert (states, packages(opened), opened.captures.total()) == ({HarvestState.KEPT}, 2, 3)
     assert not harvests.finished_folders(opened) and not list(opened.harvests_folder.iterdir())
 
@@ -338,13 +338,13 @@ def test_an_interrupted_import_is_continued_by_one_of_two_others(opened: Archive
             is HarvestState.RUNNING
         )
     with opened.database.reading() as connection:
-        assert len(runs.latest(connection, 10)) == 2
+        assert len(harvest_rows.latest(connection, 10)) == 2
 
 
 def test_of_eight_processes_that_create_one_archive_one_does_and_the_others_use_it(tmp_path: Path):
     create = (
         "import sys; from pathlib import Path; from webdepot.services.admin import setup; "
-        "print('ready', flush=True); sys.stdin.readline(); print(setup.found(Path(sys.argv[1])))"
+        "print('ready', flush=True); sys.stdin.readline(); print(setup.create(Path(sys.argv[1])))"
     )
     processes = [
         subprocess.Popen(
@@ -375,8 +375,8 @@ def test_a_folder_whose_creation_was_killed_becomes_an_archive(tmp_path: Path):
     home.mkdir()
     for name in (".creating", "webdepot.toml.new"):
         (home / name).touch()
-    assert setup.found(home)
+    assert setup.create(home)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "photo.jpg").touch()
     with pytest.raises(setup.Conflict, match="is not empty and is not an archive"):
-        setup.found(tmp_path / "full")
+        setup.create(tmp_path / "full")

@@ -14,11 +14,11 @@ from test_reviews import begun, harvested
 from small_sites import small_site
 from small_warcs import write_warc
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.depot import copies
-from webdepot.engine import jobs
-from webdepot.engine.jobs import MOST_TRIES, JobState
+from webdepot.engine import job_queue
+from webdepot.engine.job_queue import MOST_TRIES, JobState
 from webdepot.errors import Conflict
 from webdepot.model import HarvestState
 from webdepot.provenance import iter_all
@@ -31,7 +31,7 @@ from webdepot.services.admin.bulk_actions import BulkAct, BulkOrder
 from webdepot.services.depot import replication
 from webdepot.services.harvest import control, crawl_test, harvests
 from webdepot.services.intake import uploads
-from webdepot.services.jobs import bulk, kinds, queue, work
+from webdepot.services.jobs import bulk, job_control, kinds, work
 from webdepot.services.jobs.worker import Worker
 from webdepot.services.progress import Phase, Progress
 from webdepot.services.review import reviews
@@ -71,9 +71,9 @@ def test_an_action_on_many_sites_killed_in_a_batch_is_done_once_on_each(archive:
         portal_url="",
         query="",
     )
-    job = queue.add(archive, kinds.BULK, "one", arguments, by="Ada")
-    killed_in(archive.home, "webdepot.engine.jobs:save", call=3, batch=2)
-    stopped = bulk.result_of(queue.get(archive, job.id))
+    job = job_control.add(archive, kinds.BULK, "one", arguments, by="Ada")
+    killed_in(archive.home, "webdepot.engine.job_queue:save", call=3, batch=2)
+    stopped = bulk.result_of(job_control.get(archive, job.id))
     assert (stopped.done, targets.counts(archive)[TargetState.PUT_OFF]) == (4, 4)
     done = finish(archive, job)
     result = bulk.result_of(done)
@@ -85,11 +85,11 @@ def test_an_action_on_many_sites_killed_in_a_batch_is_done_once_on_each(archive:
 def test_an_audit_and_copies_killed_between_two_packages_continue(archive: Archive, tmp_path: Path):
     keep(archive, tmp_path, 3)
     replication.add_place(archive, "second", str(tmp_path / "second"))
-    fill = queue.add(archive, kinds.FILL, "second", by="Ada")
+    fill = job_control.add(archive, kinds.FILL, "second", by="Ada")
     killed_in(archive.home, "webdepot.services.depot.replication:copy_package", call=2)
     assert finish(archive, fill).state is JobState.DONE
     assert set(events_of(archive, "copied").values()) == {1}
-    audit = queue.add(archive, kinds.AUDIT, "", {"everything": True}, by="Ada")
+    audit = job_control.add(archive, kinds.AUDIT, "", {"everything": True}, by="Ada")
     killed_in(archive.home, "webdepot.services.depot.audit:append", call=3)
     with archive.database.reading() as connection:
         left = {
@@ -105,7 +105,7 @@ def test_an_import_killed_before_the_deposit_brings_each_file_once(archive: Arch
     (tmp_path / "sent").mkdir()
     place = uploads.keep_received(archive, [write_warc(tmp_path / "sent" / "a.warc.gz", PAGES)])
     arguments = {"collection": "news", "names": ["a.warc.gz"]}
-    job = queue.add(archive, kinds.IMPORT, place, arguments, by="Ada", needs=place)
+    job = job_control.add(archive, kinds.IMPORT, place, arguments, by="Ada", needs=place)
     killed_in(archive.home, "webdepot.services.depot.deposit:keep")
     done = finish(archive, job)
     assert done.state is JobState.DONE, done.reason
@@ -123,7 +123,9 @@ def test_an_acceptance_killed_at_any_step_is_recorded_once(
     planned: Archive, site: Site, clock: Clock, moment: str
 ):
     _, harvest = harvested(planned, site, clock)
-    job = queue.add(planned, kinds.ACCEPT, harvest, {"words": "good"}, by="Bo", needs=f"harvests/{harvest}")
+    job = job_control.add(
+        planned, kinds.ACCEPT, harvest, {"words": "good"}, by="Bo", needs=f"harvests/{harvest}"
+    )
     killed_in(planned.home, f"webdepot.services.{moment}")
     done = finish(planned, job)
     assert done.state is JobState.DONE, done.reason
@@ -138,7 +140,7 @@ def test_an_acceptance_killed_at_any_step_is_recorded_once(
 def test_a_patch_killed_before_the_check_is_not_harvested_again(planned: Archive, site: Site, clock: Clock):
     _, harvest = harvested(planned, site, clock)
     site.pages["/picture.png"] = "a picture"
-    job = queue.add(planned, kinds.PATCH, harvest, by="Bo", needs=f"harvests/{harvest}")
+    job = job_control.add(planned, kinds.PATCH, harvest, by="Bo", needs=f"harvests/{harvest}")
     killed_in(planned.home, "webdepot.services.depot.examination:check_again")
     asked = site.asked.copy()
     done = finish(planned, job)
@@ -151,7 +153,7 @@ def test_a_patch_killed_before_the_check_is_not_harvested_again(planned: Archive
 def test_an_aborted_harvest_killed_while_it_is_checked_is_checked_by_the_next(planned: Archive, site: Site):
     harvest = begun(planned, site)
     control.give_up(planned, harvest, by="Ada", reason="enough")
-    job = queue.add(planned, kinds.END_HARVEST, harvest, by="Ada", needs=f"harvests/{harvest}")
+    job = job_control.add(planned, kinds.END_HARVEST, harvest, by="Ada", needs=f"harvests/{harvest}")
     killed_in(planned.home, "webdepot.services.quality.harvest_run:run")
     done = finish(planned, job)
     assert done.state is JobState.DONE, done.reason
@@ -166,7 +168,7 @@ def test_a_test_crawl_killed_at_its_end_runs_again_and_is_shown_as_running_meanw
     page = {"/": "<title>Home</title><p>Some text.</p>"}
     with small_site(lambda path: page.get(path, "")) as address, Archive.open(archive.home) as own:
         test = crawl_test.begin(own, [f"{address}/"])
-        job = queue.add(own, kinds.CRAWL_TEST, test.id, by="Ada", needs=crawl_test.place_of(test))
+        job = job_control.add(own, kinds.CRAWL_TEST, test.id, by="Ada", needs=crawl_test.place_of(test))
         killed_in(own.home, "webdepot.harvest.report.crawl_sample:read")
         assert crawl_test.get(own, test.id, is_waiting=True).state == "running"
         assert finish(own, job).state is JobState.DONE
@@ -185,8 +187,8 @@ def test_a_job_is_taken_by_one_worker_and_there_is_one_for_each_subject(archive:
         return {"said": "ok"}
 
     monkeypatch.setitem(work.RUNS, kinds.SURVEY, run)
-    first = queue.add(archive, kinds.SURVEY, "a.example", by="Ada")
-    assert queue.add(archive, kinds.SURVEY, "a.example", by="Bo").id == first.id
+    first = job_control.add(archive, kinds.SURVEY, "a.example", by="Ada")
+    assert job_control.add(archive, kinds.SURVEY, "a.example", by="Bo").id == first.id
     with Archive.open(archive.home) as elsewhere:
         workers = [Worker(archive), Worker(elsewhere)]
         for worker in workers:
@@ -194,13 +196,13 @@ def test_a_job_is_taken_by_one_worker_and_there_is_one_for_each_subject(archive:
         assert began.wait(60)
         assert sum(worker.running for worker in workers) == 1
         with pytest.raises(Conflict, match="cancel"):
-            queue.cancel(archive, first.id, by="Ada")
+            job_control.cancel(archive, first.id, by="Ada")
         may_end.set()
-        assert queue.wait(archive, first, at_most_s=60).result == {"said": "ok"}
+        assert job_control.wait(archive, first, at_most_s=60).result == {"said": "ok"}
         for worker in workers:
             worker.close()
     assert runs == ["a.example"]
-    assert queue.add(archive, kinds.SURVEY, "a.example", by="Bo").id != first.id
+    assert job_control.add(archive, kinds.SURVEY, "a.example", by="Bo").id != first.id
 
 
 @pytest.mark.both_databases
@@ -216,19 +218,19 @@ def test_a_worker_that_stops_gives_its_job_back_and_one_that_lost_it_changes_not
             threading.Event().wait(0.01)
 
     monkeypatch.setitem(work.RUNS, kinds.SURVEY, run)
-    job = queue.add(archive, kinds.SURVEY, "a.example", by="Ada")
+    job = job_control.add(archive, kinds.SURVEY, "a.example", by="Ada")
     worker = Worker(archive)
     worker.run_once()
     assert began.wait(60)
     worker.close()
-    given_back = queue.get(archive, job.id)
+    given_back = job_control.get(archive, job.id)
     assert (given_back.state, given_back.holder, given_back.tries) == (JobState.WAITING, "", 0)
     worker.run_once()
-    held = queue.get(archive, job.id)
+    held = job_control.get(archive, job.id)
     with archive.database.transaction() as connection:  # as if its lease had ended
         assert held.lease_ends_at is not None
-        jobs.give_back_abandoned(connection, held.lease_ends_at)
-        [other] = jobs.take(
+        job_queue.give_back_abandoned(connection, held.lease_ends_at)
+        [other] = job_queue.take(
             connection,
             held.lease_ends_at,
             holder="other",
@@ -236,12 +238,14 @@ def test_a_worker_that_stops_gives_its_job_back_and_one_that_lost_it_changes_not
             limit=1,
             can_run=lambda _: True,
         )
-        with pytest.raises(jobs.JobLost):
-            jobs.save(connection, held, {"done": 1})
-        with pytest.raises(jobs.JobLost):
-            jobs.finish(connection, held, {}, archive.clock())
+        with pytest.raises(job_queue.JobLost):
+            job_queue.save(connection, held, {"done": 1})
+        with pytest.raises(job_queue.JobLost):
+            job_queue.finish(connection, held, {}, archive.clock())
     worker.close()
-    assert queue.get(archive, job.id) == other, "the first worker gave up a job that is not its own any more"
+    assert job_control.get(archive, job.id) == other, (
+        "the first worker gave up a job that is not its own any more"
+    )
 
 
 def test_a_job_that_kills_its_workers_fails_and_errors_are_kept(archive: Archive, monkeypatch):
@@ -249,18 +253,18 @@ def test_a_job_that_kills_its_workers_fails_and_errors_are_kept(archive: Archive
         raise Conflict("No such organisation.")
 
     monkeypatch.setitem(work.RUNS, kinds.SURVEY, fail)
-    wrong = queue.add(archive, kinds.SURVEY, "wrong.example", by="Ada")
+    wrong = job_control.add(archive, kinds.SURVEY, "wrong.example", by="Ada")
     run_jobs(archive)
-    failed = queue.get(archive, wrong.id)
+    failed = job_control.get(archive, wrong.id)
     assert (failed.state, failed.reason) == (JobState.FAILED, "No such organisation.")
-    assert queue.last_errors([failed]) == {"wrong.example": "No such organisation."}
-    job = queue.add(archive, kinds.SURVEY, "deadly.example", by="Ada")
+    assert job_control.last_errors([failed]) == {"wrong.example": "No such organisation."}
+    job = job_control.add(archive, kinds.SURVEY, "deadly.example", by="Ada")
     now = archive.clock()
     with archive.database.transaction() as connection:
         for _ in range(MOST_TRIES):
-            jobs.take(connection, now, holder="x", lease=now - now, limit=1, can_run=lambda _: True)
-            jobs.give_back_abandoned(connection, now)
-    ended = queue.get(archive, job.id)
+            job_queue.take(connection, now, holder="x", lease=now - now, limit=1, can_run=lambda _: True)
+            job_queue.give_back_abandoned(connection, now)
+    ended = job_control.get(archive, job.id)
     assert ended.state is JobState.FAILED and f"{MOST_TRIES} times" in ended.reason
 
 
@@ -269,14 +273,16 @@ def test_a_job_waits_for_a_worker_that_has_its_files_and_can_be_cancelled(archiv
     place = uploads.keep_received(archive, [write_warc(tmp_path / "sent" / "a.warc.gz", PAGES)])
     away = archive.home / "away"
     (archive.home / place).rename(away)
-    job = queue.add(archive, kinds.IMPORT, place, {"collection": "x", "names": []}, by="Ada", needs=place)
+    job = job_control.add(
+        archive, kinds.IMPORT, place, {"collection": "x", "names": []}, by="Ada", needs=place
+    )
     run_jobs(archive)
-    assert queue.get(archive, job.id).state is JobState.WAITING
+    assert job_control.get(archive, job.id).state is JobState.WAITING
     away.rename(archive.home / place)
-    cancelled = queue.cancel(archive, job.id, by="Ada")
+    cancelled = job_control.cancel(archive, job.id, by="Ada")
     kinds.clean_up(archive, cancelled)
     run_jobs(archive)
-    assert queue.get(archive, job.id).state is JobState.CANCELLED
+    assert job_control.get(archive, job.id).state is JobState.CANCELLED
     assert not (archive.home / place).exists() and archive.captures.total() == 0
     assert events_of(archive, "cancelled") == {str(job.id): 1}
 
@@ -292,17 +298,17 @@ def test_a_running_job_shows_its_progress_and_keeps_its_lease(home: Path, monkey
 
     monkeypatch.setitem(work.RUNS, kinds.SURVEY, run)
     with Archive.open(home) as archive:
-        job = queue.add(archive, kinds.SURVEY, "a.example", by="Ada")
+        job = job_control.add(archive, kinds.SURVEY, "a.example", by="Ada")
         stop, worker = threading.Event(), Worker(archive)
         thread = threading.Thread(target=worker.run, args=(stop,))
         thread.start()
-        until(lambda: queue.get(archive, job.id).lease_ends_at)
-        first = queue.get(archive, job.id).lease_ends_at
-        until(lambda: queue.get(archive, job.id).lease_ends_at > first)
-        until(lambda: "watched" in queue.get(archive, job.id).progress)
-        assert queue.get(archive, job.id).progress["watched"]["done"] == 7
+        until(lambda: job_control.get(archive, job.id).lease_ends_at)
+        first = job_control.get(archive, job.id).lease_ends_at
+        until(lambda: job_control.get(archive, job.id).lease_ends_at > first)
+        until(lambda: "watched" in job_control.get(archive, job.id).progress)
+        assert job_control.get(archive, job.id).progress["watched"]["done"] == 7
         may_end.set()
-        assert queue.wait(archive, job, at_most_s=60).state is JobState.DONE
+        assert job_control.wait(archive, job, at_most_s=60).state is JobState.DONE
         stop.set()
         worker.wake()
         thread.join()

@@ -1,4 +1,4 @@
-"""Which visits become revisits, when several arrive together: with a real frontier and captures index."""
+"""Which visits become revisits, when several arrive together: with a real frontier and capture index."""
 
 import io
 from datetime import UTC, datetime

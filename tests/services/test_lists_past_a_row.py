@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from webdepot.access.policy import RuleAnswer
 from webdepot.archive import Archive
 from webdepot.depot import holdings
-from webdepot.harvest import runs
-from webdepot.harvest.runs import HarvestFilter
+from webdepot.harvest import harvest_rows
+from webdepot.harvest.harvest_rows import HarvestFilter
 from webdepot.model import (
     Finding,
     Harvest,
@@ -17,7 +17,7 @@ from webdepot.model import (
     PackageId,
     Severity,
 )
-from webdepot.quality import records
+from webdepot.quality import finding_rows
 from webdepot.selection.target_list import TargetFilter
 from webdepot.services.access import rules
 from webdepot.services.depot import status
@@ -39,7 +39,7 @@ def fill(archive: Archive) -> list[str]:
                 id=HarvestId(name), target=dossier.id, kind=HarvestKind.HARVEST, state=HarvestState.KEPT,
                 seeds=dossier.target.seeds, collection="all", settings={}, started_at=moment,
             )  # fmt: skip
-            runs.begin(connection, harvest)
+            harvest_rows.begin(connection, harvest)
             package = Package(
                 id=PackageId(f"P-{name}"), harvest=harvest.id, urn=f"urn:x:{name}", title=name, version=1,
                 size_bytes=1, stored_at=moment,
@@ -69,7 +69,7 @@ def test_findings_continue_after_a_row_in_the_order_of_severity(archive: Archive
     names = fill(archive)
     severities = [Severity.NOTE, Severity.ERROR, Severity.WARNING, Severity.ERROR, Severity.NOTE]
     with archive.database.transaction() as connection:
-        records.replace(
+        finding_rows.replace(
             connection,
             HarvestId(names[0]),
             [

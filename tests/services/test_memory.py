@@ -42,7 +42,7 @@ def peak_of_others():
     return max(map(peak, descendants("self")))
 
 def main(folder):
-    setup.found(folder / "home")
+    setup.create(folder / "home")
     peaks = {}
     with Archive.open(folder / "home") as archive:
         pipeline.import_files(archive, [str(folder / "warc")], collection="c")

@@ -35,7 +35,7 @@ TABLES = (
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archive]:
     home: Path = tmp_path_factory.mktemp("profiles") / "home"
-    setup.found(home)
+    setup.create(home)
     with Archive.open(home) as archive:
         yield archive
 

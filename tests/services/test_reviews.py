@@ -12,10 +12,10 @@ from webdepot.config.sections.harvest import ReviewConfig
 from webdepot.depot import package as depot_package
 from webdepot.depot import package_content
 from webdepot.errors import Conflict, InputError, NotPermitted
-from webdepot.exchange import transfer
-from webdepot.harvest import runs
-from webdepot.harvest.control import OrderVerb
-from webdepot.harvest.runs import HARVEST, HarvestFilter
+from webdepot.exchange import transfer_zip
+from webdepot.harvest import harvest_rows
+from webdepot.harvest.harvest_rows import HARVEST, HarvestFilter
+from webdepot.harvest.order_file import OrderVerb
 from webdepot.model import HarvestId, HarvestState, TargetId
 from webdepot.provenance import iter_of
 from webdepot.selection import targets
@@ -118,7 +118,7 @@ def test_review_patch_accept(planned: Archive, site: Site, clock: Clock):
     planned.config = replace(planned.config, exchange=replace(planned.config.exchange, transfer="files"))
     kept = reviews.accept(planned, harvest, by="Bo", words="whole now")
     with planned.database.reading() as connection:
-        assert transfer.find_tree(connection, harvest) is not None, "partners who want files get them"
+        assert transfer_zip.find_tree(connection, harvest) is not None, "partners who want files get them"
     assert harvests.get(planned, harvest).state is HarvestState.KEPT and kept.harvest == harvest
     for path, status in (("/", 200), ("/picture.png", 200)):
         found_capture = planned.captures.last(key(f"http://localhost:{site.port}{path}"))
@@ -236,7 +236,7 @@ def test_four_eyes(planned: Archive, site: Site, clock: Clock):
 def test_a_state_without_a_row_is_refused(planned: Archive, site: Site, clock: Clock):
     _, harvest = harvested(planned, site, clock)
     with planned.database.transaction() as connection, pytest.raises(Conflict, match="cannot become running"):
-        runs.move(connection, harvests.get(planned, harvest).id, HarvestState.RUNNING)
+        harvest_rows.move(connection, harvests.get(planned, harvest).id, HarvestState.RUNNING)
     rows = {(before, step.after) for step in HARVEST.steps for before in step.before}
     for before in HarvestState:
         for after in HarvestState:

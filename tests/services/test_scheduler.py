@@ -23,7 +23,7 @@ from webdepot.selection.tables import turns
 from webdepot.services.admin import audit_trail
 from webdepot.services.depot import deposit
 from webdepot.services.harvest import profiles
-from webdepot.services.permission import consent
+from webdepot.services.permission import owner_answers
 from webdepot.services.schedule import plans, scheduler
 from webdepot.services.selection import criteria as criteria_service
 from webdepot.services.selection import targets
@@ -88,7 +88,7 @@ def test_a_target_without_a_ground_is_refused_with_what_is_missing(
         [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")],
     )
     targets.decide(planned, dossier.id, "select")
-    consent.record_ground(planned, dossier.id, Ground.CONSENT, reason="mail of 1 March")
+    owner_answers.record_ground(planned, dossier.id, Ground.CONSENT, reason="mail of 1 March")
     plans.retry(planned, turn.id, by="Ada")
     assert [each.state for each in scheduler.run_due(planned)] == [TurnState.DONE]
 
@@ -96,7 +96,7 @@ def test_a_target_without_a_ground_is_refused_with_what_is_missing(
 def test_a_refusal_ends_what_is_planned(planned: Archive, site: Site, clock: Clock):
     target = cleared(planned, f"http://localhost:{site.port}/")
     plans.set_plan(planned, target, daily(), profile="quick")
-    consent.reply(planned, target, consent.OwnerReply.REFUSAL, words="no")
+    owner_answers.reply(planned, target, owner_answers.OwnerReply.REFUSAL, words="no")
     clock.now += timedelta(hours=2)
     (turn,) = scheduler.run_due(planned)
     assert turn.state is TurnState.REFUSED and "refus" in turn.reason and not site.asked

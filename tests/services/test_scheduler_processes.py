@@ -55,7 +55,7 @@ def wait_for(question, *, seconds: float = 90.0):
 @pytest.fixture
 def real_home(tmp_path: Path) -> Path:
     home = tmp_path / "home"
-    setup.found(
+    setup.create(
         home,
         settings="[harvest]\nallow_private = true\n"
         "[schedule]\nat_once = 2\nlook_every_s = 0.2\nlease_s = 3\nspread_s = 0\nretry_s = 0\n",

@@ -16,7 +16,7 @@ from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container import locations
 from webdepot.digest import sha1
 from webdepot.errors import Conflict, CorruptData, InputError
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.model import HarvestState
 from webdepot.ports.search import SearchSort
 from webdepot.services.access import lookup, search
@@ -93,7 +93,7 @@ def taken(archive, path, collection):
 @pytest.fixture(scope="module")
 def filled_home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("filled")
-    setup.found(folder / "home")
+    setup.create(folder / "home")
     configure(folder / "home", "[index]\nworkers = 1\n")
     with Archive.open(folder / "home", agent="test") as archive:
         taken(archive, container(folder / "first.warc.gz", *FIRST), "one")
@@ -280,7 +280,7 @@ class DepositingEngine:
         jobs = list(items)
         with Archive.open(self.home) as other:
             with other.database.reading() as connection:
-                finished = runs.in_states(connection, [HarvestState.FINISHED])
+                finished = harvest_rows.in_states(connection, [HarvestState.FINISHED])
             for harvest in finished:
                 harvest_check.check(other, harvest)
                 deposit.keep(other, harvest)

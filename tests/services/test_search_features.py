@@ -22,7 +22,7 @@ from webdepot.depot.bundle import zipped
 from webdepot.errors import InputError, NotFound
 from webdepot.exchange import catalogue
 from webdepot.formats.tables import identifications
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.model import Purpose
 from webdepot.ports.search import ClosedArea, Facet, PagePart
 from webdepot.selection import targets
@@ -46,7 +46,7 @@ LINKING = (
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("more")
-    setup.found(folder / "home")
+    setup.create(folder / "home")
     configure(folder / "home", "[index]\nworkers = 1\n")
     with Archive.open(folder / "home", agent="test") as archive:
         taken(archive, container(folder / "first.warc.gz", *FIRST), "one")
@@ -133,7 +133,7 @@ def test_why_a_page_was_found(archive):
 
 @pytest.mark.parametrize("engine", ["tantivy", "sqlite"])
 def test_why_this_hit_shows_the_weights_that_the_engine_ranks_by(tmp_path, engine):
-    setup.found(tmp_path / "home")
+    setup.create(tmp_path / "home")
     configure(tmp_path / "home", f'[index]\nworkers = 1\nengine = "{engine}"\n')
     record = ("http://mill.org/", "2014-01-01T00:00:00Z", "<title>Windmill</title><p>Open today.")
     with Archive.open(tmp_path / "home", agent="test") as archive:
@@ -184,6 +184,18 @@ def test_an_embargo_that_moves_on_changes_nothing_until_the_next_month():
     assert not link_texts._were_closed(stored, (ClosedArea(prefix="org,"),))
 
 
+def test_areas_are_stored_beside_the_index_with_all_they_say(archive):
+    areas = (
+        ClosedArea(prefix="org,a)/x", exact=True, first="20260501000000"),
+        ClosedArea(prefix="org,a)", but=("org,a)/y",), but_keys=frozenset({"org,a)/x", "org,a)/"})),
+    )
+    link_texts._write(archive, areas)
+    assert link_texts._parse(link_texts._read(archive)) == areas
+    assert link_texts.may_be_searched(archive, areas)
+    assert not link_texts.may_be_searched(archive, (ClosedArea(prefix="org,a)/x", first="20260501000000"),))
+    assert not link_texts.may_be_searched(archive, (ClosedArea(prefix="org,a)", but=("org,a)/y",)),))
+
+
 def test_a_container_that_is_gone_leaves_both_indexes_and_its_links(archive):
     with archive.database.transaction() as connection:
         known = {container.name: container.harvest for container in locations.iter_all(connection)}
@@ -218,7 +230,7 @@ def described(archive):
         catalogue.put(connection, site)
         harvest = next(locations.iter_all(connection)).harvest
         catalogue.put(
-            connection, deposit_records.new_slice(archive, site, runs.get(connection, harvest), NOW)
+            connection, deposit_records.new_slice(archive, site, harvest_rows.get(connection, harvest), NOW)
         )
 
 

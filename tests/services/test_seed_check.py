@@ -53,7 +53,7 @@ def port() -> Iterator[int]:
 
 
 def found(home: Path, settings: str) -> Archive:
-    setup.found(home, settings=f"[harvest]\ndelay_s = 0.0\n{settings}")
+    setup.create(home, settings=f"[harvest]\ndelay_s = 0.0\n{settings}")
     return Archive.open(home)
 
 

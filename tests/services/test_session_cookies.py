@@ -45,7 +45,7 @@ def kept(tmp_path: Path):
     }
     path = tmp_path / "old.warc.gz"
     path.write_bytes(b"".join(map(gzip.compress, pages.values())))
-    setup.found(tmp_path / "home", settings="[index]\nworkers = 1\n")
+    setup.create(tmp_path / "home", settings="[index]\nworkers = 1\n")
     logins = tmp_path / "home" / "logins.toml"
     logins.write_text(LOGINS)
     logins.chmod(0o600)

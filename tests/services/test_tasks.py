@@ -13,7 +13,7 @@ from webdepot.selection.states import TargetState
 from webdepot.services.admin import target_path, target_view, tasks
 from webdepot.services.admin.target_path import NextStep, PathFacts, Station, StationState
 from webdepot.services.admin.tasks import TaskKind, UnderWay
-from webdepot.services.permission import complaints, consent
+from webdepot.services.permission import complaints, owner_answers
 from webdepot.services.selection import contacts, criteria, targets
 from webdepot.times import utc_now
 
@@ -52,7 +52,7 @@ def test_tasks_follow_a_site_and_say_how_long_the_oldest_waits(home):
         judge(archive, number)
         targets.decide(archive, number, "select")
         assert counts(archive) == {TaskKind.SUGGESTED: 1, TaskKind.SELECTED: 1}
-        consent.record_ground(archive, number, Ground.OPEN_LICENCE, reason="CC BY")
+        owner_answers.record_ground(archive, number, Ground.OPEN_LICENCE, reason="CC BY")
         assert counts(archive) == {TaskKind.SUGGESTED: 1, TaskKind.UNPLANNED: 1}
         today = now.date()
         other = targets.suggest(archive, "https://third.example/")[0].id

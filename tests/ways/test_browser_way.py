@@ -50,7 +50,7 @@ def test_what_scripts_show_is_harvested_reviewed_compared_and_replayed(
     site, webdepot, serving, chromium: Browser, tmp_path: Path
 ):
     home = tmp_path / "home"
-    setup.found(home, settings="[harvest]\nbrowser_sandbox = false\n")
+    setup.create(home, settings="[harvest]\nbrowser_sandbox = false\n")
     for harbour in ("Harlingen", "Delfzijl"):
         tell(site, harbour)
         options = ["--browser", "--allow-private", "--delay", "0", "--json"]
@@ -94,7 +94,7 @@ def test_what_scripts_show_is_harvested_reviewed_compared_and_replayed(
 @pytest.mark.browser
 def test_the_reviewer_sees_harvest_and_replay_side_by_side(site, webdepot, tmp_path: Path):
     home = tmp_path / "home"
-    setup.found(home, settings="[harvest]\nbrowser_sandbox = false\n")
+    setup.create(home, settings="[harvest]\nbrowser_sandbox = false\n")
     tell(site, "Harlingen")
     options = ["--browser", "--allow-private", "--delay", "0", "--no-deposit", "--json"]
     report = json.loads(webdepot("archive", site.url, *options).stdout)
@@ -166,7 +166,7 @@ def test_every_route_of_an_app_is_replayed_by_address_and_by_click(
     site, webdepot, serving, chromium: Browser, tmp_path: Path
 ):
     home = tmp_path / "home"
-    setup.found(home, settings="[harvest]\nbrowser_sandbox = false\n")
+    setup.create(home, settings="[harvest]\nbrowser_sandbox = false\n")
     _app(site)
     webdepot("archive", site.url, "--browser", "--allow-private", "--delay", "0")
     assert not any("mutation" in request for request in site.requests), "it only reads"

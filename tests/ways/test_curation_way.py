@@ -19,7 +19,7 @@ import pytest
 from keyboard import Keyboard
 from letters import LetterBox
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
 
@@ -62,7 +62,7 @@ class Office:
             f'[mail]\nhost = "127.0.0.1"\nport = {box.port}\nsecurity = "none"\nsender = "archive@library.example"\n'
             "[harvest]\nallow_private = true\ndelay_s = 0\nretry_delay_s = 0\n"
         )
-        setup.found(self.home, settings=settings, clock=lambda: self.now)
+        setup.create(self.home, settings=settings, clock=lambda: self.now)
         with Archive.open(self.home, clock=lambda: self.now) as archive:
             accounts.add(archive.database, "boss", PASSWORD, [Role.ADMINISTRATOR], self.now)
 
@@ -117,7 +117,7 @@ def test_from_a_nomination_to_a_closed_page_by_keyboard_alone(
     staff.skip()
     staff.go("Nominate a site")
     staff.skip()
-    staff.type("Start URLs", site.url)
+    staff.type("Seeds", site.url)
     staff.type("Name", "Museum of clocks")
     staff.go("Nominate site", "button")
     target = page.url
@@ -203,7 +203,7 @@ def test_from_a_nomination_to_a_closed_page_by_keyboard_alone(
     assert reader.goto(address).status == 200
     reader.goto(f"{portal}/complain?url={site.url}/a.html")
     public.skip()
-    public.choose("Who are you", "a rights holder")
+    public.choose("Who are you", "rights holder")
     public.choose("What is the complaint", "copyright")
     public.type("What is wrong", "It is my clock.")
     public.type("Email address", "me@home.example")
@@ -219,6 +219,8 @@ def test_from_a_nomination_to_a_closed_page_by_keyboard_alone(
     staff.mark("closed")
     staff.type("Text for readers", "Closed after an objection.")
     staff.go("Decide case", "button")
+    staff.skip()
+    staff.go("Yes, decide", "button")
     closed = reader.goto(address)
     assert closed.status == 451 and "Closed after an objection." in reader.content()
     office.schedule()

@@ -21,7 +21,7 @@ from webdepot.exchange.metadata.lmer import FILE, OBJECT
 from webdepot.exchange.metadata.regbib import METS
 from webdepot.exchange.oai.protocol import OAI
 from webdepot.services.admin import setup
-from webdepot.services.exchange import oai_harvest, partner_admin, takeover
+from webdepot.services.exchange import oai_harvest, partner_admin, partner_ingest
 
 FACTS = ("331", "412", "426", "552")
 NS = {"o": OAI, "m": METS, "f": FILE, "b": OBJECT, "mab": mab.MAB}
@@ -93,7 +93,7 @@ def test_objects_go_from_depot_to_depot(
     a, b, c = (tmp_path / name for name in "abc")
     for home in (a, b, c):
         exchange = f'[exchange]\nurn_namespace = "urn:nbn:de:example:{home.name}"\n'
-        setup.found(home, settings=f'{exchange}[harvest]\nprivate_networks = ["127.0.0.0/8"]\n')
+        setup.create(home, settings=f'{exchange}[harvest]\nprivate_networks = ["127.0.0.0/8"]\n')
     for edition in (1, 2):
         site.page(
             "/", "Town museum", f"<p>Edition {edition}: the windmill exhibition.</p><a href='/news'>News</a>"
@@ -127,7 +127,7 @@ def test_objects_go_from_depot_to_depot(
         with Archive.open(c, agent="test") as depot:
             partner_admin.add(depot, "b", f"{at_b['portal']}/oai")
             oai_harvest.harvest(depot, "b")
-            assert sorted(takeover.ingest(depot, "b").taken) == sorted(from_a)
+            assert sorted(partner_ingest.ingest(depot, "b").taken) == sorted(from_a)
     with served(program, c) as at_c:
         assert offered(at_c["portal"]) == from_a
 
@@ -146,6 +146,6 @@ def test_objects_go_from_depot_to_depot(
         with Archive.open(c, agent="test") as depot:
             partner_admin.change(depot, "b", url=f"{at_b['portal']}/oai")
             oai_harvest.harvest(depot, "b")
-            assert len(takeover.ingest(depot, "b").withdrawn) == 1
+            assert len(partner_ingest.ingest(depot, "b").withdrawn) == 1
     with served(program, c) as at_c:
         assert (deleted(at_c["portal"]), set(offered(at_c["portal"]))) == (1, set(from_a) - {gone})

@@ -42,7 +42,7 @@ def unpack(schema: str, folder: Path) -> Path:
 
 
 def test_an_old_archive_is_upgraded_and_everything_in_it_works(old_home: Path, tmp_path: Path):
-    assert setup.found(old_home) is False, "it is the same archive"
+    assert setup.create(old_home) is False, "it is the same archive"
     with Archive.open(old_home, agent="test") as archive:
         tables = set(inspect(archive.database.engine).get_table_names())
         assert {"access_rules", "target_lists", "page_ratings"} <= tables
@@ -77,7 +77,7 @@ def test_an_old_archive_is_upgraded_and_everything_in_it_works(old_home: Path, t
 
 def test_without_a_rebuild_the_index_says_what_to_do(tmp_path: Path):
     home = unpack("0001", tmp_path)
-    setup.found(home)
+    setup.create(home)
     with Archive.open(home) as archive, pytest.raises(WebdepotError, match="webdepot index rebuild"):
         search.search(archive, "turns", reader=ANYONE)
 
@@ -86,4 +86,4 @@ def test_an_older_program_does_not_open_a_newer_database(home: Path):
     with Archive.open(home) as archive, archive.database.transaction() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(Conflict, match="newer version"):
-        setup.found(home)
+        setup.create(home)

@@ -21,7 +21,7 @@ from museum import (
 )
 
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 
 

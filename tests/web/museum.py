@@ -155,7 +155,7 @@ def iso(stamp: str) -> str:
 
 def make_home(home: Path, *warcs: Path, collection: str = "museums", settings: str = "") -> Path:
     """A home with these containers imported and indexed."""
-    setup.found(home, clock=lambda: NOW, settings=settings)
+    setup.create(home, clock=lambda: NOW, settings=settings)
     with Archive.open(home, clock=lambda: NOW) as archive:
         for warc in warcs:
             taken = warc_files.take_files(archive, [warc], collection=collection, watch=unwatched)

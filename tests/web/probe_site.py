@@ -382,7 +382,7 @@ def harvested(home: Path, *, udp_port: int) -> Path:
     with site() as port:
         where = "".join(f'"{name}" = "127.0.0.1:{port}"\n' for name in (HOST, OTHER))
         settings = f"[harvest]\ntries = 1\ndns_patience_s = 0\n[harvest.connect_to]\n{where}"
-        setup.found(home, settings=settings)
+        setup.create(home, settings=settings)
         with Archive.open(home) as archive:
             options = replace(
                 HarvestOptions.from_config(archive.config),

@@ -14,7 +14,7 @@ from museum import PASSWORD, Answer, Served, ask, serving
 
 from small_sites import cleared
 from webdepot.accounts import accounts, sessions
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.model import TargetId
 from webdepot.services.admin import setup
@@ -69,7 +69,7 @@ def make_keys(archive: Archive) -> dict[Role, str]:
 @contextmanager
 def api_of(home: Path, site: str) -> Iterator[Api]:
     """An archive with a cleared target, and nothing harvested."""
-    setup.found(home, settings=SETTINGS)
+    setup.create(home, settings=SETTINGS)
     with Archive.open(home, agent="Ada") as archive:
         keys, targets = make_keys(archive), [cleared(archive, f"{site}/one")]
     with serving(home) as served:

@@ -30,7 +30,7 @@ from rule_matrix import DAYS, STAMPS, URLS, random_rules, reference
 from webdepot.access import rules
 from webdepot.access.policy import AccessPoint, Reader, Rule, RuleAnswer
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.services.depot import deposit

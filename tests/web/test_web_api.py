@@ -13,10 +13,10 @@ from museum import ask, serving, sign_in
 from staff_api import SETTINGS, Api, make_keys, problem_of
 
 from small_sites import cleared, small_site
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.model import Finding, HarvestId, Severity
-from webdepot.quality import records
+from webdepot.quality import finding_rows
 from webdepot.services.admin import setup
 from webdepot.services.harvest import control, profiles
 from webdepot.services.schedule import plans, scheduler
@@ -33,7 +33,7 @@ def page_of(path: str) -> str:
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     home = tmp_path_factory.mktemp("api") / "home"
-    setup.found(home, settings=SETTINGS)
+    setup.create(home, settings=SETTINGS)
     with small_site(page_of) as site:
         with Archive.open(home, agent="Ada") as archive:
             keys = make_keys(archive)
@@ -53,7 +53,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
                     )
                     for number in range(FINDINGS)
                 ]
-                records.replace(connection, HarvestId(harvests[1]), findings)
+                finding_rows.replace(connection, HarvestId(harvests[1]), findings)
         with serving(home) as served:
             document = json.loads(ask(f"{served.portal}/api/openapi.json").text)
             yield Api(served, site, keys, document, numbers, harvests)

@@ -12,7 +12,7 @@ from staff_api import Api, api_of, problem_of
 
 from small_sites import small_site
 from small_warcs import write_warc
-from webdepot.accounts.accounts import STAFF, Role
+from webdepot.accounts.roles import STAFF, Role
 from webdepot.archive import Archive
 from webdepot.selection.domains import organisations
 from webdepot.selection.domains.profile import OrganisationProfile

@@ -17,25 +17,27 @@ from museum import PASSWORD, Answer, Served, ask, serving, sign_in
 from letters import LetterBox, box_running
 from small_sites import cleared, small_site
 from webdepot.accounts import accounts, sessions
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.exchange import partners
 from webdepot.exchange.partners import PartnerRecord, RecordState
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.model import HarvestState, TargetId
 from webdepot.provenance import Event, EventFilter
 from webdepot.selection import plan_dates
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.domains import organisations
 from webdepot.selection.domains.profile import OrganisationProfile
-from webdepot.services.access import collections
+from webdepot.services.access import collections, rules
 from webdepot.services.admin import audit_trail, setup
 from webdepot.services.harvest import harvests as harvests_service
 from webdepot.services.harvest import profiles, runner
-from webdepot.services.jobs import kinds, queue
+from webdepot.services.jobs import job_control, kinds
+from webdepot.services.permission import owner_answers
 from webdepot.services.schedule import plans, scheduler
 from webdepot.services.selection import contacts, targets
 from webdepot.services.selection import criteria as criteria_service
+from webdepot.web.language.language import load
 from webdepot.web.routes import PORTAL_ROUTES
 
 ADA = "Ada"
@@ -121,7 +123,7 @@ def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox, site: str) 
     )
     discovery = '[discovery]\nresolver = "127.0.0.1:9"\ntimeout_s = 0.2\n'
     places = f'[depot]\nportal_places = ["{home.parent}"]\n'
-    setup.found(home, settings=f"{mail}{discovery}{places}[harvest]\nallow_private = true\n")
+    setup.create(home, settings=f"{mail}{discovery}{places}[harvest]\nallow_private = true\n")
     with Archive.open(home) as archive:
         accounts.add(archive.database, ADA, PASSWORD, list(Role), datetime.now(UTC))
         profiles.save(archive, "quick", "delay_s = 0\nworkers = 1\n")
@@ -136,7 +138,7 @@ def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox, site: str) 
             begun = runner.begin(
                 connection, archive, numbers[0], [f"{site}/one"], profiles.options_of(archive, "quick")
             )
-            runs.move(connection, begun.id, HarvestState.RUNNING)
+            harvest_rows.move(connection, begun.id, HarvestState.RUNNING)
             organisations.save(
                 connection,
                 OrganisationProfile(root="museum.example", host="www.museum.example"),
@@ -164,6 +166,8 @@ class Walk:
     def __init__(self, office: Office) -> None:
         self.office = office
         self.walked: set[str] = set()
+        self.asked: set[str] = set()
+        """Titles of the second questions."""
         office.new_events()
 
     def post(self, path: str, *, by: str = ADA, **fields: str) -> Answer:
@@ -176,6 +180,27 @@ class Walk:
         )
         self.look(path, by)
         return answer
+
+    def post_final(self, path: str, **fields: str) -> None:
+        """Something that cannot be undone is done only after a second question, which changes nothing."""
+        self.settle()
+        question = self.office.post(path, fields)
+        assert question.status == 200 and 'name="confirmed" value="yes"' in question.text, (path, fields)
+        assert not self.office.new_events(), (path, "changed before the question was answered")
+        self.asked |= set(re.findall(r"<h1>(.*?)</h1>", question.text))
+        assert f'<form method="post" action="{path}">' in question.text
+        hidden = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', question.text)
+        assert dict(hidden) == {**fields, "confirmed": "yes"}
+        self.post(path, **dict(hidden))
+
+    def settle(self) -> None:
+        """Wait for the jobs that earlier steps started, because each leaves events when it ends."""
+        with self.office.served.archive() as archive:
+            for job in job_control.newest(archive):
+                assert (
+                    job.needs == "uploads/none" or not job_control.wait(archive, job, at_most_s=60).is_open
+                ), job
+        self.office.new_events()
 
     def look(self, path: str, by: str = ADA) -> None:
         """At least one event by that person has the values before and after."""
@@ -210,6 +235,8 @@ def test_every_changing_route_leaves_who_before_and_after(office: Office, box: L
         "a route that changes something and is walked nowhere"
     )
     assert not walk.walked & set(NOTHING_CHANGES)
+    titles = {text for key, text in load("en").texts.items() if re.fullmatch(r"confirm\.\w+\.title", key)}
+    assert walk.asked == titles - {load("en").texts["confirm.search.title"]}  # which leaves no event
 
 
 def walk_the_path_of_a_site(walk: Walk, box: LetterBox) -> None:
@@ -229,10 +256,13 @@ def walk_the_path_of_a_site(walk: Walk, box: LetterBox) -> None:
     walk.post(f"/answer/{token[1]}", by="owner", answer="consent")
     walk.post(f"{here}/reply", answer="conditions", showing="reading room", words="only there")
     walk.post(f"{here}/grounds", ground="open licence", reason="CC BY")
+    with Archive.open(walk.office.served.home) as archive:
+        ground = owner_answers.grounds_of(archive, TargetId(int(here.rpartition("/")[2])))[-1].id
+    walk.post_final(f"{here}/grounds", withdraw=str(ground), reason="expired")
     walk.post(f"{here}/title", title="The path", creators="J. Path", access="open")
     with Archive.open(walk.office.served.home) as archive:
         contact = contacts.contacts_of(archive, TargetId(int(here.rpartition("/")[2])))[0]
-    walk.post(f"{here}/contacts", end=str(contact.id))
+    walk.post_final(f"{here}/contacts", end=str(contact.id))
     walk.post("/suggest", by="public form", address="https://suggested.example/", who="Jan")
     body = b'--x\r\nContent-Disposition: form-data; name="list"; filename="a.csv"\r\n\r\naddress,name,contact_mail\nhttps://one.example/,One,o@one.example\n\r\n--x--\r\n'
     seen = walk.office.post("/targets/import", body, "multipart/form-data; boundary=x").headers["Location"]
@@ -280,6 +310,9 @@ def walk_staff_pages(walk: Walk) -> None:
     walk.post("/targets/bulk/run", target=str(one.id), act="reject", reason="no", count="1")
     walk.post(f"/collections/{collection}/edit", title="Everything", text="All sites", public="1")
     walk.post("/rules", pattern="closed.example", answer="hide", reason="court")
+    with walk.office.served.archive() as archive:
+        rule = rules.list_rules(archive, words="closed.example").rows[0].rule.id
+    walk.post_final("/rules", end=str(rule), why="settled")
     walk.post("/organisations/museum.example/sites", host="a.museum.example")
     walk.post("/depot/audit")
     walk.post("/depot/places", name="vault", address=str(walk.office.served.home.parent / "vault"))
@@ -291,10 +324,10 @@ def walk_staff_pages(walk: Walk) -> None:
     assert sent.status == 303, sent.text
     walk.look("/import")
     with walk.office.served.archive() as archive:  # a job that no worker can take
-        waiting = queue.add(
+        waiting = job_control.add(
             archive, kinds.IMPORT, "none", {"names": ["x.warc"]}, by=ADA, needs="uploads/none"
         )
-    walk.post("/jobs", job=str(waiting.id))
+    walk.post_final("/jobs", job=str(waiting.id))
     with walk.office.served.archive() as archive:
         page = targets.get(archive, walk.office.free_target).target.seeds[0]
     walk.post("/schedule/page", url=page)
@@ -384,7 +417,9 @@ def walk_api_of_administrators(walk: Walk, send: Callable[..., Any]) -> None:
     with walk.office.served.archive() as archive:
         key, _ = sessions.make_key(archive.database, "Programmed", "x", [Role.REVIEWER], archive.clock())
         sessions.sign_in(archive.database, "Programmed", "long enough password", archive.clock())
-        waiting = queue.add(archive, kinds.IMPORT, "no", {"names": ["x.warc"]}, by=ADA, needs="uploads/none")
+        waiting = job_control.add(
+            archive, kinds.IMPORT, "no", {"names": ["x.warc"]}, by=ADA, needs="uploads/none"
+        )
     walk.office.new_events()
     send(f"/api/users/Programmed/keys/{key.id}", "DELETE")
     send("/api/users/Programmed/sessions", "DELETE")
@@ -407,7 +442,7 @@ def walk_plans_and_orders(walk: Walk) -> None:
     walk.post("/schedule/queue", order="skip", turn=str(turn))
     walk.post("/schedule/queue", order="retry", turn=str(turn))
     walk.post("/schedule/queue", order="skip", turn=str(turn))
-    walk.post(plan, order="remove")
+    walk.post_final(plan, order="remove")
     walk.post(f"/targets/{walk.office.target}/harvest")
     with Archive.open(walk.office.served.home) as archive:
         turn = plans.of_target(archive, walk.office.target).turns[0].id
@@ -421,10 +456,10 @@ def walk_plans_and_orders(walk: Walk) -> None:
             walk.post(orders, order=order, reason="lunch")
         walk.post(orders, order="limits", limit_pages="500")
         walk.post(orders, order="add", urls="https://path.example/more")
-        walk.post(orders, order="remove", patterns="/calendar/")
+        walk.post_final(orders, order="remove", patterns="/calendar/")
         walk.post(orders, order="reject", patterns="/calendar/")
-        for order in ("stop", "abort"):
-            walk.post(orders, order=order)
+        walk.post(orders, order="stop")
+        walk.post_final(orders, order="abort")
 
 
 def walk_quality_and_review(walk: Walk) -> None:
@@ -435,7 +470,7 @@ def walk_quality_and_review(walk: Walk) -> None:
     walk.post(f"/review/{first}/patch")
     walk.post(f"/review/{second}/patch")
     walk.post(f"/review/{first}/rate", url="https://path.example/", rating="good", words="complete")
-    walk.post(f"/review/{first}/decide", order="reject", words="too little")
+    walk.post_final(f"/review/{first}/decide", order="reject", words="too little")
     walk.post(f"/review/{first}/decide", order="reopen", words="on second thoughts")
     walk.post(f"/review/{first}/decide", order="accept", words="good")
 
@@ -458,7 +493,8 @@ def walk_cases(walk: Walk) -> None:
     case = walk.post("/cases", **given).headers["Location"]
     walk.post(case, act="take")
     walk.post(case, act="note", reason="telephoned")
-    walk.post(case, act="decide", decision="closed", words="they are right", area="page", audience="everyone")
+    closing = {"decision": "closed", "words": "they are right", "area": "page", "audience": "everyone"}
+    walk.post_final(case, act="decide", **closing)
     walk.post(case, act="lift", reason="settled")
     walk.post(case, act="reopen", reason="again")
     walk.post(case, act="drop", reason="a mistake")
@@ -511,7 +547,7 @@ def walk_people(walk: Walk) -> None:
         number = sessions.keys_of(archive.database, ADA)[0].id
         events = audit_trail.trail(archive, EventFilter(action="key made"), limit=1)
     assert events and text[0][:12] not in str(events), "never the key itself"
-    walk.post("/account/keys", revoke=str(number))
+    walk.post_final("/account/keys", revoke=str(number))
     other = sign_in(office.served, ADA)
     walk.look("/sign-in")
     walk.post("/account/sessions", session=sessions.session_id(other.partition("=")[2]))

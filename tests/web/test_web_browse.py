@@ -13,7 +13,7 @@ from playwright.sync_api import sync_playwright
 from looks import look_at, needs_axe
 from webdepot.access.policy import RuleAnswer
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.services.access import rules
 from webdepot.services.harvest import harvests

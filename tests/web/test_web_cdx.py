@@ -185,7 +185,7 @@ def test_time_maps_in_three_forms(served: Served):
 
 
 def test_a_time_map_of_very_many_comes_in_pages_that_lead_on(tmp_path: Path):
-    setup.found(tmp_path / "home")
+    setup.create(tmp_path / "home")
     made = [
         Capture(
             key="org,often)/",
@@ -229,7 +229,7 @@ def test_machines_get_one_line_when_there_is_nothing(served: Served):
     for path in ("timegate", "timemap/link", "timemap/json", EDITIONS[0] + "id_"):
         answer = ask(f"{served.replay}/all/{path}/{SITE}/never")
         assert (answer.status, answer.headers["Content-Type"]) == (404, "text/plain; charset=utf-8"), path
-        assert "never is not kept" in answer.text and len(answer.text.splitlines()) == 1
+        assert "never is not archived" in answer.text and len(answer.text.splitlines()) == 1
         assert ask(
             f"{served.replay}/all/{path}/{SITE}/never", headers={"Accept": "text/html"}
         ).text.startswith("<!doctype html>")

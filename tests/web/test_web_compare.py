@@ -26,6 +26,8 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             stamp,
             f"<title>S</title><p>Hours: ten to {number + 4}</p><a href='/{number}'>a</a>".encode(),
         )
+        many = "".join(f"<a href='/{number}-{each}'>a</a>" for each in range(201))
+        warc.response(f"{SHOTS}/links", stamp, f"<p>Same</p>{many}".encode())
         warc.response(f"{SHOTS}/menu", stamp, f"<p>Same text</p><nav>Menu {number}</nav>".encode())
         warc.response(f"{SHOTS}/same", stamp, b"<title>S</title><p>Same</p>")
         warc.response(f"{SHOTS}/closed", stamp, f"<p>{number}</p>".encode())
@@ -52,6 +54,13 @@ def test_words_links_and_screenshots(compared: Served):
     picture = ask(f"{compared.frame}/compare/picture?url={SHOTS}/&at={FIRST}")
     assert (picture.status, picture.body, picture.headers["Content-Type"]) == (200, PICTURE, "image/png")
     assert ask(f"{compared.frame}/compare/picture?url={SHOTS}/same&at={FIRST}").status == 404
+
+
+def test_a_long_list_of_links_says_that_it_is_cut(compared: Served):
+    text = ask(f"{compared.frame}/compare?url={SHOTS}/links&at={SECOND}").text
+    assert f"{SHOTS}/1-199<" in text and f"{SHOTS}/1-200<" not in text
+    assert "Only the first 200 added and the first 200 removed are shown." in text
+    assert "Only the first part of a long page" not in text
 
 
 def test_menus_do_not_count_as_text(compared: Served):

@@ -35,7 +35,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         )
         warc.response(OTHER, stamp, f"<title>Open</title><p>Everything else, edition {number}.</p>".encode())
     home = folder / "home"
-    setup.found(home, clock=lambda: NOW)
+    setup.create(home, clock=lambda: NOW)
     with Archive.open(home, clock=lambda: NOW) as archive:
         pipeline.import_files(archive, [warc.write()], collection="museums")
     with serving(home) as running:

@@ -3,6 +3,7 @@ input; axe and a phone.
 """
 
 import dataclasses
+import html
 import re
 from collections.abc import Iterator
 from urllib.parse import urlencode
@@ -12,10 +13,10 @@ from museum import EDITIONS, NOW, PASSWORD, SITE, Answer, Served, Warc, ask, mak
 from playwright.sync_api import Page, sync_playwright
 
 from letters import LetterBox, box_running
-from looks import look_at, needs_axe, signed_in
+from looks import look, look_at, needs_axe, signed_in
 from webdepot.access.policy import RuleAnswer
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.selection.cases import Decision
 from webdepot.selection.contacts import Contact
@@ -243,6 +244,7 @@ def test_a_complaint_from_the_form_to_a_closed_page(office: Served, cookies, box
     assert harmless(get(office, told, reviewer).text) and get(office, "/cases", reviewer).status == 200
     warned = {
         "act": "decide",
+        "confirmed": "yes",
         "decision": "warning",
         "area": "page",
         "audience": "everyone",
@@ -254,6 +256,7 @@ def test_a_complaint_from_the_form_to_a_closed_page(office: Served, cookies, box
     assert post(office, told, reviewer, act="reopen", reason="again").status == 303
     closed = {
         "act": "decide",
+        "confirmed": "yes",
         "decision": "closed",
         "area": "page",
         "audience": "everyone",
@@ -295,6 +298,15 @@ def test_a_template_and_the_criteria_are_changed_with_care(office: Served, cooki
         try:
             assert harmless(get(office, "/criteria", boss).text)
             assert [one.code for one in criteria_service.criteria_of(archive)] == ["ours"]
+            shown = html.unescape(get(office, "/criteria?lang=nl", boss).text)
+            assert "Heeft de site culturele inhoud?" not in shown
+            criteria_service.set_criteria(archive, before)
+            shown = html.unescape(get(office, "/criteria?lang=nl", boss).text)
+            assert 'value="Heeft de site culturele inhoud?"' in shown
+            dutch = given | {"code-0": "cultural", "question-0": "Heeft de site culturele inhoud?"}
+            assert post(office, "/criteria?lang=nl", boss, **dutch).status == 303
+            [one] = criteria_service.criteria_of(archive)
+            assert one.is_default, "an unchanged question of ours stays one, whatever the language"
         finally:
             # The other tests of this office, in whatever order, answer the criteria that came with the
             # program.
@@ -425,3 +437,51 @@ def test_every_page_is_accessible_and_fits_a_phone(office: Served, box: LetterBo
         paths = pages_of(archive, box)
     for path in paths:
         look_at(page, office.portal, path, status=404 if path.endswith("999999") else 200)
+
+
+@pytest.mark.browser
+@needs_axe
+def test_answers_to_forms_are_accessible_and_fit_a_phone(office: Served, page: Page):
+    """Pages that only a form leads to: previews, results and questions."""
+    with office.archive() as archive:
+        number = targets.enter(archive, targets.draft(["https://results.example/"], name="Results"))[0].id
+        targets.enter(archive, targets.draft(["https://other.results.example/"], name="Other"))
+        judged = [Judgement(criterion=code, value=1.0, reason="r") for code in ("national", "cultural")]
+        criteria_service.answer(archive, number, judged)
+        targets.decide(archive, number, "select")
+        contacts.add_contact(archive, Contact(target=number, name="Owner", mail="o@results.example"))
+        letters.ask(archive, [number], portal_url=office.portal)
+        answer = letters.letters_of(archive, number)[0].body.rpartition("/answer/")[2].split()[0]
+        delivery.deliver_for(archive, number)
+    look_at(page, office.portal, "/answer/nonsense", status=404)
+    look_at(page, office.portal, f"/answer/{answer}")
+    look(page, "answer")
+    page.locator("[value=consent]").check()
+    page.locator("main form button").click()
+    page.wait_for_url("**done**")
+    look(page, "answered")
+    for name, rows in (("new", "address,name,odd\nhttps://csv.example/,New,x"), ("bad", "address\nno site")):
+        page.goto(f"{office.portal}/targets/new")
+        page.locator("[name=text]").evaluate("(field) => field.closest('details')?.setAttribute('open', '')")
+        page.fill("[name=text]", rows)
+        page.locator("form[action='/targets/import'] button").click()
+        page.wait_for_url("**/targets/import/**")
+        look(page, f"csv-{name}")
+    page.goto(f"{office.portal}/targets?q=results.example")
+    for box in page.locator("[name=target]").all():
+        box.check()
+    page.locator("select[name=act]").select_option("reject")
+    page.locator("form[action^='/targets/bulk'] button").last.click()
+    page.wait_for_url("**/targets/bulk**")
+    look(page, "bulk")
+    page.fill("[name=reason]", "out of scope")
+    page.locator("form[action^='/targets/bulk/run'] button").click()
+    page.wait_for_url(re.compile(r"/targets/bulk/\d+"))
+    page.locator("main .notice, main .wrong").first.wait_for()
+    look(page, "bulk-done")
+    page.goto(f"{office.portal}/targets/{number}?tab=owner")
+    page.locator("form[action$='/contacts'] button[name=end]").first.click()
+    page.locator("[name=confirmed]").wait_for(state="attached")
+    look(page, "question")
+    page.locator("main a.button.second").click()
+    page.wait_for_url("**tab=owner**")

@@ -53,7 +53,13 @@ def test_the_portal_passes_the_date_on_to_the_frame(served: Served):
     assert answer.headers["Location"] == f"{served.frame}/all/2010/{SITE}/"
 
 
-@pytest.mark.parametrize("typed", ["1.1.2010", "1-1-2010", "2010-01-01", "01%2F01%2F2010"])
+@pytest.mark.parametrize(
+    "typed",
+    [
+        *("1.1.2010", "1-1-2010", "2010-01-01", "01%2F01%2F2010"),
+        *("1+January+2010", "1+januari+2010", "1.+Januar+2010", "Jan+1,+2010"),
+    ],
+)
 def test_the_box_goes_to_a_date_typed_in_any_manner(served: Served, typed: str):
     for origin in (served.portal, served.frame):
         answer = ask(f"{origin}/-/go?collection=all&url={SITE}/&date={typed}")
@@ -63,6 +69,8 @@ def test_the_box_goes_to_a_date_typed_in_any_manner(served: Served, typed: str):
 
 def test_a_wrong_date_is_refused_with_the_input_kept(served: Served):
     answer = ask(f"{served.frame}/-/go?collection=all&url={SITE}/&date=31-2-2010")
+    for typed in ("31+February+2010", "1+Jantober+2010", "1+May+1,+2010"):
+        assert ask(f"{served.frame}/-/go?collection=all&url={SITE}/&date={typed}").status == 400
     assert answer.status == 400
     assert "“31-2-2010” is not a date" in answer.text and 'value="31-2-2010"' in answer.text
     assert ask(f"{served.portal}/-/go?collection=%2F&url={SITE}/&date=2010").status == 400

@@ -32,7 +32,7 @@ def event(kind: str, message: str = "", action: str = "changed", **detail: objec
     ("kind", "before", "after", "said"),
     [
         ("target", {"state": "put off"}, {"state": "asked"}, ("Status", "zurückgestellt", "Inhaber gefragt")),
-        ("harvest", {}, {"verdict": "pass"}, ("Urteil", None, "Prüfung nötig")),
+        ("harvest", {}, {"verdict": "pass"}, ("Urteil", None, "Begutachtung nötig")),
         ("harvest", {}, {"rule": "within-limits"}, ("Regel", None, "innerhalb der Grenzen")),
         ("harvest", {}, {"quality.link-broken": 1200}, ("Toter Link", None, "1.200")),
         ("case", {}, {"who": "person concerned"}, ("wer", None, "gezeigte oder genannte Person")),

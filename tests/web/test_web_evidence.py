@@ -1,6 +1,7 @@
 """The page of evidence, its PDF file and its signed document, as readers get them."""
 
 import json
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import pypdfium2
 import pytest
 from museum import EDITIONS, SITE, Served, ask
 
+from webdepot.access.policy import ANYONE
 from webdepot.services.access import evidence
-from webdepot.web.reader import evidence_pdf
+from webdepot.web.language.language import load
+from webdepot.web.reader import evidence_pdf, evidence_sheet
 from webdepot.web.reader.evidence_sheet import SheetRow, SheetSection
 
 QUERY = f"/evidence?url={SITE}/&at={EDITIONS[1]}"
@@ -30,6 +33,37 @@ def test_the_page_has_the_facts_and_is_linked_from_banner_and_versions(served: S
 def test_page_and_file_are_in_the_language_of_the_reader(served: Served, code: str, words: str):
     assert words in ask(f"{served.portal}{QUERY}&lang={code}").text
     assert words in text_of(ask(f"{served.portal}{QUERY}&form=pdf&lang={code}").body)
+
+
+VALUES = {
+    "robots": ("obey: as asked", "obey-but-embeds", "ignore"),
+    "tls": ("certificates were not verified",),
+    "description": ("Demonstration: the dates are invented.", "A crawl of others"),
+    "isPartOf": ("20120601-example",),
+}
+
+
+@pytest.mark.parametrize(
+    "code, robots, tls, kind",
+    [
+        ("nl", "nageleefd: as asked", "certificaten", "antwoord"),
+        ("de", "befolgt: as asked", "Zertif", "Antwort"),
+    ],
+)
+def test_values_of_ours_are_words_and_those_of_others_stay(served: Served, code, robots, tls, kind):
+    with served.archive() as archive:
+        facts = evidence.collect(archive, f"{SITE}/", EDITIONS[1], collection="all", reader=ANYONE)
+    about = tuple((name, value) for name, values in VALUES.items() for value in values)
+    facts = replace(facts, container=replace(facts.container, about=about))
+    sheet = evidence_sheet.sections(facts, load(code))
+    shown = " | ".join(row.value for section in sheet for row in section.rows)
+    assert robots in shown and tls in shown and f"{kind} (response)" in shown
+    assert "obey" not in shown and "ignore" not in shown and "invented" not in shown
+    assert "A crawl of others" in shown and "20120601-example" in shown
+    page = ask(f"{served.portal}{QUERY}&lang={code}").text
+    assert f"{kind} (response)" in page
+    assert f"{kind} (response)" in text_of(ask(f"{served.portal}{QUERY}&form=pdf&lang={code}").body)
+    assert json.loads(ask(f"{served.portal}{QUERY}&form=json").body)["report"]["record"]["kind"] == "response"
 
 
 def text_of(data: bytes) -> str:

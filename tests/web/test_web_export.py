@@ -46,7 +46,7 @@ def test_an_exported_wacz_is_replayed_with_picture_and_style(served: Served, bro
     assert {line.split(" ")[0] for line in lines} == {
         f"org,example){path}" for path in ("/", "/app.js", "/picture.png", "/style.css")
     }
-    setup.found(tmp_path / "home", clock=lambda: NOW)
+    setup.create(tmp_path / "home", clock=lambda: NOW)
     with Archive.open(tmp_path / "home", clock=lambda: NOW) as archive:
         pipeline.import_files(archive, [wacz], collection="taken", in_place=True)
     with serving(tmp_path / "home") as other:

@@ -6,7 +6,7 @@ import pytest
 from museum import ask, serving, sign_in
 
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.services import pipeline
 from webdepot.services.admin import setup
@@ -27,7 +27,7 @@ def surveyed(tmp_path_factory, museum):
     from museum import NOW, PASSWORD
 
     home = tmp_path_factory.mktemp("surveyed") / "archive"
-    setup.found(home, clock=lambda: NOW)
+    setup.create(home, clock=lambda: NOW)
     with Archive.open(home, clock=lambda: NOW) as archive:
         taken = pipeline.import_files(archive, [museum], collection="museums").taken
         accounts.add(archive.database, "curator", PASSWORD, [Role.CURATOR], NOW)

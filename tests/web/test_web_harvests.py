@@ -15,7 +15,7 @@ from PIL import Image
 
 from small_sites import small_site
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.harvest.report import live
 from webdepot.harvest.report.last_pictures import MOST, LastPictures
@@ -39,7 +39,7 @@ DOING = CrawlProgress(
 def harvested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
     """A served home with one harvest that reached its limit, and a profile."""
     home = tmp_path_factory.mktemp("harvests") / "home"
-    setup.found(home, settings="[harvest]\nallow_private = true\n")
+    setup.create(home, settings="[harvest]\nallow_private = true\n")
     with small_site(lambda path: PAGES.get(path, "")) as site, Archive.open(home) as archive:
         profiles.save(
             archive,
@@ -120,7 +120,7 @@ def test_what_a_running_harvest_does_is_shown(served: Served, interrupted: str) 
         shown = {
             "Last request: http://a.example/asked": DOING,
             "Open in the browser: http://a.example/open": replace(DOING, opened="http://a.example/open"),
-            "Waiting 12 s until a server may be asked again.": replace(DOING, wait_s=12.3),
+            "Waiting 12 s before the next request to a server.": replace(DOING, wait_s=12.3),
         }
         with harvests.locked(folder):
             for words, progress in shown.items():
@@ -155,7 +155,7 @@ def test_pace_waits_and_last_pages_of_a_running_harvest_are_shown(served: Served
         for path in (folder / live.FILE_NAME, *(folder / "pictures").iterdir()):
             path.unlink()
     at = f"{soon:%H:%M:%S} UTC."
-    assert f"a.example answered 503; next try {at}" in page
+    assert f"a.example returned status 503; next try {at}" in page
     assert f"b.example did not respond (it took too long); next try {at}" in page
     assert "Now 300, on average 34, at most 300 after 0.3 minutes." in page
     assert page.count("<img src=") == MOST and "http://a.example/1<" not in page
@@ -172,7 +172,7 @@ def test_an_interrupted_harvest_is_shown_as_such_and_can_be_aborted(served: Serv
     assert ">interrupted<" in page and 'value="abort"' in page and 'value="pause"' not in page
     path = f"/harvests/{interrupted}/orders"
     assert post(served, path, "reviewer", order="abort").status == 403
-    assert post(served, path, order="abort", reason="wrong site").status == 303
+    assert post(served, path, order="abort", reason="wrong site", confirmed="yes").status == 303
     ends_s = time.monotonic() + 60
     with Archive.open(served.home) as archive:
         while (harvest := harvests.get(archive, interrupted)).state is not HarvestState.FINISHED:
@@ -236,6 +236,11 @@ def test_a_profile_is_edited_in_a_form_and_its_text_keeps_everything_else(served
     assert 'name="limit_pages"' not in get(served, "/profiles/form?view=text").text
 
 
+def test_values_in_a_profile_form_are_escaped_once(served: Served) -> None:
+    page = get(served, "/profiles/form?lang=nl").text
+    assert "maar alleen pagina" in page and "&amp;#39;" not in page
+
+
 def test_a_test_crawl_from_the_portal_shows_what_the_scope_leaves(served: Served) -> None:
     assert post(served, "/scope/test", "reviewer", addresses="http://a.example/").status == 403
     wrong = post(served, "/scope/test", addresses="http://a.example/", profile="museum", pages="500")
@@ -250,7 +255,7 @@ def test_a_test_crawl_from_the_portal_shows_what_the_scope_leaves(served: Served
             assert time.monotonic() < ends_s, found.text
             time.sleep(0.1)
     page = get(served, begun.headers["Location"]).text
-    for words in ("Left out", "extension", f"{site}/film.avi", "http://else.example/", "Nominate this site"):
+    for words in ("Excluded", "extension", f"{site}/film.avi", "http://else.example/", "Nominate this site"):
         assert words in page
     assert get(served, "/scope/test/0000000000000000").status == 404
 
@@ -259,7 +264,7 @@ def test_start_urls_are_checked_when_a_site_is_nominated(served: Served) -> None
     with small_site(lambda path: PAGES.get(path, "")) as site:
         sent = {"addresses": f"{site}/gone", "name": "Kept", "check_first": "1", "order": "save"}
         told = post(served, "/targets", **sent)
-        assert told.status == 200 and "A start URL seems to be wrong" in told.text
+        assert told.status == 200 and "A seed seems to be wrong" in told.text
         assert 'value="Kept"' in told.text and "Nominate anyway" in told.text and "404" in told.text
         only = post(served, "/targets", addresses=f"{site}/2", order="check")
         assert only.status == 200 and "<dd>Two</dd>" in only.text and "Nothing was saved yet" in only.text

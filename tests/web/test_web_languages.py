@@ -84,6 +84,26 @@ def test_any_header_gives_a_language(accept):
     assert choose(asked=None, cookie=None, accept=accept).code in CODES
 
 
+TERMS = {"depot.place": "place", "kinds.place": "place", "fields.place": "place", "depot.places": "place"}
+TERMS |= {"cases.words": "complaint", "complain.button": "complaint", "letters.kind_received": "complaint"}
+
+
+def test_pages_use_the_terms_of_the_glossary():
+    glossary = Path(__file__).parents[2] / "docs" / "glossary.md"
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|", glossary.read_text(encoding="utf-8"), re.M)
+    terms = {english: {"de": german, "nl": dutch} for english, german, dutch in rows}
+    for key, term in TERMS.items():
+        for code in ("de", "nl"):
+            assert terms[term][code].lower() in load(code).texts[key].lower(), (key, code)
+
+
+def test_templates_write_no_decimals_themselves():
+    """Only in the coordinates of a drawing; what people read goes through `language.decimal`."""
+    for template in (files("webdepot.web") / "templates").iterdir():
+        source = re.sub(r"""\b[a-z0-9]+="[^"]*'%\.[12]f'[^"]*\"""", "", template.read_text(encoding="utf-8"))
+        assert not re.search(r"%\.[1-9]f", source), template.name
+
+
 def test_numbers_sizes_and_dates_are_said_the_languages_way():
     assert load("en").number(1234567) == "1,234,567"
     assert load("de").number(1234567) == "1.234.567"

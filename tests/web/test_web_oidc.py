@@ -21,7 +21,7 @@ from joserfc.jwk import RSAKey
 from museum import NOW, PASSWORD, Answer, Served, ask, serving
 
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.config.sections.portal import OidcConfig
 from webdepot.errors import ConfigError, NotPermitted
@@ -70,7 +70,7 @@ def portal(tmp_path_factory: pytest.TempPathFactory, issuer: str) -> Iterator[Se
         'label = "Account of the library"\n'
         'roles_claim = "groups"\nroles = {"web-curators" = "curator"}\n'
     )
-    setup.found(home, settings=settings)
+    setup.create(home, settings=settings)
     with Archive.open(home) as archive:
         accounts.add(archive.database, "administrator", PASSWORD, [Role.ADMINISTRATOR], NOW)
     with serving(home) as served:

@@ -8,7 +8,7 @@ import pytest
 from museum import EDITIONS, PASSWORD, SITE, Answer, Served, ask, sign_in
 from protego import Protego
 
-from webdepot.accounts.accounts import STAFF, Role
+from webdepot.accounts.roles import STAFF, Role
 from webdepot.web.app import PORTAL_ROUTES
 
 PUBLIC = ["/", "/search", "/search?q=clock", "/about", "/help", "/sign-in", f"/all/*/{SITE}/"]

@@ -118,7 +118,7 @@ def test_what_is_not_kept_is_not_fetched(proxied: Proxied):
         for url in (f"http://127.0.0.1:{port}/", f"https://127.0.0.1:{port}/", f"http://localhost:{port}/"):
             answer = proxied.ask(url)
             assert answer.status == 404
-            assert "is not kept" in answer.text
+            assert "is not archived" in answer.text
         with pytest.raises(TimeoutError):
             live.accept()
 

@@ -149,7 +149,7 @@ def test_missing_captures_are_404_with_a_page_for_people_and_a_line_for_machines
     assert (
         line.status == 404
         and line.headers["Content-Type"].startswith("text/plain")
-        and "is not kept" in line.text
+        and "is not archived" in line.text
     )
 
 

@@ -42,15 +42,15 @@ def closed(archive: Archive) -> set[str]:
     return found
 
 
-def test_the_newest_robots_txt_is_heeded(home: Path, tmp_path: Path):
+def test_the_newest_robots_txt_is_applied(home: Path, tmp_path: Path):
     with Archive.open(home) as archive:
         assert closed(archive) == set(), "by itself it closes nothing"
-        assert robots_rules.heed(archive, "www.example.org", dry_run=True).patterns == [
+        assert robots_rules.apply(archive, "www.example.org", dry_run=True).patterns == [
             (RuleAnswer.REFUSE, "www.example.org")
         ]
         assert closed(archive) == set()
         rules.add(archive, "www.example.org/a/*", answer=RuleAnswer.SHOW, reason="owner")
-        robots_rules.heed(archive, "www.example.org", text="By robots.txt.")
+        robots_rules.apply(archive, "www.example.org", text="By robots.txt.")
         assert closed(archive) == {"/", "/private/x", "/private/open/x", "/one.html", "/one.html.bak"}, (
             "other rules stay"
         )
@@ -63,9 +63,9 @@ def test_the_newest_robots_txt_is_heeded(home: Path, tmp_path: Path):
         taken = warc_files.take_files(archive, [newer], collection="museums", watch=unwatched)
         assert taken.harvest is not None
         indexer.index_harvest(archive, taken.harvest.id)
-        heeded = robots_rules.heed(archive, SITE, text="By robots.txt.")
-        assert (heeded.captured, heeded.left_out) == (EDITIONS[3], ["/*/tmp"])
+        applied = robots_rules.apply(archive, SITE, text="By robots.txt.")
+        assert (applied.captured, applied.left_out) == (EDITIONS[3], ["/*/tmp"])
         assert closed(archive) == {"/private/x", "/one.html"}
         assert len(rules.every(archive)) == 4, "three of the file, one of the owner"
         with pytest.raises(NotFound):
-            robots_rules.heed(archive, "nowhere.example.net")
+            robots_rules.apply(archive, "nowhere.example.net")

@@ -13,7 +13,8 @@ from museum import NOW, PASSWORD, Answer, Served, ask, serving, sign_in
 from sqlalchemy import select
 
 from webdepot.accounts import accounts, sessions
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
+from webdepot.accounts.tables import api_keys
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
 from webdepot.web.route_row import RouteRow
@@ -27,7 +28,7 @@ LEAVES = ("/sign-out", "/account/sessions")
 @pytest.fixture(scope="module")
 def ruled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     home = tmp_path_factory.mktemp("roles") / "home"
-    setup.found(home)
+    setup.create(home)
     with Archive.open(home) as archive:
         for role in Role:
             accounts.add(archive.database, role.value, PASSWORD, [role], NOW, by="test")
@@ -246,7 +247,7 @@ def test_a_key_opens_what_its_role_opens_and_no_more(ruled: Served, cookies):
     text = ask(f"{ruled.portal}/account", headers={"Cookie": curator}).text
     assert "script" in text and key[0] not in text
     with ruled.archive() as archive, archive.database.reading() as connection:
-        stored = connection.execute(select(accounts.api_keys)).all()
+        stored = connection.execute(select(api_keys)).all()
     assert stored and key[0] not in str(stored)
     wrong = ask(f"{ruled.portal}/harvests", headers={"Authorization": "Bearer wdk_wrong", "Cookie": curator})
     assert wrong.status == 401 and "Bearer" in wrong.headers["WWW-Authenticate"]
@@ -256,7 +257,7 @@ def test_a_key_opens_what_its_role_opens_and_no_more(ruled: Served, cookies):
         f"{ruled.portal}/account/keys", "POST", headers=header, body=urlencode({"revoke": number[1]}).encode()
     )
     assert refused.status == 400 and "with an API key" in refused.text
-    assert post(ruled, "/account/keys", curator, {"revoke": number[1]}).status == 303
+    assert post(ruled, "/account/keys", curator, {"revoke": number[1], "confirmed": "yes"}).status == 303
     assert ask(f"{ruled.portal}/harvests", headers=header).status == 401
 
 

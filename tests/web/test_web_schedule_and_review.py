@@ -13,16 +13,21 @@ from urllib.parse import urlencode, urljoin
 import pytest
 from museum import PASSWORD, Answer, Served, Warc, ask, serving, sign_in
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from sqlalchemy import delete
 
-from looks import LANGUAGE, look_at, needs_axe
+from looks import LANGUAGE, look, look_at, needs_axe
 from small_sites import cleared, small_site
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
-from webdepot.harvest.control import OrderVerb
-from webdepot.model import HarvestState, TargetId
+from webdepot.harvest import harvest_rows
+from webdepot.harvest.harvest_rows import HarvestFilter
+from webdepot.harvest.order_file import OrderVerb
+from webdepot.harvest.tables import harvests as harvests_table
+from webdepot.model import Harvest, HarvestId, HarvestKind, HarvestState, TargetId
 from webdepot.selection import plan_dates
-from webdepot.services.admin import setup
+from webdepot.services.admin import setup, target_view, tasks
+from webdepot.services.admin.tasks import UnderWay
 from webdepot.services.harvest import control, profiles, runner
 from webdepot.services.harvest import harvests as harvests_service
 from webdepot.services.intake import warc_files
@@ -30,6 +35,7 @@ from webdepot.services.progress import unwatched
 from webdepot.services.review import reviews
 from webdepot.services.schedule import plans, scheduler
 from webdepot.services.selection import targets
+from webdepot.url import Url
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360f8cfc0f01f0005000201a0d2ec4d0000000049454e44ae426082"
@@ -71,7 +77,7 @@ def site() -> Iterator[str]:
 def office(tmp_path_factory: pytest.TempPathFactory, site: str) -> Iterator[Office]:
     """Staff, two sites that may be harvested, one that may not, and two harvests that wait for a reviewer."""
     home = tmp_path_factory.mktemp("schedule") / "home"
-    setup.found(home, settings="[harvest]\nallow_private = true\n")
+    setup.create(home, settings="[harvest]\nallow_private = true\n")
     now = datetime.now(UTC)
     with Archive.open(home, agent="Ada") as archive:
         profiles.save(archive, "quick", "delay_s = 0\nworkers = 1\n")
@@ -206,7 +212,12 @@ def test_review_says_what_is_missing_and_decisions_need_their_reasons(office: Of
     assert post(office, f"{path}/decide", cookies["curator"], order="accept").status == 403
     assert post(office, f"{path}/decide", reviewer, order="reject", words="").status == 400
     assert post(office, f"{path}/note", cookies["curator"], words=HOSTILE).status == 303
-    assert post(office, f"{path}/decide", reviewer, order="reject", words="parts are missing").status == 303
+    assert (
+        post(
+            office, f"{path}/decide", reviewer, order="reject", words="parts are missing", confirmed="yes"
+        ).status
+        == 303
+    )
     assert office.harvests[0] in get(office, "/review?state=rejected", reviewer).text
     refused = post(office, f"{path}/decide", reviewer, order="accept")
     assert refused.status == 409 and "Possible now: reopen" in refused.text
@@ -215,6 +226,42 @@ def test_review_says_what_is_missing_and_decisions_need_their_reasons(office: Of
     )
     page = get(office, path, reviewer).text
     assert "rejected – parts are missing" in page and HOSTILE not in page
+
+
+def test_a_harvest_in_check_is_not_offered_for_review(office: Office, cookies):
+    """It is shown apart, and neither the menu nor the dashboard counts it as work for a reviewer."""
+    with office.served.archive() as archive, archive.database.transaction() as connection:
+        in_check = Harvest(
+            id=HarvestId("20260101000000-unchecked-abc123"),
+            target=office.first,
+            kind=HarvestKind.HARVEST,
+            state=HarvestState.FINISHED,
+            seeds=(Url("https://unchecked.example/"),),
+            collection="all",
+            settings={},
+            started_at=datetime(2026, 1, 1, tzinfo=UTC),
+        )
+        before = tasks.open_work(archive)
+        harvest_rows.begin(connection, in_check)
+    path, reviewer = f"/review/{in_check.id}", cookies["reviewer"]
+    try:
+        with office.served.archive() as archive:
+            work = tasks.open_work(archive)
+            assert reviews.list_in_check(archive, HarvestFilter()).rows == [in_check]
+            assert target_view.view(archive, office.first, roles=frozenset()).path.to_review != in_check.id
+        assert work.waiting == before.waiting and work.under_way[UnderWay.CHECKED] == 1
+        to_review, _, apart = get(office, "/review", reviewer).text.partition('<h2 id="in-check">')
+        assert path not in to_review and path in apart and "waiting for its check" in apart
+        with office.served.archive() as archive:
+            others = [each.id for each in reviews.list_waiting(archive, HarvestFilter()).rows]
+        assert all(f"/review/{other}" in to_review and other not in apart for other in others)
+        page = get(office, path, reviewer).text
+        assert "The check of this harvest is not finished" in page and 'value="accept"' not in page
+        assert "no earlier harvest" not in page
+        assert path not in get(office, "/review?state=kept", reviewer).text
+    finally:
+        with office.served.archive() as archive, archive.database.transaction() as connection:
+            connection.execute(delete(harvests_table).where(harvests_table.c.id == in_check.id))
 
 
 def test_staff_see_a_harvest_before_they_accept_it_and_nobody_else_does(
@@ -314,6 +361,14 @@ def test_no_page_has_a_serious_fault_of_accessibility_nor_is_wider_than_a_phone(
     page = signed_in(browser, office, cookies["administrator"], bypass_csp=True, locale=LANGUAGE)
     for path in pages_of(office):
         look_at(page, office.served.portal, path)
+    for name, seeds in (("done", f"{office.site}/"), ("nothing", "http://127.0.0.1:9/")):
+        page.goto(f"{office.served.portal}/scope/test")
+        page.fill("[name=addresses]", seeds)
+        page.locator("main form button").first.click()
+        page.wait_for_url(re.compile("/scope/test/[0-9a-f]+"))
+        page.locator("main .state:not(.running)").first.wait_for(timeout=60_000)
+        page.reload()
+        look(page, f"test-crawl-{name}")
     page.context.close()
 
 
@@ -360,7 +415,7 @@ def test_by_keyboard_and_without_scripts_a_harvest_is_accepted_and_public(
 
 def steer(page: Page) -> None:
     """Every command to a running harvest on its live page, one after another, each visible on the page."""
-    page.get_by_text("End for good …").click()
+    page.get_by_text("Abort harvest …").click()
     page.get_by_label("Reason").first.fill("the owner telephones")
     page.get_by_role("button", name="Pause harvest").click()
     expect(page.get_by_role("button", name="Resume harvest")).to_be_visible(timeout=20_000)

@@ -9,11 +9,11 @@ from leaks import Leaks, launched
 from museum import EDITIONS, NOW, PASSWORD, SITE, Served, serving
 from playwright.sync_api import Browser, Page, expect
 
-from looks import look_at, needs_axe, signed_in
+from looks import WIDTHS, look_at, needs_axe, signed_in
 from webdepot.access.policy import AccessPoint, Reader, RuleAnswer
 from webdepot.access.usage import Metric
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.depot.ocfl import layout
 from webdepot.services import pipeline
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.browser
 def kept(tmp_path_factory, museum) -> Iterator[tuple[Served, list[str]]]:
     """An archive with a harvest in two places, one of them damaged, and the addresses of its pages."""
     home = tmp_path_factory.mktemp("staff") / "archive"
-    setup.found(home, clock=lambda: NOW)
+    setup.create(home, clock=lambda: NOW)
     with Archive.open(home, clock=lambda: NOW) as archive:
         taken = pipeline.import_files(archive, [museum], collection="museums").taken
         accounts.add(archive.database, "anna", PASSWORD, [Role.CURATOR, Role.ADMINISTRATOR], NOW)
@@ -102,6 +102,28 @@ def test_every_page_fits_and_keeps_nobody_out(page: Page, kept):
             path,
             status=next((status for part, status in STATUSES.items() if part in path), 200),
         )
+
+
+SHIFTS = """window.shifts = [];
+new PerformanceObserver((list) => { for (const each of list.getEntries()) window.shifts.push(
+  [each.value, ...each.sources.map((one) => one.node?.outerHTML?.slice(0, 100))]) })
+  .observe({ type: "layout-shift", buffered: true });"""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_moves_while_a_page_loads(page: Page, kept, width: int):
+    served, paths = kept
+    page.add_init_script(SHIFTS)
+    page.set_viewport_size({"width": width, "height": 900})
+    readers = ["/", "/search?q=news", "/collections", "/collections/museums", f"/all/*/{SITE}/"]
+    staff = ["/dashboard", "/targets", "/harvests", "/review", "/rules", paths[0], "/depot", "/formats"]
+    for path in (*readers, f"/all/{EDITIONS[1]}/{SITE}/", *staff):
+        page.goto(served.portal + path)
+        if page.locator("#frame").count():
+            page.locator(".print-out.ready").wait_for(state="attached")
+        page.wait_for_load_state("networkidle")
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 100)))")
+        assert page.evaluate("window.shifts") == [], path
 
 
 def test_a_finding_is_ignored_and_stays_so(page: Page, kept):

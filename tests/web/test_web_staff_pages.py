@@ -16,7 +16,7 @@ from sqlalchemy import update
 from small_sites import cleared, small_site
 from webdepot.access.policy import ANYONE, AccessPoint, Reader
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, NotPermitted
 from webdepot.harvest.tables import harvests as harvests_table
@@ -149,10 +149,13 @@ def test_a_rule_is_added_listed_and_ended_with_who_and_why(office: Served, cooki
         [rule] = rules.every(archive)
     silent = post(office, "/rules", reviewer, {"end": str(rule.id), "why": ""})
     assert silent.status == 400 and len(wrongs(silent)) == 1
-    assert post(office, "/rules", reviewer, {"end": str(rule.id), "why": "settled"}).status == 303
+    assert (
+        post(office, "/rules", reviewer, {"end": str(rule.id), "why": "settled", "confirmed": "yes"}).status
+        == 303
+    )
     assert get(office, f"/all/*/{url}").status == 200
     assert "settled" in get(office, "/rules", reviewer).text
-    assert post(office, "/rules", reviewer, {"end": "99999", "why": "x"}).status == 404
+    assert post(office, "/rules", reviewer, {"end": "99999", "why": "x", "confirmed": "yes"}).status == 404
 
 
 def test_patterns_of_rules_read_as_people_type_them(office: Served):
@@ -383,7 +386,7 @@ def test_one_page_is_archived_through_permission_and_review(tmp_path):
         return f"<title>{path}</title><a href=/other.html>other</a><img src=/dot.png>"
 
     home = tmp_path / "home"
-    setup.found(home, settings="[harvest]\nallow_private = true\ndelay_s = 0\n")
+    setup.create(home, settings="[harvest]\nallow_private = true\ndelay_s = 0\n")
     with small_site(page_of) as site, Archive.open(home) as archive:
         with pytest.raises(InputError):
             plans.archive_page(archive, f"{site}/news.html")

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from webdepot.access.policy import AccessPoint, RuleAnswer
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.services.access import rules
 from webdepot.web.replay import staff_passes

@@ -18,7 +18,7 @@ from databases import needs_file
 from webdepot.access.policy import AccessPoint, RuleAnswer
 from webdepot.access.usage import Metric
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.services.access import lending, rules, statistics
 

@@ -7,18 +7,19 @@ import pickle
 import re
 from dataclasses import replace
 from datetime import date, timedelta
+from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from webdepot import reasons
-from webdepot.access import query
+from webdepot.access import search_query
 from webdepot.accounts import accounts, sessions
 from webdepot.errors import Conflict, InputError
 from webdepot.formats import texts as format_texts
 from webdepot.harvest import profile
-from webdepot.harvest.control import OrderVerb
+from webdepot.harvest.order_file import OrderVerb
 from webdepot.harvest.report.result import End, LeftOut, Trouble, finished_reason, reason_of
 from webdepot.harvest.scope.software_rules import of_archive
 from webdepot.quality import acceptance, checks, compare, verdict
@@ -32,7 +33,7 @@ from webdepot.selection.cases import CaseState
 from webdepot.selection.permission import Ground, Notice, PermissionBasis
 from webdepot.selection.states import TARGET, LetterState, TargetState
 from webdepot.services.selection import targets
-from webdepot.web.language import wording
+from webdepot.web.language import event_words, wording
 from webdepot.web.language.language import CODES, load
 
 A = "http://www.example.org/"
@@ -125,6 +126,10 @@ def test_details_of_findings_are_said_in_the_readers_language(tmp_path):
         for kind, reason in (
             ("edits", "Wiki (edits): edit; 1234 of them were taken"),
             ("length", "9 characters"),
+            (
+                "mazes",
+                "its server invents pages below http://a.example/: also for addresses that cannot exist",
+            ),
         )
     ]
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -137,7 +142,8 @@ def test_details_of_findings_are_said_in_the_readers_language(tmp_path):
         records=[kept, RecordFacts(url=A, links=links)],
         log=log,
         trap_rules=("length",),
-        left_out={"edits": "editing forms"},
+        left_out={"edits": "editing forms", "mazes": "invented pages"},
+        maze_kinds=("mazes",),
     )
     found += checks.check(traces)
     german = {
@@ -153,6 +159,9 @@ def test_details_of_findings_are_said_in_the_readers_language(tmp_path):
     assert german["left-out"].endswith(
         "edits (Bearbeitungsformulare), Wiki (edits): edit; 1.234 davon wurden abgerufen."
     )
+    assert german["maze-stopped"].startswith("1 Adressen wie diese")
+    assert "weil die Site endlos Seiten erfindet" in german["maze-stopped"]
+    assert "cannot exist" not in german["maze-stopped"], german["maze-stopped"]
     assert german["trap-stopped"].endswith("9 Zeichen (Regel: length).")
     assert "7 von 1.234 Bytes empfangen" in german["body-truncated"]
     assert [wording.of_finding(load("en"), as_stored(each)) for each in found] == [
@@ -480,9 +489,10 @@ def test_a_step_that_is_not_possible_is_refused_in_the_readers_language():
     )
     said = wording.of_reason(load("de"), kept(reason))
     assert said.startswith(
-        "Website 7 (<b>): Der Schritt „Auswählen“ ist im Status „nominiert“ nicht möglich."
+        "Website 7 (<b>): Der Schritt „auswählen“ ist im Status „nominiert“ nicht möglich."
     )
     assert "beurteilt" in said and "{" not in said
+    assert said.endswith("Jetzt möglich: beurteilen, zurückstellen, verwerfen, ablehnen.")
 
 
 @pytest.mark.parametrize("code", ["nl", "de"])
@@ -495,10 +505,30 @@ def test_a_step_that_is_not_possible_is_refused_in_the_readers_language():
 )
 def test_errors_of_a_query_are_said_in_the_readers_language(code, typed):
     with pytest.raises(InputError) as refused:
-        query.parse(typed)
+        search_query.parse(typed)
     reason = refused.value.args[0]
     said = wording.of_reason(load(code), reason)
     assert said != reason and said.partition("\n")[2] == reason.partition("\n")[2], (
         "the place is still marked"
     )
     assert wording.of_reason(load("en"), reason) == reason.replace("10000", "10,000")
+
+
+@pytest.mark.parametrize("code", ["nl", "de"])
+def test_every_sentence_of_the_registry_of_formats_is_said_in_the_readers_language(code):
+    language = load(code)
+    registry = json.loads((files("webdepot.formats") / "registry.json").read_text(encoding="utf-8"))
+    sentences = {
+        each[name]
+        for part, names in (("software", ("note",)), ("formats", ("reason", "note")))
+        for each in registry[part]
+        for name in names
+        if each.get(name)
+    }
+    assert len(sentences) > 20
+    kept = [words for words in sentences if wording.of_said(language, "registry", words) == words]
+    assert kept == []
+    assert (
+        event_words.value_of(language, "archive", "risk", "at risk") == language.texts["formats.risk_at_risk"]
+    )
+    assert language.texts["formats.risk_at_risk"] != "at risk"

@@ -14,7 +14,7 @@ import pytest
 from museum import PASSWORD, Answer, Served, ask, serving, sign_in
 
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.selection import letters as kept_letters
 from webdepot.selection.contacts import Contact
@@ -102,7 +102,7 @@ NOTHING_TYPED = {
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str, dict[str, str]]]:
     """A server, the session of a person with every role, and the things that paths name."""
     home = tmp_path_factory.mktemp("wrong") / "home"
-    setup.found(
+    setup.create(
         home, settings='[depot]\nportal_places = ["/somewhere"]\n[selection]\nsuggestions_per_hour = 99\n'
     )
     with Archive.open(home) as archive:
@@ -171,6 +171,14 @@ def test_a_wrong_form_comes_back_with_its_message_and_what_was_typed(office, pat
     for value in WRONG[path].values():
         if TYPED in value:
             assert html.escape(value) in answer.text.replace("&#34;", "&quot;"), "what was typed is lost"
+
+
+def test_a_translated_message_is_not_marked_as_english(office):
+    paths = ("/cases/{case}", "/criteria", "/targets/{target}/title", "/letters/templates/{kind}/{language}")
+    for path in paths:
+        answer = send(office, path, WRONG[path], "nl")
+        assert '<html lang="nl"' in answer.text
+        assert 'class="wrong" role="alert"' in answer.text and 'role="alert" lang=' not in answer.text, path
 
 
 def test_every_changing_route_is_sent_something_wrong():

@@ -1,4 +1,4 @@
-"""Access rules of pywb (`.aclj`), read as ours.
+"""Convert access rules of pywb (`.aclj`) to ours.
 
     org,example)/members - {"access": "block", "url": "http://example.org/members"}
     org,example)/page### - {"access": "exclude"}                 ### means this page alone
@@ -40,7 +40,7 @@ _SHORTEST_DAYS = {"years": 365, "months": 28, "weeks": 7, "days": 1}
 
 @dataclass(slots=True, kw_only=True)
 class RuleFile:
-    """What a file says, as far as our rules can express it."""
+    """The access rules of a file, and the lines that our rules cannot express."""
 
     rules: list[Rule] = field(default_factory=list)
     bad: list[tuple[int, str]] = field(default_factory=list)

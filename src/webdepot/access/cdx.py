@@ -10,8 +10,8 @@ The two dialects (`Dialect`) differ in the form of the answer and in filters wit
   an operator the field must contain the text;
 * Internet Archive (https://github.com/internetarchive/wayback/tree/master/wayback-cdx-server):
   `filter=[!]field:expression`; the expression must match the whole field;
-* OutbackCDX (https://github.com/nla/outbackcdx): lines of CDX with eleven columns, which crawlers ask before
-  they store something again; filters as of the Internet Archive.
+* OutbackCDX (https://github.com/nla/outbackcdx): CDX lines with eleven columns, which crawlers request before
+  they store a payload again; filters as in the Internet Archive's server.
 
 Regular expressions are run by RE2 in linear time, so a hostile expression cannot block the server.
 """
@@ -31,15 +31,15 @@ from webdepot.times import period_of, to_timestamp
 from webdepot.url import UrlMatch, split_wildcard
 
 MOST_LINES = 150_000
-"""Of one answer; the rest is fetched with the resume key."""
+"""Maximum number of lines in one answer; the rest is fetched with the resume key."""
 MOST_EXAMINED = MOST_LINES
-"""Captures that are read for one answer, whether they match or not; the resume key continues it."""
+"""Maximum number of captures read for one answer, whether they match or not; the resume key continues it."""
 PAGE_LINES = 3000
 MOST_PAGE_LINES = 10_000
 MOST_FILTERS = 16
 LONGEST_EXPRESSION = 500
 LARGEST_EXPRESSION = 1_000
-"""Instructions, see `patterns`."""
+"""Maximum number of instructions of a compiled expression; see `patterns`."""
 _MOST_ASKED = frozenset({"url", "output", "matchType"})
 _EVER = ("0" * 14, "9" * 14)
 _FILTER = re.compile(r"(!?)([=~]?)([A-Za-z_-]{1,30}):(.*)\Z", re.DOTALL)
@@ -219,8 +219,8 @@ def parse(parameters: Iterable[tuple[str, str]], dialect: Dialect) -> CdxQuery:
 def selected(
     captures: Iterator[Capture], query: CdxQuery, before: Capture | None = None
 ) -> Iterator[Capture]:
-    """Captures that pass the filters; of neighbours that collapse, the first. `before` is the capture that
-    the last answer ended with: what collapses with it belongs to that answer.
+    """Yield the captures that pass the filters, and only the first of neighbours that collapse. `before` is
+    the last capture of the previous answer: captures that collapse with it are left out.
     """
     known = _collapsed(before, query) if before and all(passes(before) for passes in query.filters) else None
     for capture in captures:
@@ -235,7 +235,7 @@ def selected(
 
 
 def _collapsed(capture: Capture, query: CdxQuery) -> tuple[str, ...]:
-    """The values in which captures are equal that collapse."""
+    """The values that are compared to collapse captures: neighbours with equal values become one line."""
     values = ((FIELDS[name](capture), width) for name, width in query.collapse)
     return tuple(value[:width] if width else value for value, width in values)
 

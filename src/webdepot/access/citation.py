@@ -34,7 +34,7 @@ class Citation:
     """One version of a page and everything that identifies it."""
 
     title: str
-    """Of the page; its address if it has no title."""
+    """The title of the page, or its address if it has none."""
     url: str
     timestamp: str
     archive: str
@@ -42,7 +42,7 @@ class Citation:
     address: str
     """Where the version is shown."""
     urn: str = ""
-    """Of the harvest that captured it; empty if it has none."""
+    """URN of the harvest that captured it; empty if it has none."""
 
 
 def write(citation: Citation, form: CitationForm) -> str:

@@ -1,12 +1,13 @@
 """Access rules as areas of closed captures, for indexes that cannot ask about every capture.
 
-`policy.allows` is the reference. Here the same answer is computed once for all captures: for each prefix that
-a rule names, and each stretch of time between the ends of its rules, it is asked about one capture; if it
-refuses, the stretch becomes an area. A longer prefix has its own areas, so those of the shorter one leave it
-out.
+`policy.allows` is the reference. Here the same answer is computed once for all captures: for each prefix or
+single key that a rule names, and each stretch of time between the ends of its rules, it is asked about one
+capture; if it refuses, the stretch becomes an area. A longer prefix and a single key have their own areas, so
+those of the shorter prefix leave them out.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from itertools import pairwise
 
@@ -15,55 +16,71 @@ from webdepot.ports.captures import ANY_TIME, Span
 from webdepot.ports.search import ClosedArea
 
 _FIRST, _LAST = "0" * 14, "9" * 14
-_SIGNS = tuple(map(chr, range(0x21, 0x7F)))
-"""Characters with which a key can continue."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Place:
+    """Keys to which the same rules apply: those with a prefix, or one key."""
+
+    prefix: str
+    exact: bool
+    outer: tuple[str, ...]
+    """Prefixes that contain it."""
+    inner: list[str] = field(default_factory=list)
+    """Longer prefixes in it, which are places of their own."""
+    keys: set[str] = field(default_factory=set)
+    """Single keys in it, which are places of their own."""
 
 
 def areas(rules: Sequence[Rule], reader: Reader, today: date) -> tuple[ClosedArea, ...]:
     """What this reader must not see today: a capture is in an area exactly if `allows` refuses it."""
-    rules = [rule for rule in rules if rule.answer is not RuleAnswer.WARN]
-    # A rule for one key alone: longer keys get their own prefixes, so that the rule does not apply to them.
-    beside = {rule.prefix + sign for rule in rules if rule.exact for sign in _SIGNS}
-    nested = _nested({rule.prefix for rule in rules} | beside)
-    own: dict[str, list[tuple[int, Rule]]] = {prefix: [] for prefix in nested}
-    for number, rule in enumerate(rules):
-        own[rule.prefix].append((number, rule))
+    below: dict[str, list[Rule]] = {}
+    of_one_key: dict[str, list[Rule]] = {}
+    for rule in rules:
+        if rule.answer is not RuleAnswer.WARN:
+            (of_one_key if rule.exact else below).setdefault(rule.prefix, []).append(rule)
     areas: list[ClosedArea] = []
-    for prefix, (outer, inner) in nested.items():
-        # In the order of `rules`, which decides between equals.
-        covering = [rule for _, rule in sorted((pair for each in outer for pair in own[each]), key=_number)]
+    for place in _places(below, of_one_key):
+        own = (of_one_key if place.exact else below)[place.prefix]
+        covering = [*own, *(rule for prefix in place.outer for rule in below[prefix])]
         stretches = [
             (first, last)
             for first, last in _stretches(covering, today)
-            if not allows(prefix, first, covering, reader, today)
+            if not allows(place.prefix, first, covering, reader, today)
         ]
         areas += [
-            ClosedArea(prefix=prefix, but=tuple(inner), first=first, last=last)
+            ClosedArea(
+                prefix=place.prefix,
+                exact=place.exact,
+                but=tuple(place.inner),
+                but_keys=frozenset(place.keys),
+                first=first,
+                last=last,
+            )
             for first, last in _joined(stretches)
         ]
     return tuple(areas)
 
 
-def _nested(prefixes: Iterable[str]) -> dict[str, tuple[tuple[str, ...], list[str]]]:
-    """For each prefix, in order: those that it begins with, itself included, and the longer ones next to it.
-
-    One pass over the sorted prefixes, because all that begin with one of them follow it at once: a thousand
-    rules for single pages are a hundred thousand prefixes.
+def _places(prefixes: Iterable[str], keys: Iterable[str]) -> Iterator[_Place]:
+    """The places with their own rules. One pass over the sorted texts, because all that begin with a prefix
+    follow it directly.
     """
-    nested: dict[str, tuple[tuple[str, ...], list[str]]] = {}
-    outer: tuple[str, ...] = ()
-    for prefix in sorted(prefixes):
-        while outer and not prefix.startswith(outer[-1]):
-            outer = outer[:-1]
-        if outer:
-            nested[outer[-1]][1].append(prefix)
-        outer = (*outer, prefix)
-        nested[prefix] = (outer, [])
-    return nested
-
-
-def _number(numbered: tuple[int, Rule]) -> int:
-    return numbered[0]
+    outer: list[_Place] = []
+    texts = [(prefix, False) for prefix in prefixes] + [(key, True) for key in keys]
+    for text, exact in sorted(texts):
+        while outer and not text.startswith(outer[-1].prefix):
+            yield outer.pop()
+        place = _Place(prefix=text, exact=exact, outer=tuple(each.prefix for each in outer))
+        if exact:
+            if outer:
+                outer[-1].keys.add(text)
+            yield place
+        else:
+            if outer:
+                outer[-1].inner.append(text)
+            outer.append(place)
+    yield from reversed(outer)
 
 
 def open_spans(rules: Sequence[Rule], key: str, reader: Reader, today: date) -> tuple[Span, ...]:

@@ -17,7 +17,9 @@ class CollectionPage:
     """Paragraphs, with empty lines between them."""
     is_public: bool = True
     picture_url: str = ""
-    """The page whose picture stands for the collection; empty means that of its newest site."""
+    """Address of the page whose picture represents the collection; if empty, that of its newest site is
+    used.
+    """
     picture_timestamp: str = ""
 
     @property
@@ -26,12 +28,12 @@ class CollectionPage:
 
 
 def by_name(connection: Connection) -> dict[str, CollectionPage]:
-    """All that were written; there are few collections."""
+    """All stored pages by the name of their collection; there are few collections."""
     rows = connection.execute(select(collection_pages)).mappings()
     return {row["name"]: CollectionPage(**row) for row in rows}
 
 
 def put(connection: Connection, page: CollectionPage) -> None:
-    """Write a page in place of the one that there was."""
+    """Store the page of a collection; replaces an earlier one."""
     connection.execute(delete(collection_pages).where(collection_pages.c.name == page.name))
     connection.execute(insert(collection_pages).values(**asdict(page)))

@@ -1,7 +1,7 @@
 """Differences between two versions of a page: words, links and images that were added, removed or changed.
 Pure functions on the bytes of the pages.
 
-1. `read` parses a page: its lines of text, the lines of its menus and footers apart, links with their texts,
+1. `read` parses a page: its lines of text (those of menus and footers separately), links with their texts,
    images with their descriptions, all addresses absolute;
 2. `of_lines` aligns the lines of both (Ratcliff-Obershelp, difflib), and the words inside a changed line;
 3. `added_and_removed` finds the links or images that only one of them has.
@@ -19,7 +19,7 @@ from itertools import islice
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
-from webdepot.access.replay.rewrite import text_of
+from webdepot.access.replay.rewrite_without_worker import text_of
 from webdepot.url import find_canonical
 
 MOST_LINES = 3000

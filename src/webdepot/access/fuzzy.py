@@ -13,14 +13,16 @@ from webdepot.model import EVERYTHING
 from webdepot.ports.captures import CaptureIndex
 
 MOST_KEYS = 1000
-"""Keys with the same start that are compared."""
+"""Maximum number of keys with the same start that are compared."""
 _NUMBERED = re.compile(
     r"(?:_|_t|_ts|t|ts|cb|cachebuster|cache|bust|buster|nocache|no_cache|rand|random|rnd|rndnum|r|time|timestamp|stamp|unique|uid|dc)=[0-9.]{3,30}\Z"
 )
 _NAMED = re.compile(
     r"(?:callback|jsonp|cb|jsoncallback|_callback)=[a-z0-9_.$]{0,80}\Z|x-sveltekit-invalidated=[01]{0,80}\Z"
 )
-"""Names of functions; and which parts of its data an app of SvelteKit lacks: all of it will do."""
+"""Names of JSONP functions; and which parts of its data a page of SvelteKit requests: an archived answer with
+all parts will do.
+"""
 
 
 def without_busters(key: str) -> str:

@@ -1,7 +1,8 @@
 """Pages lent to one reader at a time: which terminal has which page open.
 
-A terminal is known by a checksum of its address; nothing is kept when it closes the page. A page is held
-until `until`, and the reader's browser extends that while the page is open. An expired row counts as absent.
+A terminal is identified by a checksum of its address; the row is deleted when it closes the page. A page is
+held until `until`, and the reader's browser extends that while the page is open. An expired row counts as
+absent.
 """
 
 import hashlib

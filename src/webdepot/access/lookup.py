@@ -1,7 +1,7 @@
-"""Which version of an address: the closest to a moment, its neighbours in time, and addresses near by or
+"""Find versions of an address: the closest to a moment, its neighbours in time, and addresses near by or
 below a prefix.
 
-Everything is answered by single seeks in the captures index, inside the spans of time that the access rules
+Everything is answered by single seeks in the capture index, inside the spans of time that the access rules
 leave open; a URL with fifty thousand captures costs the same as one with five. The number of captures skipped
 because they are hidden from version lists is bounded.
 """
@@ -16,7 +16,7 @@ from webdepot.times import moment_of
 from webdepot.url import key as key_of
 
 FARTHEST_STEPS = 1000
-"""Captures that are skipped at most before the answer is: none."""
+"""Maximum number of hidden captures to skip before the search ends without a result."""
 Segment = tuple[str, str, tuple[Span, ...]]
 """Keys from the first to before the second, and the stretches of time whose captures are open."""
 
@@ -81,8 +81,8 @@ def find_closest(
     spans: Sequence[Span] = ANY_TIME,
     url: str = "",
 ) -> Capture | None:
-    """The closest version in the open spans. If several of one second are, the one of exactly this `url`:
-    /Case.html and /case.html have the same key.
+    """The closest version in the open spans. If several share that second, prefer the one with exactly this
+    `url`: /Case.html and /case.html have the same key.
     """
     near = islice(
         iter_by_distance(captures, key, timestamp, collection=collection, spans=spans), FARTHEST_STEPS

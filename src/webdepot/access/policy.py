@@ -1,4 +1,4 @@
-"""May this reader see this capture? The decision itself; services ask it through `services/access/gate.py`.
+"""Decide whether a reader may see a capture. Services call this through `services/access/gate.py`.
 
 An access rule closes or opens captures of a period below a key prefix, at one access point or at all of them,
 while it is valid. If several rules match a capture, one decides:
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.model import Answer, Verdict
 from webdepot.times import to_timestamp
 

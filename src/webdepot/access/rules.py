@@ -48,7 +48,7 @@ def add(connection: Connection, rule: Rule) -> Rule:
 
 
 def remove(connection: Connection, number: int) -> Rule:
-    """Remove a rule; NotFound if there is none with that number. The events keep what it said."""
+    """Remove a rule; NotFound if there is none with that number. The events keep a record of it."""
     row = (
         connection.execute(delete(access_rules).where(access_rules.c.id == number).returning(*access_rules.c))
         .mappings()

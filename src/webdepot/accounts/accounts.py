@@ -1,29 +1,16 @@
-"""People who may sign in, their roles and their passwords (hashed with Argon2id). Every change is an event
-with before and after, in the same transaction. Their sessions and keys are in `sessions`.
-
-reader         has saved searches
-partner        another institution: nominates sites
-curator        selects sites, asks owners, plans, harvests
-reviewer       accepts and rejects harvests, decides complaints
-administrator  everything, and the accounts
+"""People who may sign in, and their passwords (hashed with Argon2id). Every change is an event with before
+and after, in the same transaction. What they may do is in `roles`, their sessions and keys in `sessions`.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
 from sqlalchemy import (
-    JSON,
-    Column,
     Connection,
-    ForeignKey,
-    Integer,
     RowMapping,
-    String,
-    Table,
     delete,
     func,
     insert,
@@ -31,61 +18,14 @@ from sqlalchemy import (
     update,
 )
 
-from webdepot.database import Database, Moment, metadata
+from webdepot.accounts.roles import Role
+from webdepot.accounts.tables import api_keys, people, sessions
+from webdepot.database import Database
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.provenance import Event, append, difference
 
 SHORTEST_PASSWORD = 10
 LONGEST_PASSWORD = 1000
-
-people = Table(
-    "people",
-    metadata,
-    Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("name", String(100), nullable=False, unique=True),
-    Column("password_hash", String(300), nullable=False),
-    Column("roles", JSON, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("closed_at", Moment),
-    Column("external", String(500), index=True),
-)
-
-sessions = Table(
-    "sessions",
-    metadata,
-    Column("token_hash", String(64), primary_key=True),
-    Column("person", Integer, ForeignKey("people.id"), nullable=False, index=True),
-    Column("ends_at", Moment, nullable=False),
-    Column("began_at", Moment),
-    Column("seen_at", Moment),
-    Column("device", String(300)),
-    Column("address", String(60)),
-)
-
-api_keys = Table(
-    "api_keys",
-    metadata,
-    Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("person", Integer, ForeignKey("people.id"), nullable=False, index=True),
-    Column("label", String(100), nullable=False),
-    Column("key_hash", String(64), nullable=False, unique=True),
-    Column("roles", JSON, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("ends_at", Moment),
-    Column("used_at", Moment),
-)
-
-
-class Role(StrEnum):
-    READER = "reader"
-    PARTNER = "partner"
-    CURATOR = "curator"
-    REVIEWER = "reviewer"
-    ADMINISTRATOR = "administrator"
-
-
-STAFF = frozenset({Role.CURATOR, Role.REVIEWER, Role.ADMINISTRATOR})
-"""The roles of people who work for the archive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

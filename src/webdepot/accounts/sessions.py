@@ -17,19 +17,17 @@ from sqlalchemy import RowMapping, delete, insert, select, update
 
 from webdepot.accounts.accounts import (
     Person,
-    Role,
-    api_keys,
     free_name,
     get_row,
     insert_person,
     is_password,
     key_detail,
     note,
-    people,
     read_roles,
-    sessions,
     stored_roles,
 )
+from webdepot.accounts.roles import Role
+from webdepot.accounts.tables import api_keys, people, sessions
 from webdepot.database import Database
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.provenance import difference

@@ -1,7 +1,7 @@
 """Keys that all portals of an archive sign with, so that one accepts what another gave out.
 
-A key is for one purpose and one day (UTC), and is removed two days later: a copy of the database is of no use
-to forge what was signed, or is signed, on another day.
+A key is for one purpose and one day (UTC), and is removed two days later: a stolen copy of the database
+cannot be used to forge signatures of other days.
 """
 
 import secrets

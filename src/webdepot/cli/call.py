@@ -22,7 +22,9 @@ Quiet = Annotated[
 ]
 NoDeposit = Annotated[
     bool,
-    typer.Option("--no-deposit", help="Do not deposit it now; later you can with: webdepot harvest keep"),
+    typer.Option(
+        "--no-deposit", help="Do not deposit the harvest yet. To do so later: webdepot harvest keep"
+    ),
 ]
 
 
@@ -38,8 +40,8 @@ class Call:
         return Output(json=self.json or json, quiet=self.quiet or quiet)
 
     def give_way(self) -> None:
-        """Lower the priority of this process, for work of hours: readers of a server on the same machine must
-        not wait for it.
+        """Lower the priority of this process, for work that takes hours, so that readers of a server on the
+        same machine do not wait for it.
         """
         niceness = config.read(self.home).index.niceness
         os.nice(max(niceness - os.nice(0), 0))

@@ -78,8 +78,8 @@ COMMANDS = (
         name="batch",
         module="serve",
         function="batch",
-        help="Run the jobs that people start in the portal, as `webdepot serve` does, on any machine that "
-        "shares the home, or the database and the depot; with a Dask cluster, also read containers there. "
+        help="Run the jobs that people start in the portal, as `webdepot serve` does. Works on any machine "
+        "that shares the home, or the database and the depot. With a Dask cluster, it also reads containers. "
         "Stop with Ctrl-C.",
         epilog="Example: webdepot batch",
     ),
@@ -191,7 +191,7 @@ COMMANDS = (
         module="search",
         function="cdx",
         help="List captures as CDXJ lines, with the parameters of a CDX server. "
-        "You are a staff reader here: only access rules for staff apply.",
+        "You read as staff: only access rules for staff apply.",
         epilog="Example: webdepot cdx 'example.org/*' --filter '=status:200' --limit 20",
     ),
     Command(
@@ -203,7 +203,7 @@ COMMANDS = (
         name="statistics",
         module="statistics",
         function="statistics",
-        help="Usage: pages opened, lists viewed, searches and refusals by month, site and collection. "
+        help="Show usage: pages opened, lists viewed, searches and refusals by month, site and collection. "
         "No personal data is stored.",
         epilog="Example: webdepot statistics --from 2026-01 --to 2026-06 --csv > usage.csv",
     ),

@@ -1,5 +1,5 @@
-"""What `webdepot import` prints: a report of each package when it is complete, then what came in and what did
-not.
+"""What `webdepot import` prints: a report of each package when it is complete, then which files were imported
+and which were not.
 
 With --json the last line also has `outcomes` (how many were imported, known and skipped) and `skipped` (files
 with reasons). The file of --report has a line for each file, written as soon as its outcome is known.
@@ -42,13 +42,13 @@ class ImportPrinter:
     ) -> None:
         if isinstance(error, KeyboardInterrupt):
             self.print_summary()
-            self._output.warn(INTERRUPTED)  # Typer ends the program without a word
+            self._output.warn(INTERRUPTED)  # Typer ends the program without a message
         if self._listing:
             self._listing.close()
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether a file did not come in."""
+        """Whether a file could not be imported."""
         return self._total.files[FileState.SKIPPED] > 0
 
     def add_file(self, outcome: FileOutcome) -> None:
@@ -61,7 +61,9 @@ class ImportPrinter:
             self._listing.flush()
 
     def add_package(self, report: "ArchiveReport") -> None:
-        """Print the report of a package; with --json it waits, because the last line has more fields."""
+        """Print the report of a package. With --json it is held back until the next one or the end, because
+        the last line has more fields.
+        """
         self._total.harvests += 1
         if self._output.json:
             self._print_last({})
@@ -71,7 +73,7 @@ class ImportPrinter:
                 self._output.result({}, "\n".join(report_lines(report)))
 
     def print_summary(self) -> None:
-        """Print what came in and what did not, and why."""
+        """Print how many files were imported, which were not, and why."""
         for outcome in self._total.skipped:
             self._output.warn(plain(f"{outcome.file}: {outcome.reason}"))
         counts = {state.value: self._total.files[state] for state in FileState}
@@ -107,6 +109,6 @@ def _summary(counts: dict[str, int], total: ImportReport) -> str:
         if skipped:
             first = f"Nothing new: {known:,} files are already in the archive."
     else:
-        first = f"{imported:,} files came in, {size_words(total.size_bytes)}; {known:,} were already there."
-    lines = [first] + ([f"{skipped:,} did not come in; the reasons are above."] if skipped else [])
+        first = f"{imported:,} files imported, {size_words(total.size_bytes)}; {known:,} were already there."
+    lines = [first] + ([f"{skipped:,} could not be imported; the reasons are above."] if skipped else [])
     return "\n".join([*lines, *([TO_VIEW] if total.harvests else [])])

@@ -63,7 +63,7 @@ def shown(output: Output) -> Iterator[Watch]:
 
 @contextmanager
 def paused(watch: Watch) -> Iterator[None]:
-    """Without a live line, so that results can be printed meanwhile."""
+    """Hide the live line during the block, so that results can be printed."""
     if not isinstance(watch, _LiveLine):
         yield
         return
@@ -87,7 +87,7 @@ class _JsonLines:
 
 
 class _Remarks:
-    """For logs and pipes: one line when a phase begins, then at most one line every ten seconds."""
+    """Progress for logs and pipes: one line when a phase begins, then at most one line every ten seconds."""
 
     def __init__(self, output: Output) -> None:
         self._output = output

@@ -61,7 +61,7 @@ def report_lines(report: "ArchiveReport") -> list[str]:
     lines.append(f"  Harvested   {_harvested(counts)}, {size_words(counts.get('bytes', 0))}")
     if failed := failure_words(counts.get("errors", 0), counts.get("failed_parts", 0)):
         lines.append(f"              {failed}")
-    lines += _left_out_lines(report.left_out)
+    lines += _left_out_lines(report.not_content, report.invented)
     mark = "[green]✓[/green]" if report.verdict else "[yellow]![/yellow]"
     lines.append(f"  Quality     {mark} {plain(report.verdict.reason)}")
     lines += [
@@ -97,15 +97,21 @@ def _harvested(counts: Mapping[str, int]) -> str:
     return f"{documents}, of which {pages:,} {'is a page' if pages == 1 else 'are pages'}"
 
 
-def _left_out_lines(kinds: Mapping[str, int]) -> list[str]:
-    """What was left out because the software of the site adds it to its content, and how to harvest it."""
-    if not kinds:
-        return []
-    numbers = ", ".join(f"{number:,} {plain(kind)}" for kind, number in kinds.items())
-    count = sum(kinds.values())
-    verb = "is" if count == 1 else "are"
-    return [
-        f"  Left out    {count_words(count, 'addresses')} that {verb} not content: {numbers}",
-        f"              To harvest them: --include {plain(next(iter(kinds)))}, …, or --include all; "
-        "the rules: webdepot scope software",
-    ]
+def _left_out_lines(kinds: Mapping[str, int], invented: int) -> list[str]:
+    """What was left out because it is not content, or because the site invents it, and how to harvest it."""
+    lines = []
+    if kinds:
+        numbers = ", ".join(f"{number:,} {plain(kind)}" for kind, number in kinds.items())
+        count = sum(kinds.values())
+        verb = "is" if count == 1 else "are"
+        lines += [
+            f"  Left out    {count_words(count, 'addresses')} that {verb} not content: {numbers}",
+            f"              To harvest them: --include {plain(next(iter(kinds)))}, …, or --include all; "
+            "the rules: webdepot scope software",
+        ]
+    if invented:
+        lines += [
+            f"  Left out    {count_words(invented, 'addresses')} of pages that the site invents without end",
+            "              To harvest some of them: --include mazes, with a limit such as --limit-pages",
+        ]
+    return lines

@@ -28,7 +28,7 @@ def worker(
     options: tuple[str, ...] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Program:
-    """A process that watches over its workers: one that dies is started again."""
+    """A process that runs workers, and restarts those that die."""
     places = ("--local-directory", str(folder), "--nthreads", "1")
     return Program(
         name=f"dask-worker-{number}",

@@ -4,8 +4,9 @@ import random
 import socket
 
 BELOW_EPHEMERAL = range(10_000, 22_000)
-"""The system gives no outgoing connection a port of this range, so one that is free stays free for the server
-that is about to start. With the neighbours that `free_ports` may ask for it ends below 32,768."""
+"""Range of ports that the system does not use for outgoing connections, so that a free port stays free until
+the server starts. Together with the neighbours that `free_ports` can be asked for, it ends below 32,768.
+"""
 
 
 def free_port(*, udp: bool = False) -> int:

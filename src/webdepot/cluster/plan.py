@@ -31,12 +31,14 @@ DEPOT, WORK = "depot", "work"
 _KEY = "webdepot"
 _ROOTS_FOLDER = Path("/var/lib/webdepot-cluster")
 _CONNECTIONS = 400
-"""Each process of ours opens up to 45, and some more for the index of addresses."""
+"""Maximum number of connections to PostgreSQL: each of our processes opens up to 45, and some more for the
+capture index.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRole:
-    """A command of ours, as often as it is to run. `{port}` and `{replay_port}` are replaced."""
+    """A command of ours, and how many processes run it. `{port}` and `{replay_port}` are replaced."""
 
     name: str
     arguments: tuple[str, ...]
@@ -206,7 +208,7 @@ def _write(plan: ClusterPlan) -> None:
     plan.folder.chmod(0o700)
     if os.geteuid() == 0:
         durable.make_folders(_ROOTS_FOLDER)
-        _ROOTS_FOLDER.chmod(0o711)  # others may pass, not look
+        _ROOTS_FOLDER.chmod(0o711)  # others may enter the folder but not list it
     facts = {
         "identity": plan.identity,
         "ports": dict(plan.ports),

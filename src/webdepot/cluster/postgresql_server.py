@@ -24,7 +24,7 @@ DATABASE = "archive"
 _BIN = "pginstall/bin"
 _PREPARE_S = 120
 FOR_TESTS = ("-c", "fsync=off", "-c", "shared_buffers=16MB")
-"""Nothing is written to disk for safety."""
+"""Options for tests: PostgreSQL does not wait for the disk, so a power cut may lose data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +47,11 @@ class PostgresqlServer:
 
     @property
     def account(self) -> str:
-        """Who runs it, if not we."""
+        """The account that runs the server; empty if it is our own."""
         return "nobody" if os.geteuid() == 0 else ""
 
     def prepare(self) -> None:
-        """Create the files of the server, unless they are there; can be repeated after a crash."""
+        """Create the files of the server unless they exist; can be repeated after a crash."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.account:
             os.chown(self.folder, pwd.getpwnam(self.account).pw_uid, -1)
@@ -90,7 +90,7 @@ class PostgresqlServer:
         )
 
     def create_database(self, name: str = DATABASE) -> None:
-        """Create the database of the archive, unless it is there."""
+        """Create the database of the archive unless it exists."""
         import psycopg
 
         with suppress(psycopg.errors.DuplicateDatabase), self._connect("postgres") as connection:
@@ -120,7 +120,7 @@ class PostgresqlServer:
 
     @property
     def _programs(self) -> Path:
-        """Where its programs are: a copy of them, if its account may not enter that place."""
+        """The folder of its programs: a copy, if its account has no access to the original folder."""
         package = _package()
         copied = self.folder / package.name
         if not copied.exists() and not self._can_run(package / _BIN / "initdb"):

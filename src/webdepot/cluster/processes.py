@@ -5,11 +5,11 @@
 
 The system uses the number of a process again after its end. So a process is identified by its number, the
 time at which it started and the boot of the machine (proc_pid_stat(5)), and is signalled through a file
-descriptor that stands for this process alone (pidfd_open(2)). Each program leads a session of its own. What
-is left of a session when its leader is dead is recognised by a mark in the environment.
+descriptor that refers to this process alone (pidfd_open(2)). Each program leads a session of its own.
+Processes of a session whose leader is dead are recognised by a mark in their environment.
 
 The file is written by the new process itself, before its program begins: a command that is killed while it
-starts programs leaves none that is unknown.
+starts programs leaves no process without such a file.
 """
 
 import json
@@ -73,13 +73,13 @@ class TrackedProcess:
         return max(time.clock_gettime(time.CLOCK_BOOTTIME) - self.started / os.sysconf("SC_CLK_TCK"), 0.0)
 
     def send(self, number: int) -> bool:
-        """Send a signal; whether the process was there to get it."""
+        """Send a signal; returns whether the process still existed."""
         try:
             descriptor = os.pidfd_open(self.pid)
         except OSError:
             return False
         try:
-            # Looked at while the descriptor holds it: this number is of no other process.
+            # Checked while the descriptor is open, so that the number cannot belong to another process.
             if not self.is_alive:
                 return False
             signal.pidfd_send_signal(descriptor, number)
@@ -100,7 +100,7 @@ class ProcessFolder:
         return self._folder / "log" / f"{name}.log"
 
     def names(self) -> list[str]:
-        """Everything that was started and not stopped since."""
+        """The names of programs that were started and not stopped since."""
         return sorted(path.stem for path in (self._folder / "run").glob("*.json"))
 
     def find(self, name: str) -> TrackedProcess | None:
@@ -115,7 +115,7 @@ class ProcessFolder:
         return process is not None and process.is_alive
 
     def start(self, program: Program) -> bool:
-        """Start a program unless it runs; whether it was started."""
+        """Start a program unless it is running; returns whether it was started."""
         if self.is_alive(program.name):
             return False
         self._kill_rest(program.name)
@@ -150,8 +150,8 @@ class ProcessFolder:
             time.sleep(_LOOK_EVERY_S)
 
     def kill(self, name: str) -> bool:
-        """End a program and all its processes at once, as a power cut would; whether it was running. It stays
-        known: see `names`.
+        """Kill a program and all its processes at once, as a power cut would; returns whether it was running.
+        `names` still lists it.
         """
         process = self.find(name)
         # The leader first: it would start the others again.
@@ -162,8 +162,8 @@ class ProcessFolder:
         return was_alive
 
     def stop(self, signals: Mapping[str, int], *, at_most_s: float = _STOP_S) -> int:
-        """Ask programs to end, each with its signal; kill those that do not; forget all. How many were
-        running.
+        """Ask programs to end, each with its signal, kill those that do not, and remove all from `names`.
+        Returns how many were running.
         """
         asked = 0
         for name, number in signals.items():

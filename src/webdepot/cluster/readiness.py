@@ -1,4 +1,4 @@
-"""Whether a server of this machine answers yet."""
+"""Check whether a server on this machine is ready."""
 
 import http.client
 import socket

@@ -88,7 +88,7 @@ class SeaweedCluster:
         yield replace(s3, is_ready=lambda: s3.is_ready() and readiness.answers(self.master, "/dir/assign"))
 
     def create_bucket(self, name: str) -> None:
-        """A bucket is a folder of the filer; it may be there already."""
+        """Create a bucket, which is a folder of the filer, unless it exists."""
         path = f"/buckets/{name}/"
         if not readiness.answers(self.filer, path) and not readiness.answers(self.filer, path, method="POST"):
             raise RemoteError(f"SeaweedFS at {self.endpoint} did not create the bucket {name}.", retry=True)

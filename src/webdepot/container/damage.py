@@ -41,7 +41,7 @@ class Reporter:
         self._report(GARBAGE, Severity.WARNING, offset, message, _COMPARE)
 
     def not_random(self, offset: int) -> None:
-        """Once per container."""
+        """Report that records share a gzip member; only once for each container."""
         if not self._has_reported_not_random:
             self._has_reported_not_random = True
             message = (

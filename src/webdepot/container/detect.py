@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import BinaryIO
 
-from webdepot.container import arc, warc
+from webdepot.container import arc, warc_headers
 from webdepot.container.conversion import zstd_frames
 from webdepot.container.grammar import LONGEST_HEADER_BYTES, ContainerFormat, Grammar
 from webdepot.container.members import MAGIC, MemberReader, SalvagedMembers
@@ -24,7 +24,7 @@ from webdepot.errors import CorruptData, InputError
 SEARCH_BYTES = 64 << 20
 """How far to search for a record in a file whose beginning is damaged."""
 
-GRAMMARS = (warc.GRAMMAR, arc.GRAMMAR)
+GRAMMARS = (warc_headers.GRAMMAR, arc.GRAMMAR)
 _BEGIN_BYTES = 1 << 16
 _OTHERS = {
     b"BZh": "It is compressed with bzip2. Unpack it first: bunzip2 FILE",
@@ -110,7 +110,7 @@ def _gzip_form(reader: MemberReader) -> ContainerForm | None:
 
 
 def _has_more_or_less(reader: MemberReader, grammar: Grammar, block_end: int) -> bool:
-    """Whether the first member contains more than its first record, or less."""
+    """Whether the first member contains more than its first record, or only a part of it."""
     seen, tail = 0, b""
     members = SalvagedMembers(reader, 0, is_single=True)
     try:

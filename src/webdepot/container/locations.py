@@ -1,4 +1,4 @@
-"""The shelf: which containers exist, which harvest they belong to, and where they are stored."""
+"""The list of containers: which exist, which harvest they belong to, and where they are stored."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,7 +8,7 @@ from webdepot.container.tables import containers, imported_files
 from webdepot.model import Container, ContainerState, HarvestId
 
 _MOST_AT_ONCE = 500
-"""Values in one question; databases limit them."""
+"""Maximum number of values in one query; databases limit it."""
 
 
 def add(connection: Connection, container: Container, *, original_sha256: str = "") -> None:

@@ -1,5 +1,5 @@
-"""Loose files as a container: one plain (uncompressed) WARC 1.1 file of resource records, in which each file
-lies byte for byte.
+"""Loose files as a container: one uncompressed WARC 1.1 file of resource records, which contains each file
+byte for byte.
 
 Uncompressed on purpose: a file can be read at its place without unpacking anything, so the container serves
 as the file itself when the object is handed on.
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from webdepot.container import records
-from webdepot.container.records import NewRecord
+from webdepot.container import new_records
+from webdepot.container.new_records import NewRecord
 from webdepot.digest import CHUNK_BYTES, Digest
 from webdepot.durable import sync_file
 
@@ -34,13 +34,13 @@ def write(
     """Write the container, durable on return. Returns where the bytes of each file begin in it."""
     places: dict[Path, int] = {}
     with target.open("wb") as sink:
-        first = records.warcinfo(target.name, info, now)
-        sink.write(records.header(first, _digest_of(first.head)) + first.head + _END)
+        first = new_records.warcinfo(target.name, info, now)
+        sink.write(new_records.header(first, _digest_of(first.head)) + first.head + _END)
         for file in files:
             for url in file.urls:
                 with file.path.open("rb") as body:
-                    record = records.resource(url, file.date, file.mime, body, file.path.stat().st_size)
-                    sink.write(records.header(record, _payload_digest(record)))
+                    record = new_records.resource(url, file.date, file.mime, body, file.path.stat().st_size)
+                    sink.write(new_records.header(record, _payload_digest(record)))
                     places.setdefault(file.path, sink.tell())
                     body.seek(0)
                     while chunk := body.read(CHUNK_BYTES):

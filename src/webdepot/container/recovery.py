@@ -2,8 +2,8 @@
 
 With marks (from the last checkpoint, see `writer.sync`) a file is cut to its mark; a file without a mark was
 begun after the checkpoint and is removed. Without marks it is cut after its last whole record. Sealed files
-are not touched: they never contain more than a checkpoint covers. Repeating it is harmless: cut, sync,
-rename; a crash in between leaves the file `.open`.
+are not touched: they never contain more than a checkpoint covers. Recovery can be repeated: it cuts, syncs
+and renames, and a crash in between leaves the file `.open`.
 """
 
 import os

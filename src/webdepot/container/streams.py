@@ -90,7 +90,7 @@ class PieceStream(io.RawIOBase):
         return len(data)
 
     def _fill(self) -> bool:
-        """Whether there is a byte to read."""
+        """Take the next piece that is not empty; returns False at the end."""
         while self._at >= len(self._piece):
             piece = next(self._pieces, None)
             if piece is None:

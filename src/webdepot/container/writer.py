@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from webdepot.container import records
+from webdepot.container import new_records
 from webdepot.container.members import IN_MEMORY_BYTES, gzip_member, packed
-from webdepot.container.records import NewRecord
+from webdepot.container.new_records import NewRecord
 from webdepot.container.streams import PIECE_BYTES
 from webdepot.digest import sha1_label
 from webdepot.durable import make_folders, sync_folder
@@ -59,7 +59,7 @@ def iter_member(record: NewRecord) -> Iterator[bytes]:
         hasher = hashlib.sha1(usedforsecurity=False)
         for piece in _iter_block(record):
             hasher.update(piece)
-        header = records.header(record, sha1_label(hasher.digest()))
+        header = new_records.header(record, sha1_label(hasher.digest()))
         yield from gzip_member(_chained(header, record))
 
 
@@ -72,7 +72,7 @@ def _plain_record(record: NewRecord) -> bytes:
     """A small record before compression."""
     head = record.head
     if record.body is None or record.body_bytes == 0:
-        header = records.header(record, sha1_label(hashlib.sha1(head, usedforsecurity=False).digest()))
+        header = new_records.header(record, sha1_label(hashlib.sha1(head, usedforsecurity=False).digest()))
         return b"".join((header, head, _END))
     record.body.seek(0)
     body = record.body.read(record.body_bytes)
@@ -80,7 +80,7 @@ def _plain_record(record: NewRecord) -> bytes:
         raise _short(record, len(body))
     hasher = hashlib.sha1(head, usedforsecurity=False)
     hasher.update(body)
-    return b"".join((records.header(record, sha1_label(hasher.digest())), head, body, _END))
+    return b"".join((new_records.header(record, sha1_label(hasher.digest())), head, body, _END))
 
 
 def _chained(header: bytes, record: NewRecord) -> Iterator[bytes]:
@@ -203,7 +203,7 @@ class ContainerWriter:
                 number += 1
                 continue
             try:
-                file.write([records.warcinfo(name, self._info, self._clock())])
+                file.write([new_records.warcinfo(name, self._info, self._clock())])
             except BaseException:
                 file.remove()
                 raise

@@ -1,4 +1,4 @@
-"""The domains of an invented organisation, as a survey would have found them: the network is not asked."""
+"""The domains of an invented organisation, as a survey would have found them, without any network request."""
 
 from collections.abc import Sequence
 from datetime import datetime

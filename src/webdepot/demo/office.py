@@ -3,7 +3,7 @@ that waits for its review, one that failed and one with screenshots, a complaint
 formats at risk, a second copy of the depot.
 
 Everything is done by the services, in the order in which people would do it, with a clock that is moved
-through the last two months. `furnish` does what has not been done yet, so that a killed run can be repeated.
+through the last two months. `furnish` adds only what is missing, so that a killed run can be repeated.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
-from webdepot.accounts.accounts import Person, Role
+from webdepot.accounts.accounts import Person
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.config.sections.selection import MailConfig
 from webdepot.demo import domains, site
@@ -31,8 +32,8 @@ from webdepot.services.admin import demo_accounts
 from webdepot.services.depot import audit, replication
 from webdepot.services.exchange import partner_admin
 from webdepot.services.harvest import options, profiles
-from webdepot.services.permission import complaints, consent, deadlines, delivery, letters
-from webdepot.services.permission.consent import OwnerReply
+from webdepot.services.permission import complaints, deadlines, delivery, letters, owner_answers
+from webdepot.services.permission.owner_answers import OwnerReply
 from webdepot.services.quality import format_watch
 from webdepot.services.schedule import plans, scheduler
 from webdepot.services.selection import contacts, targets
@@ -42,7 +43,7 @@ _PORTAL = "http://127.0.0.1:8080"
 _BY = "curator"
 _CURATOR = Person(name=_BY, roles=frozenset({Role.CURATOR}))
 _CLOSED_PORT = "127.0.0.1:9"
-"""The discard service, which nobody runs: the site that is there cannot be harvested."""
+"""The port of the discard service, which nobody runs: a site there cannot be harvested."""
 _UNREACHABLE = "http://www.veerdienst-veldwijk.example/"
 _CLOSED_SITE = "http://www.stoomtram-veldwijk.example/"
 _COPY = "cellar"
@@ -167,7 +168,7 @@ _ASKED_EARLY = ("harmonie-sint-joris", "tuindersvereniging", "heemkunde-veldwijk
 
 
 def furnish(archive: Archive, clock: _SettableClock, report: Callable[[str], None]) -> None:
-    """Add everything that staff would find in an archive at work. Nothing if it is there already."""
+    """Add everything that staff would find in an archive in use; change nothing if it is already there."""
     if demo_accounts.exist(archive):
         return
     report("  staff  sites, letters, a plan, a harvest to review, a complaint …")
@@ -195,7 +196,7 @@ def furnish(archive: Archive, clock: _SettableClock, report: Callable[[str], Non
 
 
 def _select(archive: Archive, clock: _SettableClock) -> None:
-    """Two months of selection: nominations, judgements, letters, answers and a deadline that passed."""
+    """Add two months of selection: nominations, judgements, letters, answers and a deadline that passed."""
     clock.set_days_ago(60)
     for each in SITES:
         _nominate(archive, each)
@@ -244,11 +245,13 @@ def _answer(archive: Archive, name: str, answer: OwnerReply, words: str) -> None
     (address,) = (each.address for each in SITES if name in each.address)
     dossier = targets.find(archive, address)
     if dossier.state is TargetState.ASKED:
-        consent.reply(archive, dossier.id, answer, by=_BY, words=words)
+        owner_answers.reply(archive, dossier.id, answer, by=_BY, words=words)
 
 
 def _harvest(archive: Archive, clock: _SettableClock) -> None:
-    """A plan for the museum, a harvest of it that waits for review, and one of another site that failed."""
+    """Add a plan for the museum, a harvest of it that waits for review, and a failed harvest of another
+    site.
+    """
     clock.set_days_ago(3)
     profiles.save(archive, "careful", "# One request at a time.\nworkers = 1\n", agent=_BY)
     museum = _clear(archive, site.SEED, "Museum Veldwijk")
@@ -279,7 +282,7 @@ def _next_date(archive: Archive) -> str:
 
 
 def _take_pictures(archive: Archive) -> None:
-    """A harvest of a few pages with a browser, which takes screenshots; nothing if there is no browser."""
+    """Harvest a few pages with a browser, which takes screenshots; do nothing if there is no browser."""
     known = archive.config
     # The pages are our own, so the browser may run without its sandbox, which does not work for root.
     archive.config = replace(known, harvest=replace(known.harvest, browser_sandbox=False))
@@ -306,7 +309,7 @@ def _take_pictures(archive: Archive) -> None:
 
 
 def _watch_formats(archive: Archive) -> None:
-    """Two formats of the oldest editions on the watch list."""
+    """Put two formats of the oldest editions on the watch list."""
     known = format_watch.load_registry(archive)
     for puid, mime, name, risk, reason in _RISKS:
         now = known.find(puid, mime)
@@ -317,7 +320,7 @@ def _watch_formats(archive: Archive) -> None:
 
 
 def _clear(archive: Archive, address: str, name: str) -> TargetId:
-    """A site that may be harvested, because its licence allows it."""
+    """Add a site that may be harvested, because its licence allows it."""
     dossier = targets.enter(archive, targets.draft([address], name=name, by=_BY), by=_BY)[0]
     if dossier.state is TargetState.NOMINATED:
         targets.describe(
@@ -333,7 +336,7 @@ def _clear(archive: Archive, address: str, name: str) -> TargetId:
         answers = [Judgement(criterion=code, value=value, reason=reason) for code, value, reason in _YES]
         criteria_service.answer(archive, dossier.id, answers, person=_CURATOR)
         targets.decide(archive, dossier.id, "select", by=_BY, reason="The memory of the town.")
-        consent.record_ground(
+        owner_answers.record_ground(
             archive, dossier.id, Ground.OPEN_LICENCE, by=_BY, reason="CC BY 4.0, in the footer"
         )
     return dossier.id
@@ -357,7 +360,7 @@ def _complain(archive: Archive) -> None:
 
 
 def _exchange_and_copy(archive: Archive, clock: _SettableClock) -> None:
-    """A partner, and a copy of the depot in which a damage was found and repaired."""
+    """Add a partner, and a copy of the depot in which damage was found and repaired."""
     with suppress(Conflict):
         partner_admin.add(archive, "landesarchiv", "https://oai.landesarchiv.example/oai", by=_BY)
     folder = archive.home / "copy"

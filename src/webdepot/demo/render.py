@@ -90,7 +90,7 @@ def page_bytes(page: SitePage, edition: Edition, look: Look, *, template: str = 
 
 
 def missing_page(edition: Edition, look: Look) -> Resource:
-    """The page with status 404."""
+    """The site's own page for missing pages, with status 404."""
     page = SitePage(
         path="/404", language="nl", title=_MISSING["nl"], blocks=texts.blocks("\n\n".join(_MISSING.values()))
     )

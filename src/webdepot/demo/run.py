@@ -34,7 +34,7 @@ from webdepot.times import utc_now
 
 COLLECTION = "museum"
 _PICTURED_PAGES = 3
-"""Of each edition."""
+"""Pages of each edition that get a picture."""
 _TITLE = "Museum Veldwijk, 2003–2024"
 _TEXT = """\
 Five editions of the site of one museum, from a page made of tables to one made by scripts.
@@ -77,7 +77,7 @@ def run(
     A second run changes nothing. Conflict if the home has an archive that is not a demonstration,
     KeyboardInterrupt if a harvest was stopped.
     """
-    if setup.found(home, settings=_SETTINGS):
+    if setup.create(home, settings=_SETTINGS):
         report(f"Created the archive of the {site.INSTITUTION} (an invented institution) at {home}.")
     config = configuration.read(home)
     if not config.archive.demo:
@@ -105,7 +105,7 @@ def run(
             clock.set_days_ago(0)
             _describe_collection(archive)
             if pictured:
-                _make_pictures(archive, report if has_new else _say_nothing)
+                _make_pictures(archive, report if has_new else _report_nothing)
             if staff:
                 office.furnish(archive, clock, report)
     report(_farewell())
@@ -140,14 +140,14 @@ def _archive_edition(archive: Archive, unfinished: Harvest | None) -> ArchiveRep
 
 
 def _describe_collection(archive: Archive) -> None:
-    """Write the page of the collection, unless somebody did."""
+    """Write the description of the collection, unless it has one."""
     if collections.get(archive, COLLECTION, hidden=True) == CollectionPage(name=COLLECTION):
         page = CollectionPage(name=COLLECTION, title=_TITLE, text=_TEXT)
         collections.save(archive, page, by="curator")
 
 
 def _make_pictures(archive: Archive, report: Callable[[str], None]) -> None:
-    """Pictures of the start page and some other pages of each edition, where Chromium is installed."""
+    """Make pictures of the start page and some other pages of each edition, if Chromium is installed."""
     plain = archive.config
     if os.geteuid() == 0:  # Chromium's sandbox does not work for root, and these pages are our own
         archive.config = replace(plain, harvest=replace(plain.harvest, browser_sandbox=False))
@@ -161,8 +161,8 @@ def _make_pictures(archive: Archive, report: Callable[[str], None]) -> None:
         archive.config = plain
 
 
-def _say_nothing(message: str) -> None:
-    """For a run that finds everything done."""
+def _report_nothing(message: str) -> None:
+    """Report nothing: for a run that finds everything done."""
 
 
 def _find(archive: Archive, edition: Edition) -> Harvest | None:

@@ -88,7 +88,7 @@ def forget_place(connection: Connection, place: str) -> None:
 def expect(
     connection: Connection, package: PackageId, *, version: int, size_bytes: int, now: datetime
 ) -> None:
-    """An object that is complete in the main place, and from now on waits to be copied to all others."""
+    """Record an object that is complete in the main place and has to be copied to all others."""
     for name in (MAIN, *(place.name for place in places.every(connection))):
         is_main = name == MAIN
         copy = Copy(

@@ -28,6 +28,8 @@ EVENTS = "log/events.jsonl"
 DUBLIN_CORE = "metadata/dublin_core.xml"
 PREMIS = "metadata/premis.xml"
 METS = "metadata/mets.xml"
+SUBMISSION = "submission"
+"""The folder of the sender's other files: in the working folder, later below `metadata` in the package."""
 _NAMESPACE = uuid.UUID("6b1b4a1e-9a53-5a0c-8d0e-1c7f0a9d2c11")
 
 

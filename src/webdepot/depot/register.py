@@ -208,8 +208,8 @@ def _hash(token: str) -> str:
 
 
 def _without_secrets(config: str) -> str:
-    """The configuration without the lines that have secrets; without all of its lines if one is left, in a
-    table or a text of several lines.
+    """The configuration without the lines that contain secrets; nothing of it if a secret would remain in a
+    table or in a text of several lines.
     """
     kept = "".join(
         line

@@ -125,7 +125,7 @@ def _put_from(
         try:
             with expect_sha256(source.open(key), value, f"{name} {key}") as stream:
                 size = target.put(key, stream, overwrite=target.size(key) is not None)
-        except Conflict:  # `size` answered from a stale state; the next attempt overwrites the file
+        except Conflict:  # `size` returned a stale answer; the next attempt overwrites the file
             continue
         except (CorruptData, NotFound):
             continue

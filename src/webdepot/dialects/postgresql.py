@@ -1,15 +1,16 @@
 """The database on a PostgreSQL server (12 or later), for an archive on several machines.
 
-It keeps the promises that the rest of the program knows from SQLite:
+It gives the guarantees that the rest of the program expects from SQLite:
 
 - One writer at a time. A writing transaction first takes an advisory lock, which ends with it, so what it
   reads stays true until it commits (https://www.postgresql.org/docs/current/explicit-locking.html).
 - A reading transaction sees one moment: REPEATABLE READ, READ ONLY.
 - Commits of every machine are noticed. A writing transaction ends with NOTIFY; each process listens on a
-  connection of its own and looks at it before it uses something remembered. When that connection is broken,
-  nothing is remembered until a new one is there.
+  connection of its own and checks it before it uses a cached value. While that connection is broken, nothing
+  is cached.
 - Migrations run once: under another advisory lock.
-- PostgreSQL has no NUL in texts. Foreign pages have: it is stored as U+FFFD, as HTML parsers do.
+- PostgreSQL does not allow NUL in texts, but foreign pages contain it: it is stored as U+FFFD, as HTML
+  parsers do.
 """
 
 import threading
@@ -37,8 +38,10 @@ from webdepot.errors import WebdepotError
 _WRITING, _UPGRADING = 8_247_340_001, 8_247_340_002
 """Numbers of our advisory locks. A database belongs to one archive, so they are the same in all."""
 _CHANNEL = "webdepot_commits"
-_SURE_FOR_S = 1.0
-"""How long a connection that says nothing is believed to work, before it is tried."""
+_SURE_FOR_S = 0.05
+"""How long a silent connection is assumed to work before it is tested: for so long, old values can be used
+after the connection was cut silently.
+"""
 
 
 class PostgresqlDialect:
@@ -55,7 +58,7 @@ class PostgresqlDialect:
             pool_timeout=PATIENCE_S,
             pool_pre_ping=True,  # the server may have been restarted
             connect_args=CONNECTED,
-            use_native_hstore=False,  # asking for it is the first thing that a connection would do
+            use_native_hstore=False,  # a new connection would query it first
         )
         event.listen(self.engine, "connect", lambda connection, _record: prepare(connection))
         self._commits = _Commits(self.engine)
@@ -157,7 +160,7 @@ class _Commits:
 
     def _look(self, connection: psycopg.Connection[Any]) -> None:
         if time.monotonic() >= self._sure_until_s:
-            connection.execute("SELECT 1")  # raises if the line is dead; brings notifications along
+            connection.execute("SELECT 1")  # raises if the connection is broken; also fetches notifications
             self._sure_until_s = time.monotonic() + _SURE_FOR_S
         low = connection.pgconn
         low.consume_input()

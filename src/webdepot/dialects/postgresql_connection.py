@@ -1,4 +1,4 @@
-"""Connections to a PostgreSQL server, and words for its errors: for the database and for the captures
+"""Connections to a PostgreSQL server, and our messages for its errors: for the database and for the capture
 index.
 """
 
@@ -33,7 +33,9 @@ of a transaction that was under way, and others wait for them. Its own settings 
 """
 _OLDEST_VERSION = 120_000
 _MISCONFIGURED = ("authentication failed", "no password supplied", "does not exist", "could not translate")
-"""Words of the driver when a connection cannot be opened and waiting will not help; it has no codes then."""
+"""Parts of the driver's messages when a connection cannot be opened and waiting will not help; it gives no
+codes for these errors.
+"""
 
 
 def address_of(url: str, password: str) -> URL:

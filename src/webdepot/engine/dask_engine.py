@@ -2,13 +2,13 @@
 
 A scheduler and its workers run elsewhere; this process is a client. Function and item travel as one pickle,
 so that Dask does not look into them, and come back as a pickle of the result or as an error message: an error
-of an item never is an error of the cluster.
+of an item is never an error of the cluster.
 
 1. At most two items per worker are submitted at a time, so that a long list is never held in memory.
 2. When a worker dies, Dask repeats its items elsewhere, and gives up those that were on too many dying
    workers. It is unknown which of them was the cause. When the others are done, those are tried again one by
    one, and only the one that is given up again is reported.
-3. When the scheduler is gone, the whole call fails: what it was for is repeated later.
+3. When the scheduler is gone, the whole call fails, and its caller repeats it later.
 
 Anyone who can connect to the scheduler can run any code on the workers: keep it in a closed network, or
 behind certificates (`tls://`).
@@ -31,7 +31,7 @@ from webdepot.version import VERSION
 
 _ITEMS_PER_WORKER = 2
 _UNFINISHED = ("pending", "lost")
-"""States of a future that is being computed; lost: again, because the worker with its result died."""
+"""States of a future that is being computed; `lost` means again, because the worker with its result died."""
 _PATIENCE_S = 30
 """How long to wait for the scheduler, and for its first worker."""
 _ONE_AT_A_TIME = threading.Lock()
@@ -181,7 +181,7 @@ def call(packed: bytes, version: str) -> tuple[bytes, str]:
 
 
 def _be_quiet() -> None:
-    """Let Dask write nothing: it logs a page about a connection that failed. Our errors have a sentence."""
+    """Switch off Dask's logging: it writes a page for each failed connection. Our errors are one sentence."""
     for name in ("distributed", *logging.root.manager.loggerDict):
         if name.partition(".")[0] == "distributed":
             logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""Workers of a Dask cluster on this machine, which `webdepot batch` runs beside its jobs.
+"""Workers of a Dask cluster on this machine, which `webdepot batch` runs in addition to its jobs.
 
 A child process is Dask's own program: it watches over the workers, and starts one again that dies. Dask ends
 it when the scheduler is away for long; it is started again here until that answers. It ends with us, even if

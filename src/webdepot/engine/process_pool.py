@@ -12,6 +12,7 @@ started before the first item. The fork server preloads nothing: a library with 
 Go) that is imported before a fork hangs after it.
 """
 
+import ctypes
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -19,12 +20,15 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from itertools import islice
 
 from webdepot.errors import WebdepotError
 from webdepot.ports.engine import Done, Item, Result
 
 _ITEMS_PER_PROCESS = 2
+_M_ARENA_MAX = -8
+"""A parameter of glibc's mallopt."""
 
 
 class ProcessEngine:
@@ -93,8 +97,13 @@ class ProcessEngine:
 
 def _pool(workers: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("forkserver"), initializer=die_with_the_parent
+        workers, mp_context=multiprocessing.get_context("forkserver"), initializer=_prepare_worker
     )
+
+
+def _prepare_worker() -> None:
+    share_one_heap()  # before the first thread, which would get its own
+    die_with_the_parent()
 
 
 def die_with_the_parent() -> None:
@@ -102,6 +111,15 @@ def die_with_the_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_wait_and_exit, args=(parent.sentinel,), daemon=True).start()
+
+
+def share_one_heap() -> None:
+    """In a worker: let all threads allocate from one heap. The C library gives each thread its own, and keeps
+    the free end of such a heap after the thread has ended, even if it is asked to return free memory: a
+    worker that uses threads for each item would grow with the number of items.
+    """
+    with suppress(AttributeError):  # only glibc has it
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 
 
 def _wait_and_exit(sentinel: int) -> None:

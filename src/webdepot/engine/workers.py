@@ -1,4 +1,5 @@
-"""Processes that serve an archive, as rows: portals, workers for jobs and schedulers show that they live.
+"""Processes that serve an archive, as rows: portals, workers for jobs and schedulers report that they are
+alive.
 
 A row says nothing about leases. It is for people who watch the machines, and for commands that must not run
 while others do. A process that ends removes its row; the row of one that was killed stays for a day.
@@ -14,7 +15,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from webdepot.engine.tables import workers
 
 SILENT_AFTER = timedelta(seconds=30)
-"""A process that was not seen for so long counts as dead."""
+"""A process that did not report for this long counts as dead."""
 _FORGET_AFTER = timedelta(days=1)
 
 

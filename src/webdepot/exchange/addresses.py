@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from webdepot.exchange.transfer import TransferForm
+from webdepot.exchange.transfer_zip import TransferForm
 
 TREE = ".tree"
 """Follows the key of an object in the address of its unpacked form."""

@@ -12,7 +12,7 @@ permanently, and loses everything else.
 
 As a document (`catalogue.json` of a package, version 1): `format`, `format_version`, `records` from the
 highest level to the lowest, each with the fields of `Record`, moments in ISO 8601; `transfer` (see
-`exchange/transfer.py`).
+`exchange/transfer_zip.py`).
 """
 
 import json
@@ -157,8 +157,8 @@ def put(connection: Connection, record: CatalogueRecord) -> CatalogueRecord:
 
 
 def touch_below(connection: Connection, key: str, changed_at: datetime) -> int:
-    """Update the datestamps of all records below a changed record; how many. Withdrawn records stay as they
-    are.
+    """Update the datestamps of all records below a changed record; returns how many. Withdrawn records stay
+    as they are.
 
     A slice takes the title of its site, unless it was given its own title. All children are updated at once:
     a site may have ten thousand.

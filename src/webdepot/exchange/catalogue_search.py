@@ -89,7 +89,7 @@ def _examine(
     limit: int,
     count: int,
 ) -> list[CatalogueRecord] | None:
-    """Those of the first `count` works by title that have all words; None if there are too few of them."""
+    """The works with all words among the first `count` by title; None if there are too few."""
     keys: list[tuple[str, str]] = []
     for level in levels:
         by_title = select(catalogue.c.title, catalogue.c.key).where(catalogue.c.level == level.value, *where)

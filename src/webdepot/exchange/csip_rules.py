@@ -71,7 +71,7 @@ _DIVISIONS = (
 
 
 def number_of(section: str, fact: str) -> str:
-    """The rule that says `fact` of the files in a section; empty if there is none."""
+    """The number of the rule that requires `fact` of the files in a section; empty if there is none."""
     return _NUMBERS.get(section, {}).get(fact, "")
 
 

@@ -163,8 +163,8 @@ def urls_of(file: CheckedFile, delivered: DeliveredObject, files: Sequence[Check
 
 
 def _with_paths(url: str, member: str, delivered: DeliveredObject) -> tuple[str, ...]:
-    """An original address, and those that rewritten links lead to: the file's own path, there with the query
-    that HTTrack leaves behind it, and for a file of another host its folder beside the start page.
+    """An original address, and those that rewritten links lead to: the file's own path, also with the query
+    that HTTrack leaves after it, and for a file of another host its folder next to the start page.
     """
     parts = urlsplit(url)
     path = member.partition("/")[2]

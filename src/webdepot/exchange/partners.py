@@ -282,7 +282,7 @@ def settle(
 
 
 def retry(connection: Connection, partner: str, identifier: str = "") -> int:
-    """Reset refused records to new; how many."""
+    """Reset refused records to new; returns how many."""
     chosen = (partner_records.c.partner == partner) & (partner_records.c.state == RecordState.REFUSED.value)
     if identifier:
         chosen &= partner_records.c.identifier == identifier

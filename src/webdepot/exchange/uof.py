@@ -27,7 +27,7 @@ from webdepot.exchange.metadata import descriptions, lmer, mab, markup, regbib
 from webdepot.exchange.metadata.lmer import LmerFile, LmerObject
 from webdepot.exchange.metadata.markup import XSI, add
 from webdepot.exchange.metadata.regbib import METS, SCHEMA, XLINK, DeliveredLevel, DeliveredObject
-from webdepot.exchange.transfer import Transfer
+from webdepot.exchange.transfer_zip import Transfer
 from webdepot.times import from_iso, to_iso
 
 NAME = "mets.xml"

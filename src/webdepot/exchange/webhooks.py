@@ -158,15 +158,16 @@ def remove(connection: Connection, hook: Webhook) -> None:
 def queue(
     connection: Connection, event: HookEvent, key: str, data: Mapping[str, object], *, now: datetime
 ) -> int:
-    """Queue a message for every hook that wants this event; how many. With a key that a hook has had already
-    it is not queued again, so that a step that is repeated after a crash announces nothing twice.
+    """Queue a message for every hook that wants this event; returns how many. A hook that already had a
+    message with this key gets no second one, so that a step that is repeated after a crash announces nothing
+    twice.
     """
     wanting = [hook for hook in every(connection) if event in hook.events]
     return sum(queue_for(connection, hook, event, key, data, now=now) is not None for hook in wanting)
 
 
 def data_of(harvest: Harvest) -> dict[str, object]:
-    """What a message tells about a harvest."""
+    """The fields about a harvest in a message."""
     return {
         "harvest": harvest.id,
         "target": harvest.target,
@@ -188,7 +189,7 @@ def queue_for(
     *,
     now: datetime,
 ) -> WebhookMessage | None:
-    """Queue a message for one hook; None if it has had this one."""
+    """Queue a message for one hook; None if the hook already had a message with this key."""
     body = {"type": event.value, "timestamp": to_iso(now), "data": dict(data)}
     column = webhook_messages.c
     known = select(column.id).where(column.hook == hook.id, column.key == f"{event.value} {key}"[:300])

@@ -1,5 +1,5 @@
-"""Sets of PRONOM signatures that were installed by hand, newer than those in the program. They are kept for
-ever, since results name them.
+"""Sets of PRONOM signatures that were installed by hand, newer than those in the program. They are kept
+permanently, since results name them.
 
 A set is one file in Siegfried's format (`.sig`, made by its tool `roy`). It is tested before it is installed:
 a file that does not load is refused. The newest set is used; results of older ones stay.

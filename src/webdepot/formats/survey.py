@@ -59,10 +59,10 @@ class SurveyTask:
     """Examiners at work at the same time."""
 
     def find_result(self) -> None:
-        """The result is not known before."""
+        """None: the result of a survey is never known before it runs."""
 
     def elsewhere(self, path: Path, folder: Path, signatures: Path | None) -> "SurveyTask":
-        """In a worker of another machine: the same task with files there. It has one core."""
+        """The same task for a worker on another machine, with paths there. It uses one core."""
         return replace(
             self,
             path=path,
@@ -73,7 +73,7 @@ class SurveyTask:
         )
 
     def path_here(self, _name: str) -> Path:
-        """Where the file belongs that such a worker has written: the rows."""
+        """The path here of the file that such a worker has written: the rows."""
         return self.rows
 
     def finish_here(self, result: "SurveyResult") -> "SurveyResult":

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 SIZE_PIXELS = (240, 180)
-"""Into which an image fits."""
+"""Width and height into which a thumbnail fits."""
 MOST_PIXELS = 60_000_000
 LARGEST_INPUT_BYTES = 32 << 20
 MIME = "image/jpeg"

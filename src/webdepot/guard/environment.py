@@ -14,7 +14,7 @@ _COMMAND_NAMES = frozenset(
 
 
 def of_command() -> dict[str, str]:
-    """For a program of the operator or the browser: where programs are, language, time zone."""
+    """The variables for a program of the operator or the browser: where programs are, language, time zone."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -23,7 +23,7 @@ def of_command() -> dict[str, str]:
 
 
 def of_module(extra: Mapping[str, str]) -> dict[str, str]:
-    """For a Python process that runs a module of this program: only where the program is."""
+    """The variables for a Python process that runs a module of this program: only where the program is."""
     libraries = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
     places = (str(source_folder()), extra.get("PYTHONPATH", ""))
     return {

@@ -1,4 +1,5 @@
-"""What a guarded child can still do: it tries the forbidden things and reports. For `webdepot doctor`.
+"""Test what a guarded child can still do: it tries what is forbidden and reports the result. For `webdepot
+doctor`.
 
 question   {"read": paths, "write": paths, "connect": [host, port]}
 answer     {"walls", "environment", "no_new_privileges", "seccomp", "reads", "writes", "connects",
@@ -122,7 +123,7 @@ def _writes(name: str) -> bool:
 
 
 def _connects(host: str, port: int) -> bool:
-    """Whether a connection was possible; an answer that nobody listens would also mean that it was."""
+    """Whether a connection was possible; the answer that no server listens there also means that it was."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as connection:
             connection.settimeout(1)

@@ -37,7 +37,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -234,7 +234,7 @@ class Guard:
             left = waiting[len(came) :]
             if failed is not None and not sent.several:
                 culprit = waiting[min(max(failed[0], len(came)), len(waiting) - 1)]
-                answers[culprit] = failed[1]
+                answers[culprit] = self._ask_again(pending, culprit, failed[1], meanwhile)
                 left = [number for number in left if number != culprit]
             waiting = left
             # If it was one of several, each is asked about alone, to find out which.
@@ -246,6 +246,22 @@ class Guard:
                 size_bytes=pending.size_bytes,
             )
         return [answer for answer in answers if answer is not None]
+
+    def _ask_again(
+        self,
+        pending: PendingQuestions,
+        number: int,
+        failure: GuardFailure,
+        meanwhile: Callable[[], None],
+    ) -> Message | GuardFailure:
+        """If the child used too much memory, the answer of a new child to that question alone: the memory may
+        have been left from earlier files. Otherwise the failure.
+        """
+        if failure.reason is not GuardReason.MEMORY:
+            return failure
+        alone = replace(pending, questions=[pending.questions[number]], several=False, sent_to=-1)
+        came, failed = self._fetch(alone, meanwhile)
+        return came[0] if failed is None else failed[1]
 
     def greeting(self) -> Message:
         """The message that the child sent when it was ready."""

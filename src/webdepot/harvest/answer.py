@@ -1,11 +1,11 @@
-"""An answer on its way from the fetcher to the log, and what the keeper says about it."""
+"""An answer between the fetcher and the log, and the interface that stores it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from webdepot.container.http import HttpHead
-from webdepot.container.records import NewRecord
+from webdepot.container.new_records import NewRecord
 from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.politeness import pauses
 from webdepot.model import Failure, Verdict, Visit
@@ -15,13 +15,13 @@ _TEMPORARY = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT, Failure.D
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What the keeper says about a visit."""
+    """The result of `Keeper.keep` for one visit."""
 
     digest: str
     """Labelled payload digest."""
     duplicate: bool
     records: Sequence[NewRecord] = ()
-    """Its records, which `Keeper.write` writes together with those made later."""
+    """Its prepared records, which `Keeper.write` writes together with those of links and attachments."""
 
 
 NO_HEAD = HttpHead(version="", status=0, reason="", headers=())
@@ -30,14 +30,14 @@ _NOT_KEPT = Kept(digest="", duplicate=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attached:
-    """Something we made from a page and keep with it: a screenshot, its text."""
+    """A record derived from a page and stored with it: its screenshot or its text."""
 
     url: str
     """Its name: `urn:view:URL`."""
     mime: str
     data: bytes
     title: str = ""
-    """Of the page, as the browser showed it."""
+    """The title of the page, as the browser showed it."""
 
 
 class Keeper(Protocol):
@@ -54,15 +54,15 @@ class Keeper(Protocol):
         outlinks: Sequence[tuple[str, str]] = (),
         attached: Sequence[Attached] = (),
     ) -> None:
-        """Store a visit, with the links found in it (URL, hop) and what was made from it."""
+        """Store a visit with the links found in it (URL, hop) and the records derived from it."""
 
     def checkpoint(self) -> Mapping[str, int]:
-        """Make everything written durable; file name -> acknowledged size."""
+        """Make everything written durable; return file name -> acknowledged size."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Arrived:
-    """An answer or a failure that waits to be settled, and what is known about it by then."""
+class PendingAnswer:
+    """An answer or a failure that has not been settled yet, and what is known about it."""
 
     visit: Visit
     origin: str
@@ -78,11 +78,11 @@ class Arrived:
     shown: str = ""
     """The text of the page in the browser, if it was opened there."""
     note: str = ""
-    """A further annotation for the log."""
+    """An additional annotation for the log."""
 
 
 def is_temporary(visit: Visit) -> bool:
-    """Whether a visit failed in a way that may not happen at the next try."""
+    """Whether a visit failed temporarily, so that a retry may succeed."""
     if visit.failure:
         return visit.failure in _TEMPORARY and not visit.permanent
     return visit.status in pauses.TRANSIENT

@@ -1,6 +1,6 @@
 """The path of one candidate, from the moment the frontier hands it out to its last log line.
 
-1. If the robots.txt of its host is not known, it is fetched first (kept and logged like a page), and the
+1. If the robots.txt of its host is not known, that is fetched first (kept and logged like a page), and the
    candidate goes back to the frontier until the pause is over.
 2. If robots.txt forbids it, that is logged and the candidate is finished.
 3. It is fetched. After a temporary failure (no connection, timeout, 429, 5xx) it goes back with a growing
@@ -16,11 +16,12 @@ them, so a checkpoint (`crawl`) sees an answer settled or not begun.
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from webdepot.container.http import parse_head
 from webdepot.harvest import program_errors
-from webdepot.harvest.answer import NO_HEAD, Arrived, is_temporary, mime_of
+from webdepot.harvest.answer import NO_HEAD, PendingAnswer, is_temporary, mime_of
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.page_opener import PageOpener
 from webdepot.harvest.crawl_state import CrawlState
@@ -28,27 +29,29 @@ from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.politeness import pauses
 from webdepot.harvest.politeness.robots import RobotsPolicy, RobotsRules
 from webdepot.harvest.prerequisites import Prerequisites
-from webdepot.harvest.report.log import MISSING, SOFTWARE, of_unkept, of_visit
+from webdepot.harvest.report.log import MISSING, PROBE, SOFTWARE, of_unkept, of_visit
 from webdepot.harvest.scope import host_rules
-from webdepot.harvest.scope.hop_path import is_guess, is_our_idea, is_part
-from webdepot.harvest.scope.traps import Sayings, sayings
-from webdepot.model import Candidate, Failure, Verdict, Visit
-from webdepot.url import host_of, origin_of
+from webdepot.harvest.scope.hop_path import is_guess, is_part, is_unreferenced
+from webdepot.harvest.scope.trap_watch import PageContent, page_content, page_lines
+from webdepot.model import Candidate, Failure, Hop, Verdict, Visit
+from webdepot.url import Url, host_of, origin_of
 
 _NEVER_ASKED = frozenset({Failure.DNS, Failure.CONNECT})
-"""Failures that the server did not notice: such a URL is not given up."""
+"""Failures before the server was reached: such a URL is not given up."""
 _OF_HOST = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT})
 """Failures that concern the whole host."""
 _NOT_FOUND = frozenset({404, 410})
 _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 _PAGE_WAIT_S = 0.05
-"""Until a request is tried again that might exceed the limit of pages, because others are out."""
+"""How long to wait before retrying a candidate that might exceed the limit of pages together with pending
+requests.
+"""
 _LOGGED_DIRECTIVES = frozenset({"nofollow", "noarchive", "noindex"})
 """Robots directives of a page that are repeated in the log."""
 
 
 class CandidateProcessor:
-    """What every candidate of a crawl passes through. One event loop."""
+    """Fetches, keeps and logs the candidates of a crawl. For one event loop."""
 
     def __init__(self, state: CrawlState, browser: Browser | None) -> None:
         self._state = state
@@ -80,7 +83,8 @@ class CandidateProcessor:
             finally:
                 state.pages_out -= 1
         else:
-            # A host whose next candidate is no part has no parts waiting: it rests for this run.
+            # Parts come first in the queue of a host. If the next one is not a part, no parts are waiting,
+            # and the host is left alone for the rest of this run.
             wait_s = math.inf if state.has_enough_pages else _PAGE_WAIT_S
             self._put_back(candidate, time.monotonic() + wait_s)
 
@@ -92,7 +96,7 @@ class CandidateProcessor:
             return
         asked_by = state.judge.before_asking(candidate)
         if asked_by.rule == host_rules.UNDECIDED and state.settings.host_rules is not None:
-            # Which organisation owns the host is being found out; no worker waits for that.
+            # The owner of the host is being looked up; no worker waits for that.
             due_s = time.monotonic() + host_rules.wait_s(state.settings.host_rules)
             self._put_back(candidate, due_s)
             return
@@ -114,6 +118,10 @@ class CandidateProcessor:
             return
         if state.missing.must_ask(candidate, state.hosts.of(host_of(candidate.url)).fetched):
             await self._prerequisites.probe_missing(candidate, robots, obeys=obeys)
+            self._put_back(candidate, state.turns.free_at_s(origin))
+            return
+        if probe := state.judge.mazes.find_probe(candidate):
+            await self._probe_maze(candidate, probe, robots, obeys=obeys)
             self._put_back(candidate, state.turns.free_at_s(origin))
             return
         if allowed.rule != "robots":  # not obeyed: the log says so, and which line it was
@@ -154,6 +162,28 @@ class CandidateProcessor:
             return None
         return known
 
+    async def _probe_maze(
+        self, candidate: Candidate, address: Url, robots: RobotsRules, *, obeys: bool
+    ) -> None:
+        """Learn whether the server invents a page for an address that cannot exist (`mazes`). It is opened in
+        the browser as the pages of the site are, logged, and not kept.
+        """
+        state = self._state
+        probe = Candidate(url=address, via=candidate.url, path=candidate.path + Hop.SPECULATIVE)
+        links: Sequence[tuple[Url, Hop]] = ()
+        lines: PageContent | None = None
+        state.is_dirty = True
+        if state.judge.of_robots(robots, probe):
+            visit = await state.turns.ask(probe, crawl_delay_s=robots.crawl_delay_s if obeys else None)
+            with visit.body:
+                head = parse_head(visit.head) if visit.failure is None else NO_HEAD
+                if visit.failure is None and 200 <= visit.status < 300:
+                    opened = await self._opener.open(visit, None) if self._opener is not None else None
+                    links = (opened.extracted if opened else state.extract(visit, head)).links
+                    lines = page_lines(visit, opened.text if opened else "")
+                state.log.write(of_visit(visit, mime=mime_of(head), note=PROBE))
+        state.judge.mazes.note_probe(candidate, address, links, state.intake.recently_added, lines)
+
     def _refuse_by_robots(self, candidate: Candidate, origin: str, robots: RobotsRules, reason: str) -> None:
         self._state.refuse(candidate, robots.failure or Failure.ROBOTS, reason)
         if robots.failure in _NEVER_ASKED and not robots.permanent and not is_guess(candidate.path):
@@ -161,11 +191,11 @@ class CandidateProcessor:
         else:
             self._finish(candidate, origin)
 
-    async def _receive(self, visit: Visit, origin: str, asked_by: Verdict) -> Arrived:
-        """The answer, after its page was opened in the browser if need be."""
+    async def _receive(self, visit: Visit, origin: str, asked_by: Verdict) -> PendingAnswer:
+        """The answer, after its page was opened in the browser if necessary."""
         head = parse_head(visit.head) if visit.failure is None else NO_HEAD
         extracted = await self._state.find_links_early(visit, head)
-        answer = Arrived(visit=visit, origin=origin, asked_by=asked_by, extracted=extracted, head=head)
+        answer = PendingAnswer(visit=visit, origin=origin, asked_by=asked_by, extracted=extracted, head=head)
         if self._opener is None:
             return answer
         try:
@@ -179,13 +209,13 @@ class CandidateProcessor:
             answer.shown = opened.text
         return answer
 
-    def _note_program_error(self, answer: Arrived, error: Exception) -> None:
-        """Note an error on an answer that is kept anyway: its line in the log names it."""
+    def _note_program_error(self, answer: PendingAnswer, error: Exception) -> None:
+        """Note a program error about an answer that is kept anyway, for its log line."""
         reason = self._count_program_error(error).replace(",", ";")
         answer.note = ",".join(filter(None, (answer.note, reason)))
 
     def _count_program_error(self, error: Exception) -> str:
-        """The error in words; raises it if the crawl must end with it."""
+        """Count a program error and return its description; raise it if it must end the crawl."""
         if program_errors.is_of_archive(error):
             raise error
         self._state.totals.program_errors += 1
@@ -208,7 +238,9 @@ class CandidateProcessor:
         return bool(reached)
 
     def _retry_if_temporary(self, candidate: Candidate, visit: Visit, origin: str) -> bool:
-        """Send a candidate back after a temporary failure; False if the failure is final or there is none."""
+        """Send a candidate back after a temporary failure and return True; False if the failure is final or
+        there is none.
+        """
         state, manners = self._state, self._state.settings.manners
         if not is_temporary(visit):
             return False
@@ -233,8 +265,8 @@ class CandidateProcessor:
         return True
 
     def _retry_dns(self, candidate: Candidate, visit: Visit, origin: str) -> bool:
-        """Retry DNS failures for some time after the last try: mostly our own network is at fault, and no
-        server was asked.
+        """Continue to retry DNS failures for some time after the last regular try: usually our own network is
+        the cause, and retries put no load on the site.
         """
         state, manners, now_s = self._state, self._state.settings.manners, time.monotonic()
         if (
@@ -251,7 +283,9 @@ class CandidateProcessor:
     # --- answers ---
 
     def settle(self, most: int | None = None) -> None:
-        """Keep, read and log the answers that have arrived, at most `most` of them; log final failures."""
+        """Keep the answers that have arrived, at most `most` of them, queue their links and log them; log
+        final failures.
+        """
         state = self._state
         arrived = state.arrived[:most]
         del state.arrived[:most]
@@ -279,7 +313,7 @@ class CandidateProcessor:
             answer.visit.body.close()
         self._state.arrived.clear()
 
-    def _links_of(self, answer: Arrived) -> Extracted:
+    def _links_of(self, answer: PendingAnswer) -> Extracted:
         visit = answer.visit
         try:
             extracted = answer.extracted or self._state.extract(visit, answer.head)
@@ -289,22 +323,34 @@ class CandidateProcessor:
             return answer.extracted or Extracted(links=[])
         return _without_links(extracted) if is_missing else extracted
 
-    def _take_in(self, answer: Arrived, links: Extracted) -> None:
+    def _take_in(self, answer: PendingAnswer, links: Extracted) -> None:
         try:
             self._learn_software(answer, links)
+            self._learn_maze(answer, links)
             self._state.intake.take_in(answer.visit.candidate, links)
         except Exception as error:
             self._note_program_error(answer, error)
 
-    def _learn_software(self, answer: Arrived, links: Extracted) -> None:
+    def _learn_software(self, answer: PendingAnswer, links: Extracted) -> None:
         """Learn which software the site runs, before the links of its page are judged; the log names it."""
         visit = answer.visit
         if links.software and 200 <= visit.status < 300:
             new = self._state.judge.learn_software(host_of(visit.candidate.url), links.software)
             answer.note = ",".join(filter(None, (answer.note, *(f"{SOFTWARE}{id}" for id in new))))
 
-    def _is_wanted(self, answer: Arrived) -> bool:
-        """Whether there is an answer that must be kept; all others are logged and finished here."""
+    def _learn_maze(self, answer: PendingAnswer, links: Extracted) -> None:
+        """Learn whether the site invents pages, before the links of this one are queued."""
+        state, visit = self._state, answer.visit
+        if 200 <= visit.status < 300:
+            state.judge.mazes.note(
+                visit.candidate,
+                links.links,
+                state.intake.recently_added,
+                lambda: page_lines(visit, answer.shown),
+            )
+
+    def _is_wanted(self, answer: PendingAnswer) -> bool:
+        """Whether there is an answer that must be kept. If not, it is logged and finished here."""
         state, visit, candidate = self._state, answer.visit, answer.visit.candidate
         state.seeds.note(visit)
         if visit.failure is not None:
@@ -319,7 +365,7 @@ class CandidateProcessor:
                 self._finish(candidate, answer.origin)
         return bool(wanted)
 
-    def _note_failure(self, answer: Arrived, failure: Failure) -> None:
+    def _note_failure(self, answer: PendingAnswer, failure: Failure) -> None:
         """Count and log a final failure. A host that failed all tries of one URL is left alone; its queue is
         kept for the next run, without URLs that were only guessed.
         """
@@ -328,7 +374,7 @@ class CandidateProcessor:
         state.log.write(of_visit(visit, verdict=answer.asked_by))
         is_wrong_guess = is_guess(visit.candidate.path)
         state.totals.count_failure(visit.candidate)
-        state.hosts.to_change(state.latest_host).errors += not is_our_idea(visit.candidate)
+        state.hosts.to_change(state.latest_host).errors += not is_unreferenced(visit.candidate)
         is_dead = failure in _OF_HOST and not visit.permanent
         if is_dead and failure in _NEVER_ASKED and not is_wrong_guess:
             self._put_back(visit.candidate, math.inf)
@@ -337,7 +383,7 @@ class CandidateProcessor:
         else:
             self._finish(visit.candidate, answer.origin)
 
-    def _note(self, answer: Arrived, extracted: Extracted) -> None:
+    def _note(self, answer: PendingAnswer, extracted: Extracted) -> None:
         """Count and log an answer that was kept, and free its host."""
         state, visit, candidate, kept = self._state, answer.visit, answer.visit.candidate, answer.kept
         self._count(answer, extracted)
@@ -345,7 +391,7 @@ class CandidateProcessor:
             state.judge.learn(
                 candidate,
                 404 if extracted.note.endswith(MISSING) else visit.status,
-                lambda: self._sayings(answer, extracted),
+                lambda: self._page_content(answer, extracted),
             )
         except Exception as error:
             self._note_program_error(answer, error)
@@ -368,18 +414,20 @@ class CandidateProcessor:
         if not answer.is_part:
             self._finish(candidate, answer.origin)
 
-    def _sayings(self, answer: Arrived, extracted: Extracted) -> Sayings | None:
-        """What an answer says; None for a page that says nothing until scripts fill it."""
+    def _page_content(self, answer: PendingAnswer, extracted: Extracted) -> PageContent | None:
+        """The content of an answer for comparison with others; None for a page that is empty until scripts
+        fill it.
+        """
         if extracted.is_empty and not answer.shown:
             return None
-        return sayings(answer.visit, extracted.links, answer.shown, self._state.judge.traps.is_trapped)
+        return page_content(answer.visit, extracted.links, answer.shown, self._state.judge.traps.is_trapped)
 
-    def _count(self, answer: Arrived, extracted: Extracted) -> None:
+    def _count(self, answer: PendingAnswer, extracted: Extracted) -> None:
         state, visit, kept, path = self._state, answer.visit, answer.kept, answer.visit.candidate.path
         size_bytes = len(visit.head) + visit.body_bytes
         is_good = 200 <= visit.status < 300
         is_page = is_good and answer.mime in _PAGES and not is_part(path)
-        is_error = visit.status >= 400 and not is_our_idea(visit.candidate)
+        is_error = visit.status >= 400 and not is_unreferenced(visit.candidate)
         state.totals.fetched += 1
         state.totals.pages += is_page
         state.totals.empty_pages += is_page and extracted.is_empty
@@ -401,5 +449,5 @@ class CandidateProcessor:
 
 
 def _without_links(extracted: Extracted) -> Extracted:
-    """The page that a host shows for everything that does not exist: its links are not followed."""
+    """The same without links that would be followed: for the page that a host shows for missing pages."""
     return replace(extracted, links=[], note=",".join(filter(None, (extracted.note, MISSING))))

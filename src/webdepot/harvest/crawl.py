@@ -14,10 +14,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from webdepot.harvest.candidate_processor import CandidateProcessor
-from webdepot.harvest.control import Order, OrderSource, OrderVerb, summarize
 from webdepot.harvest.crawl_state import CrawlParts, CrawlState
 from webdepot.harvest.host_book import most_of
 from webdepot.harvest.judge import NOFOLLOW
+from webdepot.harvest.order_file import Order, OrderSource, OrderVerb, summarize
 from webdepot.harvest.report.reports import LEFT_OUT
 from webdepot.harvest.report.result import (
     CrawlProgress,
@@ -35,9 +35,9 @@ from webdepot.text.patterns import LinearPattern
 from webdepot.url import Url
 
 MOST_UNCOMMITTED = 50_000
-"""New URLs after which a checkpoint comes early: they are in memory until then."""
+"""After this many new URLs a checkpoint is made early, because they are in memory until then."""
 MOST_TOGETHER = 16
-"""Answers that are settled at once; servers that wait for their next request should not wait for more."""
+"""Most answers that are settled in one go, so that the next requests to other servers are not delayed."""
 RATE_WINDOW_S = 5.0
 PEERS_S, PEERS_IDLE_S = 0.05, 0.01
 """How often a crawl reads what other processes found for it, while requests are out and while none is."""
@@ -52,11 +52,12 @@ async def run(
     orders: OrderSource | None = None,
     settings_after: Callable[[Mapping[str, object]], CrawlSettings] | None = None,
 ) -> CrawlResult:
-    """Crawl until nothing waits, a limit is reached, or `stop` is set. A frontier that was used before is
-    continued.
+    """Crawl until the queue is empty, a limit is reached, or `stop` is set. A frontier that was used before
+    is continued.
 
     `orders` are obeyed as they come (`control`); `settings_after` returns the settings after all changes
-    ordered so far. Raises what keeper, log and frontier raise (NoSpace): then the last checkpoint holds.
+    ordered so far. Raises what keeper, log and frontier raise (NoSpace): the harvest is then as at the last
+    checkpoint.
     """
     return await _Crawl(settings, parts, progress, stop, orders, settings_after).run()
 
@@ -151,7 +152,7 @@ class _Crawl:
         return End.STOPPED
 
     async def _wait(self, until_s: float) -> None:
-        """Wait for something that `_on_visit_done` does not handle alone, at most until then."""
+        """Wait for an event that `_on_visit_done` does not handle itself, at most until `until_s`."""
         self.asleep_until_s = until_s
         timer = self.loop.call_later(max(until_s - time.monotonic(), 0.0), self.wake.set)
         await self.wake.wait()
@@ -159,7 +160,7 @@ class _Crawl:
         timer.cancel()
 
     def _places(self) -> int:
-        """How many requests may be out now: no more than would reach the limit of documents."""
+        """How many requests may be pending now: no more than would reach the limit of documents."""
         if self.state.is_paused:
             return 0
         limit, workers = self.state.settings.limit_documents, self.state.settings.workers
@@ -180,19 +181,19 @@ class _Crawl:
         return None
 
     def _own_end(self) -> End:
-        """The end when nothing more can be asked: if there are enough pages, others may be waiting."""
+        """How the crawl ends when no more requests may be sent: at the limit of pages, or finished."""
         is_cut = self.state.has_enough_pages and self.frontier.counts().waiting > 0
         return End.LIMIT_PAGES if is_cut else End.FINISHED
 
     def _fill(self, now_s: float) -> None:
-        """Start the candidates that may be asked now."""
+        """Start the candidates that may be fetched now."""
         while len(self.active) < self._places() and (candidate := self.frontier.take(now_s)) is not None:
             task = self.loop.create_task(self.processor.visit(self.state.intake.as_named(candidate)))
             self.active.add(task)
             task.add_done_callback(self._on_visit_done)
 
     def _on_visit_done(self, task: asyncio.Task[None]) -> None:
-        """Have it settled, together with others that end in the same turn of the event loop."""
+        """Schedule settling, together with other visits that end in the same iteration of the event loop."""
         self.active.discard(task)
         if task.cancelled() or task.exception() is not None:
             self.error = self.error or (None if task.cancelled() else task.exception())
@@ -202,7 +203,7 @@ class _Crawl:
             self.loop.call_soon(self._settle)
 
     def _settle(self) -> None:
-        """Settle answers and start the next candidates at once; wake the loop only for what it alone does."""
+        """Settle answers and start the next candidates; wake the main loop only if it has something to do."""
         self.is_settling = False
         self._settle_all(MOST_TOGETHER)
         if self.error is not None:
@@ -229,7 +230,7 @@ class _Crawl:
                 self.error = error
 
     async def _cancel_active(self) -> None:
-        """Give up the requests that are out; the frontier queues them again when it is next opened."""
+        """Cancel pending requests; the frontier queues them again when it is next opened."""
         for task in list(self.active):
             task.cancel()
         await asyncio.gather(*self.active, return_exceptions=True)
@@ -333,7 +334,7 @@ class _Crawl:
         )
 
     def _wait_s(self, now_s: float) -> float:
-        """How long until something happens, if nothing does now."""
+        """Seconds until the next event, if nothing can be done now."""
         due_s = None if self.active or self.state.is_paused else self.frontier.next_due_s()
         return 0.0 if due_s is None or _is_never(due_s) else max(due_s - now_s, 0.0)
 

@@ -16,11 +16,11 @@ from datetime import timedelta
 from functools import partial
 
 from webdepot.container.http import HttpHead
-from webdepot.harvest.answer import Arrived, Keeper
+from webdepot.harvest.answer import Keeper, PendingAnswer
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.host_book import HostBook
-from webdepot.harvest.intake import LinkIntake
 from webdepot.harvest.judge import CrawlJudge
+from webdepot.harvest.link_intake import LinkIntake
 from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.peer_processes import Peers
@@ -30,7 +30,7 @@ from webdepot.harvest.politeness.server_turns import ServerTurns
 from webdepot.harvest.report.last_pictures import LastPictures
 from webdepot.harvest.report.log import CrawlLog, of_refusal
 from webdepot.harvest.report.result import CrawlSettings, HostWait
-from webdepot.harvest.scope.hop_path import find_page, is_our_idea, is_part
+from webdepot.harvest.scope.hop_path import find_page, is_part, is_unreferenced
 from webdepot.harvest.scope.missing_pages import MissingPages
 from webdepot.harvest.seed_book import SeedBook
 from webdepot.model import Candidate, Failure, Visit
@@ -40,10 +40,10 @@ from webdepot.url import Url, host_of
 
 MOST_WAITS = 1_000
 _LEAST_REST_S = 3.0
-"""Shorter pauses between two requests are not worth a word."""
+"""Shorter pauses between two requests are not reported."""
 _LONGEST_WAIT_S = 86_400.0
 MOST_READERS = 2
-"""Answers whose links are read by other processes at the same time: each may take a processor."""
+"""Most answers whose links are read by other processes at the same time: each may use a processor core."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class CrawlParts:
     log: CrawlLog
     clock: Clock
     shared: Servers | None = None
-    """The turns of other harvests."""
+    """Shares turns at servers with other harvests."""
     peers: Peers | None = None
     """The other processes of this harvest."""
     ledger: Ledger | None = None
@@ -76,7 +76,7 @@ class Totals:
     pages: int = 0
     """Of those, HTML pages that are not part of another page."""
     empty_pages: int = 0
-    """Of those, the ones that scripts must fill before they can be read, and that no browser opened."""
+    """Of those, pages that are empty until scripts fill them and that no browser opened."""
     noindex_pages: int = 0
     """Of the pages, those that ask search engines not to list them."""
     good: int = 0
@@ -98,14 +98,16 @@ class Totals:
     """Errors of this program on the content of pages (`program_errors`)."""
 
     def count_failure(self, candidate: Candidate) -> None:
-        """Count an address that could not be fetched, unless asking for it was our own idea."""
-        if not is_our_idea(candidate):
+        """Count an address that could not be fetched, unless no page names it (`is_unreferenced`)."""
+        if not is_unreferenced(candidate):
             self.errors += 1
             self.failed_parts += is_part(candidate.path)
 
 
 class CrawlState:
-    """One event loop. Everything is public: the collaborators read and change it."""
+    """The state of one crawl, for one event loop. Everything is public: the collaborators read and change
+    it.
+    """
 
     def __init__(self, settings: CrawlSettings, parts: CrawlParts) -> None:
         self.settings, self._links_later = settings, replace(settings.links, markup=False)
@@ -141,12 +143,12 @@ class CrawlState:
         )
         self.missing = MissingPages(self.turns, frontier)
         self._readers = ThreadPoolExecutor(MOST_READERS, thread_name_prefix="links")
-        self.arrived: list[Arrived] = []
+        self.arrived: list[PendingAnswer] = []
         """Answers and failures that wait to be settled."""
         self.pages_out = 0
-        """Requests that are out and are not for parts."""
+        """Pending requests that are not for parts."""
         self.latest_asked = ""
-        """The address that was asked for last."""
+        """The address that was requested last."""
         self.open_pages: set[Url] = set()
         """Pages that are open in the browser."""
         self.latest_host = ""
@@ -155,7 +157,7 @@ class CrawlState:
         self._waits: dict[str, HostWait] = {}
         """Hosts that are left alone because of their last answer."""
         self.is_paused = False
-        """No server may be asked now."""
+        """Whether no server may be asked now."""
         self.is_dirty = True
         """Something has changed since the last checkpoint; `crawl` resets it."""
 
@@ -169,12 +171,14 @@ class CrawlState:
         self.intake.follow(settings)
 
     def hear_peers(self) -> None:
-        """Queue what other processes found on our hosts."""
+        """Queue the links to our hosts that other processes found."""
         if self.intake.hear_peers():
             self.is_dirty = True
 
     def save(self, elapsed_s: float) -> Mapping[str, int]:
-        """Remember everything in the frontier and make containers and log durable; the marks to commit."""
+        """Store everything in the frontier and make containers and log durable; return the marks to
+        commit.
+        """
         remember = self.frontier.remember
         remember("totals", json.dumps(asdict(self.totals) | {"elapsed_s": elapsed_s}).encode())
         self.hosts.save()
@@ -197,7 +201,7 @@ class CrawlState:
         self.log.write(of_refusal(candidate, failure, rule=rule, reason=reason, at=self.clock()))
 
     def note_wait(self, visit: Visit, wait_s: float) -> None:
-        """Note that a host is tried again after this time, for people who watch."""
+        """Record for display that a host is tried again after this time."""
         host = host_of(visit.candidate.url)
         if len(self._waits) >= MOST_WAITS and host not in self._waits:
             return
@@ -206,7 +210,7 @@ class CrawlState:
         self._waits[host] = HostWait(host=host, status=visit.status, failure=failure, next_at=next_at)
 
     def end_wait(self, host: str) -> None:
-        """Note that a host has answered."""
+        """Record for display that a host has answered."""
         if self._waits:
             self._waits.pop(host, None)
 
@@ -232,7 +236,9 @@ class CrawlState:
         return bool(self.settings.limit_pages) and self.totals.pages >= self.settings.limit_pages
 
     def may_ask_for_page(self) -> bool:
-        """Whether one more page would stay within the limit if everything that is out is a page."""
+        """Whether one more page would stay within the limit, even if all pending requests turn out to be
+        pages.
+        """
         if not self.settings.limit_pages:
             return True
         arrived = sum(not is_part(answer.visit.candidate.path) for answer in self.arrived)
@@ -276,8 +282,8 @@ class CrawlState:
         return extracted
 
     async def _in_thread(self, read: Callable[[], Extracted]) -> Extracted:
-        """What a thread of our own reads. Ends with it, also when the crawl gives the answer up: it is read
-        from an open file.
+        """The result of `read` in a separate thread. Waits for the thread even if the crawl cancels it,
+        because it reads from a file that is closed afterwards.
         """
         reading = asyncio.get_running_loop().run_in_executor(self._readers, read)
         try:

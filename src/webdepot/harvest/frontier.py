@@ -1,5 +1,5 @@
-"""The frontier on one machine: which URLs were seen, which wait, and when a host may be asked. LMDB on disk,
-a heap of hosts in memory.
+"""The frontier on one machine: which URLs were seen, which are queued, and when a host may be asked. LMDB on
+disk, a heap of hosts in memory.
 
 A host here is scheme, host name and port. One candidate of a host is out at a time; the caller decides how
 long the host rests (`politeness`). Layout of the LMDB environment, version 1; all numbers are big-endian, so
@@ -56,7 +56,7 @@ FIRST_MAP_BYTES = 1 << 30
 """Address space, not disk space: the file is only as long as the pages in use."""
 PER_HOST = 20
 MOST_READ_AHEAD = 200_000
-"""Candidates over all hosts; with very many hosts each gets fewer than `per_host`."""
+"""Most candidates in memory over all hosts; with very many hosts each gets fewer than `per_host`."""
 MOST_IN_MEMORY = 100_000
 """Hosts."""
 _LOCK_NAME = "lock"
@@ -86,7 +86,7 @@ class _Host:
         self.flying: bytes | None = None
         """Key of the candidate that is out."""
         self.front: list[tuple[bytes, bytes]] = []
-        """The smallest entries of its range, ascending, without those flying or deferred."""
+        """The smallest entries of its range, ascending, without those that are out or deferred."""
         self.unread = host_id
         """Entries from this key on have not been read into `front`."""
         self.deferred: list[tuple[float, bytes]] = []
@@ -130,7 +130,7 @@ class LmdbFrontier:
         self._env = lmdb.Environment(
             str(self.folder), map_size=max(map_bytes, 4 * size_bytes), max_dbs=5, lock=False
         )
-        durable.sync_folder(self.folder)  # LMDB syncs what it writes, but not the name of its file
+        durable.sync_folder(self.folder)  # LMDB syncs its file, but not the folder
         self._databases = open_databases(self._env)
         self._meta, self._seen, self._refused, self._queue, self._notes = self._databases
         self._begin()
@@ -297,7 +297,9 @@ class LmdbFrontier:
             marks: dict[str, int] = json.loads(stored) if stored else {}
         except ValueError as error:
             raise CorruptData(
-                f"The marks of the frontier {self.folder} cannot be read: {error}.", where=str(self.folder)
+                f"The marks of the frontier {self.folder} cannot be read: {error}. "
+                "Restore the folder from a backup, or harvest again.",
+                where=str(self.folder),
             ) from error
         return marks
 
@@ -351,7 +353,7 @@ class LmdbFrontier:
         return host
 
     def _offer(self, key: bytes, value: bytes) -> None:
-        """Give its host a new entry: it may belong before those read ahead, or wake a host without work."""
+        """Tell its host about a new entry: it may come before those read ahead, or make an idle host due."""
         host_id = key[:8]
         host = self._hosts.get(host_id) or self._host(host_id)
         host.waiting += 1
@@ -367,7 +369,7 @@ class LmdbFrontier:
             self._line_up(host, host.due_s)
 
     def _schedule(self, host: _Host) -> None:
-        """Put a host without a candidate out into the heap, unless nothing waits."""
+        """Put a host that has no candidate out into the heap, unless its queue is empty."""
         if host.front or self._refill(host):
             host.due_s = host.free_at_s
         elif host.deferred:
@@ -392,7 +394,7 @@ class LmdbFrontier:
         return None
 
     def _refill(self, host: _Host) -> bool:
-        """Read the next entries of a host's range into `front`; whether there are any."""
+        """Read the next entries of a host's range into `front`; return whether there are any."""
         wanted = max(1, min(self._per_host, MOST_READ_AHEAD // (len(self._hosts) or 1)))
         held = {key for _, key in host.deferred} if host.deferred else _NONE
         front, gone, host_id = host.front, self._gone, host.id
@@ -417,7 +419,7 @@ class LmdbFrontier:
         return host, key
 
     def _forget_idle_hosts(self) -> None:
-        """Remove hosts from memory if nothing waits and their pause is over."""
+        """Remove hosts from memory if their queue is empty and their pause is over."""
         if len(self._hosts) > MOST_IN_MEMORY:
             idle = [
                 host
@@ -428,7 +430,7 @@ class LmdbFrontier:
                 del self._hosts[host.id]
 
     def _begin(self) -> None:
-        """Begin the next transaction. Before that, while none is open, enlarge the map if need be."""
+        """Begin the next transaction. Before that, while none is open, enlarge the map if necessary."""
         info = self._env.info()
         used_bytes = info["last_pgno"] * self._env.stat()["psize"]
         if 4 * used_bytes > info["map_size"]:

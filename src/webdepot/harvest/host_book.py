@@ -1,7 +1,7 @@
 """Counts of each host over all runs of a harvest: for limits per host, live numbers and reports.
 
-They are remembered in the frontier (`host:NAME`), so a crash undoes them together with what they count. Only
-hosts that were asked recently are in memory.
+They are stored in the frontier (`host:NAME`), so a crash undoes them together with what they count. Only
+hosts with recent requests are in memory.
 """
 
 import json

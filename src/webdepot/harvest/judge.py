@@ -6,7 +6,7 @@
     answer came       `of_answer`      is it kept?       rules about media types
 
 Rejections are counted by rule (`refusals`), for the report; the crawl logs them. Traps that need memory are
-in `traps`.
+in `traps` and `mazes`.
 """
 
 import json
@@ -20,11 +20,13 @@ from webdepot.harvest.politeness.robots import RobotsRules
 from webdepot.harvest.report.result import CrawlSettings
 from webdepot.harvest.scope import host_rules, rules, scope
 from webdepot.harvest.scope.hop_path import embed_depth, is_guess
+from webdepot.harvest.scope.mazes import MAZES, MazeWatch
 from webdepot.harvest.scope.membership import OUTSIDE, belongs
 from webdepot.harvest.scope.scope import ScopeStep
 from webdepot.harvest.scope.site_software import RULE as SOFTWARE
 from webdepot.harvest.scope.site_software import SiteSoftware
-from webdepot.harvest.scope.traps import Sayings, TrapWatch
+from webdepot.harvest.scope.software_rules import ALL
+from webdepot.harvest.scope.trap_watch import PageContent, TrapWatch
 from webdepot.model import Answer, Candidate, Hop, Verdict
 from webdepot.ports.harvest import Frontier
 from webdepot.url import Url, host_of
@@ -35,7 +37,7 @@ _KEPT = Verdict(answer=Answer.ACCEPT, rule="kept", reason="no rule rejects its t
 _NOFOLLOW_PAGE = Verdict(answer=Answer.REJECT, rule=NOFOLLOW, reason="its page asks not to follow its links")
 _NOFOLLOW_LINK = Verdict(answer=Answer.REJECT, rule=NOFOLLOW, reason="its link asks not to be followed")
 _LEAST_RIGHT_GUESSES = 0.2
-"""No more URLs are guessed at a host where a smaller share of the guesses was right."""
+"""Guessing stops at a host where a smaller share of the guesses was right."""
 _FIRST_GUESSES = 20
 MOST_REMEMBERED = 20_000
 
@@ -58,6 +60,7 @@ class CrawlJudge:
         self._hosts = hosts
         self._totals = totals
         self.traps = TrapWatch()
+        self.mazes = MazeWatch()
         stored = json.loads(kept or b"{}")
         self.refusals: Counter[str] = Counter(stored.get("refusals", {}))
         """Distinct URLs by the rule that rejected them."""
@@ -81,6 +84,7 @@ class CrawlJudge:
             (str(spec), rule) for spec in settings.rules if (rule := rules.rule_of(spec, facts)) is not None
         ]
         self.software.follow(settings.software, settings.include)
+        self.mazes.is_off = not {MAZES, ALL}.isdisjoint(settings.include)
         self._answer_rules = rules.of_answers(settings.rules, facts)
         self._belongs = belongs(settings.scope, seeds)
         self.named = scope.named_chain(
@@ -137,8 +141,8 @@ class CrawlJudge:
         return verdict if trap is None else trap
 
     def remember(self, candidate: Candidate, verdict: Verdict) -> None:
-        """Take note of an accepted link: its verdict, for `before_asking`, if it stays the same until then,
-        and that it counts for a rule that takes a limited number.
+        """Remember an accepted link: its verdict for `before_asking` if it cannot change until then, and that
+        it counts for a rule with a limited number.
         """
         self.software.note_taken(candidate)
         if self._is_steady:
@@ -147,7 +151,7 @@ class CrawlJudge:
             self._recent[candidate.url] = ((candidate.path, candidate.outside), verdict)
 
     def _trap_of(self, candidate: Candidate) -> Verdict | None:
-        """The rejection by what earlier answers of its host have taught; None if there is none."""
+        """The rejection that follows from earlier answers of its host; None if there is none."""
         if candidate.path.endswith(Hop.SPECULATIVE):
             tried, right = self._guesses.get(_guesser(candidate), (0, 0))
             if tried >= _FIRST_GUESSES and right < tried * _LEAST_RIGHT_GUESSES:
@@ -157,7 +161,8 @@ class CrawlJudge:
                     reason=f"{tried - right} of {tried} guesses at its host were wrong",
                 )
         is_exempt = not candidate.path.strip(Hop.REDIRECT) or embed_depth(candidate.path)
-        return self.traps.find_rejection(candidate.url) if self.traps.trapped and not is_exempt else None
+        trap = self.traps.find_rejection(candidate.url) if self.traps.trapped and not is_exempt else None
+        return self.mazes.find_rejection(candidate) if trap is None else trap
 
     def of_robots(self, known: RobotsRules, candidate: Candidate) -> Verdict:
         """Whether robots.txt allows a URL, under the policy of the harvest or of the host."""
@@ -179,9 +184,11 @@ class CrawlJudge:
                     return verdict
         return _KEPT
 
-    def learn(self, candidate: Candidate, status: int, says: Callable[[], Sayings | None]) -> None:
-        """Learn from an answer about guesses at its host and about traps. `says` is what it says, if it can
-        be compared with others.
+    def learn(
+        self, candidate: Candidate, status: int, read_content: Callable[[], PageContent | None]
+    ) -> None:
+        """Learn from an answer about guesses at its host and about traps. `read_content` returns its content,
+        if that can be compared with others.
         """
         if is_guess(candidate.path):
             guesser = _guesser(candidate)
@@ -190,24 +197,26 @@ class CrawlJudge:
             is_first = candidate.path.endswith(Hop.SPECULATIVE)
             self._guesses[guesser] = (tried + is_first, right + (200 <= status < 300))
         if 200 <= status < 300 and not embed_depth(candidate.path):
-            self.traps.note(candidate.url, says)
+            self.traps.note(candidate.url, read_content)
 
     def learn_software(self, host: str, ids: frozenset[str]) -> list[str]:
-        """Learn which software a host runs, from signs in one of its pages; the ids that are new."""
+        """Learn which software a host runs, from signs in one of its pages; return the ids that are new."""
         new = self.software.learn(host, ids)
         if new:
             self._recent.clear()
         return new
 
     def left_out(self) -> dict[str, int]:
-        """How many addresses of which kind were left out because of the software of their site."""
+        """How many addresses of which kind were left out: because of the software of their site, or because
+        the site invents them.
+        """
         return {kind: self.refusals[kind] for kind in self.settings.software.kinds if self.refusals[kind]}
 
     def count_refusal(self, verdict: Verdict) -> None:
         self.refusals[verdict.rule] += 1
 
     def to_json(self) -> bytes:
-        """What the next run must know; of the guesses only those at hosts where they decide something."""
+        """The state for the next run as JSON; guesses only of hosts that have enough of them to decide."""
         decided = {key: counts for key, counts in self._guesses.items() if counts[0] >= _FIRST_GUESSES}
         values: Mapping[str, object] = {
             "refusals": dict(self.refusals),
@@ -227,8 +236,9 @@ class CrawlJudge:
 
 
 def _guesser(candidate: Candidate) -> str:
-    """Under which name a guess is counted: those of pages apart from those of script files, which
-    are mostly libraries, whose many wrong guesses say nothing about a page's own script.
+    """The name under which a guess is counted. Guesses from pages and from script files are counted
+    separately: script files are mostly libraries, whose many wrong guesses say nothing about a page's own
+    script.
     """
     host = host_of(candidate.url)
     is_in_page = not candidate.path.rstrip(Hop.REDIRECT).endswith(Hop.EMBED + Hop.SPECULATIVE)

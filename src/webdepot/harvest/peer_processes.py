@@ -6,8 +6,8 @@
                                       written once, before the first process begins
 
 A host belongs to the same process for the whole harvest, so the pauses, the robots.txt and the queue of a
-server have one owner. The hosts of the seeds are dealt out in turn, to give each process about the same
-amount of work; all other hosts are assigned by the hash of their name.
+server have one owner. The hosts of the seeds are assigned to the processes in turn, to give each about the
+same amount of work; all other hosts are assigned by the hash of their name.
 
 A link to a seed's host is handed over as it was found: its owner usually has the URL already, and otherwise
 judges it with the counts of that host. Any other link is judged where it was found, so that links outside the
@@ -46,13 +46,13 @@ class PeerReport:
 
     idle: bool
     written_bytes: int
-    """What it has written for all others, durably."""
+    """How much it has written for all others, durably."""
     read_bytes: int
-    """What it has read from all others."""
+    """How much it has read from all others."""
 
 
 class PeerLine(Protocol):
-    """The connection to the process that leads the others."""
+    """The connection to the process that coordinates the others."""
 
     def report(self, report: PeerReport) -> None: ...
 
@@ -64,7 +64,7 @@ class Owners:
     """Which process owns which host."""
 
     def __init__(self, count: int, dealt: Mapping[str, int] | None = None) -> None:
-        """`dealt` are the hosts of the seeds."""
+        """`dealt` assigns the hosts of the seeds to processes."""
         self.count = count
         self._dealt = dict(dealt or {})
         self._recent: dict[str, int] = {}
@@ -87,7 +87,7 @@ class Owners:
 
 
 def deal_out(folder: Path, seeds: Iterable[str], count: int) -> None:
-    """Deal out the hosts of the seeds to the processes, durably, before the first of them begins."""
+    """Assign the hosts of the seeds to the processes, durably, before the first of them begins."""
     durable.write_whole(folder / _OWNERS, json.dumps(dealt_out(seeds, count)).encode())
 
 
@@ -98,7 +98,7 @@ def dealt_out(seeds: Iterable[str], count: int) -> dict[str, int]:
 
 
 def owners(folder: Path, count: int) -> Owners:
-    """The owners as they were dealt out; without the file, by hashes alone."""
+    """The owners as `deal_out` stored them; without the file, only by hash."""
     try:
         return Owners(count, json.loads((folder / _OWNERS).read_text(encoding="utf-8")))
     except FileNotFoundError:

@@ -15,7 +15,9 @@ from webdepot.url import Url, find_canonical, host_of
 
 
 class Prerequisites:
-    """Fetches, keeps and logs them; used by `candidate_processor` and by `browser/page_opener`."""
+    """Fetches, keeps and logs what must be known about a host; used by `candidate_processor` and
+    `browser/page_opener`.
+    """
 
     def __init__(self, state: CrawlState) -> None:
         self._state = state

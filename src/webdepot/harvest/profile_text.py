@@ -2,8 +2,8 @@
 comments and the layout of a person.
 
 The text is cut into statements: a key with its value, a header, or a line with nothing but a comment. Only
-strings, comments and brackets decide where a statement ends, since the text is valid. What a statement says,
-the parser of the standard library decides, and it also checks the result.
+strings, comments and brackets decide where a statement ends, since the text is valid. The parser of the
+standard library interprets each statement and checks the result.
 """
 
 import copy
@@ -42,15 +42,14 @@ def with_key(text: str, key: str, value: Value | None) -> str:
         _table_of(expected).pop(key, None)
     else:
         _table_of(expected)[key] = value
-    if not _says(changed, expected):
+    if not _has_values(changed, expected):
         line = f"{key} = {_written(value)}" if value is not None else f"without {key}"
         raise InputError(f"`{key}` could not be set in this text. Write it yourself: {line}")
     return changed
 
 
 def with_rules(text: str, tables: Sequence[Mapping[str, object]]) -> str:
-    """The text with these rules instead of its own, which stay as they were written if they say the same.
-
+    """The text with these rules instead of its own; rules with the same meaning stay as they were written.
     InputError if it has comments among its rules, or rules that are not written as [[rules]]: a person must
     change those.
     """
@@ -74,7 +73,7 @@ def with_rules(text: str, tables: Sequence[Mapping[str, object]]) -> str:
     parts = [part for part in (before_rules, rules.rstrip("\n"), after_rules) if part]
     changed = "\n\n".join(parts)
     changed = changed if not changed or changed.endswith("\n") else f"{changed}\n"
-    if any("#" in text[block.begin : block.end] for block in blocks) or not _says(changed, expected):
+    if any("#" in text[block.begin : block.end] for block in blocks) or not _has_values(changed, expected):
         raise InputError("The rules of this text can only be changed in the text itself: they have comments.")
     return changed
 
@@ -97,8 +96,8 @@ def _rule_blocks(text: str) -> list[_Statement]:
         if written.startswith("["):
             if begin is not None:
                 blocks.append(_Statement(begin, statement.begin, statement.begin))
-            said = _table_of(tomllib.loads(written)) if written.startswith("[[") else {}
-            begin = statement.begin if "rules" in said else None
+            table = _table_of(tomllib.loads(written)) if written.startswith("[[") else {}
+            begin = statement.begin if "rules" in table else None
     if begin is not None:
         blocks.append(_Statement(begin, len(text), len(text)))
     return blocks
@@ -109,7 +108,7 @@ def _rule(name: str, table: Mapping[str, object]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _says(text: str, expected: dict[str, Any]) -> bool:
+def _has_values(text: str, expected: dict[str, Any]) -> bool:
     try:
         return _plain(tomllib.loads(text)) == _plain(expected)
     except ValueError:
@@ -132,13 +131,13 @@ def _set(text: str, tree: dict[str, Any], key: str, value: Value | None) -> str:
     begin, is_inside = 0, _table_of(tree) is tree
     for statement in _statements(text):
         written = text[statement.begin : statement.comment]
-        said = tomllib.loads(written)
+        values = tomllib.loads(written)
         if written.lstrip().startswith("["):
             if is_inside:
                 break
-            is_inside = said.keys() == {"profiles"} and _table_of(said) == {}
+            is_inside = values.keys() == {"profiles"} and _table_of(values) == {}
             begin = statement.end if is_inside else 0
-        elif is_inside and key in said:
+        elif is_inside and key in values:
             comment = text[statement.comment : statement.end]
             if value is None and not comment.startswith("#"):
                 comment = ""
@@ -151,7 +150,7 @@ def _set(text: str, tree: dict[str, Any], key: str, value: Value | None) -> str:
 
 
 def _plain(tree: dict[str, Any]) -> str:
-    """For comparison: as values, `nan` differs from itself."""
+    """A text for comparing values: `nan` is not equal to itself."""
     return json.dumps(tree, sort_keys=True, default=repr)
 
 
@@ -197,7 +196,7 @@ def _statements(text: str) -> Iterator[_Statement]:
 
 
 def _string_end(text: str, at: int) -> int:
-    """Where the string ends that begins here."""
+    """The end of the string that begins at `at`."""
     quote = text[at]
     is_long = text.startswith(quote * 3, at)
     close = quote * 3 if is_long else quote

@@ -1,5 +1,5 @@
-"""Errors of this program on what a page contains. They cost the page, or a step of it, never the crawl: the
-page is logged with the error and the place where it was raised, and counted (`program_errors`).
+"""Errors of this program that the content of a page causes. They end the page, or a step of it, never the
+crawl: the page is logged with the error and the place where it was raised, and counted (`program_errors`).
 
 Errors of the archive itself, such as a full disk, end the crawl; it can be resumed.
 """
@@ -14,7 +14,7 @@ from webdepot.errors import WebdepotError
 
 _OF_ARCHIVE = (WebdepotError, OSError, MemoryError, sqlite3.Error, lmdb.Error)
 _OF_VALUES = (lmdb.BadValsizeError,)
-"""Among those, errors that depend on what a page contains."""
+"""Subclasses of the above that the content of a page can cause."""
 
 
 def is_of_archive(error: Exception) -> bool:

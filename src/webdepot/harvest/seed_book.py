@@ -1,4 +1,4 @@
-"""What became of each seed, along its redirects, so that a crawl that harvested nothing can say why.
+"""The result of each seed, after its redirects, so that a crawl that harvested nothing can report why.
 
 If a seed redirects within its registrable domain (to https, to `www.`, to another host of the owner), the
 scope moves with it. A redirect out of the domain is noted and not followed.

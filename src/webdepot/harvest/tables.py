@@ -1,6 +1,6 @@
 """The tables of harvests.
 
-Those of harvests on several machines (`harvest.cluster`) are rows that one process owns at a time. Their
+Those of harvests on several machines (`harvest.parts`) have rows that one process owns at a time. Their
 times are seconds since 1970 by the clock of the database server, so that clocks of machines need not agree.
 They are empty when nothing is being harvested, and are not part of the depot.
 """

@@ -1,9 +1,9 @@
-"""The capture of a record: one line of the captures index.
+"""The capture of a record: one line of the capture index.
 
 Responses, revisits, resources and conversions are indexed. Requests, metadata, warcinfo, DNS look-ups
-(`dns:`) and what was made from a page when it was harvested (`ABOUT_PAGES`) are not versions of anything. The
-response to a request with a body has its own key (`post.py`). The payload digest is taken from the record if
-it states a readable one; otherwise it is computed.
+(`dns:`) and records derived from a page when it was harvested (`ABOUT_PAGES`) are not versions of an address.
+The response to a request with a body has its own key (`post_requests.py`). The payload digest is taken from
+the record if it states a readable one; otherwise it is computed.
 """
 
 import contextlib
@@ -53,8 +53,8 @@ def paired(
     *,
     on_finding: OnFinding,
 ) -> Iterator[tuple[Capture, Thing | None]]:
-    """The capture of each indexed record, and what else `read` makes of it; the response to a request with a
-    body gets the key of that request, and nothing else.
+    """The capture of each indexed record, with the second value that `read` returns for it. The response to a
+    request with a body gets the key of that request, and None as the second value.
 
     Some tools write the request before its response, some after it: a capture is held back until the next
     record is seen.
@@ -85,7 +85,7 @@ def paired(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BodyRequest:
-    """A request with another method than GET and HEAD."""
+    """A request with a method other than GET and HEAD."""
 
     id: str
     concurrent: tuple[str, ...]
@@ -161,7 +161,7 @@ def stated_digest(record: Record) -> str:
 
 
 def digest_of(record: Record) -> str:
-    """The stated digest, or else that of the payload; a revisit has no payload."""
+    """The stated digest, otherwise that of the payload; empty for a revisit that states none."""
     stated = stated_digest(record)
     if stated or record.kind is RecordKind.REVISIT:
         return stated

@@ -1,4 +1,4 @@
-"""Walks through the captures of a key, and counts of them: the part that all engines share.
+"""Paging through the captures of a key, and counting them: the part that all engines share.
 
 A stretch is a period as two numbers. A place is the position of a row in the order of one key.
 """
@@ -16,11 +16,11 @@ from webdepot.times import Period
 
 PAGE_ROWS = 500
 FIRST_ROWS = 16
-"""Rows of the first page of the versions of one key: most readers need no more."""
+"""Rows in the first page of the versions of one key: most callers need no more."""
 Place = tuple[int, int, int]
 """Timestamp, number of the container, offset."""
 Fetch = Callable[[Stretch, Place, int], list[Any]]
-"""Rows of a stretch after a place, at most that many, in the order of the walk."""
+"""Returns the rows of a stretch after a place, at most a given number, in the order of reading."""
 
 
 @lru_cache(maxsize=64)
@@ -29,14 +29,14 @@ def edges(period: Period) -> Stretch:
 
 
 def stretches_from(spans: Sequence[Span], start: int) -> Iterator[Stretch]:
-    """The spans that reach to `start` or beyond, cut there, in order."""
+    """The parts of the spans at or after `start`, in order."""
     return (
         (max(number_of(first), start), number_of(last)) for first, last in spans if number_of(last) >= start
     )
 
 
 def stretches_before(spans: Sequence[Span], end: int) -> Iterator[Stretch]:
-    """The spans that begin at `end` or earlier, cut there, the latest first."""
+    """The parts of the spans at or before `end`, the latest first."""
     return (
         (number_of(first), min(number_of(last), end))
         for first, last in reversed(spans)
@@ -57,11 +57,11 @@ def iter_rows(
     after: Place | None,
     newest_first: bool = False,
 ) -> Iterator[Any]:
-    """The rows of one key in order, page by page, with `after` only those after a place."""
+    """The rows of one key in order, read page by page; with `after`, only those after that place."""
     last = after or ((ALWAYS, ALWAYS, 0) if newest_first else (-1, -1, -1))
     rows_wanted = FIRST_ROWS
     for start, end in reversed(stretches) if newest_first else stretches:
-        # Begin at the last place: otherwise the engine would read the stretch from its start.
+        # Continue from the last place: otherwise the engine would read the stretch from its start.
         start, end = (start, min(end, last[0])) if newest_first else (max(start, last[0]), end)
         while start <= end:
             rows = fetch((start, end), last, rows_wanted)
@@ -73,7 +73,7 @@ def iter_rows(
 
 
 def nearer(timestamp: str, earlier: Capture | None, later: Capture | None) -> Capture | None:
-    """The one of two captures that is nearer to a moment; the earlier on a tie."""
+    """The capture that is nearer to a moment; the earlier one if both are equally near."""
     if earlier is None or later is None:
         return earlier or later
     is_near = times.gap_s(timestamp, earlier.timestamp) <= times.gap_s(timestamp, later.timestamp)

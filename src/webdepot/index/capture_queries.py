@@ -1,4 +1,4 @@
-"""The SQL of the captures index: how captures of a key, a digest, a container or a time are read."""
+"""The SQL of the capture index: how captures of a key, a digest, a container or a time are read."""
 
 from collections.abc import Sequence
 from functools import cache

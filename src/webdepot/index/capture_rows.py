@@ -1,4 +1,4 @@
-"""Captures as rows of the captures index: its tables, and conversion of a capture to a row and back.
+"""Captures as rows of the capture index: its tables, and conversion of a capture to a row and back.
 
 Rows contain keys, containers, collections, media types and record kinds as numbers, timestamps as numbers of
 14 digits, digests as their bytes.

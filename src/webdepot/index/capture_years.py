@@ -1,8 +1,8 @@
-"""How many captures each collection has of each year, counted as containers are added and removed: the home
-page asks, and must not count millions of captures for it.
+"""The number of captures of each collection by year, updated as containers are added and removed, so that the
+home page need not count millions of captures.
 
-A file of an earlier version has no such table. It is made with the next container that is added; until then
-the captures are counted.
+A file of an earlier version has no such table. It is created when the next container is added; until then the
+captures are counted.
 """
 
 import sqlite3
@@ -35,7 +35,7 @@ GROUP BY 1 HAVING sum(captures) > 0 ORDER BY 1
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Make the table in a file that has none."""
+    """Create the table in a file that has none."""
     if not connection.execute(_EXISTS).fetchone():
         connection.execute(TABLE)
         connection.execute(f"INSERT INTO years {_COUNTED}")

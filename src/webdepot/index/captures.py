@@ -8,7 +8,7 @@ any time.
     years        collection, year, captures          see `capture_years.py`
     captures     (key, timestamp, container, offset) -> everything else; keys, containers and media types as
                                                      numbers
-    by_collection  key, collection, timestamp        so that one collection costs no more than all
+    by_collection key, collection, timestamp so that one collection is as fast as all
     by_loop      key, timestamp                      redirects to their own key and captures that a patch
                                                      replaced: hidden from version lists
     by_digest    first 8 bytes of the digest         responses only: for finding duplicates
@@ -138,7 +138,7 @@ class SqliteCaptureIndex:
             connection.executemany(REPLACE, rows)
 
     def _clear(self, connection: sqlite3.Connection, container: str, collection: str) -> int:
-        """The number of a container, which has no captures afterwards and belongs to that collection."""
+        """Remove the captures of a container and assign it to a collection; return its number."""
         capture_years.prepare(connection)
         capture_years.count(connection, container, -1)
         connection.execute("INSERT INTO collections (name) VALUES (?) ON CONFLICT DO NOTHING", (collection,))
@@ -197,7 +197,7 @@ class SqliteCaptureIndex:
         return self._first_of(key, stretches_from(spans, number_of(timestamp) + 1), collection)
 
     def _nearest(self, key: str, wanted: int, timestamp: str, collection: str) -> Capture | None:
-        """As `closest` if all times are allowed, which is usual: both seeks in one query."""
+        """As `closest`, for the usual case that all times are allowed: both seeks in one query."""
         rows = self._rows(
             nearest_query(collection != EVERYTHING), {"key": key, "wanted": wanted, "collection": collection}
         )
@@ -387,8 +387,8 @@ class SqliteCaptureIndex:
         return tallies_of(self._rows(counted, values), hidden, digits)
 
     def newest(self, limit: int) -> Sequence[Capture]:
-        """As the port says, but a limited number of captures is read: a page that was captured very often
-        lately may hide others.
+        """As in the port, but only a limited number of captures is read, so a page with very many recent
+        captures may hide others.
         """
         newest: dict[int, Capture] = {}
         latest = (

@@ -1,11 +1,11 @@
-"""CDX: the captures index as columns of text, in its two usual forms
+"""CDX: the capture index as columns of text, in its two usual forms
 (https://iipc.github.io/warc-specifications/specifications/cdx-format/).
 
      CDX N b a m s k r M S V g        11 columns: key, date, address, type, status, digest, redirect,
                                       meta tags, length, offset, file
      CDX N b a m s k r V g             9 columns: without meta tags and length
 
-The first line says which columns follow. SHA-1 digests in base 32 have no label; `-` means nothing.
+The first line names the columns. SHA-1 digests in base 32 have no label; `-` means nothing.
 """
 
 from collections.abc import Iterable, Iterator

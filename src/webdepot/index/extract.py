@@ -19,7 +19,7 @@ from webdepot.model import Capture, Finding
 from webdepot.ports.search import PageText
 
 MOST_FINDINGS = 200
-"""Of one container; further ones are not reported."""
+"""Most findings of one container; further ones are not reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,22 +33,22 @@ class Job:
     limit_bytes: int
     folder: Path
     ready: "Extract | None" = None
-    """The files, if they were written before."""
+    """The result, if its files were written before."""
 
     def find_result(self) -> "Extract | None":
         """The result, if it is known already."""
         return self.ready
 
     def elsewhere(self, path: Path, folder: Path, _signatures: Path | None) -> "Job":
-        """In a worker of another machine: the same job with files there."""
+        """The same job with the file names on another machine; called in a worker there."""
         return replace(self, path=path, folder=folder)
 
     def path_here(self, name: str) -> Path:
-        """Where a file belongs that such a worker has written."""
+        """The path on this machine of a file that such a worker has written."""
         return self.folder / name
 
     def finish_here(self, result: "Extract") -> "Extract":
-        """The result of such a worker, when its files are here."""
+        """The result of such a worker, with the file names on this machine."""
         return result.moved(self.folder)
 
 
@@ -74,9 +74,9 @@ def run(
     on_records: Callable[[Sequence[Record]], None] | None = None,
     on_damage: OnFinding | None = None,
 ) -> Extract:
-    """In a worker: read a container once and write the data of the indexes; nothing if that was done before.
-
-    `on_records` and `on_damage` see the records and the damage of the container, for what else is derived.
+    """In a worker: read a container once and write the data of the indexes, unless that was done before.
+    `on_records` and `on_damage` are called with its records and its damage, so that other data can be
+    derived.
     """
     if job.ready is not None:
         return job.ready

@@ -1,4 +1,5 @@
-"""Pages of one container in a file, from the process that reads the container to those that index its words.
+"""A file with the pages of one container, which passes them from the process that reads the container to
+those that index them.
 
     NAME          the values of each page, pickled and compressed by itself
     NAME.index    a line for each page: two hexadecimal digits that depend on its key, and in JSON
@@ -43,7 +44,7 @@ class PageLine:
 
 @contextmanager
 def written(path: Path) -> Iterator[Callable[[PageText], None]]:
-    """A new file of pages; call the result for each page. Links are left out."""
+    """Open a new file of pages; the context is a function that writes one page. Links are left out."""
     with path.open("wb") as pages, _index(path).open("w", encoding="ascii") as lines:
         offset = 0
 
@@ -100,6 +101,13 @@ def pages_in(path: Path, formats: Callable[[Iterable[str]], Mapping[str, str]]) 
 def with_formats(pages: Iterable[PageText], formats: Mapping[str, str]) -> Iterator[PageText]:
     """The pages with the PRONOM identifier of their bytes, if there is one for their digest."""
     return (replace(page, format=formats[page.digest]) if page.digest in formats else page for page in pages)
+
+
+def copy(path: Path, target: Path, change: Callable[[PageText], PageText]) -> None:
+    """Write a file with the same pages, each changed by `change`."""
+    with opened(path) as file, written(target) as add:
+        for line in lines_in(path):
+            add(change(page_at(file, line)))
 
 
 def remove(path: Path) -> None:

@@ -118,8 +118,8 @@ class PostgresqlCaptureIndex:
     def _clear(
         self, connection: psycopg.Connection[Any], container: str, collection: int
     ) -> tuple[int, _Years]:
-        """The number of a container, which has no captures afterwards, and the years that it had. Other
-        writers of it wait.
+        """Remove the captures of a container; return its number and its captures by year. Other writers of it
+        wait.
         """
         held = connection.execute(queries.HOLD, {"name": container, "collection": collection}).fetchone()
         assert held is not None  # noqa: S101 - it returns a row
@@ -310,8 +310,8 @@ class PostgresqlCaptureIndex:
         return tallies_of(self._rows(queries.tally_query(is_narrow, hidden=False), values), hidden, digits)
 
     def newest(self, limit: int) -> Sequence[Capture]:
-        """As the port says, but a limited number of captures is read: a page that was captured very often
-        lately may hide others.
+        """As in the port, but only a limited number of captures is read, so a page with very many recent
+        captures may hide others.
         """
         newest: dict[str, Capture] = {}
         for row in self._rows(queries.NEWEST, {"rows": limit * 20 + 200}):
@@ -358,7 +358,7 @@ class PostgresqlCaptureIndex:
 
 
 def remove_tables(url: str, *, password: str = "", name: str = SCHEMA_NAME) -> None:
-    """Remove the tables, whichever version made them; the next index makes them again."""
+    """Remove the tables, whatever version created them; the next index creates them again."""
     discard(url, password, name)
 
 

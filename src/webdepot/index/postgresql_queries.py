@@ -1,4 +1,4 @@
-"""The SQL of the captures index on PostgreSQL: how captures of a key, a digest, a container or a time are
+"""The SQL of the capture index on PostgreSQL: how captures of a key, a digest, a container or a time are
 read and written.
 
 Rows are found and limited first (`found`), and only these are joined with the names of containers and media

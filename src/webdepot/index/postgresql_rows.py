@@ -108,8 +108,8 @@ def _beginning(spelled: bytes) -> str:
 
 
 def digest_bytes(digest: str) -> bytes | None:
-    """The bytes of a digest whose algorithm is known (their length identifies it), the text of any other,
-    with a NUL more where its length is that of a known one.
+    """The bytes of a digest whose algorithm is known (their length identifies it), otherwise its text, with a
+    NUL appended if its length is that of a known algorithm.
     """
     known = digests.find_value(digest)
     if known is not None or not digest:

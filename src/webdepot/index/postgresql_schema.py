@@ -26,9 +26,9 @@ from webdepot.index.sqlite_file import REBUILD
 MOST_IDLE = 12
 """Connections that are kept for the next queries."""
 _MAKING = 8_247_340_003
-"""Number of the advisory lock under which a schema is made or removed."""
+"""Number of the advisory lock under which a schema is created or removed."""
 # The plans are fixed, as far as PostgreSQL allows it: an index that grows quickly has no good statistics, and
-# to plan a question takes longer than to answer it.
+# planning a query takes longer than running it.
 # Writers wait for one another however long that takes.
 _SETTINGS = """
 SET search_path = {name}; SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
@@ -64,11 +64,11 @@ class PostgresqlSchema:
         self._prepare()
 
     def rows(self, query: bytes, values: Mapping[str, Any]) -> list[Any]:
-        """All rows of a query. TooExpensive when the budget of the request is spent."""
+        """All rows of a query. TooExpensive if the budget of the request is exceeded."""
         with self._explained():
             line = self._take()
             try:
-                found = _rows(line, query, values)
+                rows = _rows(line, query, values)
             except psycopg.OperationalError:
                 if not line.connection.broken:
                     self._give_back(line)
@@ -76,12 +76,12 @@ class PostgresqlSchema:
                 # The server was restarted, or the connection was cut: others of that time are dead, too.
                 self.close()
                 line = self._connect()
-                found = _rows(line, query, values)
+                rows = _rows(line, query, values)
             except BaseException:
                 self._give_back(line)
                 raise
             self._give_back(line)
-            return found
+            return rows
 
     @contextmanager
     def transaction(self) -> Iterator[psycopg.Connection[Any]]:
@@ -130,7 +130,7 @@ class PostgresqlSchema:
         return _Line(connection)
 
     def _prepare(self) -> None:
-        """Make the tables in a new schema; Conflict if another version made it."""
+        """Create the tables in a new schema; Conflict if another version created it."""
         with self._explained(), connect(self._address) as connection:
             prepare(connection)
             connection.execute(f"SET search_path = {self._name}".encode())
@@ -146,7 +146,7 @@ class PostgresqlSchema:
             )
 
     def _versions(self, connection: psycopg.Connection[Any]) -> dict[str, str]:
-        """What the schema was made with; empty if it does not exist yet."""
+        """The versions that created the schema; empty if it does not exist yet."""
         (table,) = connection.execute(b"SELECT to_regclass(%s)", (f"{self._name}.meta",)).fetchone() or (
             None,
         )
@@ -170,7 +170,7 @@ class PostgresqlSchema:
 
 
 def discard(url: str, password: str, name: str) -> None:
-    """Remove a schema, whichever version made it; the next use makes it again."""
+    """Remove a schema, whatever version created it; the next use creates it again."""
     address = address_of(url, password)
     with _explained(address.render_as_string()), connect(address) as connection, connection.transaction():
         connection.execute(b"SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
@@ -179,7 +179,9 @@ def discard(url: str, password: str, name: str) -> None:
 
 @contextmanager
 def _explained(where: str) -> Iterator[None]:
-    """Errors of the server as our own errors, with advice; others are program errors and pass unchanged."""
+    """Convert errors of the server to our own errors, with advice; others are program errors and pass
+    unchanged.
+    """
     try:
         yield
     except psycopg.Error as error:
@@ -193,8 +195,8 @@ def _explain(error: psycopg.Error, where: str) -> WebdepotError | None:
     match error:
         case refusals.InsufficientPrivilege():
             return ConfigError(
-                f"An index cannot be made in {where}: {error.diag.message_primary}. Let the owner of the "
-                "database run there: GRANT CREATE ON DATABASE NAME TO USER"
+                f"An index cannot be created in {where}: {error.diag.message_primary}. Ask the owner of "
+                "the database to run there: GRANT CREATE ON DATABASE NAME TO USER"
             )
         case refusals.UndefinedTable() | refusals.InvalidSchemaName():
             return Conflict(f"The index in {where} was removed by another process. {REBUILD}")

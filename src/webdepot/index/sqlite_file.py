@@ -7,8 +7,8 @@ version made it; another version is refused, since an index is rebuilt and never
 https://sqlite.org/wal.html
 
 Writers of all processes wait for one another at `NAME.lock`, however long that takes: the captures of a large
-container are one transaction. A process that has the file open notices when a rebuild has put another in its
-place, and opens that.
+container are one transaction. A process that has the file open notices when a rebuild has replaced it, and
+opens the new one.
 """
 
 import json
@@ -59,7 +59,9 @@ class SqliteFile:
         writers.
         """
         self._generation = 0
-        """Grows when all connections are closed: one that is in use then is closed when it comes back."""
+        """Incremented when all connections are closed: a connection in use at that time is closed when it is
+        returned.
+        """
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         durable.make_folders(path.parent)
@@ -104,8 +106,8 @@ class SqliteFile:
 
     @contextmanager
     def _only_writer(self) -> Iterator[None]:
-        """Wait for the writers of other processes. SQLite would give up after some time. A writer that meets
-        a new file without tables makes them, so a thread may enter twice.
+        """Wait for the writers of other processes. SQLite would give up after some time. A writer that finds
+        a new file without tables creates them, so a thread may enter twice.
         """
         if getattr(self._transaction, "is_writer", False):
             yield
@@ -195,7 +197,7 @@ class SqliteFile:
         return connection
 
     def _prepare(self) -> None:
-        """Make the tables of a new file; Conflict if another version made it."""
+        """Create the tables of a new file; Conflict if another version created it."""
         try:
             with self.errors():
                 stored = self._versions() or self._make()
@@ -215,7 +217,9 @@ class SqliteFile:
             )
 
     def _versions(self) -> dict[str, str]:
-        """What the file was made with, read without waiting for a writer; empty if it has no tables yet."""
+        """The versions that created the file, read without waiting for a writer; empty if it has no tables
+        yet.
+        """
         with closing(self._connect()) as connection:
             if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
                 return {}
@@ -237,12 +241,13 @@ class SqliteFile:
 
     def _not_writable(self, error: Exception) -> NoSpace:
         return NoSpace(
-            f"The {self._what} {self._path} cannot be written: {error}. Make room or give write permission."
+            f"The {self._what} {self._path} cannot be written: {error}. "
+            "Free some space or give write permission."
         )
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """SQLite's errors as our own, with advice."""
+        """Convert SQLite's errors to our own, with advice."""
         try:
             yield
         except sqlite3.DatabaseError as error:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 class DatabaseDialect(Protocol):
-    """What `Database` needs of a kind of database besides SQL: one writer at a time, noticing commits,
-    explaining errors. Any thread may call it.
+    """What `Database` needs from a kind of database besides SQL: one writer at a time, detection of commits,
+    messages for errors. Any thread may call it.
     """
 
     @property

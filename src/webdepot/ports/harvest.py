@@ -38,7 +38,7 @@ class Handover(Protocol):
         """Hand a line of JSON over to another part, with the next checkpoint."""
 
     def take(self) -> list[list[Any]]:
-        """What was handed over to us since the last call; the next checkpoint says that it was received."""
+        """The lines handed over to us since the last call; the next checkpoint acknowledges them."""
 
     def sync(self) -> None:
         """Make everything handed over durable; called before each checkpoint."""
@@ -47,7 +47,7 @@ class Handover(Protocol):
         """Report that nothing waits here, and that everything is in a checkpoint."""
 
     def report_busy(self) -> None:
-        """Withdraw that, before anything is done with what was taken."""
+        """Report that this part is busy again, before anything that was taken is processed."""
 
     def is_over(self) -> bool:
         """Whether no part has anything to do, or none that this one must wait for."""

@@ -1,4 +1,4 @@
-"""The index of words: what goes in, how it is asked, and what it returns."""
+"""The text index: what is indexed, how it is queried, and what it returns."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -56,22 +56,32 @@ class PageFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedArea:
-    """Captures the reader must not learn about: keys that start with `prefix`, but not with one of `but`, and
-    timestamps from `first` to `last`.
-    """
+    """Captures the reader must not learn about, with timestamps from `first` to `last`."""
 
     prefix: str
+    """Start of the keys that are closed."""
     but: tuple[str, ...] = ()
+    """Longer prefixes whose keys are not in this area."""
     first: str = "0" * 14
     last: str = "9" * 14
+    exact: bool = False
+    """Closes the key `prefix` alone, not keys that begin with it."""
+    but_keys: frozenset[str] = frozenset()
+    """Single keys that are not in this area."""
 
     def __contains__(self, place: tuple[str, str]) -> bool:
         """Whether (key, timestamp) is in this area."""
         key, timestamp = place
+        return self.first <= timestamp <= self.last and self.covers(key)
+
+    def covers(self, key: str) -> bool:
+        """Whether captures of this key are in the area, at some time."""
+        if self.exact:
+            return key == self.prefix
         return (
             key.startswith(self.prefix)
             and not (self.but and key.startswith(self.but))
-            and self.first <= timestamp <= self.last
+            and key not in self.but_keys
         )
 
 

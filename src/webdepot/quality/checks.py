@@ -9,7 +9,7 @@ Containers and log are read into a `CheckDatabase`, which then answers these que
    the browser?
 6. What is new, gone or changed since the harvest before, and is the size usual (`compare`)?
 7. Which neighbouring hosts were not harvested, and which addresses look like a crawler trap?
-8. What was not harvested or not followed: soft 404, stopped traps, kinds of addresses that are no content?
+8. What was not harvested or not followed: soft 404, stopped traps, kinds of addresses that are not content?
 
 There is one finding for each address, however many pages link to it; `place` names one of them. Memory use
 does not grow with the harvest.
@@ -35,7 +35,7 @@ from webdepot.url import domain_of, host_of
 
 MOST_REDIRECTS = 10
 MOST_LISTED = 1000
-"""How many findings are made of one kind that may be unlimited."""
+"""Most findings of a kind whose number is not bounded otherwise."""
 UNSEEN = "browserFailed:"
 """Annotation of the crawl log: the browser could not load the page."""
 MISSING = "soft404"
@@ -54,7 +54,7 @@ _FAILURES = {
     Failure.ROBOTS.status: said("quality.details.robots", "robots.txt forbids it"),
 }
 _RULES = frozenset({Failure.SCOPE.status, Failure.LIMIT.status})
-"""For a rule or a limit, its reason says all."""
+"""Failures that are described by the recorded reason of the rule or limit."""
 _MEASURED = frozenset({"body-truncated", "digest-differs"})
 """Codes whose details are sentences of the program; those of others quote the page."""
 
@@ -84,7 +84,9 @@ class HarvestTraces:
     trap_rules: Collection[str] = ()
     """Scope rules against crawler traps: what they stopped is a finding."""
     left_out: Mapping[str, str] = field(default_factory=dict)
-    """Kinds of addresses that are left out because the software of a site adds them, with descriptions."""
+    """Kinds of addresses that are left out because they are not content, with descriptions."""
+    maze_kinds: Collection[str] = ()
+    """Those of `left_out` that no software adds: the site invents such pages without end."""
     earlier: Sequence[HarvestMeasures] = ()
     """The figures of the last harvests of its target."""
 
@@ -143,9 +145,13 @@ def _check_seed(database: CheckDatabase, seed: str) -> Iterator[Finding]:
 
 
 def _check_rejected(database: CheckDatabase, traces: HarvestTraces) -> Iterator[Finding]:
-    """Findings about what was not harvested as a trap or as no content: one for each rule."""
+    """Findings about addresses that were left out as traps or because they are not content: one for each
+    rule.
+    """
     for rule, count, example, reason in database.iter_rejected(_SCOPE):
-        if rule in traces.left_out:
+        if rule in traces.maze_kinds:
+            yield finding("maze-stopped", subject=example, count=count, detail=_by_rule(rule, reason))
+        elif rule in traces.left_out:
             detail = said(
                 "quality.details.left_out",
                 "{kind} ({description}), {reason}",

@@ -1,5 +1,5 @@
-"""What the check of a harvest needs to know about one record: a value that is made when the container is
-read, and stored until the check (`check_database`).
+"""What the check of a harvest needs to know about one record: computed when the container is read, and stored
+until the check (`check_database`).
 
 Outlinks come from metadata records, or are extracted from pages if the container does not have them. The body
 of a response is compared with the stated digest and length, and examined if it is a page.

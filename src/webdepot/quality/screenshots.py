@@ -1,6 +1,7 @@
 """Where the screenshots of a harvest are: `resource` records in its containers, with the address
 `urn:view:URL` (browsertrix), `screenshot:URL` or `urn:screenshot:URL`. They show a page but are not versions
-of it, so the index of captures does not have them.
+of it, so the index of captures does not have them. Small ones (`urn:thumbnail:URL`) are used for pages that
+have no other.
 """
 
 from collections.abc import Iterable
@@ -14,8 +15,9 @@ from webdepot.model import HarvestId, Location, RecordKind
 from webdepot.quality.tables import screenshots
 
 VIEW = "urn:view:"
-"""The prefix of those that we make."""
-PREFIXES = (VIEW, "urn:screenshot:", "screenshot:")
+"""The prefix of the screenshots that our harvests make."""
+_THUMBNAIL = "urn:thumbnail:"
+PREFIXES = (VIEW, "urn:screenshot:", "screenshot:", _THUMBNAIL)
 MIMES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 _LONGEST_URL_BYTES = 2000
 
@@ -27,17 +29,23 @@ class Screenshot:
     mime: str
     location: Location
     id: int = 0
+    is_thumbnail: bool = False
 
 
 def of_record(record: Record) -> Screenshot | None:
-    """The screenshot in a record; None if it is none."""
+    """The screenshot in a record; None if the record is not a screenshot."""
     if record.kind is not RecordKind.RESOURCE or not record.url.startswith(PREFIXES):
         return None
     prefix = next(each for each in PREFIXES if record.url.startswith(each))
     mime = (record.fields.get("Content-Type") or "").partition(";")[0].strip().lower()
     if mime not in MIMES:
         return None
-    return Screenshot(url=_cut(record.url[len(prefix) :]), mime=mime, location=record.location)
+    return Screenshot(
+        url=_cut(record.url[len(prefix) :]),
+        mime=mime,
+        location=record.location,
+        is_thumbnail=prefix == _THUMBNAIL,
+    )
 
 
 def clear(connection: Connection, harvest: HarvestId) -> None:
@@ -45,7 +53,10 @@ def clear(connection: Connection, harvest: HarvestId) -> None:
 
 
 def add(connection: Connection, harvest: HarvestId, shots: Iterable[Screenshot]) -> None:
+    """Record screenshots; a thumbnail only if its page has none yet."""
     for shot in shots:
+        if shot.is_thumbnail and find(connection, harvest, shot.url) is not None:
+            continue
         at = shot.location
         values = {"container": at.container, "offset": at.offset, "length": at.length}
         connection.execute(
@@ -91,7 +102,7 @@ def get(connection: Connection, number: int) -> Screenshot:
 
 
 def _cut(url: str) -> str:
-    """An address as long as an index of the database can have it."""
+    """An address, cut to the length that an index of the database allows."""
     return url.encode("utf-8", "replace")[:_LONGEST_URL_BYTES].decode("utf-8", "ignore")
 
 

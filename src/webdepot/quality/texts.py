@@ -126,6 +126,12 @@ TEXTS: Mapping[str, Text] = {
         "its content: {detail}.",
         Action.IGNORE,
     ),
+    "maze-stopped": Text(
+        _NOTE,
+        "{count} addresses such as this one were left out, because the site invents pages without end: "
+        "{detail}.",
+        Action.IGNORE,
+    ),
     "log-damaged": Text(
         _WARNING, "{count} lines of the crawl log cannot be read and were skipped.", Action.NONE
     ),

@@ -47,15 +47,15 @@ def of(
     ACCEPT if every share is within its limit; REJECT if nothing was harvested; otherwise PASS, with the
     reasons why a person must decide.
     """
-    found = {code.removeprefix("quality."): count for code, count in finding_counts.items()}
-    if any(found.get(code) for code in _FATAL):
+    findings_by_code = {code.removeprefix("quality."): count for code, count in finding_counts.items()}
+    if any(findings_by_code.get(code) for code in _FATAL):
         return Verdict(
             answer=Answer.REJECT,
             rule="nothing-harvested",
             reason=said("quality.reasons.nothing", "Nothing was harvested."),
         )
     documents = max(1, counts.get("fetched", 0), counts.get("captures", 0))
-    reasons = [reason for reason in _reasons(found, documents, limits) if reason]
+    reasons = [reason for reason in _reasons(findings_by_code, documents, limits) if reason]
     left_out = _left_out(counts)
     if empty := _share(
         "empty-pages",
@@ -74,7 +74,7 @@ def of(
     if reasons:
         rule = reasons[0][0]
         return Verdict(answer=Answer.PASS, rule=rule, reason=together([words for _, words in reasons]))
-    noted = sum(found.get(code, 0) for code in (*_PARTS, *_LINKS, *FALSE_PAGES, "body-truncated"))
+    noted = sum(findings_by_code.get(code, 0) for code in (*_PARTS, *_LINKS, *FALSE_PAGES, "body-truncated"))
     words = (
         "{documents} documents; {noted} of their parts and links are missing or broken, "
         "which is within the limits."

@@ -33,7 +33,7 @@ class Contact:
 
 
 def checked(contact: Contact) -> Contact:
-    """The contact, if it is usable; InputError if it has no address or a field is too long."""
+    """The contact unchanged; InputError if it has no address or a field is too long."""
     if not contact.mail and not contact.post.strip():
         raise InputError(
             said("contact_needs_address", "A contact needs an email address or a postal address.")

@@ -21,7 +21,7 @@ from enum import StrEnum
 
 from sqlalchemy import Connection, delete, func, insert, select
 
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.errors import InputError
 from webdepot.model import Answer, TargetId, Verdict
 from webdepot.reasons import Reason, said
@@ -146,7 +146,7 @@ def _open(codes: Sequence[str]) -> Reason:
 
 
 def checked(criterion: Criterion) -> Criterion:
-    """The criterion, if it can be used; InputError if it cannot."""
+    """The criterion unchanged; InputError if it cannot be used."""
     if not _CODE.match(criterion.code):
         raise InputError(f"{criterion.code[:60]!r} is not a code for a criterion. Use a-z, 0-9 and hyphens.")
     if not criterion.question.strip() or len(criterion.question) > 500:

@@ -92,7 +92,9 @@ def implied_consent(state: TargetState, notice: Notice, today: date) -> Permissi
 
 
 def may_harvest(bases: Sequence[PermissionBasis], today: date) -> Verdict:
-    """The latest refusal wins over everything older; otherwise any ground that is valid today is enough."""
+    """Whether these grounds allow a harvest today. The latest refusal overrides everything older; otherwise
+    one valid ground is enough.
+    """
     valid = [basis for basis in bases if basis.is_valid_on(today)]
     refusal = max(
         (basis for basis in valid if basis.ground is Ground.REFUSAL),
@@ -121,7 +123,7 @@ def may_harvest(bases: Sequence[PermissionBasis], today: date) -> Verdict:
 def gate(
     state: TargetState, bases: Sequence[PermissionBasis], notices: Sequence[Notice], today: date
 ) -> Verdict:
-    """May it be harvested today, and if not, what is missing."""
+    """Whether a target may be harvested today and, if not, what is missing."""
     silences = [basis for notice in notices if (basis := implied_consent(state, notice, today)) is not None]
     verdict = may_harvest([*bases, *silences], today)
     is_operator = verdict.rule == Ground.OPERATOR.value

@@ -26,7 +26,7 @@ from webdepot.selection.target_words import having
 ROWS = 50
 _BATCH = 200
 _OFTEN = 50
-"""At least one plan in this many counts as often."""
+"""A day counts as frequent if at least one plan in this many has a date on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,7 +129,7 @@ def add(
 
 
 def has_open(connection: Connection, target: TargetId) -> bool:
-    """Is a turn of this target waiting or running?"""
+    """Whether a turn of this target is waiting or running."""
     wanted = (turns.c.target == target, turns.c.state.in_((TurnState.WAITING.value, TurnState.RUNNING.value)))
     return connection.execute(select(exists().where(*wanted))).scalar_one()
 

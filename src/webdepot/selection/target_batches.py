@@ -1,7 +1,7 @@
 """Many targets at a time: how many there are in each state, and the targets themselves in batches.
 
-Batches follow the numbers of the targets, so that each one is met once although the work on them changes what
-a filter matches.
+Batches are in the order of the targets' numbers, so that each target is processed once, although that may
+change whether the filter matches it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

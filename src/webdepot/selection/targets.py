@@ -118,8 +118,8 @@ def register(
 def find_by_seeds(connection: Connection, seeds: Sequence[Url]) -> TargetId | None:
     """The target with exactly these seeds, in any spelling."""
     chosen = select(targets.c.id).where(targets.c.key == _identity(seeds))
-    found = connection.execute(chosen).scalar_one_or_none()
-    return None if found is None else TargetId(found)
+    number = connection.execute(chosen).scalar_one_or_none()
+    return None if number is None else TargetId(number)
 
 
 def nominate(connection: Connection, nomination: Nomination, *, now: datetime) -> tuple[Dossier, bool]:

@@ -31,9 +31,9 @@ class WholeProgress:
     done_bytes: int
     total_bytes: int
     bytes_per_s: float
-    """On the average since the beginning, over all steps."""
+    """Average since the start, over all steps."""
     left_s: float | None
-    """Estimated time left; None where nobody can know yet."""
+    """Estimated time left; None if it is not known yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +41,10 @@ class Progress:
     phase: Phase
     done: int
     total: int | None = None
-    """None where nobody can know yet."""
+    """None if it is not known yet."""
     size_bytes: int = 0
     rate: float = 0.0
-    """Things a second, lately."""
+    """Recent rate, in things per second."""
     waiting: int = 0
     errors: int = 0
     note: str = ""
@@ -60,4 +60,4 @@ Watch = Callable[[Progress], None]
 
 
 def unwatched(progress: Progress) -> None:
-    """For callers who do not look."""
+    """Ignore progress: for callers who do not show it."""

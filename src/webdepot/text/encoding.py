@@ -2,7 +2,7 @@
 
 The order and the meaning of labels follow the WHATWG (https://encoding.spec.whatwg.org,
 https://html.spec.whatwg.org, 13.2.3.2): browsers read a page labelled ISO-8859-1 as windows-1252. `decode`
-never fails. `with_query_in` is about the links of a page: its encoding is that of their queries.
+never fails. `with_query_in` is for the links of a page, whose queries are in the encoding of the page.
 """
 
 import codecs

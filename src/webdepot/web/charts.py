@@ -11,7 +11,7 @@ from webdepot.web.language.language import Language
 from webdepot.web.replay import address
 
 MOST_YEARS = 40
-"""Of a chart of all captures."""
+"""Years in a chart of all captures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,7 +115,7 @@ def _values(scope: Scope, wanted: bytes) -> str:
 
 
 async def _tell_probe(scope: Scope, receive: Receive, send: Send) -> None:
-    """Whether this request seems to come from an address that no client has. Says nothing about others."""
+    """Answer whether this request seems to come from a forged address, one that no client has."""
     client = scope.get("client")
     if client is None:
         result = ProbeResult.UNKNOWN

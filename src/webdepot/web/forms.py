@@ -49,7 +49,7 @@ def sender_of(request: Request) -> str:
 
 
 async def read_form(request: Request, *, limits: FormLimits = LONG_FORM) -> dict[str, str]:
-    """The fields of a urlencoded form; of several values with one name, the last."""
+    """The fields of a urlencoded form; if a name has several values, the last one."""
     return dict(await read_fields(request, limits=limits))
 
 

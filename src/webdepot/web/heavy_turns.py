@@ -1,4 +1,4 @@
-"""Places for work that takes long, and turns of those who wait for one (`heavy_work.py` says what for)."""
+"""Places for long-running requests, and the order in which waiting requests get one (see `heavy_work.py`)."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -10,7 +10,7 @@ from anyio.to_thread import run_sync
 from starlette.exceptions import HTTPException
 
 PLACES = 2
-"""Answers that are made at the same time. More would take as long: Python uses one processor."""
+"""Answers computed at the same time. More would not be faster: Python uses one processor."""
 MOST_WAITING = 400
 MOST_WAITING_OF_SENDER = 60
 PATIENCE_S = 60.0
@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 
 class Turns:
-    """Places, and those who wait for one: the networks they come from take turns. Used by one event loop."""
+    """Places, and the requests that wait for one: their networks take turns. Used by one event loop."""
 
     def __init__(self, places: int) -> None:
         self.free = places
@@ -54,7 +54,7 @@ class Turns:
                 await turn
         except BaseException as error:
             if turn.done() and not turn.cancelled():
-                self._leave()  # the place came at the same moment
+                self._leave()  # the place became free at the same moment
             elif turn in own:
                 own.remove(turn)
             if isinstance(error, TimeoutError):

@@ -1,9 +1,8 @@
 """Answers that take long: searches, lists of captures, exports. Anybody can ask for them, and many at once.
 
-They are made in few threads of their own (`HeavyWork`), so that the other pages always find a thread, and a
-processor that is not contested by all of them. Those who have to wait, wait without a thread: one after
-another, the networks that ask taking turns, so that one that asks for much keeps only itself waiting. A query
-ends when its reader leaves, or when its budget is spent.
+They are computed in a few threads of their own (`HeavyWork`), so that other pages always get a thread and
+enough processor time. Waiting requests do not occupy a thread. Networks take turns, so that a network with
+many requests delays only itself. A query ends when its reader leaves, or when its budget is spent.
 """
 
 import asyncio
@@ -66,7 +65,7 @@ async def _slices(request: Request, pieces: Iterator[str] | Iterator[bytes]) -> 
 
 
 def _take(pieces: Iterator[str] | Iterator[bytes]) -> tuple[bytes, bool]:
-    """As much as there is time for, and whether there may be more."""
+    """The pieces that fit into the time of one turn, and whether there may be more."""
     taken, since_s = bytearray(), perf_counter()
     for piece in pieces:
         taken += piece.encode() if isinstance(piece, str) else piece

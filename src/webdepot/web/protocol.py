@@ -15,20 +15,20 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 LONGEST_TARGET_BYTES = 65_535
-"""Of the request line; the parser cannot read longer ones."""
+"""Longest target in a request line; the parser cannot read longer ones."""
 LONGEST_HEADERS_BYTES = 65_536
 HEAD_S = 20.0
-"""For the whole head of a request, from the start of the connection or the end of the last answer."""
+"""Time for the whole head of a request, from the start of the connection or the end of the last answer."""
 BODY_S = 120.0
-"""For the whole body of a request; for a large one, longer."""
+"""Time for the whole body of a request; a large body gets more."""
 SLOWEST_BYTES_PER_S = 50_000
-"""How fast a large body has to come in: an upload may take hours, but not by sending one byte a minute."""
+"""Slowest rate for a large body: an upload may take hours, but not by sending one byte a minute."""
 STALL_S = 300.0
-"""How long a client may take nothing of an answer: a paused film takes nothing."""
+"""How long a client may read nothing of an answer; a paused video reads nothing."""
 MOST_CONNECTIONS = 2048
 _SWEEP_S = 1.0
 _EVICTED = 32
-"""How many silent connections have to go at once, so that a flood of them does not cost a search for each."""
+"""How many silent connections are closed at once, so that a flood of new ones does not need a search each."""
 _MOST_FILES = 65_536
 
 _PAGE = """<!doctype html>
@@ -48,8 +48,8 @@ class Waiting(Enum):
 class OpenConnections:
     """The connections of a server: a limited number, and none that keeps the server waiting for long.
 
-    If a further client comes, those that have been silent longest have to go: clients that open connections
-    and send nothing only push out each other.
+    If there is no room for a new client, the connections that have been silent longest are closed. So clients
+    that open connections and send nothing only displace each other.
     """
 
     def __init__(self, most: int) -> None:
@@ -171,7 +171,8 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc, unused-ignore]
             case Waiting.HEAD if waited_s >= HEAD_S + STALL_S:
                 self.transport.abort()
             case Waiting.HEAD if waited_s >= HEAD_S and not self.transport.get_write_buffer_size():
-                # Otherwise an answer is on its way to a slow client. What the system has, it sends yet.
+                # Otherwise an answer is being sent to a slow client. The system still sends what it has
+                # buffered.
                 self.transport.close()
 
     def _wait_for(self, waiting: Waiting) -> None:
@@ -213,7 +214,7 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc, unused-ignore]
             )
 
     def refuse_busy(self) -> None:
-        """Answer a client for whom there is no place."""
+        """Answer 503 to a client because there are too many connections."""
         self._refuse("503 Service Unavailable", "Busy", "Too many clients at the moment. Try again later.")
 
     def _refuse(self, status: str, title: str, text: str, *more: str) -> None:

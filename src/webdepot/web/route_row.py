@@ -14,7 +14,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 
 Endpoint = Callable[[Request], Any]
 

@@ -1,9 +1,8 @@
 """The route tables: every page with its path, its function, its methods and the roles that may call it."""
 
-from webdepot.accounts.accounts import STAFF, Role
+from webdepot.accounts.roles import ADMINISTRATORS, CURATORS, PARTNERS, REVIEWERS, SIGNED_IN, STAFF, Role
 from webdepot.web.api.routes import API_ROUTES
 from webdepot.web.route_row import ALL, LISTS, RouteRow
-from webdepot.web.site import ADMINISTRATORS, CURATORS, PARTNERS, REVIEWERS, SIGNED_IN
 
 PORTAL_ROUTES = (
     RouteRow(path="/", endpoint="reader.home:home"),

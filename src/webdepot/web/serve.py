@@ -6,7 +6,7 @@ host name and not by port, so only different names keep the portal's session awa
 archived site is shown on a name of its own, `http://{label}.webdepot.localhost:Q`
 (`access/replay/site_hosts.py`), in the frame `http://webdepot.localhost:P` (`site.WebOrigin` says why).
 Browsers resolve these names themselves (RFC 6761). On any other address the operator configures the names of
-portal and replay, best in one domain.
+portal and replay, preferably in one domain.
 """
 
 import errno

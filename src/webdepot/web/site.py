@@ -20,7 +20,8 @@ from starlette.responses import HTMLResponse
 from webdepot.access.policy import ANYONE, AccessPoint, Reader
 from webdepot.access.replay.site_hosts import SiteHosts
 from webdepot.accounts import sessions
-from webdepot.accounts.accounts import STAFF, Person, Role
+from webdepot.accounts.accounts import Person
+from webdepot.accounts.roles import STAFF, Role
 from webdepot.archive import Archive
 from webdepot.ports.search import Hit
 from webdepot.services.access import gate
@@ -34,52 +35,10 @@ from webdepot.web.replay.address import ReplayAddress
 from webdepot.web.staff_menu import menu_of
 
 LANGUAGE_COOKIE = "language"
-SIGNED_IN = frozenset(Role)
-CURATORS = frozenset({Role.CURATOR, Role.ADMINISTRATOR})
-REVIEWERS = frozenset({Role.REVIEWER, Role.ADMINISTRATOR})
-PARTNERS = frozenset({Role.PARTNER, *STAFF})
-"""People who may nominate sites."""
-ADMINISTRATORS = frozenset({Role.ADMINISTRATOR})
 BEARER = "bearer "
 API_PREFIX = "/api/"
 Shared = TypeVar("Shared")
 _shared_lock = Lock()
-
-STAFF_MENU = (
-    (
-        "select",
-        (
-            ("/targets", "targets.title"),
-            ("/letters", "letters.title"),
-            ("/criteria", "criteria.title"),
-            ("/cases", "cases.title"),
-            ("/rules", "rules.title"),
-            ("/organisations", "organisations.title"),
-        ),
-    ),
-    (
-        "harvest",
-        (
-            ("/schedule", "schedule.title"),
-            ("/harvests", "harvests.title"),
-            ("/review", "review.title"),
-            ("/profiles", "profiles.title"),
-            ("/import", "imports.title"),
-        ),
-    ),
-    ("keep", (("/depot", "depot.nav"), ("/formats", "formats.title"), ("/partners", "partners.title"))),
-    (
-        "insight",
-        (
-            ("/statistics", "statistics.nav"),
-            ("/jobs", "jobs.title"),
-            ("/machines", "machines.title"),
-            ("/audit", "audit.title"),
-        ),
-    ),
-    ("admin", (("/status", "common.status"), ("/users", "users.title"))),
-)
-"""The second navigation bar of the portal, for staff: groups of links, each a path and a key of its text."""
 
 
 class WebOrigin(StrEnum):
@@ -329,7 +288,9 @@ def render(
     headers: dict[str, str] | None = None,
     **values: Any,
 ) -> HTMLResponse:
-    """A page in the reader's language; `values` are passed to the template."""
+    """A page in the reader's language; `values` are passed to the template. `here` among them is the page to
+    return to after a change of the language, if it is not this one.
+    """
     site = site_of(request)
     spoken = language_of(request)
     person = person_of(request)
@@ -345,8 +306,8 @@ def render(
             archive=site.archive.config.archive,
             person=person,
             is_staff=person is not None and bool(person.roles & STAFF),
-            staff_menu=menu_of(STAFF_MENU, site.archive, person),
-            here=here(request),
+            staff_menu=menu_of(site.archive, person),
+            here=values.pop("here", "") or here(request),
             section="/" + request.url.path.split("/")[1],
             path_of=address.path_of,
             words_of=partial(wording.of_finding, spoken),

@@ -3,15 +3,51 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from webdepot.accounts.accounts import STAFF, Person, Role
+from webdepot.accounts.accounts import Person
+from webdepot.accounts.roles import ADMINISTRATORS, CURATORS, STAFF, Role
 from webdepot.archive import Archive
 from webdepot.services.admin import tasks
 from webdepot.services.admin.tasks import TaskKind
 
+_GROUPS = (
+    (
+        "select",
+        (
+            ("/targets", "targets.title"),
+            ("/letters", "letters.title"),
+            ("/criteria", "criteria.title"),
+            ("/cases", "cases.title"),
+            ("/rules", "rules.title"),
+            ("/organisations", "organisations.title"),
+        ),
+    ),
+    (
+        "harvest",
+        (
+            ("/schedule", "schedule.title"),
+            ("/harvests", "harvests.title"),
+            ("/review", "review.title"),
+            ("/profiles", "profiles.title"),
+            ("/import", "imports.title"),
+        ),
+    ),
+    ("keep", (("/depot", "depot.nav"), ("/formats", "formats.title"), ("/partners", "partners.title"))),
+    (
+        "insight",
+        (
+            ("/statistics", "statistics.nav"),
+            ("/jobs", "jobs.title"),
+            ("/machines", "machines.title"),
+            ("/audit", "audit.title"),
+        ),
+    ),
+    ("admin", (("/status", "common.status"), ("/users", "users.title"))),
+)
+"""Groups of links, each a path and a key of its text."""
 _ROLES: Mapping[str, frozenset[Role]] = {
-    "/users": frozenset({Role.ADMINISTRATOR}),
-    "/machines": frozenset({Role.ADMINISTRATOR}),
-    "/import": frozenset({Role.CURATOR, Role.ADMINISTRATOR}),
+    "/users": ADMINISTRATORS,
+    "/machines": ADMINISTRATORS,
+    "/import": CURATORS,
 }
 """Who may follow a link; the others are for all staff."""
 _WAITING: Mapping[str, Sequence[TaskKind]] = {
@@ -35,7 +71,7 @@ _WAITING: Mapping[str, Sequence[TaskKind]] = {
 class MenuLink:
     href: str
     key: str
-    """Of its text."""
+    """Key of its text."""
     waiting: int
 
 
@@ -49,9 +85,7 @@ class MenuGroup:
         return sum(link.waiting for link in self.links)
 
 
-def menu_of(
-    groups: Sequence[tuple[str, Sequence[tuple[str, str]]]], archive: Archive, person: Person | None
-) -> Sequence[MenuGroup]:
+def menu_of(archive: Archive, person: Person | None) -> Sequence[MenuGroup]:
     """The menu with the links that this person may follow; empty for anyone who is not staff."""
     if person is None or not person.roles & STAFF:
         return ()
@@ -65,5 +99,5 @@ def menu_of(
                 if person.roles & _ROLES.get(href, STAFF)
             ],
         )
-        for group, links in groups
+        for group, links in _GROUPS
     ]

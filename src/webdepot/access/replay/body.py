@@ -17,7 +17,7 @@ from webdepot.container.streams import iter_pieces, limited, stream_of
 from webdepot.http_headers import accepts
 
 LIMIT_BYTES = 1 << 34
-"""Of one decoded body, at most this much is sent."""
+"""Maximum number of decoded bytes sent for one body."""
 _PEEK_BYTES = 1 << 14
 
 

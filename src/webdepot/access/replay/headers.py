@@ -44,7 +44,7 @@ RAW_POLICY = (
     "sandbox; default-src 'none'; img-src 'self' data:; media-src 'self' data:; style-src 'unsafe-inline'; "
     "form-action 'none'"
 )
-"""Of a raw capture opened directly: it is shown, but cannot run anything."""
+"""Content-Security-Policy of a raw capture that is opened directly: it is shown, but cannot run anything."""
 CONNECTIONS = ("Connection-Allowlist", "(response-origin);redirects=allow")
 """Sent with every part of a page rewritten in the browser: the browser connects only to us, even for peer
 connections, preconnections and name lookups, which a Content-Security-Policy does not cover
@@ -52,7 +52,9 @@ connections, preconnections and name lookups, which a Content-Security-Policy do
 archive; without `redirects=allow` the browser follows none in a frame.
 """
 WORKER_POLICY = "default-src 'self'; connect-src 'self' data: blob:"
-"""Of the replay worker: even if an archived script controls it, it can connect only to us."""
+"""The Content-Security-Policy of the replay worker: even if an archived script controls it, it can connect
+only to us.
+"""
 
 
 def passed_on(archived: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -1,9 +1,9 @@
 """A page on its way to the replay worker in the browser, changed where wabac.js 2.27 would damage it:
 
-    byte-order mark   wabac.js recodes the page to UTF-8 and says so nowhere: the media type says it
+    byte-order mark   wabac.js recodes the page to UTF-8 without declaring it: we declare it in the media type
     UTF-16, JIS       wabac.js reads every page byte by byte unless it is in UTF-8: these are recoded
     <embed>           wabac.js waits for an end tag, which this element never has, takes that of the next
-                      script instead and loses the rest of the page: it gets one
+                      script instead and loses the rest of the page: we add an end tag
     _parent           wabac.js makes it the outermost page, as `_top`: written `_Parent`, which means the same
                       in browsers, it is left for `inside.js`
     letters outside   in pages of another encoding wabac.js reads addresses as UTF-8, and every character

@@ -1,12 +1,12 @@
-"""XML that browsers show as run-on text, as something that people can read: a feed as its list of entries,
-any other document as a tree.
+"""Readable views of XML that browsers would show as run-on text: a feed as a list of its entries, any other
+document as a tree.
 
 RSS 0.9 to 2.0 (https://www.rssboard.org/rss-specification), RSS 1.0 (RDF), Atom (RFC 4287). Read with libxml2
 in its recovery mode, as feeds are often broken: no entities are expanded, nothing is fetched.
 
 Documents that browsers show themselves are left to them: XHTML, SVG, MathML, and XML with a CSS style sheet.
-An XSLT style sheet does not count: what it makes could not be rewritten, and browsers are giving it up
-(https://github.com/whatwg/html/issues/11523).
+An XSLT style sheet does not count: its output could not be rewritten, and browsers are dropping support for
+it (https://github.com/whatwg/html/issues/11523).
 """
 
 import re

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from webdepot.accounts import accounts, sessions
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.cli.call import Json, call_of
 from webdepot.cli.output import plain
 from webdepot.errors import InputError

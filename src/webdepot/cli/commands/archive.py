@@ -20,7 +20,7 @@ from webdepot.services.harvest import profiles
 from webdepot.services.harvest.options import check_include
 from webdepot.text.patterns import LinearPattern
 
-Collection = Annotated[str, typer.Option(help="Collection to put it into.")]
+Collection = Annotated[str, typer.Option(help="Collection of the harvest.")]
 
 
 class ScopeOption(StrEnum):
@@ -84,14 +84,14 @@ RobotsReason = Annotated[
 Fetch = Annotated[
     FetchOption | None,
     typer.Option(
-        help="How pages are fetched: plain; also in a browser; in a browser only if empty without one; or so "
-        "where a browser is installed."
+        help="How pages are fetched: plain, browser (each page is also opened in a browser), when-empty "
+        "(only pages that are empty without scripts) or auto (when-empty if a browser is installed)."
     ),
 ]
 Browser = Annotated[
     BrowserOption | None,
     typer.Option(
-        help="Open pages in a browser: those that are empty without one (auto, the default where a browser "
+        help="Open pages in a browser: those that are empty without scripts (auto, the default if a browser "
         "is installed), always, or never. --browser alone means always."
     ),
 ]
@@ -137,7 +137,7 @@ HostRules = Annotated[
         "Default: BelongsTo.",
     ),
 ]
-CollectionOrNot = Annotated[str | None, typer.Option(help="Collection to put it into.")]
+CollectionOrNot = Annotated[str | None, typer.Option(help="Collection of the harvest.")]
 
 
 def archive(
@@ -249,7 +249,7 @@ def import_(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write what became of each file to FILE while the import runs, one JSON object per line.",
+            help="Write the outcome of each file to FILE while the import runs, one JSON object per line.",
         ),
     ] = None,
     json: Json = False,
@@ -280,7 +280,7 @@ def import_(
 
 def _create_if_missing(call: Call, output: Output) -> None:
     """Create the archive if there is none, so that a newcomer does not need `init`."""
-    if setup.found(call.home, agent=agent()):
+    if setup.create(call.home, agent=agent()):
         output.say(f"Created a new archive at [bold]{plain(str(call.home))}[/bold].")
 
 

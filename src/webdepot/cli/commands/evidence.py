@@ -1,4 +1,4 @@
-"""`webdepot evidence`: what proves that a page was archived as it is shown, as signed documents."""
+"""`webdepot evidence`: signed documents that prove that a page was archived as it is shown."""
 
 from pathlib import Path
 from typing import Annotated
@@ -33,7 +33,7 @@ def write(
 ) -> None:
     """Write the evidence of a capture as a signed JSON document.
 
-    You are a staff reader here: only access rules for staff apply.
+    You read as staff: only access rules for staff apply.
     """
     call = call_of(context)
     with call.archive() as archive:

@@ -12,7 +12,7 @@ from webdepot.cli.output import Output, count_words, duration_words, failure_wor
 from webdepot.cli.progress import shown
 from webdepot.cli.report import print_report
 from webdepot.errors import InputError
-from webdepot.harvest.control import Order, OrderVerb
+from webdepot.harvest.order_file import Order, OrderVerb
 from webdepot.harvest.report.reports import ReportKind
 from webdepot.quality.page_ratings import PageRating
 from webdepot.services.harvest import control, harvests, profiles

@@ -34,7 +34,7 @@ def init(
 
     call = call_of(context)
     folder = home.expanduser().absolute() if home else call.home
-    is_new = setup.found(folder, agent=agent())
+    is_new = setup.create(folder, agent=agent())
     output = call.output(json, quiet)
     if output.quiet and not output.json:
         return
@@ -85,7 +85,7 @@ def doctor(
         bool,
         typer.Option(
             "--mend",
-            help="Repair what can be repaired now: containers, lost rows, leftovers, indexes.",
+            help="Repair what can be repaired now: containers, missing rows, temporary folders, indexes.",
         ),
     ] = False,
     json: Json = False,

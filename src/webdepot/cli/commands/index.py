@@ -16,8 +16,8 @@ from webdepot.cli.progress import shown
 from webdepot.model import EVERYTHING
 from webdepot.services.access.cdx import cdx_server
 from webdepot.services.access.cdx.cdx_server import CdxFileForm
-from webdepot.services.index import derivatives, indexer
-from webdepot.services.index.derivatives import Derivative
+from webdepot.services.index import indexer, research_tables
+from webdepot.services.index.research_tables import Derivative
 
 commands = typer.Typer(no_args_is_help=True)
 
@@ -137,6 +137,8 @@ def derive(
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
         reader = Reader.staff(archive.agent) if staff else ANYONE
-        rows = derivatives.derive(archive, derivative, to, reader=reader, collection=collection, watch=watch)
+        rows = research_tables.derive(
+            archive, derivative, to, reader=reader, collection=collection, watch=watch
+        )
     fields = {"table": derivative.value, "file": str(to), "rows": rows}
     output.result(fields, f"Wrote {rows:,} rows to {plain(str(to))}.")

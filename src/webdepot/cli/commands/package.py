@@ -156,10 +156,12 @@ def import_(
         typer.Argument(
             metavar="PATH...",
             help="Bags, OCFL objects, WACZ, UOF, ZIP and tar files, folders, or single files. "
-            "What has no WARC inside is taken in as one object. A CSV file lists several objects.",
+            "A submission without WARC files becomes one object. A CSV file lists several objects.",
         ),
     ],
-    collection: Annotated[str, typer.Option(help="Collection to put it into.")] = "imported",
+    collection: Annotated[
+        str, typer.Option(help="Collection of the imported harvests and objects.")
+    ] = "imported",
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:

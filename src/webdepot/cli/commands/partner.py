@@ -9,7 +9,7 @@ from webdepot.cli.output import Output, plain
 from webdepot.cli.progress import shown
 from webdepot.exchange.partners import OnWithdrawal, UrnCheck
 from webdepot.services.depot import unpacked
-from webdepot.services.exchange import oai_harvest, partner_admin, takeover
+from webdepot.services.exchange import oai_harvest, partner_admin, partner_ingest
 from webdepot.services.exchange.partner_admin import PartnerStatus
 
 commands = typer.Typer(no_args_is_help=True)
@@ -194,7 +194,7 @@ def ingest(
     with call.archive() as archive, shown(output) as watch:
         if retry:
             partner_admin.retry(archive, name)
-        done = takeover.ingest(archive, name, limit=limit, watch=watch)
+        done = partner_ingest.ingest(archive, name, limit=limit, watch=watch)
     for message in done.warnings:
         output.warn(plain(message))
     for identifier, reason in done.refused.items():

@@ -111,7 +111,7 @@ def import_(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the profile; save nothing.")] = False,
     json: Json = False,
 ) -> None:
-    """Save a job of another crawler as a new profile, and list what has no counterpart."""
+    """Save a job of another crawler as a new profile, and list the settings without a counterpart."""
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
@@ -194,8 +194,8 @@ def test_(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Crawl up to 50 pages and show what the scope takes and leaves, and why. Nothing is kept. Exits 1 if no
-    page was received.
+    """Crawl up to 50 pages and show what the scope includes and leaves out, and why. The pages are not kept.
+    Exits 1 if no page was received.
     """
     from webdepot.services.harvest import crawl_test  # loads the crawler, which the other commands do without
 
@@ -295,7 +295,7 @@ def software_(
     json: Json = False,
 ) -> None:
     """List the software that a harvest recognises by its pages, or the rules of one, and the kinds of
-    addresses that they leave out. Rules in `software.toml` in the archive's folder are asked first.
+    addresses that they leave out. Rules in `software.toml` in the home come first.
     """
     call = call_of(context)
     output = call.output(json)

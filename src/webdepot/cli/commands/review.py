@@ -7,7 +7,7 @@ import typer
 from webdepot.cli.call import Json, Quiet, call_of
 from webdepot.cli.output import plain, size_words
 from webdepot.cli.progress import shown
-from webdepot.harvest.runs import HarvestFilter
+from webdepot.harvest.harvest_rows import HarvestFilter
 from webdepot.model import HarvestState
 from webdepot.services.review import patches, reviews
 
@@ -30,7 +30,8 @@ def list_(
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        waiting = reviews.list_harvests(archive, HarvestFilter(state=state, oldest_first=True, page=page))
+        listed = reviews.list_waiting if state is HarvestState.FINISHED else reviews.list_harvests
+        waiting = listed(archive, HarvestFilter(state=state, oldest_first=True, page=page))
         verdicts = reviews.verdicts_of(archive, waiting.rows)
     for harvest in waiting.rows:
         verdict = verdicts.get(harvest.id)

@@ -28,7 +28,8 @@ def add(
         RuleAnswer,
         typer.Option(
             help="refuse (status 451 with the text), hide (as if not archived), "
-            "show (although a wider rule closes it) or warn (text above the page).",
+            "show (although a wider rule closes it), warn (text above the page) or lend (to one reader at a "
+            "time).",
         ),
     ],
     text: Annotated[str, typer.Option(help="Text shown to readers.")] = "",
@@ -187,7 +188,7 @@ def robots_(
     """Add access rules from the robots.txt of a site. They replace those of an earlier run."""
     call = call_of(context)
     with call.archive() as archive:
-        result = robots_rules.heed(archive, site, text=text, dry_run=dry_run)
+        result = robots_rules.apply(archive, site, text=text, dry_run=dry_run)
     output = call.output(json)
     for answer, pattern in result.patterns:
         output.result(

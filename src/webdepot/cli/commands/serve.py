@@ -18,12 +18,12 @@ from webdepot import browser_files
 from webdepot.archive import Archive
 from webdepot.cli.call import Call, Json, Quiet, call_of
 from webdepot.cli.output import Output, plain
-from webdepot.engine.jobs import JobState, QueuedJob
+from webdepot.engine.job_queue import JobState, QueuedJob
 from webdepot.engine.workers import WorkerRole
 from webdepot.errors import ConfigError, RemoteError
 from webdepot.services.cluster import dask_machine, heartbeat
 from webdepot.services.exchange import webhooks
-from webdepot.services.jobs import kinds, queue
+from webdepot.services.jobs import job_control, kinds
 from webdepot.services.jobs.worker import Worker
 from webdepot.services.schedule import chores, scheduler
 from webdepot.web.serve import serve as serve_archive
@@ -187,7 +187,7 @@ def list_(
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        found = queue.list_page(archive, state, page=page)
+        found = job_control.list_page(archive, state, page=page)
     for job in found.rows:
         _print(output, job)
     output.say(f"There are more. Next: --page {page + 1}" if found.has_more else "End of the list.")
@@ -202,7 +202,7 @@ def cancel(
     """Cancel a job that no worker has taken yet."""
     call = call_of(context)
     with call.archive() as archive:
-        job = queue.cancel(archive, number, by=archive.agent)
+        job = job_control.cancel(archive, number, by=archive.agent)
         kinds.clean_up(archive, job)
     _print(call.output(json), job)
 

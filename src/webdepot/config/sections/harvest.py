@@ -78,8 +78,8 @@ class HarvestConfig:
     )
     include: tuple[str, ...] = key(
         (),
-        "Kinds of addresses to harvest although the software of a site only adds them to its content, such "
-        "as histories or feeds; all for every kind. `webdepot scope software` lists them.",
+        "Kinds of addresses to harvest that are left out by default because they are not content, such as "
+        "histories or feeds; all for every kind. `webdepot scope software` lists them.",
     )
     guess: bool = key(
         True,
@@ -246,8 +246,8 @@ class ScheduleConfig:
     )
     late_s: float = key(
         900.0,
-        "Harvests more than this many seconds late were missed while no scheduler was running; each target "
-        "is harvested once to make up for it.",
+        "A scheduled harvest that is more than this many seconds late counts as missed; each target with "
+        "missed harvests is harvested once.",
         at_least(1),
     )
     spread_s: float = key(3600.0, "Missed harvests are spread over this many seconds.", at_least(0))

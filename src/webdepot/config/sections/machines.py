@@ -8,11 +8,11 @@ from webdepot.config.keys import at_least, check_scheduler, key, one_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
-    """Who reads containers: for the indexes and to identify formats."""
+    """Where containers are read, for the indexes and to identify formats."""
 
     kind: str = key(
         "processes",
-        "processes of this machine, or dask: workers of a Dask cluster, on any number of machines (needs "
+        "processes (of this machine), or dask (workers of a Dask cluster on any number of machines; needs "
         "webdepot[cluster]).",
         one_of("processes", "dask"),
     )
@@ -26,7 +26,7 @@ class EngineConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkConfig:
-    """Where files are that workers on other machines read and write."""
+    """The working place: files that workers on several machines share."""
 
     place: str = key(
         "",

@@ -72,8 +72,8 @@ class WebConfig:
     trusted_proxies: tuple[str, ...] = key(
         (),
         "Addresses or networks of the web servers in front of the portal, such as 127.0.0.1. Only their "
-        "X-Forwarded-For and X-Forwarded-Proto are believed; each must send the address of its client in "
-        "X-Forwarded-For. Empty: no such header is believed.",
+        "X-Forwarded-For and X-Forwarded-Proto are trusted; each must send the address of its client in "
+        "X-Forwarded-For. Empty: no such header is trusted.",
         check_proxies,
     )
     session_hours: int = key(12, "Duration of a session in hours.", at_least(1))
@@ -84,8 +84,7 @@ class WebConfig:
     )
     lend_minutes: int = key(
         5,
-        "A page that only one reader at a time may see becomes free this many minutes after it was last seen "
-        "open, at the latest.",
+        "A page on loan to one reader becomes free at the latest this many minutes after it was last open.",
         at_least(2),
     )
     partner_networks: tuple[str, ...] = key(

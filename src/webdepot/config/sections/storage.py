@@ -69,8 +69,8 @@ class DepotConfig:
     virus_scanner: str = key(
         "",
         "Command that scans a submission for viruses: gets its path as the last argument; exit code 0 means "
-        "clean, 1 infected. Of our environment it gets only PATH, HOME and the like. A daemon of another "
-        "user cannot read our files: write `clamdscan --fdpass`.",
+        "clean, 1 infected. It gets only environment variables such as PATH and HOME. A daemon of "
+        "another user cannot read the files: use `clamdscan --fdpass`.",
     )
     migration_tools: Mapping[str, str] = key(
         {}, 'Format conversion tools: {"name" = "SOURCE-TYPE TARGET-TYPE command {input} {output}"}.'
@@ -82,7 +82,7 @@ class DepotConfig:
     alarm_command: str = key(
         "",
         "Command to run if damage cannot be repaired or a place stays unreachable; gets the message on its "
-        "standard input, and of our environment only PATH, HOME and the like.",
+        "standard input, and only environment variables such as PATH and HOME.",
     )
 
 
@@ -167,7 +167,7 @@ class IndexConfig:
     )
     opensearch_index: str = key(
         "webdepot",
-        "Beginning of the names of the archive's indexes on the server. Each archive needs another one.",
+        "Prefix of the names of the archive's indexes on the server; different for each archive.",
         check_index_name,
     )
     opensearch_user: str = key("", "User name at the search server; empty if it needs none.")
@@ -188,7 +188,7 @@ class IndexConfig:
     )
     captures: str = key(
         "sqlite",
-        "Where the index of addresses is: sqlite (a file in the home), or postgresql (in the database of "
+        "Where the capture index is: sqlite (a file in the home), or postgresql (in the database of "
         "[database] url, for an archive on several machines). After a change run: webdepot index rebuild",
         one_of("sqlite", "postgresql"),
     )

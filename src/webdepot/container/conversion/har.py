@@ -1,7 +1,7 @@
 """A HAR file (HTTP Archive 1.2, as browsers and proxies save it) as a WARC file: each entry becomes a request
 and a response of its date.
 
-HAR has bodies after decoding, so the heads cannot stay as they were. What is changed is kept beside it:
+HAR contains decoded bodies, so some headers must be changed:
 
 * `Content-Encoding` and `Transfer-Encoding` are left out, `Content-Length` is that of the body here; the
   former values are in `X-Archive-Orig-*`;
@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from webdepot import times
-from webdepot.container import records
+from webdepot.container import new_records
 from webdepot.container.conversion.har_entries import iter_entries
 from webdepot.container.members import packed
-from webdepot.container.records import NewRecord
+from webdepot.container.new_records import NewRecord
 from webdepot.digest import sha1_label
 from webdepot.durable import whole_file
 from webdepot.errors import InputError
@@ -71,14 +71,14 @@ def to_warc(
             stream.write(data)
             hasher.update(data)
 
-        write(records.warcinfo(target.name, {"description": f"converted from {name} (HAR)"}, now))
+        write(new_records.warcinfo(target.name, {"description": f"converted from {name} (HAR)"}, now))
         for number, entry in enumerate(iter_entries(source), start=1):
             try:
                 visit = _visit(entry)
             except InputError as error:
                 note(_finding(name, number, str(error)))
                 continue
-            for record in records.from_visit(visit, payload_digest=records.payload_digest(visit)):
+            for record in new_records.from_visit(visit, payload_digest=new_records.payload_digest(visit)):
                 write(record)
                 count += 1
         if not count:
@@ -103,7 +103,7 @@ def _record_bytes(record: NewRecord) -> bytes:
         body = record.body.read(record.body_bytes)
     block = record.head + body
     digest = sha1_label(hashlib.sha1(block, usedforsecurity=False).digest())
-    return packed(records.header(record, digest) + block + _END)
+    return packed(new_records.header(record, digest) + block + _END)
 
 
 def _visit(entry: object) -> Visit:

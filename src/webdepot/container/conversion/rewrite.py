@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from webdepot.container import arc, warc
+from webdepot.container import arc, warc_headers
 from webdepot.container.detect import detect
 from webdepot.container.grammar import ContainerFormat
 from webdepot.container.members import IN_MEMORY_BYTES, gzip_member, packed
@@ -40,7 +40,7 @@ def record_wise(source: BinaryIO, target: Path, *, name: str = "") -> Rewritten:
     """
     name = name or target.name
     terminator = (
-        warc.GRAMMAR if detect(source, name).kind is ContainerFormat.WARC else arc.GRAMMAR
+        warc_headers.GRAMMAR if detect(source, name).kind is ContainerFormat.WARC else arc.GRAMMAR
     ).terminator
     findings: list[Finding] = []
 
@@ -66,7 +66,7 @@ def record_wise(source: BinaryIO, target: Path, *, name: str = "") -> Rewritten:
 
 def member_of(record: Record) -> Iterator[bytes]:
     """A WARC record, unchanged, as one gzip member, piece by piece."""
-    return _iter_member(record, warc.GRAMMAR.terminator)
+    return _iter_member(record, warc_headers.GRAMMAR.terminator)
 
 
 def _iter_member(record: Record, terminator: bytes) -> Iterator[bytes]:

@@ -7,8 +7,8 @@
 3. Read each file once and compare it with the checksums of all manifests.
 4. `fetch.txt`: nothing is fetched; a bag that has all its files is complete. `Payload-Oxum` is compared.
 
-An error refuses the bag. A warning is about what other systems would stumble over: `./` and `*` before a
-path, names that differ only in case or Unicode normalisation, files of the operating system.
+An error refuses the bag. A warning is about what other systems may not handle: `./` and `*` before a path,
+names that differ only in case or Unicode normalisation, files of the operating system.
 """
 
 import codecs
@@ -137,7 +137,7 @@ def _is_codec(name: str) -> bool:
 
 
 def _check_names(bag: _Bag) -> Iterator[Finding]:
-    """Names in the payload that other systems change or take for the same."""
+    """Report names in the payload that other systems would change or could not tell apart."""
     alike: dict[str, str] = {}
     for name in sorted(bag.payload):
         if (bag.folder / name).is_symlink():

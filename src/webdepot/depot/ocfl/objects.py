@@ -105,7 +105,7 @@ def find_inventory(store: ObjectStore, identifier: str) -> Inventory | None:
 
 
 def read_inventory(store: ObjectStore, identifier: str) -> Inventory:
-    """As `find_inventory`; NotFound if there is no such object."""
+    """Like `find_inventory`, but NotFound if there is no such object."""
     inventory = find_inventory(store, identifier)
     if inventory is None:
         raise NotFound(f"The depot has no object {identifier}. Run: webdepot package list")
@@ -267,7 +267,7 @@ def _publish(
 
 def finish_write(store: ObjectStore, identifier: str) -> Inventory | None:
     """The object's inventory, after completing the last step of an interrupted write: a version that exists,
-    but whose checksum is not beside it yet. None if there is no such object.
+    but whose sidecar is missing. None if there is no such object.
     """
     inventory = find_inventory(store, identifier)
     if inventory is not None:

@@ -1,7 +1,7 @@
 """A file that any machine can read: named by its place, its key there and its checksum.
 
-Work that is handed to another machine names its files so. A place that is a folder must have the same path on
-all machines (a shared disk); one in a bucket is read by any machine that has the credentials.
+Work for another machine names its files in this way. A place that is a folder must have the same path on all
+machines (a shared disk); one in a bucket is read by any machine that has the credentials.
 """
 
 import shutil

@@ -10,7 +10,7 @@ from lxml import etree
 from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.exchange.metadata.markup import XSI, add
-from webdepot.exchange.transfer import Transfer
+from webdepot.exchange.transfer_zip import Transfer
 
 EPICUR = "urn:nbn:de:1111-2004033116"
 SCHEMA = "http://www.persistent-identifier.de/xepicur/version1.0/xepicur.xsd"

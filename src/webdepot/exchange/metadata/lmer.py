@@ -21,7 +21,7 @@ from lxml import etree
 from webdepot.errors import InputError
 from webdepot.exchange.metadata import markup
 from webdepot.exchange.metadata.markup import add
-from webdepot.exchange.transfer import TransferFile
+from webdepot.exchange.transfer_zip import TransferFile
 
 PREFIX = "http://www.ddb.de/LMER"
 OBJECT = f"{PREFIX}object"

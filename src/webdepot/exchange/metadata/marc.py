@@ -15,7 +15,7 @@ from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
 from webdepot.exchange.metadata.languages import three_letters, two_letters
 from webdepot.exchange.metadata.markup import XSI, add, text_of
-from webdepot.exchange.transfer import Transfer
+from webdepot.exchange.transfer_zip import Transfer
 
 MARC = "http://www.loc.gov/MARC21/slim"
 FOREIGN = "marc"

@@ -11,7 +11,7 @@ from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.exchange.metadata import marc, markup
 from webdepot.exchange.metadata.markup import XSI, add
 from webdepot.exchange.metadata.regbib import METS, SCHEMA, XLINK, identifier_of
-from webdepot.exchange.transfer import Transfer, TransferFile
+from webdepot.exchange.transfer_zip import Transfer, TransferFile
 from webdepot.times import to_iso
 
 PREMIS = "http://www.loc.gov/premis/v3"

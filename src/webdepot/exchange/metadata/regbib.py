@@ -23,7 +23,7 @@ from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
 from webdepot.exchange.metadata import lmer, mab, markup
 from webdepot.exchange.metadata.lmer import LmerFile, LmerObject, Version
 from webdepot.exchange.metadata.markup import XSI, add
-from webdepot.exchange.transfer import Transfer
+from webdepot.exchange.transfer_zip import Transfer
 from webdepot.times import from_iso, to_iso
 
 METS = "http://www.loc.gov/METS/"

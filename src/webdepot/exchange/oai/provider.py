@@ -13,7 +13,7 @@ from lxml import etree
 from sqlalchemy import Connection
 
 from webdepot import query_budget
-from webdepot.exchange import catalogue, transfer
+from webdepot.exchange import catalogue, transfer_zip
 from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.exchange.metadata import dublin_core, epicur, marc, markup, mets_premis, regbib
@@ -22,7 +22,7 @@ from webdepot.exchange.metadata.markup import XSI, add
 from webdepot.exchange.oai import protocol, window
 from webdepot.exchange.oai.protocol import OAI, Arguments, Code, ListPosition, OaiError, OaiVerb
 from webdepot.exchange.oai.window import RecordWindow
-from webdepot.exchange.transfer import Transfer
+from webdepot.exchange.transfer_zip import Transfer
 from webdepot.times import to_iso
 
 IDENTIFIER = "http://www.openarchives.org/OAI/2.0/oai-identifier"
@@ -403,10 +403,10 @@ def _find_handed_over(
     record: CatalogueRecord, repository: Repository, connection: Connection
 ) -> Transfer | None:
     """What is delivered for a record: its tree if the client may see it, else its containers."""
-    tree = transfer.find_tree(connection, record.key) if repository.unpacked else None
+    tree = transfer_zip.find_tree(connection, record.key) if repository.unpacked else None
     if tree is not None and repository.may_tell(tree):
         return tree
-    return transfer.find(connection, record.key)
+    return transfer_zip.find(connection, record.key)
 
 
 def _levels(

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Select, func, literal, or_, se
 from webdepot.database import Moment
 from webdepot.exchange.catalogue import CatalogueRecord, from_row
 from webdepot.exchange.tables import catalogue, catalogue_sets, transfers, trees
-from webdepot.exchange.transfer import TransferForm
+from webdepot.exchange.transfer_zip import TransferForm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,7 +86,7 @@ class _Instance:
 
 
 class Browser:
-    """For one running event loop."""
+    """Opens pages, in one browser process at a time. For one running event loop."""
 
     def __init__(
         self,
@@ -98,7 +98,9 @@ class Browser:
         most_pages: int = MOST_PAGES,
         call_s: float = CALL_S,
     ) -> None:
-        """`agent` is our name; pages see it after the browser's own. `call_s` is the time limit of a call."""
+        """`agent` is our user agent, which is appended to the browser's own. `call_s` is the time limit of a
+        call.
+        """
         self._call_s = call_s
         self._program = program
         self._sandbox = sandbox
@@ -190,7 +192,7 @@ class Browser:
         return instance
 
     def _retire(self, instance: _Instance) -> None:
-        """Open nothing more in it; it ends with its last tab."""
+        """Open no more pages in this browser; it is closed with its last tab."""
         instance.is_over = True
         if self._current is instance:
             self._current = None

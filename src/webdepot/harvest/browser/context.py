@@ -1,4 +1,4 @@
-"""A tab with its own browser context, for pages of one host one after another, each as if it were the first.
+"""A tab with its own browser context, reused for pages of one host; each page starts without stored data.
 
 A new context takes a second of processor time, mostly for the process of its tab; a further page in it takes
 a fifth of that. So a context is used for some pages of one host and cleared between them: the page is left,
@@ -23,7 +23,7 @@ class TabContext:
     host: str
     context_id: str
     tab: str
-    """The id of the target, which is also that of its main frame."""
+    """The id of the target, which is also the id of its main frame."""
     session: str
     call_s: float
     pages: int = 0

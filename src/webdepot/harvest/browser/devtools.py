@@ -49,7 +49,7 @@ class DevTools:
 
     @classmethod
     async def open(cls, commands: int, answers: int) -> "DevTools":
-        """Take both ends of the pipes; `close` closes them."""
+        """Open a connection over our ends of both pipes; `close` closes them."""
         devtools, loop = cls(), asyncio.get_running_loop()
         results, calls = os.fdopen(answers, "rb", 0), os.fdopen(commands, "wb", 0)
         devtools._reader, _ = await loop.connect_read_pipe(lambda: _Reading(devtools), results)
@@ -78,7 +78,9 @@ class DevTools:
         return await self.send(method, json.dumps(parameters or {}).encode(), session=session, time_s=time_s)
 
     async def send(self, method: str, parameters: bytes, *, session: str = "", time_s: float = CALL_S) -> Any:
-        """As `call`, with parameters that are already JSON: a body of some megabytes needs no escaping."""
+        """As `call`, with parameters that are already JSON, so that a body of some megabytes is not escaped
+        again.
+        """
         if self.is_gone:
             raise BrowserGone("the browser has ended")
         future = asyncio.get_running_loop().create_future()
@@ -124,7 +126,7 @@ class DevTools:
         self._fail(self._calls.values(), BrowserGone("the browser has ended"))
 
     def fail(self, session: str, reason: str) -> None:
-        """Raise CallFailed in all calls of a session that will not be answered."""
+        """Raise CallFailed in all pending calls of a session."""
         self._fail((call for call in self._calls.values() if call[0] == session), CallFailed(reason))
 
     def _fail(self, calls: Iterable[tuple[str, asyncio.Future[Mapping[str, Any]]]], error: Exception) -> None:

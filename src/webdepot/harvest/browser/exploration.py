@@ -25,21 +25,23 @@ from typing import Any
 from webdepot.harvest.browser.devtools import CallFailed
 
 MOST_CLICKS, MOST_IDLE_CLICKS, MOST_REPEATS = 60, 20, 20
-"""Of one page; one after another that show nothing new; of the same button."""
+"""Most clicks on one page; most in a row that show nothing new; most on the same button."""
 MOST_ROUTES = 500
-"""After `#`, of one page, in addition to the clicks."""
+"""Most routes after `#` that are opened on one page, in addition to the clicks."""
 MOST_RETURNS = 20
-"""How often to look whether the page is back on its own route."""
+"""How often to check whether the page is back on its own route."""
 MOST_LISTENERS = 60
 MOST_REVEALED_LETTERS = 1 << 18
 MOST_REMEMBERED = 100_000
 FRUITLESS = 3
-"""Clicks without anything new, on any pages of a host, after which a button is left alone."""
+"""A button is no longer clicked after this many clicks without anything new, on any pages of a host."""
 UNHANDLED_LINKS = 3
-"""Links that a page leaves to the browser, after which its links are taken to be ordinary ones."""
+"""After this many clicked links that a page does not handle itself, its links are treated as ordinary
+ones.
+"""
 CLICK_REST_S = 0.15
 EXPECTED_REST_S = 1.0
-"""After a click that should have made a request or changed the address, and has not yet."""
+"""How long to wait after a click that was expected to make a request or change the address, and has not."""
 _ANYWHERE = "*"
 _REPEATED = frozenset({"more", "next"})
 _EXPECTED = _REPEATED | {"route"}
@@ -60,7 +62,7 @@ class ClickMemory:
         """Where a button led at first; `_ANYWHERE` if it led to several addresses."""
 
     def are_new(self, things: list[str]) -> bool:
-        """Whether one of these is new to the crawl; afterwards none is."""
+        """Whether at least one of these is new to the crawl; remembers all of them."""
         new = dict.fromkeys(each for each in map(hash, things) if each not in self._known)
         self._known.update(new)
         while len(self._known) > MOST_REMEMBERED:
@@ -71,8 +73,9 @@ class ClickMemory:
         return hash(thing) in self._known
 
     def is_fruitless(self, host: str, key: str) -> bool:
-        """Whether a button has shown nothing new several times. What a button such as "next" shows depends on
-        the page: it is clicked on every page, even if it led to known ones so far.
+        """Whether clicking a button has repeatedly shown nothing new. A button such as "next" leads to a
+        different place on each page, so it is clicked on every page, even if it has only led to known pages
+        so far.
         """
         leads_anywhere = self._destinations.get((host, key)) == _ANYWHERE
         return not leads_anywhere and self._fruitless.get((host, key), 0) >= FRUITLESS
@@ -93,22 +96,22 @@ class ClickMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clickable:
-    """Something in a page, as `explore.js` lists it."""
+    """An element that can be clicked, as `explore.js` lists it."""
 
     key: str
     kind: str
     href: str
-    """Of a link or a route."""
+    """The address of a link or a route."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageHandle:
-    """What an exploration needs of the tab."""
+    """What an exploration needs from the tab."""
 
     host: str
     call: Callable[[str, Mapping[str, Any] | None], Awaitable[Any]]
     run: Callable[[str], Awaitable[Any]]
-    """The result of a script in the world of `explore.js`."""
+    """Runs a script in the isolated world of `explore.js` and returns its result."""
     world: int
     settle: Callable[[float], Awaitable[None]]
     """Wait until there was no request for that many seconds, and the page has nothing to do."""
@@ -129,20 +132,20 @@ class Exploration:
     memory: ClickMemory
     clicks: int = 0
     routes: int = 0
-    """After `#`, that showed something new."""
+    """Routes after `#` that showed something new."""
     has_moved: bool = False
     """Whether the page has set another address for itself."""
     links: list[str] = field(default_factory=list)
     """HTML of links, with absolute addresses."""
     lines: list[str] = field(default_factory=list)
-    """Text that was not visible before, without that of other routes."""
+    """Text that was not visible before, without the text of other routes."""
     _idle: int = 0
     _letters: int = 0
     _unhandled: int = 0
     _start: str = ""
     """The address of the page itself."""
     _route: str = ""
-    """After `#`, where the page is."""
+    """The current route after `#`."""
 
     async def run(self) -> None:
         """Click until the limits. The page may have changed in any way afterwards, or be gone."""
@@ -185,7 +188,7 @@ class Exploration:
         ]
 
     async def _find_listeners(self) -> None:
-        """Show the script the elements that listen for clicks: only the browser knows them."""
+        """Pass the elements with click listeners to the script: only the browser knows them."""
         call, world = self.page.call, self.page.world
         if not await self.page.run("document.scripts.length"):
             return
@@ -213,7 +216,7 @@ class Exploration:
             await call("Runtime.releaseObject", {"objectId": each["objectId"]})
 
     async def _click_all(self, item: Clickable) -> bool:
-        """Click it, again as long as that is useful; whether anything new has happened."""
+        """Click an element, repeatedly while that shows something new; return whether anything was new."""
         is_useful = False
         for _ in range(MOST_REPEATS if item.kind in _REPEATED else 1):
             if self._is_over() or not await self._click(item):
@@ -255,7 +258,7 @@ class Exploration:
         return outcome
 
     async def _note_news(self, item: Clickable, before: int) -> bool:
-        """Add what a click has shown; whether some of it is new to the crawl."""
+        """Add what a click has shown; return whether any of it is new to the crawl."""
         address, links, lines = await self.page.run("webdepot.news()")
         self.links += links
         self._route = address.partition("#")[2]
@@ -276,7 +279,9 @@ class Exploration:
         return is_new
 
     async def _return(self) -> None:
-        """Go back to the address of the page; one that its script has replaced cannot be returned to."""
+        """Go back to the address of the page, which is impossible if its script has replaced it in the
+        history.
+        """
         history = await self.page.call("Page.getNavigationHistory", None)
         if history["currentIndex"] > 0:
             first = history["entries"][0]["id"]

@@ -2,7 +2,7 @@
 
 Every request of a page comes to us over the DevTools protocol (`devtools`), and we answer it. The browser
 itself
-    - is outside the network (`minder`), if the system lets a process leave it;
+    - runs without network interfaces (`supervisor`), if the system allows that;
     - resolves no host (`--host-resolver-rules`), and uses a proxy address at which nothing listens, also for
       loopback;
     - uses no QUIC, and WebRTC only through that proxy, which cannot work;
@@ -80,9 +80,9 @@ _OPTIONS = (
 
 @dataclass(slots=True, kw_only=True)
 class BrowserProcess:
-    """A started browser: our ends of the protocol, and the pipe whose closing makes the minder end it."""
+    """A started browser: our ends of the protocol, and the pipe whose closing makes the supervisor end it."""
 
-    minder: "subprocess.Popen[bytes]"
+    supervisor_process: "subprocess.Popen[bytes]"
     commands: int
     answers: int
     life: int
@@ -93,15 +93,15 @@ class BrowserProcess:
         with suppress(OSError):
             os.close(self.life)
         try:
-            self.minder.wait(timeout=10)
+            self.supervisor_process.wait(timeout=10)
         except subprocess.TimeoutExpired:  # the browser dies with it
-            self.minder.kill()
-            self.minder.wait()
+            self.supervisor_process.kill()
+            self.supervisor_process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def find_program(stated: str) -> Path | None:
-    """The browser that was named, or the first one that is installed; None if there is none."""
+    """The browser named in the configuration, or the first one that is installed; None if there is none."""
     for name in (stated,) if stated else NAMES:
         if path := shutil.which(name):
             return Path(path)
@@ -111,7 +111,7 @@ def find_program(stated: str) -> Path | None:
 def get_program(
     stated: str, *, sandbox: bool, purpose: str = "this harvest opens pages in a browser"
 ) -> Path:
-    """As `find_program`; ConfigError says what to install, or what root must allow."""
+    """As `find_program`, but ConfigError if there is none, or if it cannot run as root."""
     program = find_program(stated)
     if program is None:
         missing = f"There is no browser {stated}" if stated else "There is no Chromium on this machine"
@@ -126,7 +126,9 @@ def get_program(
 
 
 def start(program: Path, *, sandbox: bool) -> BrowserProcess:
-    """Start the browser. OSError if its process cannot be started; other failures show in the protocol."""
+    """Start the browser. OSError if its process cannot be started; other failures appear as BrowserGone
+    later.
+    """
     folder = Path(tempfile.mkdtemp(prefix="webdepot-browser-"))
     their_commands, commands = os.pipe()
     answers, their_answers = os.pipe()
@@ -150,7 +152,7 @@ def start(program: Path, *, sandbox: bool) -> BrowserProcess:
     ]
     home = dict.fromkeys(("HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"), str(folder))
     try:
-        minder = subprocess.Popen(  # noqa: S603 - our own script, with the operator's program
+        supervisor_process = subprocess.Popen(  # noqa: S603 - our own script, with the operator's program
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -167,4 +169,6 @@ def start(program: Path, *, sandbox: bool) -> BrowserProcess:
     finally:
         for number in numbers:
             os.close(number)
-    return BrowserProcess(minder=minder, commands=commands, answers=answers, life=life, folder=folder)
+    return BrowserProcess(
+        supervisor_process=supervisor_process, commands=commands, answers=answers, life=life, folder=folder
+    )

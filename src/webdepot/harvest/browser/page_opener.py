@@ -1,5 +1,5 @@
-"""Opens pages of a crawl in a browser. The browser asks, and our own fetcher fetches: rules, politeness,
-guards and records are in one place.
+"""Opens pages of a crawl in a browser. Our own fetcher answers all requests of the browser, so that scope,
+politeness, address checks and records are handled in one place.
 
 1. A page was fetched as usual. If it is HTML that must be opened (`fetch` of the harvest or of its host), or
    a start page that gets a picture (unless `fetch` says that only empty pages are opened), the tab gets
@@ -26,7 +26,7 @@ from io import BytesIO
 from weakref import WeakValueDictionary
 
 from webdepot.container.http import HttpHead, parse_head
-from webdepot.harvest.answer import Arrived, Attached, is_temporary, mime_of
+from webdepot.harvest.answer import Attached, PendingAnswer, is_temporary, mime_of
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.exploration import ClickMemory
 from webdepot.harvest.browser.page_snapshot import PageOptions, PageSnapshot
@@ -57,14 +57,14 @@ from webdepot.url import Url, find_canonical, host_of, origin_of
 MOST_HELD_BYTES = 128 << 20
 LARGEST_HELD_BYTES = 8 << 20
 MOST_ASKED, MOST_DATA = 300, 100
-"""URLs that one page may ask for, and how many of them for data: some pages never stop asking."""
+"""How many URLs one page may request, and how many of them for data: some pages never stop."""
 DATA_KINDS = frozenset({"XHR", "Fetch", "Ping", "Other"})
 LONGEST_TITLE = 500
 PATIENCE_S = 5.0
-"""How long a finished page waits for requests that are still out."""
+"""How long to wait for the pending requests of a finished page."""
 PAUSED_S = 0.25
 PICTURE_TIME_S = 15.0
-"""For a page that is opened for its picture alone."""
+"""Time limit of a page that is opened only for its screenshot."""
 RULE = "browser"
 FAILED = "browserFailed:"
 """Annotation in the log, followed by the reason."""
@@ -81,16 +81,16 @@ class _OpenPage:
     paths: dict[str, Candidate]
     """URL -> how it was reached, for redirects from there."""
     asked: dict[Url, None] = field(default_factory=dict)
-    """What it asked for, within its limits."""
+    """URLs that it requested, within its limits."""
     posted: set[str] = field(default_factory=set)
-    """As `asked`, of requests with a body."""
+    """Keys of the requests with a body, as `asked`."""
     data: int = 0
     fetching: "set[asyncio.Task[TabReply | None]]" = field(default_factory=set)
     error: Exception | None = None
 
     def may_ask(self, url: Url, kind: str) -> bool:
-        """Whether a request is within the limits of the page. The icon is asked for by browsers, not by
-        pages.
+        """Whether a request is within the limits of the page. The icon is not: the browser requests it, not
+        the page.
         """
         if url in self.asked:
             return True
@@ -110,7 +110,7 @@ class _OpenPage:
         return key in self.posted
 
     async def end(self, patience_s: float) -> None:
-        """Wait for the requests that are out; those that take longer are cancelled and left to the crawl."""
+        """Wait for pending requests; those that take longer are cancelled and left to the crawl."""
         if self.fetching and patience_s:
             await asyncio.wait(self.fetching, timeout=patience_s)
         waiting = list(self.fetching)
@@ -126,7 +126,7 @@ class OpenedPage:
     extracted: Extracted
     attached: tuple[Attached, ...]
     text: str
-    """What it shows."""
+    """The text that the page shows."""
     note: str
 
 
@@ -145,15 +145,14 @@ class PageOpener:
         self._clicks = ClickMemory()
 
     def has(self, candidate: Candidate) -> bool:
-        """Whether a URL was fetched for a tab already and need not be asked for again. A page that another
-        one fetched, to show it faster when its link is clicked, is asked for if there is a link to it: it
-        has not been opened itself.
+        """Whether a URL was already fetched for a tab and need not be requested again. A page that another
+        page prefetched is requested if there is a link to it, because it has not been opened itself.
         """
         known = self._state.frontier.recall(f"part:{candidate.url}")
         return known is not None and (known != _PAGE or is_part(candidate.path))
 
     def _is_page(self, url: Url) -> bool:
-        """Whether a page was fetched for a tab: only a link to it makes it one to be opened."""
+        """Whether the URL was fetched for a tab and is a page: it is opened only if there is a link to it."""
         return self._state.frontier.recall(f"part:{url}") == _PAGE
 
     async def open(self, visit: Visit, extracted: Extracted | None) -> OpenedPage | None:
@@ -214,11 +213,11 @@ class PageOpener:
         )
 
     def _gets_picture(self, candidate: Candidate) -> bool:
-        """Whether it is a start page that gets a picture."""
+        """Whether it is a start page that gets a screenshot."""
         return self._state.settings.screenshots is not Screenshots.NONE and is_seed_path(candidate.path)
 
     def _view(self, candidate: Candidate, *, is_complete: bool) -> PageOptions:
-        """How to open a page; one that is complete without scripts is opened for its picture alone."""
+        """How to open a page; one that is complete without scripts is opened only for its screenshot."""
         settings = self._state.settings
         page_time_s = min(settings.page_time_s, PICTURE_TIME_S) if is_complete else settings.page_time_s
         return PageOptions(
@@ -294,7 +293,9 @@ class PageOpener:
         return candidate
 
     async def _fetch(self, candidate: Candidate, request: TabRequest) -> TabReply | None:
-        """Judge, wait for the turn, fetch, keep. None for everything that is left to the crawl."""
+        """The reply to a request: judged, fetched when its server is free, and kept. None if it is left to
+        the crawl.
+        """
         state, settings = self._state, self._state.settings
         if settings.look_up is not None:
             await settings.look_up({host_of(candidate.url)})
@@ -325,7 +326,7 @@ class PageOpener:
             self._in_flight -= 1
 
     async def _receive(self, visit: Visit, verdict: Verdict, request: TabRequest) -> TabReply | None:
-        """Add an answer to those that wait to be settled; the reply for the tab."""
+        """Queue an answer to be settled; return the reply for the tab."""
         state, candidate = self._state, visit.candidate
         try:
             if visit.failure is not None:
@@ -343,7 +344,7 @@ class PageOpener:
             visit.body.close()
             raise
         state.arrived.append(
-            Arrived(
+            PendingAnswer(
                 visit=visit,
                 origin=origin_of(candidate.url),
                 asked_by=verdict,
@@ -363,7 +364,7 @@ class PageOpener:
         return reply
 
     def _hold_if_busy(self, visit: Visit, head: HttpHead) -> None:
-        """Leave a server alone that asks for that."""
+        """Pause requests to a server whose answer asks for that."""
         if visit.status in pauses.BUSY:
             manners = self._state.settings.manners
             asked_s = pauses.retry_after(head.get("retry-after"), self._state.clock(), manners)
@@ -420,7 +421,7 @@ class PageOpener:
     # --- links of an open page ---
 
     def _shown_links(self, page: _OpenPage, sight: PageSnapshot) -> list[Extracted]:
-        """The links of every frame as shown, and what the page asked for or wanted to go to."""
+        """The links of every frame as shown, and the addresses that the page requested or tried to open."""
         limits, url = self._state.settings.links, page.visit.candidate.url
         frames = [
             extract.extract(
@@ -491,7 +492,7 @@ def _attachments(url: Url, sight: PageSnapshot) -> tuple[Attached, ...]:
 
 
 def _note_on(sight: PageSnapshot) -> str:
-    """The annotations of the page in the log, separated by commas."""
+    """The annotations for the log line of the page, separated by commas."""
     if sight.failure:
         return FAILED + sight.failure.replace(",", ";")
     ended = sight.click_failure.replace(",", ";")

@@ -23,17 +23,17 @@ class PageOptions:
     referrer: str = ""
     page_time_s: float = 60.0
     longest_s: float = 600.0
-    """Including the time to answer its requests."""
+    """Time limit including the time to answer its requests."""
     call_s: float = CALL_S
     behaviours: frozenset[str] = frozenset(BEHAVIOURS)
     memory: ClickMemory = field(default_factory=ClickMemory)
-    """Of the crawl."""
+    """What clicks have shown on earlier pages of the crawl."""
     may_follow: Callable[[str], bool] = lambda address: True
     """Whether the crawl would follow a link to an address; other links are not clicked."""
     picture: bool = False
     agent: str = ""
     in_new_tab: bool = False
-    """Not in a tab that has shown other pages."""
+    """Whether to use a new tab, not one that has shown other pages."""
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class PageSnapshot:
     frames: dict[str, str] = field(default_factory=dict)
     """HTML by address; the page itself is first."""
     encodings: dict[str, str] = field(default_factory=dict)
-    """Of the frames, by address: browsers use it in addresses."""
+    """Encodings of the frames by address: browsers use them to encode links."""
     text: str = ""
     title: str = ""
     picture: bytes = b""

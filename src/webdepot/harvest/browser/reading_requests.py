@@ -1,4 +1,4 @@
-"""Which requests with a body only read, as far as they say so themselves.
+"""Decides whether a request with a body only reads.
 
     GraphQL    a JSON body whose operations are queries (https://spec.graphql.org/October2021/#sec-Document)
     searches   the path ends as those of search engines do: `_search`, `queries`, `sparql`
@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 MOST_BODY_BYTES = 1 << 16
-"""Indexes read no more of a request."""
+"""Longer bodies are not sent, because the capture index reads no more of a request."""
 _JSON = frozenset({"application/json", "application/graphql+json", "text/plain", ""})
 _SEARCHES = frozenset(
     {
@@ -63,8 +63,8 @@ def _operations(body: bytes) -> list[str]:
 
 
 def _is_query(document: str) -> bool:
-    """Whether all operations of a document are queries. No if it has a block string: braces in it would count
-    as those of the document.
+    """Whether all operations of a document are queries. False if it has a block string, whose braces would be
+    counted as braces of the document.
     """
     if '"""' in document:
         return False

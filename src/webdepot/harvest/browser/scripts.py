@@ -29,8 +29,8 @@ SCROLL = """(() => {
   }
   return false;
 })()"""
-"""Whether the page, or a large box in it, could scroll further. A page that fits its window gets the event as
-well.
+"""Scrolls the page, or a large box in it; returns whether it could scroll further. A page that fits its
+window gets the scroll event, too.
 """
 
 IDLE = "new Promise(done => requestIdleCallback(done, {timeout: 1000}))"

@@ -1,8 +1,8 @@
 """A small process that ends a browser together with its harvest:
-`python -I -S minder.py FOLDER COMMANDS ANSWERS LIFE PROGRAM OPTION...`
+`python -I -S supervisor.py FOLDER COMMANDS ANSWERS LIFE PROGRAM OPTION...`
 
-1. It removes itself, and so the browser, from the network if the system allows it: a namespace without an
-   active interface.
+1. It moves itself, and so the browser, into a network namespace without an active interface, if the system
+   allows that.
 2. It starts the program with the two pipes of the protocol as its file descriptors 3 and 4.
 3. It waits until the program ends, or until the other end of the pipe LIFE is closed: then the process that
    started it is dead.
@@ -47,7 +47,9 @@ def main(arguments: list[str]) -> None:
 
 
 def _leave_network(library: ctypes.CDLL) -> None:
-    """Leave the network if possible; if the system forbids it, only the browser's options protect."""
+    """Leave the network if the system allows it; otherwise only the browser's options keep it from the
+    network.
+    """
     user, group = os.getuid(), os.getgid()
     if user == 0:
         library.unshare(_NEW_NET)
@@ -59,10 +61,10 @@ def _leave_network(library: ctypes.CDLL) -> None:
 
 
 def _exec(library: ctypes.CDLL, commands: int, answers: int, command: list[str]) -> None:
-    """In the child: run the program in its own process group; it dies with its minder."""
+    """In the child: run the program in its own process group; it dies with its supervisor."""
     os.setsid()
     library.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-    # Through high numbers first: the given ones may be 3 and 4 in the wrong order.
+    # Duplicated to high numbers first, because the given ones may be 3 and 4 in the wrong order.
     os.dup2(commands, _HIGH)
     os.dup2(answers, _HIGH + 1)
     os.dup2(_HIGH, _COMMANDS)

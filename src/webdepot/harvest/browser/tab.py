@@ -4,8 +4,8 @@
    (`Fetch`).
 2. The page is opened. Each request goes to `answer`; the page gets the reply, or the request fails. A page
    that tries to go elsewhere, or to open a window, stays where it is: the address is noted.
-3. It gets time to load and to become idle; then the behaviours: consent banner, lazy images, scrolling,
-   media.
+3. It gets time to load and to become idle; then the `behaviours`: consent banner, lazy images,
+   scrolling, media.
 4. Frames are read as HTML, the page as text and as a screenshot.
 5. What a reader could click is clicked (`exploration`). Addresses that the page sets for itself (history API)
    are noted as links; text that becomes visible is added.
@@ -23,7 +23,8 @@ from contextlib import suppress
 from json import dumps
 from typing import Any
 
-from webdepot.harvest.browser import scripts
+from webdepot.harvest.browser import behaviours, scripts
+from webdepot.harvest.browser.behaviours import REST_S
 from webdepot.harvest.browser.context import TabContext, create
 from webdepot.harvest.browser.devtools import (
     BrowserGone,
@@ -32,12 +33,7 @@ from webdepot.harvest.browser.devtools import (
     DevTools,
     Listener,
 )
-from webdepot.harvest.browser.exploration import (
-    CLICK_REST_S,
-    Exploration,
-    PageHandle,
-    explore_script,
-)
+from webdepot.harvest.browser.exploration import Exploration, PageHandle, explore_script
 from webdepot.harvest.browser.launch import HEIGHT, WIDTH
 from webdepot.harvest.browser.page_snapshot import PageOptions, PageSnapshot, note_address
 from webdepot.harvest.browser.tab_request import AnswerRequest, TabRequest, fulfilment
@@ -45,22 +41,20 @@ from webdepot.url import host_of, origin_of
 
 _log = logging.getLogger(__name__)
 TICK_S = 0.05
-REST_S = 0.6
-"""A page is idle when it has made no request for this long."""
 DELIVERY_S, WORKER_S = 3.0, 1.0
-"""How much of the page's time to wait for the end of a request, which the browser does not always report, and
-never for those of workers.
+"""How much of the page's time to wait for the end of a request: the browser does not always report it, and
+never for requests of workers.
 """
 TALLEST_PX = 5000
 LARGEST_PNG_BYTES = 3 << 20
 """A larger screenshot is taken again as JPEG."""
-MOST_SCROLLS, MOST_FRAMES = 40, 40
+MOST_FRAMES = 40
 MOST_REQUESTS = 1000
-"""Of one page; further requests fail."""
+"""Most requests of one page; further ones fail."""
 MOST_RELOADS = 3
 """How often a page may load itself again; then it stays as it is."""
 MOST_ADDRESSES, LONGEST_ADDRESS = 10_000, 2_000
-"""Further addresses that the page asks for do not count as news, and longer ones are cut."""
+"""Addresses requested beyond this number do not count as new, and longer ones are cut."""
 MOST_SETTLES = 5
 MOST_IDLE_CONTEXTS = 8
 """Unused tabs that are kept; beyond that the oldest is closed."""
@@ -128,9 +122,9 @@ class _Tab:
         self.pending: set[asyncio.Task[None]] = set()
         self.requests = 0
         self.loads = 0
-        """Of the page itself."""
+        """How often the page itself was loaded."""
         self.spent_s = 0.0
-        """Of the page's time."""
+        """Seconds of the page's time that have passed."""
         self.active_at_s = 0.0
         self.loading: dict[str, float] = {}
         """Network id of a request whose reply the page does not have yet -> how long to wait for that."""
@@ -297,32 +291,7 @@ class _Tab:
                 going.cancel()
                 await asyncio.gather(going, return_exceptions=True)
         await self.rest(self.options.page_time_s / 4)
-        await self.behave()
-
-    async def behave(self) -> None:
-        world = await self.world(self.tab)
-        if "consent" in self.options.behaviours:
-            await self.answer_consent(world)
-        if "scroll" in self.options.behaviours:
-            await self.run(scripts.WAKE_LAZY, world)
-            for _ in range(MOST_SCROLLS):
-                moved = await self.run(scripts.SCROLL, world)
-                await self.rest(self.options.page_time_s / 8, rest_s=0.15)
-                if not moved or self.is_late():
-                    break
-            await self.run(scripts.TO_TOP, world)
-        if "play" in self.options.behaviours and not self.is_late() and await self.run(scripts.PLAY, world):
-            await self.rest(min(5.0, self.options.page_time_s / 8))
-            await self.run(scripts.PAUSE, world)
-        await self.rest(self.options.page_time_s / 8, rest_s=REST_S / 2)
-
-    async def answer_consent(self, world: int) -> None:
-        """Close a consent banner: reject if possible, otherwise accept."""
-        await self.run(explore_script(), world)
-        self.is_clicking = True
-        if await self.run("webdepot.consent()", world):
-            await self.settle(world, CLICK_REST_S)
-        self.is_clicking = False
+        await behaviours.perform(self, await self.world(self.tab))
 
     async def click(self) -> None:
         """Click what a reader could click, and add what it shows. Navigations and windows are noted, not
@@ -363,13 +332,13 @@ class _Tab:
         self.snapshot.frames[shown] = self.snapshot.frames.get(shown, "") + "".join(exploration.links)
 
     async def until(self, is_true: Callable[[], bool], most_s: float) -> None:
-        """Wait until it is true, at most `most_s` of the page's time."""
+        """Wait until `is_true` returns true, at most `most_s` of the page's time."""
         until_s = self.spent_s + most_s
         while not is_true() and self.spent_s < until_s:
             await self.tick()
 
     async def rest(self, most_s: float, *, rest_s: float = REST_S) -> None:
-        """Wait until there was no request for `rest_s`, at most `most_s` of the page's time."""
+        """Wait until there has been no request for `rest_s`, at most `most_s` of the page's time."""
         until_s, self.active_at_s = self.spent_s + most_s, self.spent_s
         while self.spent_s < until_s and not self.is_late():
             await self.tick()
@@ -380,7 +349,7 @@ class _Tab:
         return any(self.spent_s < until_s for until_s in self.loading.values())
 
     async def settle(self, world: int, rest_s: float) -> None:
-        """Rest after a click, until the scripts of the page have nothing left to do either."""
+        """Wait after a click until there are no requests and the scripts of the page are idle."""
         for _ in range(MOST_SETTLES):
             await self.rest(self.options.page_time_s / 8, rest_s=rest_s)
             before = len(self.asked)

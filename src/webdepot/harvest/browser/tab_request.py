@@ -12,7 +12,7 @@ from webdepot.model import Visit
 from webdepot.url import Url
 
 LARGEST_BODY_BYTES = 32 << 20
-"""A larger body is kept, but not given to the tab."""
+"""A larger body is stored, but not passed to the tab."""
 _FORWARDED = frozenset(
     {"accept", "accept-language", "authorization", "content-type", "origin", "purpose", "x-requested-with"}
 )
@@ -61,7 +61,7 @@ AnswerRequest = Callable[[TabRequest], Awaitable[TabReply | None]]
 
 
 def key_of(url: Url, request: TabRequest) -> str:
-    """What tells a request of a page from others."""
+    """A key that identifies a request of a page: equal keys get the same reply."""
     return f"{sha256(request.body).hexdigest()} {url}" if request.body else url
 
 
@@ -86,9 +86,8 @@ def without_transfer(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]
 
 
 def preflight_reply(headers: Mapping[str, str]) -> TabReply:
-    """The answer to a browser's question whether it may ask at all (CORS,
-    https://fetch.spec.whatwg.org/#cors-preflight-fetch). Servers are not bothered with it: their answer to
-    the request itself decides.
+    """The reply to a CORS preflight request (https://fetch.spec.whatwg.org/#cors-preflight-fetch). It is not
+    sent to the server, whose answer to the request itself decides.
     """
     names = (
         ("Access-Control-Allow-Origin", headers.get("origin", "*")),
@@ -100,7 +99,7 @@ def preflight_reply(headers: Mapping[str, str]) -> TabReply:
 
 
 def forwarded_headers(headers: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Headers that scripts set and that say which kind of answer is wanted; never ranges, conditions or
+    """The headers of a script that state which kind of answer it wants; never ranges, conditions or
     cookies.
     """
     return [

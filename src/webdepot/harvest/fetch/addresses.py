@@ -48,7 +48,9 @@ depends on its version.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Where to connect for a host: allowed addresses, or a place set by the operator, or why not at all."""
+    """Where to connect for a host: allowed addresses, or a place set by the operator, or why it is
+    refused.
+    """
 
     addresses: tuple[str, ...] = ()
     connect_to: str = ""
@@ -83,8 +85,8 @@ def is_allowed(address: str, private_networks: Sequence[IPv4Network | IPv6Networ
 
 
 def _embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address in ::ffff:a.b.c.d, ::a.b.c.d and 64:ff9b::/96 (NAT64). 6to4 and Teredo are
-    obsolete, and special.
+    """The IPv4 address in ::ffff:a.b.c.d, ::a.b.c.d and 64:ff9b::/96 (NAT64). 6to4 and Teredo are obsolete
+    and are in the list of special networks.
     """
     if address.ipv4_mapped:
         return address.ipv4_mapped
@@ -119,7 +121,9 @@ class Router:
         keep_s: float = 300.0,
         on_found: Callable[[str, Sequence[str]], None] = lambda host, addresses: None,
     ) -> None:
-        """`on_found` is called for every lookup with addresses, for the record."""
+        """`on_found` is called with the addresses of every successful lookup, so that they can be
+        recorded.
+        """
         self._on_found = on_found
         self._allow_private = allow_private
         self._private_networks = tuple(map(ip_network, private_networks))
@@ -152,7 +156,7 @@ class Router:
         return None
 
     async def find(self, host: str, port: int) -> Route:
-        """The route, with a lookup if needed. Never raises: after a failure the route contains it."""
+        """The route, with a lookup if needed. Never raises: a failure is in the route."""
         known = self.find_known(host, port)
         if known is not None:
             return known

@@ -49,7 +49,7 @@ class Cookie:
     secure: bool
     ends_at: datetime | None
     origins: frozenset[str] | None
-    """The only origins that a secret cookie is sent to; None if it is not secret."""
+    """The only origins to which a secret cookie is sent; None if it is not secret."""
 
 
 def parse(line: str, url: str, now: datetime, *, origins: frozenset[str] | None = None) -> Cookie | None:
@@ -103,7 +103,9 @@ def _cookie_name(value: bytes) -> str:
 
 
 def _without_value(value: bytes) -> bytes:
-    """A cookie with its name and its attributes only; what a proxy joined to an attribute is dropped too."""
+    """A cookie with its name and attributes, without its value; text that a proxy joined to an attribute is
+    dropped, too.
+    """
     pair, *rest = value.strip().split(b";")
     name, equals, _ = pair.partition(b"=")
     split = ((part.strip(), part.partition(b"=")) for part in rest)
@@ -141,7 +143,9 @@ class CookieJar:
         return any(cookie.name == name and cookie.origins is not None for cookie in kept.values())
 
     def header(self, url: str, now: datetime) -> tuple[str, str]:
-        """The value of the Cookie header, as sent and as it may be shown; empty if there is none."""
+        """The value of the Cookie header as sent, and with secret values hidden; both empty if there is
+        none.
+        """
         kept = self._by_domain.get(domain_of(url)) if self._by_domain else None
         if not kept:
             return "", ""

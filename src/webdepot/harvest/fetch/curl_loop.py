@@ -30,7 +30,7 @@ _MOST_AT_ONCE = 64
 
 
 class CurlLoop:
-    """Runs transfers. One event loop, one thread."""
+    """Runs libcurl transfers, in one thread with one event loop."""
 
     def __init__(self, *, connections: int) -> None:
         self._loop = asyncio.get_running_loop()

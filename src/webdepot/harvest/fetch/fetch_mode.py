@@ -28,4 +28,4 @@ class Screenshots(StrEnum):
 
 
 BEHAVIOURS = ("consent", "scroll", "play", "click")
-"""What can be done in an open page, and by default is."""
+"""What can be done in an open page; all of it is done by default."""

@@ -77,8 +77,8 @@ def read(path: Path) -> dict[str, Login]:
 
 
 def find(logins: Mapping[str, Login], origin: str, name: str = "") -> Login | None:
-    """The login to use at an origin: the named one, else the one with the name of the host. None if there is
-    none, or if it is not for this origin.
+    """The login to use at an origin: the one with this name, otherwise the one named as the host. None if
+    there is none, or if it is not for this origin.
     """
     authority = origin.partition("://")[2]
     names = (name.lower(),) if name else (authority, re.sub(r":\d+\Z", "", authority))

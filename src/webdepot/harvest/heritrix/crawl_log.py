@@ -60,7 +60,7 @@ def _plain(column: str) -> str:
 
 
 def _begun(column: str) -> tuple[datetime | None, float]:
-    """When the request began, and its seconds."""
+    """When the request began, and how many seconds it took."""
     match = _BEGUN.fullmatch(column)
     if match is None:
         return None, 0.0
@@ -74,8 +74,8 @@ def _begun(column: str) -> tuple[datetime | None, float]:
 
 
 def take_over(source: Path, folder: Path) -> int:
-    """Write the log of a job into the folder of a harvest, as it is and in our form; the number of lines that
-    were left out. A log that is there already is replaced.
+    """Write the log of a job into the folder of a harvest, unchanged and in our format; return the number of
+    lines that were left out. An existing log is replaced.
     """
     left_out = 0
     with source.open("rb") as log, (folder / JSON_NAME).open("wb") as ours:

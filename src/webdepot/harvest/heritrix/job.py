@@ -1,13 +1,13 @@
-"""A Heritrix 3 job as a profile: what maps, and a list of what does not.
+"""Converts a Heritrix 3 job to a profile, with a list of what has no counterpart.
 
     seeds (text or file)                          seeds
     scope: SurtPrefixed, MatchesListRegex, …      scope and rules, in their order
     scope: TooManyHops, Transclusion, …           hops, embed_hops, guess_hops, repeats, path_segments
     disposition, crawlController, crawlLimiter    delay_s, workers, limits
 
-Rules of Heritrix and of profiles work alike: the last one that answers wins. A rule without a counterpart is
-reported, never replaced by something similar. robots.txt is always obeyed in the profile:
-not to obey it needs a reason, which a person must write.
+Rules of Heritrix and of profiles work in the same way: the last one that answers wins. A rule without a
+counterpart is reported, never replaced by something similar. The profile always obeys robots.txt: ignoring it
+needs a reason, which a person must write.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -30,21 +30,21 @@ _NUMBERS: Mapping[tuple[str, str], tuple[str, float]] = {
     ("CrawlLimitEnforcer", "maxDocumentsDownload"): ("limit_documents", 1),
     ("CrawlLimitEnforcer", "maxTimeSeconds"): ("limit_time_s", 1),
 }
-"""Bean and property -> key of a profile, and what one unit is there."""
+"""Bean and property -> key of a profile, and the factor by which the value is multiplied."""
 _RULE_NUMBERS: Mapping[str, tuple[tuple[str, str, int], ...]] = {
     "TooManyHopsDecideRule": (("maxHops", "hops", 20),),
     "TransclusionDecideRule": (("maxTransHops", "embed_hops", 2), ("maxSpeculativeHops", "guess_hops", 1)),
     "PathologicalPathDecideRule": (("maxRepetitions", "repeats", 2),),
     "TooManyPathSegmentsDecideRule": (("maxPathDepth", "path_segments", 20),),
 }
-"""Property, key and Heritrix's default."""
+"""Rule -> its properties, each with the key of a profile and Heritrix's default."""
 _BUILT_IN = frozenset({"RejectDecideRule", "PrerequisiteAcceptDecideRule", "SchemeNotInSetDecideRule"})
 _SCOPES = {"OnHostsDecideRule": "host", "OnDomainsDecideRule": "domain", "AcceptDecideRule": "any"}
 _IGNORED = frozenset(
     {("CrawlMetadata", "jobName"), ("CrawlMetadata", "description"), ("TextSeedModule", "textSource")}
     | {("SurtPrefixedDecideRule", name) for name in ("surtsDumpFile", "decision", "seedsAsSurtPrefixes")}
 )
-"""Read elsewhere, or without a meaning here."""
+"""Properties that are read elsewhere or have no meaning here."""
 
 
 @dataclass(slots=True, kw_only=True)

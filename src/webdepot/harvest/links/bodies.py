@@ -36,11 +36,13 @@ class LinkLimits:
     whole in any case.
     """
     guess: bool = False
-    """Also read addresses out of scripts."""
+    """Whether to guess addresses from scripts."""
     software: SoftwareCatalogue = NO_SOFTWARE
     """Recognises the software of a page."""
     markup: bool = True
-    """Also by its markup, which takes a third of the time for a page; otherwise only by its generator."""
+    """Whether software is also recognised by markup, which takes a third of the time for a page; otherwise
+    only by the generator.
+    """
     agent: str = ""
     """Our name in meta robots and X-Robots-Tag."""
 
@@ -49,29 +51,29 @@ class LinkLimits:
 class BodyLinks:
     """The references of a body, as written."""
 
-    found: Iterable[Reference] = ()
+    references: Iterable[Reference] = ()
     of_page: Sequence[Reference] = ()
     """Relative to the page that contains the body, not to the body: workers of a script, and files that it
     may load. If the page is not known, guesses are tried relative to the script.
     """
     base: str = ""
-    """Of the page, as written; empty if it is the address of the page."""
+    """The base of the page, as written; empty if it is the address of the page."""
     encoding: str = "utf-8"
     nofollow: Sequence[Reference] = ()
     directives: frozenset[str] = frozenset()
     software: frozenset[str] = frozenset()
     """Ids of the software that the page shows signs of."""
     unread: Iterable[str] = ()
-    """Names of the errors why parts of it could not be read."""
+    """Names of the errors for parts that could not be read."""
     is_empty: bool = False
-    """Scripts must fill the page before it can be read."""
+    """Whether the page is empty until scripts fill it."""
 
 
 def _of_html(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
     text, encoding = decode(body, head.get("content-type") or "")
     page = html.references(text, guess=limits.guess, agent=limits.agent)
     return BodyLinks(
-        found=page.found,
+        references=page.references,
         base=page.base,
         encoding=encoding,
         nofollow=page.nofollow,
@@ -89,20 +91,20 @@ def _of_css(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
     if "charset" not in stated.lower() and (charset := css.charset_of(body)):
         stated = f"{stated}; charset={charset}"
     text, encoding = decode(body, stated)
-    return BodyLinks(found=css.references(text), encoding=encoding)
+    return BodyLinks(references=css.references(text), encoding=encoding)
 
 
 def _of_json(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
-    return BodyLinks(found=data.of_json(decode(body, "")[0]))
+    return BodyLinks(references=data.of_json(decode(body, "")[0]))
 
 
 def _of_playlist(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
-    return BodyLinks(found=data.of_playlist(decode(body, "")[0]))
+    return BodyLinks(references=data.of_playlist(decode(body, "")[0]))
 
 
 def _of_text(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
     text, encoding = decode(body, head.get("content-type") or "")
-    return BodyLinks(found=data.of_text(text), encoding=encoding)
+    return BodyLinks(references=data.of_text(text), encoding=encoding)
 
 
 def _of_script(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
@@ -112,7 +114,7 @@ def _of_script(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
     # A browser resolves what a script asks for against the page, unless it is a module (`./name`).
     bare = [guess for guess in guesses if _BARE.match(guess[0])]
     return BodyLinks(
-        found=chain(
+        references=chain(
             ((address, Hop.EMBED) for address in links.of_script),
             (guess for guess in guesses if not _BARE.match(guess[0])),
         ),
@@ -125,14 +127,14 @@ _BARE = re.compile(r"(?!\.|/|[A-Za-z][A-Za-z0-9+.-]*:)")
 
 
 def _of_pdf(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
-    return BodyLinks(found=pdf.references(body, most=limits.links))
+    return BodyLinks(references=pdf.references(body, most=limits.links))
 
 
 def _of_xml(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
     root = _FIRST_TAG.search(_COMMENT.sub(b"", body[:2048]))
-    if root is not None and root[1].lower() == b"html":  # not a style sheet (XSLT) that makes one
+    if root is not None and root[1].lower() == b"html":  # but not a style sheet (XSLT) that generates one
         return _of_html(body, head, limits)
-    return BodyLinks(found=xml.references(body, of_html=lambda text: html.references(text).found))
+    return BodyLinks(references=xml.references(body, of_html=lambda text: html.references(text).references))
 
 
 def _of_gzip(body: bytes, head: HttpHead, limits: LinkLimits) -> BodyLinks:
@@ -185,7 +187,7 @@ READERS: dict[str, Reader] = {
 
 
 def may_wait(reader: Reader) -> bool:
-    """Whether a reader may wait for another process, which reads what is dangerous to read here."""
+    """Whether a reader may wait for another process: dangerous formats are read there."""
     return reader in (_of_pdf, _of_untyped)
 
 
@@ -238,5 +240,5 @@ def references_in_data_url(url: str) -> Iterator[Reference]:
     except ValueError:
         return
     text = decoded.decode("utf-8", "replace")
-    inner = css.references(text) if mime == "text/css" else html.references(text).found
+    inner = css.references(text) if mime == "text/css" else html.references(text).references
     yield from ((address, hop) for address, hop in inner if address.startswith(("http://", "https://")))

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from itertools import islice
 
 MOST_DEPTH = 3
-"""Of brackets in the sum."""
+"""Most nested brackets in the sum."""
 MOST_CHUNKS = 5000
-"""Of one program; a site with more pages than that loses the last ones."""
+"""Most chunks of one program; further ones are left out."""
 _TABLE = r"""\{(?:\s*+(?:[\w$]++|"[^"\\]*+"|'[^'\\]*+')\s*+:\s*+(?:"[^"\\]*+"|'[^'\\]*+')\s*+,?)*+\s*+\}"""
 _HEAD = re.compile(
     r"""(?<![\w$.])(?P<object>[\w$]++)\.(?:u|miniCssF)\s*+=\s*+
@@ -35,7 +35,7 @@ _FOLDER = re.compile(
     r"""(?<![\w$.])([\w$]++)\.p\s*+=\s*+(?:"([^"\\]*+)"|'([^'\\]*+)'|[\w$]++(?:\s*+\+\s*+["']((?:\.\./)++)["'])?)"""
 )
 _LOADED = re.compile(r"(?<![\w$])[\w$]++\.e\((\d++)\)")
-"""A chunk that the script asks for by its number, where files are named by the number alone."""
+"""A chunk that the script requests by its number, if files are named by the number alone."""
 _WORTH_READING = (".u=", ".u =", ".miniCssF", ".p+", ".p +")
 
 Part = Callable[[str], str | None]
@@ -88,7 +88,7 @@ class _Sum:
     def __init__(self, script: str, place: int, parameter: str) -> None:
         self._script, self._place, self._parameter = script, place, parameter
         self.ids: dict[str, None] = {}
-        """Of all chunks in the tables."""
+        """The ids of all chunks in the tables."""
 
     def read(self, depth: int = 0) -> list[Part]:
         parts = [self._part(depth)]

@@ -36,13 +36,13 @@ _URI_ATTRIBUTE = re.compile(r'URI="([^"]+)"')
 
 def of_json(text: str, *, guess: bool = True) -> list[Reference]:
     """Strings of a JSON document under keys for addresses; with `guess`, also strings that look like one."""
-    found: list[Reference] = []
-    _add_values(found, [("", json.loads(text))], "", 0, guess)
-    return found
+    references: list[Reference] = []
+    _add_values(references, [("", json.loads(text))], "", 0, guess)
+    return references
 
 
 def _add_values(
-    found: list[Reference], items: Iterable[tuple[str, Any]], outer: str, depth: int, guess: bool
+    references: list[Reference], items: Iterable[tuple[str, Any]], outer: str, depth: int, guess: bool
 ) -> None:
     """Add the references in these values, each with its key, of an object or list with the key `outer`."""
     is_part = outer in _PART_KEYS
@@ -61,20 +61,20 @@ def _add_values(
             continue
         if kind is not str:
             if kind is dict and (service := _image_service(value)):
-                found.append((service, Hop.EMBED))
+                references.append((service, Hop.EMBED))
             inner = value.items() if kind is dict else [(key, each) for each in value]
-            _add_values(found, inner, key, depth + 1, guess)
+            _add_values(references, inner, key, depth + 1, guess)
         elif hop := _hop_of(value, key, guess):
-            found.append((value, hop))
+            references.append((value, hop))
 
 
 def _image_service(value: dict[str, Any]) -> str:
-    """Where a server of images describes itself, if this names one: viewers of scanned books ask there first
-    (https://iiif.io/api/image/2.1/#image-information).
+    """The address of the description of an image server, if the object names one: viewers of scanned books
+    request it first (https://iiif.io/api/image/2.1/#image-information).
     """
     address = value.get("@id", value.get("id"))
-    says = f"{value.get('@context')} {value.get('profile')} {value.get('type')}"
-    is_service = "iiif.io/api/image/" in says or "ImageService" in says
+    description = f"{value.get('@context')} {value.get('profile')} {value.get('type')}"
+    is_service = "iiif.io/api/image/" in description or "ImageService" in description
     return f"{address.rstrip('/')}/info.json" if is_service and isinstance(address, str) and address else ""
 
 
@@ -127,8 +127,8 @@ def of_playlist(text: str) -> Iterator[Reference]:
 
 
 def of_text(text: str) -> Iterator[Reference]:
-    """Plain text: a list of addresses is a sitemap (sitemaps.org), robots.txt names sitemaps, others:
-    guesses.
+    """References of plain text: a list of addresses is a sitemap (sitemaps.org), robots.txt names sitemaps,
+    addresses in other text are guesses.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if lines and all(_ABSOLUTE.match(line) for line in lines):

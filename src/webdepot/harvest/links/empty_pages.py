@@ -18,7 +18,7 @@ _MARKUP = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _FURTHEST_HEAD = 4096
-"""A head that starts later is text."""
+"""A `<head` after this position is text."""
 _HEAD_START = re.compile(r"<head\b", re.IGNORECASE)
 _HEAD_END = re.compile(r"</head\s*+>|<body\b", re.IGNORECASE)
 _SCRIPT = re.compile(r"<script\b", re.IGNORECASE)
@@ -47,7 +47,7 @@ def is_empty_document(document: turbohtml.Document, html: str) -> bool:
 
 
 def is_empty(html: str) -> bool:
-    """Whether scripts must fill the page before it can be read."""
+    """Whether the page is empty until scripts fill it."""
     letters = count_letters(html, enough=SOME_LETTERS)
     if letters >= SOME_LETTERS or not _SCRIPT.search(html):
         return False
@@ -55,8 +55,8 @@ def is_empty(html: str) -> bool:
 
 
 def count_letters(html: str, *, enough: int) -> int:
-    """The number of letters and digits that a reader without scripts sees; `enough` or more if there are as
-    many.
+    """The number of letters and digits that a reader without scripts sees; counting stops when there are
+    `enough`.
     """
     letters, start = 0, _end_of_head(html)
     for markup in _MARKUP.finditer(html, start):

@@ -28,7 +28,7 @@ from webdepot.model import Hop
 from webdepot.url import Url, find_canonical
 
 _BATCH = 128
-"""References between two looks at the limits: most pages have fewer."""
+"""References between two checks of the limits: most pages have fewer."""
 _LINK_VALUE = re.compile(
     r"<([^<>]*+)>((?:\s*+;\s*+[\w!#$&+.^`|~*-]++(?:\s*+=\s*+(?:\"(?:[^\"\\]|\\.)*+\"|[^\s\",;]*+))?)*+)"
 )
@@ -44,9 +44,9 @@ class Extracted:
     directives: frozenset[str] = frozenset()
     """The directives of the page in meta robots and X-Robots-Tag: `nofollow`, `noarchive`, …"""
     nofollow: frozenset[Url] = frozenset()
-    """Links that were only found with `rel=nofollow`."""
+    """Links that were found only with `rel=nofollow`."""
     is_empty: bool = False
-    """It is a page that scripts must fill before it can be read."""
+    """Whether it is a page that is empty until scripts fill it."""
     software: frozenset[str] = frozenset()
     """Ids of the software that the page shows signs of."""
 
@@ -68,22 +68,24 @@ def extract(
     if reader is not None:
         content = _content(head, body, limits, notes)
         try:
-            found = reader(content, head, limits)
-            base = find_canonical(found.base, url) or url if found.base else url
-            collected.add(found.found, base, found.encoding, parts_only=head.status >= 400)
+            body_links = reader(content, head, limits)
+            base = find_canonical(body_links.base, url) or url if body_links.base else url
+            collected.add(body_links.references, base, body_links.encoding, parts_only=head.status >= 400)
             if data := find_page_data(url, content) if head.status < 400 else None:
                 collected.add([(data, Hop.EMBED)], url)
-            if found.of_page and head.status < 400:
+            if body_links.of_page and head.status < 400:
                 of_page = (
-                    found.of_page if page else [each for each in found.of_page if each[1] is not Hop.EMBED]
+                    body_links.of_page
+                    if page
+                    else [each for each in body_links.of_page if each[1] is not Hop.EMBED]
                 )
                 collected.add(of_page, page or url)
-            directives |= found.directives
-            software, is_empty = found.software, found.is_empty
-            notes += [f"linksPartFailed:{name}" for name in sorted(found.unread)]
-            if found.nofollow and head.status < 400:
+            directives |= body_links.directives
+            software, is_empty = body_links.software, body_links.is_empty
+            notes += [f"linksPartFailed:{name}" for name in sorted(body_links.unread)]
+            if body_links.nofollow and head.status < 400:
                 followed = set(collected.links)
-                collected.add(found.nofollow, base, found.encoding)
+                collected.add(body_links.nofollow, base, body_links.encoding)
                 nofollow = frozenset(collected.links.keys() - followed)
         except Exception as error:
             notes.append(f"linksFailed:{type(error).__name__}")
@@ -102,9 +104,7 @@ def extract(
 
 
 def may_wait(url: Url, head: HttpHead) -> bool:
-    """Whether `extract` may wait for another process, and so must not be called where others would have to
-    wait, too.
-    """
+    """Whether `extract` may wait for another process, and so must not be called in the event loop."""
     reader = _find_reader(url, head)
     return reader is not None and bodies.may_wait(reader)
 

@@ -74,8 +74,8 @@ _OF_ELEMENTS = {
 }
 """Attributes that count only in one element."""
 _MORE = ("base[href]", "script", "object", "applet", "style", "a[href^='javascript:' i]")
-"""Selected one after the other: one selector for all of them takes twenty times as long, because the parser
-has an index of elements by name.
+"""Selected one after the other, because the parser has an index of elements by name: one selector for all of
+them takes twenty times as long.
 """
 _META_PARTS = re.compile(
     r"(?i)(?:og|twitter):(?:image|video|audio|player)(?::(?:url|secure_url|src|stream))?\Z"
@@ -93,7 +93,7 @@ _REFRESH = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _LEAN = ".lean.js"
-"""VitePress loads `page.lean.js` with a page, and `page.js` in its place when a reader comes by a link."""
+"""VitePress loads `page.lean.js` with a page, but `page.js` when a reader follows a link to it."""
 _SRCSET = re.compile(r"([^\s,](?:\S*[^\s,])?)(?:\s++[^,(]*+(?:\([^()]*+\)[^,(]*+)*+)?")
 MOST_NESTED = 3
 
@@ -103,17 +103,17 @@ class PageLinks:
     """The references of an HTML page, as written."""
 
     base: str = ""
-    found: list[Reference] = field(default_factory=list)
+    references: list[Reference] = field(default_factory=list)
     nofollow: list[Reference] = field(default_factory=list)
     """Links with `rel=nofollow`."""
     directives: frozenset[str] = frozenset()
-    """Directives of meta robots for everybody or for us."""
+    """Directives of meta robots for all crawlers or for us."""
     generator: str = ""
-    """The software that made the page, by its own words."""
+    """The software that generated the page, as its meta generator states."""
     unread: set[str] = field(default_factory=set)
-    """Names of the errors why parts could not be read, for example a script with invalid JSON."""
+    """Names of the errors for parts that could not be read, for example a script with invalid JSON."""
     is_empty: bool = False
-    """Scripts must fill the page before it can be read."""
+    """Whether the page is empty until scripts fill it."""
 
 
 def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = "") -> PageLinks:
@@ -140,17 +140,19 @@ def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = 
             None if hop is Hop.LINK and _says_nofollow(element) else hop
             for (element, _, _), hop in zip(links, hops)
         ]
-    found = page.found
-    found += [
+    collected = page.references
+    collected += [
         (url, hop)
         for (_, _, url), hop in zip(links, hops)
         if hop is not None and not (hop is Hop.LINK and "@" in url and _is_mail(url))
     ]
     if _LEAN in text:
-        found += [(f"{url.removesuffix(_LEAN)}.js", Hop.EMBED) for url, _ in found if url.endswith(_LEAN)]
+        collected += [
+            (f"{url.removesuffix(_LEAN)}.js", Hop.EMBED) for url, _ in collected if url.endswith(_LEAN)
+        ]
     if "value" in attributes:
         for menu in document.select("select"):
-            found.extend(_of_menu(menu))
+            collected.extend(_of_menu(menu))
     modules = _named_modules(document) if "type" in attributes else {}
     for selector in (
         _selectors(frozenset(attributes & _WATCHED)) if not attributes.isdisjoint(_WATCHED) else _MORE
@@ -160,7 +162,7 @@ def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = 
                 page.base = page.base or element.attr("href") or ""
             else:
                 try:
-                    found.extend(_more(element, guess=guess, nested=nested, modules=modules))
+                    collected.extend(_more(element, guess=guess, nested=nested, modules=modules))
                 except (ValueError, RecursionError) as error:  # the rest of the page is still read
                     page.unread.add(type(error).__name__)
                 if element.tag == "meta":
@@ -171,7 +173,7 @@ def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = 
                         page.generator = page.generator or element.attr("content") or ""
     if "[" in text and "<!--[if" in text and nested < MOST_NESTED:
         for inner in _conditional_parts(text):
-            found.extend(references(inner, guess=guess, nested=nested + 1).found)
+            collected.extend(references(inner, guess=guess, nested=nested + 1).references)
     return page
 
 
@@ -259,7 +261,7 @@ def _more(
     elif tag == "html" and (manifest := element.attr("manifest")):
         yield manifest, Hop.EMBED
     elif tag == "iframe" and (inner := element.attr("srcdoc")) and nested < MOST_NESTED:
-        yield from references(inner, guess=guess, nested=nested + 1).found
+        yield from references(inner, guess=guess, nested=nested + 1).references
     elif tag == "style":
         yield from css.references(element.text)
     if style := element.attr("style"):

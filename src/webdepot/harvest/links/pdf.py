@@ -23,7 +23,7 @@ from webdepot.model import Hop
 LIMITS = Limits(time_s=3.0, longest_s=10.0, memory_bytes=256 << 20, output_bytes=16 << 20)
 MOST_PAGES = 5_000
 MOST_CHARS = 2 << 20
-"""Of all addresses together."""
+"""Most characters of all addresses together."""
 LONGEST_CHARS = 4_096
 _idle: list[Guard] = []
 _idle_lock = threading.Lock()
@@ -46,7 +46,7 @@ def references(data: bytes, *, most: int) -> list[Reference]:
 
 @contextmanager
 def _borrowed() -> Iterator[Guard]:
-    """A guard for this thread alone, for a moment."""
+    """A guard that no other thread uses until it is returned."""
     with _idle_lock:
         guard = _idle.pop() if _idle else None
     if guard is None:

@@ -1,4 +1,4 @@
-"""A reference: a link as written in a page, with the hop by which it leads on."""
+"""A reference: a link as written in a page, with its hop."""
 
 from webdepot.model import Hop
 

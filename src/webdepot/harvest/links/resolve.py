@@ -18,7 +18,7 @@ _PATH_START = frozenset("/._-~%ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvw
 
 
 def resolved_in(base: str) -> Resolved:
-    """What references on pages of the folder of `base` are known to mean; `resolve` adds to it."""
+    """The references on pages in the folder of `base` that have been resolved; `resolve` adds to them."""
     return _resolved_in_folder(_folder_of(base))
 
 

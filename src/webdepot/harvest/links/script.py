@@ -51,7 +51,9 @@ class ScriptLinks:
 
 
 def references(script: str, modules: Mapping[str, str] | None = None) -> ScriptLinks:
-    """What a script loads. `modules` are the names in the page's import map, as for `import "vue"`."""
+    """The addresses that a script loads. `modules` are the names in the page's import map, for `import
+    "vue"`.
+    """
     of_script, of_page = chunk_addresses(script)
     links = ScriptLinks(of_script=of_script, of_page=of_page)
     if not any(word in script for word in _WORTH_READING):

@@ -1,5 +1,5 @@
-"""The objects of a whole harvest in the working place: brought together at its end, and removed when it is in
-the depot. Their keys are in `objects`.
+"""The objects of a whole harvest in the working place: collected at its end, and removed when it is in the
+depot. Their keys are in `objects`.
 """
 
 import shutil
@@ -18,12 +18,12 @@ Spans = Sequence[tuple[int, int]]
 
 
 def root_of(harvest: str) -> str:
-    """What the keys of all objects of a harvest begin with."""
+    """The prefix of the keys of all objects of a harvest."""
     return f"harvests/{harvest}/"
 
 
 def whole_logs(number: int, generation: int) -> str:
-    """What the keys of the whole logs of a part at a checkpoint begin with, after those of the part."""
+    """The prefix of the keys of the whole logs of a part at a checkpoint, after the prefix of the part."""
     return f"whole/{number:06d}-{generation}/"
 
 
@@ -41,7 +41,7 @@ def fetch_logs(store: ObjectStore, harvest: str, parts: Mapping[int, Spans], fol
 
 
 def fetch_containers(store: ObjectStore, harvest: str, folder: Path) -> None:
-    """Bring all sealed containers of a harvest into a folder, except those that are there."""
+    """Copy all sealed containers of a harvest into a folder, except those that are already there."""
     durable.make_folders(folder)
     for key in sorted(store.keys(f"{root_of(harvest)}{CONTAINERS}/")):
         path = folder / key.rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""Harvesters as rows of the database, for people who watch the machines."""
+"""Harvesters as rows of the database, so that the portal can show them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, and_, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
-from webdepot.harvest.parts.rows import NOW, PartState
+from webdepot.harvest.parts.part_rows import NOW, PartState
 from webdepot.harvest.tables import harvesters, parts
 
 _FORGET_AFTER_S = 86_400.0
-_LIVES_S = 30.0
-"""Harvesters show themselves every ten seconds or more often."""
+_ALIVE_S = 30.0
+"""A harvester that was not seen for longer has stopped responding: they report at least every ten seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,19 +20,19 @@ class HarvesterRow:
     machine: str
     version: str
     places: int
-    """Parts that it works on at the same time at most."""
+    """How many parts it works on at the same time at most."""
     browser: bool
     seen_s: float
     """How long ago it was last seen."""
     runs_s: float
-    """How long it runs."""
+    """How long it has been running."""
     free_bytes: int
     running: int
     """Parts that are held on its machine now, by all its harvesters."""
 
     @property
     def is_live(self) -> bool:
-        return self.seen_s < _LIVES_S
+        return self.seen_s < _ALIVE_S
 
 
 def show(

@@ -31,18 +31,20 @@ from webdepot.harvest.parts.part_statements import Beat
 ASK_EVERY_S = 0.1
 LOOK_EVERY_S = 1.0
 UNUSED_S = 3.0
-"""A turn that was not used for so long is given back."""
+"""A turn that was not used for this long is given back."""
 _BACK_OFF_S = 0.3
-"""So long the turn at a server is left to others after it was given back for them."""
+"""How long the turn at a server is left to others after it was given back for them."""
 _LOST_S = 1.0
 _SHARED_S = 30.0
-"""So long after another part had or wanted one of our servers, wishes are looked for more often."""
+"""For this long after another part had or wanted one of our servers, requests of others are checked more
+often.
+"""
 _LONGEST_NAME = 300
 
 
 @dataclass(slots=True)
 class _Turn:
-    """A server that we may ask."""
+    """A server whose turn this part has."""
 
     free_at_s: float
     """By `time.monotonic()`."""
@@ -66,11 +68,11 @@ class LeasedServers:
         self._wanted: dict[str, float] = {}
         """Server -> not before this time."""
         self._held_back: dict[str, float] = {}
-        """Servers that are to be left alone until then, although the turn is not ours."""
+        """Servers to pause until then, although the turn is not ours."""
         self._returns: dict[str, float] = {}
         """Turns that are to be given back: server -> not before this time."""
         self._beat: Beat | None = None
-        """The last one whose wishes were noted."""
+        """The last renewal whose list of wanted servers was processed."""
         self._wake, self._end = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="server-turns", daemon=True)
         self._thread.start()
@@ -163,12 +165,13 @@ class LeasedServers:
             self._line.shared_until_s = now_s + _SHARED_S
         with self._lock:
             for name, wait_s in taken.items():
-                # Counted from before the question, it would be too early.
+                # The clock is read after the answer: counted from before the query, the time would be too
+                # early.
                 free_at_s = max(time.monotonic() + wait_s, self._held_back.pop(name, 0.0))
                 self._turns[name] = _Turn(free_at_s=free_at_s, used_s=time.monotonic())
 
     def _look(self) -> None:
-        """Find turns that others wait for or that are not used, and have them given back."""
+        """Find turns that others wait for or that are not used, and mark them to be given back."""
         beat, now_s = self._line.beat, time.monotonic()
         is_new, self._beat = beat is not self._beat, beat
         if beat is not None and beat.wanted:

@@ -41,7 +41,7 @@ class RowHandover:
         self._line = line
         self._outgoing: dict[int, list[str]] = {}
         self.consumed: list[int] = []
-        """Rows whose links are in the frontier since the last checkpoint."""
+        """Rows whose links were put into the frontier since the last checkpoint."""
 
     def hand_over(self, owner: int, line: str) -> None:
         self._outgoing.setdefault(owner, []).append(line)
@@ -153,8 +153,8 @@ class PartLedger:
             self._objects.delete_segments(names)
 
     def _insist(self, store: Callable[[], None]) -> None:
-        """Store, and repeat that while something does not answer and the part is ours. It can be repeated,
-        whatever part of it has happened. `PartLost` as soon as the part is not ours for certain.
+        """Call `store`, and repeat it while a server does not answer and the part is ours. Repeating it is
+        safe at any point. `PartLost` as soon as the part is no longer certainly ours.
         """
 
         def try_until_done() -> None:

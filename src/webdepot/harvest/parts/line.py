@@ -19,16 +19,16 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from webdepot.database import Database
 from webdepot.errors import WebdepotError
-from webdepot.harvest import control
-from webdepot.harvest.control import Order, OrderVerb
+from webdepot.harvest import order_file
+from webdepot.harvest.order_file import Order, OrderVerb
 from webdepot.harvest.parts import part_statements
+from webdepot.harvest.parts.part_rows import CHECKPOINT_AGE, PartLease, PartLost
 from webdepot.harvest.parts.part_statements import Beat
-from webdepot.harvest.parts.rows import CHECKPOINT_AGE, PartLease, PartLost
 
 BEAT_S, SHARED_BEAT_S, IDLE_BEAT_S = 2.0, 1.0, 0.25
-"""How often the lease is renewed; while servers are shared with other parts; while nothing is left to do."""
+"""How often the lease is renewed: usually, while servers are shared with other parts, and while idle."""
 IDLE_S = 5.0
-"""A part that had nothing to do for so long is given back, so that its place is free for another one."""
+"""A part that had nothing to do for this long is given back, so that its place is free for another one."""
 _AGAIN_S = 0.5
 
 
@@ -38,17 +38,17 @@ class PartLine:
     def __init__(self, database: Database, lease: PartLease, *, lease_s: float) -> None:
         self.lease = lease
         self.held_until_s = 0.0
-        """Until then, by `time.monotonic()`, the part is ours for certain."""
+        """Until this time, by `time.monotonic()`, the part is certainly ours."""
         self.beat: Beat | None = None
-        """What the last renewal brought."""
+        """The result of the last renewal."""
         self.statements = database.line()
-        """For everything that is written about this part."""
+        """The connection for all statements about this part."""
         self._lease_s = lease_s
         self._numbers: Mapping[str, Any] = {}
         self._saved_s = time.monotonic()
         self._show_at_s = 0.0
         self.shared_until_s = 0.0
-        """Until then other parts are expected to want the turns of this one."""
+        """Until this time other parts are expected to want the turns of this one."""
         self._lock = threading.Lock()
         self._orders: list[Order] = []
         self._last_order = 0
@@ -73,7 +73,7 @@ class PartLine:
         self.statements.close()
 
     def check(self) -> None:
-        """`PartLost` if no server may be asked now."""
+        """Raise `PartLost` if no server may be asked now."""
         if self._is_lost or time.monotonic() >= self.held_until_s:
             raise PartLost(
                 f"The lease of part {self.lease.part} of harvest {self.lease.harvest} could not be renewed "
@@ -81,7 +81,7 @@ class PartLine:
             )
 
     def note_checkpoint(self) -> None:
-        """Everything up to now is safe."""
+        """Note that everything up to now is in a checkpoint."""
         self._saved_s = time.monotonic()
 
     def show(self, numbers: Mapping[str, Any]) -> None:
@@ -102,7 +102,7 @@ class PartLine:
         ]
 
     def take_handed(self) -> list[tuple[int, list[Any]]]:
-        """Links handed over since the last call: id of their row, and the values."""
+        """Links handed over since the last call: id of the row, and its values."""
         if not self._handed:
             return []
         with self._lock:
@@ -177,7 +177,7 @@ class PartLine:
             self._show_at_s = began_s + 0.9 * BEAT_S
         with self._lock:
             for number, line in beat.orders:
-                self._orders.append(control.decode(line, number, f"the orders of {self.lease.harvest}"))
+                self._orders.append(order_file.decode(line, number, f"the orders of {self.lease.harvest}"))
                 self._last_order = number
             self._handed += beat.handed
             self._known.update(number for number, _ in beat.handed)

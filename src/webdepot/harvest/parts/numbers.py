@@ -5,7 +5,7 @@ from dataclasses import asdict, fields, replace
 from typing import Any
 
 from webdepot.harvest.host_book import HostCounts, most_of
-from webdepot.harvest.parts.rows import CHECKPOINT_AGE
+from webdepot.harvest.parts.part_rows import CHECKPOINT_AGE
 from webdepot.harvest.report.log import RecentLine
 from webdepot.harvest.report.result import (
     CrawlProgress,

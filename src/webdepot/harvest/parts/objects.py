@@ -60,7 +60,9 @@ class PartObjects:
                     self._store.put(self._own + key, source, overwrite=True)
 
     def put_container(self, path: Path) -> None:
-        """Store a sealed container. Its bytes are those of its segments, on any machine."""
+        """Store a sealed container. Its bytes are its segments one after the other, so they are the same on
+        any machine.
+        """
         if self._store.size(self._containers + path.name) != path.stat().st_size:
             with path.open("rb") as source:
                 self._store.put(self._containers + path.name, source, overwrite=True)
@@ -73,7 +75,7 @@ class PartObjects:
 
     def put_logs(self, folder: Path, number: int, generation: int) -> None:
         """Store the whole logs as they are at a checkpoint, which that generation made."""
-        for name in reversed(LOGS):  # the first one last: it says that both are there
+        for name in reversed(LOGS):  # crawl.log is stored last: if it exists, both do
             with (folder / name).open("rb") as source:
                 self._store.put(f"{self._own}{whole_logs(number, generation)}{name}", source, overwrite=True)
 

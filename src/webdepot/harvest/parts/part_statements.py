@@ -1,5 +1,5 @@
-"""What a harvester writes about its part while it works: one statement each, so that a part costs the
-database little, however many there are.
+"""The statements with which a harvester reports about its part while it works: one for each report, so that
+many parts put little load on the database.
 
 A statement is a transaction of its own. It changes nothing unless the part still has the generation and the
 holder of the lease (`rows`), and sees one moment of all tables. Parameters are arrays and never lists of
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sqlalchemy import TextClause, text
 
 from webdepot.database import StatementLine
-from webdepot.harvest.parts.rows import PartLease, lost
+from webdepot.harvest.parts.part_rows import PartLease, lost
 
 _NOW = "extract(epoch from clock_timestamp())::float8"
 _OWN = "harvest = :harvest AND part = :part AND generation = :generation AND holder = :holder"
@@ -26,7 +26,7 @@ class Beat:
     orders: Sequence[tuple[int, str]]
     handed: Sequence[tuple[int, str]]
     wanted: Sequence[str]
-    """Servers whose turn the part has, and another part waits for."""
+    """Servers whose turn this part has and for which another part waits."""
     fetched: int
     """Of the whole harvest, as the next two."""
     pages: int
@@ -129,9 +129,9 @@ def save_checkpoint(
     handed: Mapping[int, Sequence[str]],
     consumed: Sequence[int],
 ) -> None:
-    """Make a checkpoint valid, together with the links that it hands over and those that it has queued. It
-    happens once, even if it is repeated because the answer of the server was lost. `PartLost`, and nothing of
-    it happens, if the part is no longer held.
+    """Make a checkpoint valid, together with the links that it hands over and those that it has queued. May
+    be repeated if the answer of the server was lost: it takes effect once. `PartLost`, and nothing is
+    changed, if the part is no longer held.
     """
     before = [list(span) for span in lease.spans if span[0] != lease.generation]
     given = {part: "\n".join(lines) for part, lines in handed.items() if lines}

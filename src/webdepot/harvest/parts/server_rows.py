@@ -1,4 +1,4 @@
-"""Turns at servers as rows: which part may ask a server, and from when on.
+"""Turns at servers as rows: which part may ask a server, and from what time.
 
 The holder of a turn is that of a part, and has the turn as long as it has the part. Rows are always locked in
 the order of their names, so that parts never wait for each other in a circle.
@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from webdepot.database import StatementLine
-from webdepot.harvest.parts.rows import NOW
+from webdepot.harvest.parts.part_rows import NOW
 from webdepot.harvest.tables import parts, servers
 
 _FORGET_AFTER_S = 3600.0
@@ -50,8 +50,8 @@ _STORE_PAUSES = text(_OWN.format(change="pause_s = given.seconds"))
 
 
 def take(connection: Connection, names: Sequence[str], holder: str) -> dict[str, float]:
-    """Take the turns at these servers as far as they are free: server -> how many seconds from now it may be
-    asked. The others learn that somebody waits.
+    """Take those turns at these servers that are free; return server -> seconds from now until it may be
+    asked. The holders of the others are notified that a part waits.
     """
     connection.execute(_ADD, {"names": sorted(names)})
     chosen = servers.c.address == func.any(sorted(names))
@@ -77,7 +77,9 @@ def take(connection: Connection, names: Sequence[str], holder: str) -> dict[str,
 
 
 def give_back(line: StatementLine, waits: Mapping[str, float], holder: str) -> None:
-    """Give turns back: server -> how many seconds from now it may be asked. Those of others stay theirs."""
+    """Give turns back: server -> seconds from now until it may be asked. Turns that another part has are not
+    changed.
+    """
     _change(line, _GIVE_BACK, waits, holder)
 
 

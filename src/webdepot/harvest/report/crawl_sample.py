@@ -1,5 +1,5 @@
-"""What the scope of a crawl takes and leaves, counted from its log (`log.JSON_NAME`) with examples. For a
-test crawl: its log is short, and has the links that lead outside.
+"""Which addresses the scope of a crawl accepts and rejects, counted from its log (`log.JSON_NAME`) with
+examples. For a test crawl: its log is short, and has the links that lead outside.
 """
 
 import json
@@ -18,13 +18,13 @@ MOST_ROWS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleRow:
-    """Addresses that have the same fate."""
+    """Addresses with the same result."""
 
     name: str
-    """The rule that took them or left them out, or what went wrong."""
+    """The rule that accepted or rejected them, or what went wrong."""
     count: int
     reason: str = ""
-    """Of the first one."""
+    """The reason of the first one."""
     examples: Sequence[str] = ()
 
 

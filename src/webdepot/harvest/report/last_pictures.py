@@ -2,8 +2,8 @@
 
     harvests/ID/pictures/7    a screenshot; list.json has the numbers of the last ones and their pages
 
-The screenshots themselves are in the containers of the harvest. These copies are not made durable and go with
-the working folder.
+The screenshots themselves are in the containers of the harvest. These copies are not made durable and are
+deleted with the working folder.
 """
 
 import json
@@ -21,7 +21,7 @@ _LIST_NAME = "list.json"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastPicture:
     number: int
-    """Counts the screenshots of the harvest; the name of its file."""
+    """Its number in the harvest, which is the name of its file."""
     url: str
 
 

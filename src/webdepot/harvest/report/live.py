@@ -92,7 +92,7 @@ def numbers_of(
     estimate: Estimate | None = None,
     pace: HarvestPace | None = None,
 ) -> LiveNumbers:
-    """Progress as people see it."""
+    """The numbers to show for the progress of a crawl."""
     numbers: dict[str, Any] = {item.name: getattr(progress, item.name) for item in fields(CrawlNumbers)}
     return LiveNumbers(
         **numbers | {"refusals": dict(progress.refusals)},  # `asdict` cannot copy a Counter

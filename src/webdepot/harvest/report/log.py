@@ -94,7 +94,7 @@ class CrawlLog:
         return {LOG_NAME: self._heritrix.tell(), JSON_NAME: self._json.tell()}
 
     def free_bytes(self) -> int:
-        """Free space on its disk, which is also the harvest's."""
+        """Free space on the disk of the log, which is also the disk of the harvest."""
         disk = os.fstatvfs(self._json.fileno())
         return disk.f_bavail * disk.f_frsize
 

@@ -1,5 +1,4 @@
-"""How many pages a harvest has fetched over its time, in few numbers: for a line that shows where it was
-slow.
+"""How many pages a harvest has fetched over time, in a few numbers: for a graph that shows when it was slow.
 
 Time is the time that the harvest worked, over all its runs. It is cut into steps of equal length; when there
 are too many, two become one. So memory and file stay small, however long the harvest runs.
@@ -20,7 +19,7 @@ class HarvestPace:
     pages: tuple[int, ...] = ()
 
     def per_minute(self, elapsed_s: float) -> list[float]:
-        """Pages a minute in each step; `elapsed_s` is where the last one is now."""
+        """Pages per minute in each step; `elapsed_s` is the current end of the last step."""
         rates, before = [], 0
         for number, pages in enumerate(self.pages):
             is_last = number == len(self.pages) - 1

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 
 from webdepot.harvest.report.log import MISSING, PROBE, SOFTWARE
 from webdepot.harvest.scope.hop_path import is_guess
+from webdepot.harvest.scope.mazes import MAZES
 from webdepot.model import Failure
 from webdepot.url import host_of
 
@@ -38,6 +39,7 @@ TRAP_RULES = frozenset(
         "query length",
         "calendar",
         "same answers",
+        MAZES,
     }
     | {"path_depth", "query_length", "address_length", "query_arguments"}
 )
@@ -45,7 +47,7 @@ TRAP_RULES = frozenset(
 LEFT_OUT = "left_out_"
 """Prefix of the counts of a harvest that say how many addresses of a kind were left out."""
 MISSING_RULE = "soft 404"
-"""Its name among the traps; its pages are kept, but their links are not followed."""
+"""The name of soft 404 pages among the traps: they are kept, but their links are not followed."""
 _TAIL_BYTES = 4096
 _FLUSH_KEYS = 20_000
 _SCHEMA = """

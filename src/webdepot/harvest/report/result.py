@@ -23,7 +23,7 @@ from webdepot.url import Url
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSettings:
-    """Settings of one host that differ from those of its harvest. None and 0 mean: as the harvest."""
+    """Settings of one host that differ from those of its harvest. None and 0 mean: as for the harvest."""
 
     manners: Manners | None = None
     robots: RobotsPolicy | None = None
@@ -57,7 +57,9 @@ class CrawlSettings:
     facts: ScopeFacts = field(default_factory=ScopeFacts)
     """Facts of the service for the rules."""
     look_up: Callable[[Collection[str]], Awaitable[None]] | None = None
-    """Looks up hosts before links to them are judged; set if a rule needs it (`ip_range`, `organisation`)."""
+    """Looks up hosts before links to them are judged; set only if a rule needs it (`ip_range`,
+    `organisation`).
+    """
     host_rules: HostRules | None = None
     """Rules of the service about whole hosts, for example by their owner."""
     software: SoftwareCatalogue = NO_SOFTWARE
@@ -98,7 +100,7 @@ class CrawlSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostWait:
-    """A host that is left alone for a while, because its last answer asks for that, or none came."""
+    """A host that is paused, because its last answer asks for that or because it did not answer."""
 
     host: str
     status: int
@@ -132,7 +134,7 @@ class CrawlNumbers:
     """The host of the latest response."""
     elapsed_s: float
     asked: str = ""
-    """The address that was asked for last."""
+    """The address that was requested last."""
     opened: str = ""
     """A page that is open in the browser at the moment."""
     wait_s: float = 0.0
@@ -293,14 +295,14 @@ def trouble_of(seeds: Sequence[SeedOutcome], *, good_pages: int) -> Trouble | No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """What of a site was left out: addresses because of its owner's instructions, and what scripts show; and
-    which instructions did not leave anything out.
+    """What was left out of a harvest: addresses because of the owner's instructions, and content that scripts
+    show; and instructions that had no effect.
     """
 
     nofollow: int = 0
     robots: int = 0
     empty_pages: int = 0
-    """Pages that scripts must fill before they can be read."""
+    """Pages that are empty until scripts fill them."""
     unopened: int = 0
     """Pages that the browser could not open or read."""
     noindex_pages: int = 0
@@ -362,14 +364,14 @@ def reason_of(
     shut_out: Sequence[str],
     left_out: LeftOut = NOTHING_LEFT_OUT,
 ) -> str:
-    """What was left out, how it ended and what is left in the queue, as sentences."""
+    """Sentences that say what was left out, how the crawl ended and what is left in the queue."""
     if end is End.FINISHED:
         return finished_reason(waiting=waiting, shut_out=shut_out, left_out=left_out)
     return together([*left_out.sentences(), _ending(end, settings), left_waiting(waiting)])
 
 
 def finished_reason(*, waiting: int, shut_out: Sequence[str], left_out: LeftOut) -> str:
-    """The reason of a crawl that came to its own end."""
+    """The reason of a crawl that ended because its queue was empty."""
     hosts = ", ".join(shut_out[:5])
     closed = said("shut_out", "robots.txt of {hosts} excludes all crawlers.", hosts=hosts) if shut_out else ""
     is_rest = bool(left_out.nofollow or left_out.robots)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
-from webdepot.harvest.scope import limits
+from webdepot.harvest.scope import address_traps
 from webdepot.harvest.scope.hop_path import count_links, embed_depth
 from webdepot.harvest.scope.limits import path_of
 from webdepot.model import Candidate, Hop
@@ -40,7 +40,7 @@ def _no_reason(host: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeFacts:
-    """Facts that a condition may need beyond the address. Each answers at once, from what is known then."""
+    """Facts that a condition may need beyond the address. Each is answered at once, without a lookup."""
 
     addresses_of: Callable[[str], Sequence[str]] = _no_addresses
     """Network addresses of a host, if it was looked up."""
@@ -180,7 +180,7 @@ def _path_depth(of: Sequence[str], over: float, facts: ScopeFacts) -> Condition:
 
 
 def _repeating(of: Sequence[str], over: float, facts: ScopeFacts) -> Condition:
-    rule = limits.repeating(int(over))
+    rule = address_traps.repeating(int(over))
     return lambda candidate: rule(candidate).reason
 
 

@@ -8,7 +8,7 @@ from webdepot.url import Url
 _NOT_LINKS = dict.fromkeys(map(ord, (Hop.EMBED, Hop.SPECULATIVE, Hop.REDIRECT, Hop.PREREQUISITE)))
 _PART_HOPS = "".join((Hop.EMBED, Hop.REDIRECT, Hop.SPECULATIVE))
 _for_each_path = lru_cache(maxsize=4096)
-"""Every address of a harvest has one of a few paths, and many questions are asked about it."""
+"""Caches results by path: the addresses of a harvest share few paths, and each is examined often."""
 
 
 def is_seed_path(path: str) -> bool:
@@ -17,18 +17,18 @@ def is_seed_path(path: str) -> bool:
 
 
 def count_links(path: str) -> int:
-    """The hops that a person would have to click."""
+    """The number of hops that a person would have to click."""
     return len(path.translate(_NOT_LINKS))
 
 
 @_for_each_path
 def is_guess(path: str) -> bool:
-    """Whether no link, only a guess and its redirects, leads to the address: nobody says that it exists."""
+    """Whether no link, only a guess and its redirects, leads to the address, so that it may not exist."""
     return path.rstrip(Hop.REDIRECT).endswith(Hop.SPECULATIVE)
 
 
-def is_our_idea(candidate: Candidate) -> bool:
-    """Whether no page names the address: it was guessed, or it is where most sites have their sitemap."""
+def is_unreferenced(candidate: Candidate) -> bool:
+    """Whether no page names the address: it was guessed, or it is the usual address of a sitemap."""
     is_sitemap = candidate.path.endswith(Hop.MANIFEST) and (candidate.via or "").endswith("/robots.txt")
     return is_guess(candidate.path) or (is_sitemap and candidate.url.endswith("/sitemap.xml"))
 
@@ -43,9 +43,8 @@ def is_part(path: str) -> bool:
 
 @_for_each_path
 def embed_depth(path: str) -> int:
-    """How deep the address is embedded in pages: the trailing embeds, with redirects and guesses between.
-
-    0 if it is not part of a page. A guess is not: only what it turns out to contain can be.
+    """How deep the address is embedded in pages: the number of embeds at the end of the path, with redirects
+    and guesses between them. 0 if it is not part of a page. A guess itself is not a part; parts of it can be.
     """
     return 0 if is_guess(path) else path[len(path.rstrip(_PART_HOPS)) :].count(Hop.EMBED)
 

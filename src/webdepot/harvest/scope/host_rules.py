@@ -16,7 +16,7 @@ from webdepot.url import host_of
 UNDECIDED = "undecided"
 SHORTEST_WAIT_S, LONGEST_WAIT_S = 0.2, 120.0
 _PER_SECOND = 1000
-"""Undecided hosts that are asked about again each second, so that many of them cost little."""
+"""How many undecided hosts are asked about again each second, so that many of them cost little."""
 
 
 class HostRules(Protocol):
@@ -68,13 +68,13 @@ def rules_of(hosts: HostRules) -> tuple[Rule, Rule]:
 
 
 def is_inside(hosts: HostRules | None, url: str) -> bool:
-    """Whether the host is known to belong."""
+    """Whether the host is known to belong to the harvest."""
     verdict = hosts.find(_name(url)) if hosts is not None else None
     return bool(verdict)
 
 
 def is_outside(hosts: HostRules | None, url: str) -> bool:
-    """Whether the host is known not to belong."""
+    """Whether the host is known not to belong to the harvest."""
     verdict = hosts.find(_name(url)) if hosts is not None else None
     return verdict is not None and verdict.answer is Answer.REJECT
 

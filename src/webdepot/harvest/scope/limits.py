@@ -1,7 +1,5 @@
-"""Scope rules against crawler traps, and the operator's own regular expressions."""
+"""Scope rules that limit hops, redirects, depth and length, and the operator's own regular expressions."""
 
-import re
-from collections import Counter
 from dataclasses import dataclass
 
 from webdepot.errors import InputError
@@ -10,17 +8,8 @@ from webdepot.harvest.scope.verdicts import PASS, Rule, reject
 from webdepot.model import Candidate, Hop, Verdict
 from webdepot.text.patterns import LinearPattern
 
-_DATE = re.compile(
-    r"(?i)[/=_-](\d{4})[/_-](?:0?[1-9]|1[0-2])(?=[/_&?-]|\Z)"  # /2031/07/ and =2031-07-01
-    r"|[?&](?:\w*year|jahr|jaar|y)=(\d{4})(?=&|\Z)"
-    r"|[?&](?:\w*date|datum|month|monat|maand|day|tag|dag|from|start|begin)=(\d{4})-?(?:0[1-9]|1[0-2])"
-)
-_FIRST_YEAR = 1000
-"""Historians link to 1648; only a calendar that runs backwards links to the year 200."""
-_LAST_YEAR = 2999
-
 _DEEPEST_EMBEDDED = 100
-"""A frame that contains itself with another address would have no end."""
+"""A frame that contains itself under another address would be endless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,22 +74,6 @@ def too_deep(most: int) -> Rule:
     return rule
 
 
-def repeating(most: int) -> Rule:
-    """Reject `/a/b/a/b/a/b/a/b`, the result of wrong relative links."""
-
-    def rule(candidate: Candidate) -> Verdict:
-        path = path_of(candidate.url)
-        if path.count("/") <= most:
-            return PASS
-        segments = Counter(filter(None, path.split("/")))
-        segment, times = max(segments.items(), key=lambda item: item[1], default=("", 0))
-        if times <= most:
-            return PASS
-        return reject("repeating", f"the segment {segment!r} occurs {times} times")
-
-    return rule
-
-
 def too_long(most_letters: int, most_in_query: int) -> Rule:
     def rule(candidate: Candidate) -> Verdict:
         if embed_depth(candidate.path):
@@ -110,24 +83,6 @@ def too_long(most_letters: int, most_in_query: int) -> Rule:
         query = candidate.url.partition("?")[2]
         if len(query) > most_in_query:
             return reject("query length", f"{len(query)} characters after the question mark")
-        return PASS
-
-    return rule
-
-
-def endless_dates(year: int, years_ahead: int) -> Rule:
-    """Reject dates far ahead. Calendars always link to the next month: `/2031/07/`, `year=2044&month=1`."""
-    latest = year + years_ahead
-
-    def rule(candidate: Candidate) -> Verdict:
-        match = _DATE.search(candidate.url)
-        if match is None:
-            return PASS
-        dated = int(match[1] or match[2] or match[3])
-        if match[0][0] in "-_" and not _FIRST_YEAR <= dated <= _LAST_YEAR:
-            return PASS  # a code, not a date: `iso-8859-1`, `item-0042-7`
-        if latest < dated or dated < _FIRST_YEAR:
-            return reject("calendar", f"it is about the year {dated}: probably an endless calendar")
         return PASS
 
     return rule

@@ -29,7 +29,9 @@ def everything_is_outside(candidate: Candidate) -> Verdict:
 
 
 def belongs(kind: ScopeKind, seeds: Sequence[str]) -> Rule:
-    """The rule that accepts what belongs to the seeds; used alone it also separates inside from outside."""
+    """The rule that accepts what belongs to the seeds. It is also used alone, to decide what is outside the
+    scope.
+    """
     match kind:
         case ScopeKind.HOST:
             return same_host(seeds)
@@ -97,7 +99,7 @@ def few_hops_outside(most: int) -> Rule:
 
 def embedded_too_deep(most: int) -> Rule:
     """Reject what is embedded deeper, unless a later rule accepts it: what belongs to the harvest may be
-    embedded as deep as it likes.
+    embedded at any depth.
     """
 
     def rule(candidate: Candidate) -> Verdict:

@@ -7,17 +7,17 @@ them. Order of steps:
    the harvest has `FIRST_DOCUMENTS` of it, so that hosts with few pages are not asked. `/name` and
    `/name.html` are asked separately, because many servers treat them differently. The request is logged; the
    response is not a page of the site and is not kept.
-2. If the response is a page, the words that it says are stored with the frontier.
-3. A later page that says the same words (`is_missing_page`) is kept like any other, but its links are not
+2. If the response is a page, its visible words are stored with the frontier.
+3. A later page with the same words (`is_missing_page`) is kept like any other, but its links are not
    followed, and a guess that led to it counts as wrong. Words of the two addresses do not count, however they
    are written, nor words with digits: such pages repeat their address. This never applies to seeds: many
    hosts return their front page instead.
 
-A guessed page is also treated as missing if it says the same as an earlier guessed page of its host: parts of
-a host may have their own answer for what does not exist.
+A guessed page is also treated as missing if it has the same words as an earlier guessed page of its host:
+parts of a host may have their own page for what does not exist.
 
 If a page was opened in the browser, the words that the browser shows decide: the routes of a single-page
-application all have the same HTML, and say different things.
+application all have the same HTML, but show different words.
 """
 
 import json
@@ -45,8 +45,8 @@ _FEWEST_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Said:
-    """What a page says, and the letters of its address, which it may repeat."""
+class _PageWords:
+    """The words of a page, and the letters of its address, which it may repeat."""
 
     words: Mapping[str, int]
     is_source: bool
@@ -58,14 +58,16 @@ class MissingPages:
     def __init__(self, turns: ServerTurns, frontier: Frontier) -> None:
         self._turns = turns
         self._frontier = frontier
-        self._said: dict[str, _Said | None] = {}
+        self._by_place: dict[str, _PageWords | None] = {}
         """By origin and form, for the hosts that were asked; None if the host correctly returns 404."""
         self._guessed: dict[bytes, Url] = {}
-        """What guessed pages said, without their addresses, and the first that said it."""
+        """Digests of the words of guessed pages, without their addresses, each with the first page that had
+        them.
+        """
 
     def must_ask(self, candidate: Candidate, documents: int) -> bool:
-        """Whether the host must be asked before this candidate is fetched. `documents` is how many of it the
-        harvest has.
+        """Whether the host must be asked before this candidate is fetched. `documents` is the number of
+        documents that the harvest has from it.
         """
         if candidate.path.endswith(Hop.SPECULATIVE):
             return not self._is_known(_place(candidate.url))
@@ -79,15 +81,15 @@ class MissingPages:
         return Url(f"{origin}/{name}{_form(url)}")
 
     async def ask(self, candidate: Candidate, *, crawl_delay_s: float | None) -> Visit:
-        """Fetch a candidate with the `address` and remember what it says. The caller logs and closes the
-        visit.
+        """Fetch a candidate with the `address` and remember the words of the response. The caller logs and
+        closes the visit.
         """
         visit = await self._turns.ask(candidate, crawl_delay_s=crawl_delay_s)
-        self._remember(_place(candidate.url), _find_said(visit))
+        self._remember(_place(candidate.url), _find_page_words(visit))
         return visit
 
     def spare(self, url: str) -> None:
-        """Do not ask this host; none of its pages of this form is treated as missing."""
+        """Remember that this host is not asked; none of its pages of this form is treated as missing."""
         self._remember(_place(url), None)
 
     def is_missing_page(self, visit: Visit, shown: str = "") -> bool:
@@ -97,8 +99,8 @@ class MissingPages:
         candidate = visit.candidate
         if is_seed_path(candidate.path) or not self._is_known(place := _place(candidate.url)):
             return False
-        missing, is_guess = self._said.get(place), candidate.path.endswith(Hop.SPECULATIVE)
-        page = _find_said(visit) if missing is not None or is_guess else None
+        missing, is_guess = self._by_place.get(place), candidate.path.endswith(Hop.SPECULATIVE)
+        page = _find_page_words(visit) if missing is not None or is_guess else None
         if page is None:
             return False
         if shown_words := _words(shown):
@@ -109,31 +111,35 @@ class MissingPages:
                 return True
         return is_guess and self._was_guessed(candidate.url, page)
 
-    def _was_guessed(self, url: Url, page: _Said) -> bool:
-        """Whether an earlier guess at the host had a page that says the same."""
-        said = sorted((word, count) for word, count in page.words.items() if word not in page.address)
-        digest = blake2b(f"{origin_of(url)} {said}".encode("utf-8", "replace"), digest_size=16).digest()
+    def _was_guessed(self, url: Url, page: _PageWords) -> bool:
+        """Whether an earlier guess at the host returned a page with the same words."""
+        counted_words = sorted(
+            (word, count) for word, count in page.words.items() if word not in page.address
+        )
+        digest = blake2b(
+            f"{origin_of(url)} {counted_words}".encode("utf-8", "replace"), digest_size=16
+        ).digest()
         if len(self._guessed) >= MOST_GUESSED:
             self._guessed.clear()
         return self._guessed.setdefault(digest, url) != url
 
     def _is_known(self, place: str) -> bool:
-        if place in self._said:
+        if place in self._by_place:
             return True
         stored = self._frontier.recall(f"absent:{place}")
         if stored is None:
             return False
-        self._hold(place, _Said(**json.loads(stored)) if stored != b"null" else None)
+        self._hold(place, _PageWords(**json.loads(stored)) if stored != b"null" else None)
         return True
 
-    def _remember(self, place: str, said: _Said | None) -> None:
-        self._hold(place, said)
-        self._frontier.remember(f"absent:{place}", json.dumps(said and asdict(said)).encode())
+    def _remember(self, place: str, page: _PageWords | None) -> None:
+        self._hold(place, page)
+        self._frontier.remember(f"absent:{place}", json.dumps(page and asdict(page)).encode())
 
-    def _hold(self, place: str, said: _Said | None) -> None:
-        if len(self._said) >= MOST_HOSTS:
-            self._said.clear()
-        self._said[place] = said
+    def _hold(self, place: str, page: _PageWords | None) -> None:
+        if len(self._by_place) >= MOST_HOSTS:
+            self._by_place.clear()
+        self._by_place[place] = page
 
 
 def _place(url: str) -> str:
@@ -145,8 +151,8 @@ def _form(url: str) -> str:
     return ".html" if "." in path_of(url).rpartition("/")[2] else ""
 
 
-def _find_said(visit: Visit) -> _Said | None:
-    """What a page says; None if the response is not a page."""
+def _find_page_words(visit: Visit) -> _PageWords | None:
+    """The words of a page; None if the response is not a page."""
     html = find_html(visit)
     if html is None:
         return None
@@ -154,7 +160,7 @@ def _find_said(visit: Visit) -> _Said | None:
     address = "".join(_WORD.findall(f"{unquote(path)} {path}".lower()))
     words = _words(visible_text(html))
     is_source = words.total() < _FEWEST_WORDS
-    return _Said(words=dict(_words(html) if is_source else words), is_source=is_source, address=address)
+    return _PageWords(words=dict(_words(html) if is_source else words), is_source=is_source, address=address)
 
 
 def _words(text: str) -> Counter[str]:

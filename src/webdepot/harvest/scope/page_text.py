@@ -1,4 +1,4 @@
-"""What a page says: its visible text, for rules that compare pages."""
+"""The visible text of a page, for rules that compare pages."""
 
 import re
 from contextlib import suppress
@@ -26,7 +26,7 @@ def find_html(visit: Visit, *, limit_bytes: int = _READ_BYTES) -> str | None:
         return None
     visit.body.seek(0)
     body = b""
-    with suppress(Exception):  # a wrong coding is the server's error; then the page says nothing
+    with suppress(Exception):  # a wrong coding is the server's error; such a page has no text
         coded = content_decoded(transfer_decoded(visit.body, head), head, limit_bytes=limit_bytes)
         body = coded.read(limit_bytes)
     return decode(body, media_type)[0]

@@ -19,8 +19,8 @@ returns each answer.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from webdepot.harvest.scope import address_traps, membership
 from webdepot.harvest.scope import limits as limit_rules
-from webdepot.harvest.scope import membership
 from webdepot.harvest.scope.limits import ScopeLimits
 from webdepot.harvest.scope.membership import OUTSIDE, ScopeKind
 from webdepot.harvest.scope.verdicts import Rule, reject
@@ -78,7 +78,7 @@ def named_chain(
     year, or 0 for no rule about dates.
     """
     dates = (
-        [("calendar", limit_rules.endless_dates(year, limits.calendar_years))]
+        [("calendar", address_traps.endless_dates(year, limits.calendar_years))]
         if year and limits.calendar_years
         else []
     )
@@ -94,7 +94,7 @@ def named_chain(
         ("guesses", limit_rules.too_many_guesses(limits.guess_hops)),
         ("redirects", limit_rules.too_many_redirects(limits.redirects)),
         ("path depth", limit_rules.too_deep(limits.path_segments)),
-        ("repeating", limit_rules.repeating(limits.repeats)),
+        ("repeating", address_traps.repeating(limits.repeats)),
         ("length", limit_rules.too_long(limits.url_letters, limits.query_letters)),
         *dates,
         *software,

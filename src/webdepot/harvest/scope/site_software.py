@@ -21,7 +21,7 @@ from webdepot.ports.harvest import Frontier
 from webdepot.url import host_of
 
 RULE = "software"
-"""Its name in the chain; its verdicts name the kind of address."""
+"""The name of the rule in the chain; its verdicts name the kind of address."""
 FIRST_PAGES = 10
 MOST_IN_MEMORY = 20_000
 
@@ -30,13 +30,15 @@ MOST_IN_MEMORY = 20_000
 class _Site:
     runs: list[str] = field(default_factory=list)
     taken: dict[str, list[str]] = field(default_factory=dict)
-    """Of the rules that take a limited number: what they took."""
+    """Rule that accepts a limited number -> digests of the addresses that it accepted."""
     seen: int = 0
     """Pages whose markup was looked at; not remembered."""
 
 
 class SiteSoftware:
-    """One crawl. Without a frontier nothing is remembered, for a person who asks about one address."""
+    """The software of the sites of one crawl. Without a frontier, to explain one address, nothing is
+    stored.
+    """
 
     def __init__(self, frontier: Frontier | None = None) -> None:
         self._frontier = frontier
@@ -49,13 +51,13 @@ class SiteSoftware:
         self._find_rule, self._include = catalogue.find_rule, include
 
     def wants_markup(self, candidate: Candidate) -> bool:
-        """Whether the markup of a page is still worth a look: that of the first pages of a host."""
+        """Whether the markup of a page is still examined: only that of the first pages of a host is."""
         site = self._site(host_of(candidate.url))
         site.seen += not embed_depth(candidate.path)
         return site.seen <= FIRST_PAGES
 
     def learn(self, host: str, ids: Collection[str]) -> list[str]:
-        """Take note of the software that a page of a host shows signs of; the ids that are new."""
+        """Remember the software that a page of a host shows signs of; return the ids that are new."""
         site = self._site(host)
         new = sorted(id for id in ids if id not in site.runs)
         if new:
@@ -92,7 +94,7 @@ class SiteSoftware:
             self._remember(host)
 
     def _find(self, candidate: Candidate, *, included: bool = False) -> AddressRule | None:
-        """The rule that matches, unless it does not decide about this candidate."""
+        """The rule that decides about this candidate; None if no rule does."""
         runs = self._site(host_of(candidate.url)).runs
         if not runs or is_seed_path(candidate.path) or candidate.path.endswith(Hop.PREREQUISITE):
             return None

@@ -39,18 +39,18 @@ class Take(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressRule:
-    """What becomes of the addresses of a software that match."""
+    """What is done with the matching addresses of a software."""
 
     kind: str
     take: Take = Take.NONE
     most: int = 0
     """How many are taken for each site, with `Take.LAST`; 0 means all."""
     parts: bool = False
-    """Also decides about parts of pages."""
+    """Whether it also decides about parts of pages."""
     reason: str
     """Which rule it is and what it matches, for people: `MediaWiki rule 2 (edits): veaction`."""
     matches: Callable[[str], bool]
-    """Asked with the decoded path and query."""
+    """Whether an address matches; called with its decoded path and query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,7 +54,7 @@ _LONGEST_LINK, _LONGEST_PICTURE, _LONGEST_TARGET = 200, 300, 2000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagePicture:
     source: str
-    """As in the page: mostly relative to it."""
+    """The address as written in the page, usually relative."""
     words: str
     """Description, title and file name."""
 
@@ -92,8 +92,13 @@ def words_of_html(text: str, url: str = "") -> HtmlWords:
 
 def shown_by_scripts(text: str, shown: str) -> str:
     """The lines shown in a browser that have a word which is not in the page: scripts have added them."""
-    own = set(_WORD.findall(_without_tags(_with_shadow_roots(text)).lower()))
-    return "\n".join(line for line in shown.splitlines() if not own.issuperset(_WORD.findall(line.lower())))
+    return added_lines(_without_tags(_with_shadow_roots(text)), shown)
+
+
+def added_lines(own: str, shown: str) -> str:
+    """The lines of a text that have a word which another text does not have."""
+    known = set(_WORD.findall(own.lower()))
+    return "\n".join(line for line in shown.splitlines() if not known.issuperset(_WORD.findall(line.lower())))
 
 
 def pictures_of_html(text: str) -> list[PagePicture]:
@@ -110,9 +115,9 @@ def is_slow(text: str) -> bool:
     if tags < _DEEPEST or _most_open(text) <= _DEEPEST:
         return False
     depth = 0
-    for found in _TAG.finditer(text):
-        closing, name = found.groups()
-        if found[0].endswith("/>") or name.lower() in _SHALLOW:
+    for tag in _TAG.finditer(text):
+        closing, name = tag.groups()
+        if tag[0].endswith("/>") or name.lower() in _SHALLOW:
             continue
         depth = max(depth - 1, 0) if closing else depth + 1
         if depth > _DEEPEST:
@@ -121,8 +126,8 @@ def is_slow(text: str) -> bool:
 
 
 def _has_stretch_without_tag(text: str) -> bool:
-    """Whether there may be `_LONG_TAG_CHARS` without a tag: they would cover one of these parts of half the
-    length.
+    """Whether there may be `_LONG_TAG_CHARS` characters without a tag: they would cover one of these parts,
+    which have half that length.
     """
     half = _LONG_TAG_CHARS // 2
     return any(text.find("<", at, at + half) < 0 for at in range(0, len(text) - half + 1, half))
@@ -166,10 +171,10 @@ def _visible(text: str) -> Iterator[str]:
     browser.
     """
     at, lower = 0, text.lower()
-    while found := _UNSEEN.search(text, at):
-        yield text[at : found.start()]
-        end = f"</{found[1].lower()}" if found[1] else "-->"
-        at = lower.find(end, found.end())
+    while unseen := _UNSEEN.search(text, at):
+        yield text[at : unseen.start()]
+        end = f"</{unseen[1].lower()}" if unseen[1] else "-->"
+        at = lower.find(end, unseen.end())
         if at < 0:
             return
         at += len(end) if end == "-->" else 0

@@ -39,7 +39,7 @@ def words_of_jats(data: bytes) -> HtmlWords | None:
         raise Unread(f"it is not well-formed XML ({error})") from error
     if root is None or etree.QName(root).localname != "article":
         return None
-    title = next((found for path in _TITLES if (found := root.find(path)) is not None), None)
+    title = next((element for path in _TITLES if (element := root.find(path)) is not None), None)
     headings = [_flat(each) for each in root.iterfind("{*}body//{*}sec/{*}title")]
     text = [line for path in _PARTS if (part := root.find(path)) is not None for line in _lines(part)]
     return HtmlWords(

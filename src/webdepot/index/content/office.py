@@ -27,7 +27,7 @@ _PARTS = ("word/document.xml", "word/footnotes.xml", "xl/sharedStrings.xml", "co
 _SLIDES, _MOST_PARTS = "ppt/slides/slide", 500
 _TITLES = ("docProps/core.xml", "meta.xml")
 _LINES = frozenset({"p", "h", "si"})
-"""Local names of elements that are a line each."""
+"""Local names of elements whose text is one line."""
 _DAMAGE = (
     zipfile.BadZipFile,
     etree.XMLSyntaxError,
@@ -79,7 +79,7 @@ def _text(stream: IO[bytes], limit_chars: int) -> str:
 
 
 def _pieces(stream: "_Bounded") -> Iterator[str]:
-    """Line by line: paragraphs, headings, cells."""
+    """The text of a part, one line for each paragraph, heading or cell."""
     for _, element in etree.iterparse(
         stream, events=("end",), resolve_entities=False, no_network=True, load_dtd=False, recover=True
     ):

@@ -1,17 +1,17 @@
-"""What a browser showed of pages: records `urn:text:ADDRESS` of a container, with the text and, in the field
-`Webdepot-Page-Title`, the title.
+"""The text that a browser showed for pages: records `urn:text:ADDRESS` of a container, with the title in the
+field `Webdepot-Page-Title`.
 
-Our own harvests write them before the page, Browsertrix after it, when the page is already read. Such late
-ones are remembered by their place only; if there are any, the container is read a second time with them.
+Our own harvests write them before the page. Browsertrix writes them after it, when the page has already been
+read: of these only the place is remembered, and the container is read a second time with them.
 """
 
 from bisect import bisect
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
+from webdepot.container.new_records import PAGE_TITLE
 from webdepot.container.reader import read_record
 from webdepot.container.record import Record
-from webdepot.container.records import PAGE_TITLE
 from webdepot.errors import CorruptData
 from webdepot.model import Location, RecordKind
 
@@ -21,7 +21,7 @@ _MOST_REMEMBERED = 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownText:
-    """What a browser showed of one page."""
+    """The text that a browser showed for one page."""
 
     url: str = ""
     text: str = ""
@@ -38,7 +38,7 @@ class LateTexts:
     """Addresses of pages that were read without a text."""
 
     def note_page(self, url: str, *, is_shown: bool) -> None:
-        """A page was read; if `is_shown`, the last text belongs to it and is not late."""
+        """Note that a page was read; if `is_shown`, the last text belongs to it and is not late."""
         if is_shown:
             late = self.locations.get(url)
             if late:

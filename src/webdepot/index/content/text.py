@@ -9,7 +9,7 @@
 3. Extract: `html.py`, `documents.py`, `jats.py`. A page that was opened in a browser has a record
    `urn:text:ADDRESS` in its container, with the text and the title that were shown (`shown_texts.py`): lines
    that scripts have added are included, and the title replaces that of the HTML.
-4. Language: `language.py`. Likeness: `folding.py`.
+4. Language: `language.py`. Similarity hash: `folding.py`.
 
 A revisit has no text. If its original is earlier in the same container, the text is read there; otherwise the
 page `repeats`, and the text index takes the text of the capture with that digest. At most `limit_bytes` of a
@@ -58,10 +58,10 @@ _VAGUE_MIMES = frozenset(
         "binary/octet-stream",
     }
 )
-# A document that is cut can mostly not be read at all, so more of it is read than of a page.
+# A truncated document usually cannot be read at all, so more of it is read than of a page.
 _DOCUMENT_FACTOR = 8
 _GONE = (404, 410)
-_LONGEST_TITLE, _LONGEST_HEADINGS = 500, 5000
+LONGEST_TITLE, _LONGEST_HEADINGS = 500, 5000
 _MOST_REMEMBERED = 50_000
 _BATCH_RECORDS, _BATCH_BYTES = 48, 2 << 20
 
@@ -85,9 +85,9 @@ def read_container(
 ) -> Iterator[tuple[Capture, PageText | None]]:
     """Every capture of a container, and its text if it has one: one pass for both indexes.
 
-    `on_records` sees all records first, some at a time, for what else is derived from them; `on_damage` gets
-    the findings about damage of the container, which `on_finding` gets otherwise. `late` collects the shown
-    texts that come after their page; if there are any, a second call with it uses them.
+    `on_records` is called first with all records, in batches, so that other data can be derived from them;
+    `on_damage` gets the findings about damage of the container, which otherwise go to `on_finding`. `late`
+    collects the shown texts that come after their page; if there are any, a second call with it uses them.
     """
     damage: list[Finding] = []
     with path.open("rb") as stream, path.open("rb") as again, DocumentReader() as documents:
@@ -157,7 +157,7 @@ class _Reader:
         self._container = container
         self._seen: dict[str, Location] = {}
         self._last: PageText | None = None
-        """The page that was read last, unless a browser showed it."""
+        """The page that was read last, unless the text that a browser showed is known."""
         self._shown = ShownText()
         self._known, self._late = (late, LateTexts()) if late.locations else (LateTexts(), late)
         """Late texts of an earlier pass, and those of this one."""
@@ -165,7 +165,7 @@ class _Reader:
     def watch_shown_texts(
         self, batches: Iterable[Sequence[Record]], on_records: Callable[[Sequence[Record]], None] | None
     ) -> Iterator[Record]:
-        """All records; remembers the text that a browser showed."""
+        """Yield all records, and remember the texts that a browser showed."""
         for batch in batches:
             if on_records is not None:
                 on_records(batch)
@@ -297,7 +297,7 @@ class _Reader:
             mime=mime or capture.mime,
             size_bytes=size_bytes,
             collection=self._collection,
-            title=tidy(words.title).replace("\n", " ")[:_LONGEST_TITLE],
+            title=tidy(words.title).replace("\n", " ")[:LONGEST_TITLE],
             headings=tidy(words.headings)[:_LONGEST_HEADINGS],
             text=text,
             language=language_of(f"{words.title} {text[:SAMPLE_CHARS]}", self._languages)
@@ -326,8 +326,8 @@ class _Copying:
 
 
 def decode(data: bytes, charset: str = "", *, is_html: bool) -> str:
-    """Text of bytes whose encoding is stated by the header, by the bytes themselves, or not at all. Never
-    fails.
+    """The text of bytes whose encoding is stated by the header, by the bytes themselves, or not at all. Never
+    raises.
     """
     for mark, encoding in _BOMS:
         if data.startswith(mark):
@@ -384,8 +384,8 @@ def _kind_of(mime: str, data: bytes) -> str:
 
 def charset_of(head: HttpHead | None) -> str:
     """The charset that the header states; empty if none."""
-    found = _CHARSET.search(head.get("content-type") or "") if head else None
-    return found[1] if found else ""
+    match = _CHARSET.search(head.get("content-type") or "") if head else None
+    return match[1] if match else ""
 
 
 def _codec(name: str | None) -> str:
@@ -398,7 +398,7 @@ def _codec(name: str | None) -> str:
 
 
 def _strictly(data: bytes, name: str) -> str | None:
-    """The text if all of it is valid, except for a character cut at the limit; otherwise None."""
+    """The decoded text if all bytes are valid, except for a character cut at the limit; otherwise None."""
     codec = _codec(name)
     if not codec:
         return None

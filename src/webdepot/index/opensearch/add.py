@@ -1,4 +1,4 @@
-"""Adding captures to the states of pages, and taking them out: the revisions of `pages.py`."""
+"""Adding captures to the states of pages, and removing them: the revisions of `pages.py`."""
 
 import hashlib
 from collections import Counter
@@ -18,7 +18,7 @@ from webdepot.model import Capture
 from webdepot.ports.search import PageText
 
 Tokens = Sequence[tuple[str, Sequence[SeenCapture]]]
-"""What is added to a page: captures, and the token by which the page knows that it has them."""
+"""What is added to a page: captures, and the token that records in its head that they were added."""
 _WAITING = "waiting"
 _MOST_TERMS = 1000
 
@@ -37,7 +37,7 @@ class PageAdding:
         self._pages = PageStates(client, names)
         self.texts: list[str] = []
         self.payloads: set[str] = set()
-        """Digests that may have become known, or for which revisits wait now."""
+        """Digests that may have become known, or for which revisits are now waiting."""
         self.added = 0
 
     def pages(self, container: str, pages: Sequence[PageText]) -> None:
@@ -95,16 +95,17 @@ class PageAdding:
         return Revision(key=key, wanted=wanted, revise=revise)
 
     def resolve(self) -> None:
-        """Give words to revisits that wait for one of `payloads`. Everything must have been refreshed: then
-        of two writers, one of a revisit and one of its original, at least one sees the other's.
+        """Add the words of the original to revisits that wait for one of `payloads`. Everything must have
+        been refreshed: then, if two writers add a revisit and its original, at least one of them sees the
+        other's page.
         """
         if not self._waiting_number():
             return
         for some in _pieces(sorted(self.payloads), _MOST_TERMS):
-            found = list(self._iter_waiting({"terms": {"name": some}}))
-            contents = self.contents_with({page.digest for _, page in found})
+            waiting = list(self._iter_waiting({"terms": {"name": some}}))
+            contents = self.contents_with({page.digest for _, page in waiting})
             resolved = sorted(
-                ((name, page) for name, page in found if page.digest in contents),
+                ((name, page) for name, page in waiting if page.digest in contents),
                 key=lambda each: each[1].key,
             )
             self._pages.rewrite(
@@ -122,7 +123,7 @@ class PageAdding:
             )
 
     def contents_with(self, payloads: Iterable[str]) -> dict[str, Content]:
-        """The words of some state with each of these payloads, as far as there is one."""
+        """The content of a state for each of these payloads that a state has."""
         contents: dict[str, Content] = {}
         for some in _pieces(sorted(payloads), _MOST_TERMS):
             left = set(some)
@@ -177,8 +178,8 @@ class PageAdding:
     def remove(
         self, container: str, captures: Iterable[tuple[str, Capture]], payloads: frozenset[str]
     ) -> int:
-        """Take the captures of a container out of their pages, and payloads that no longer exist;
-        returns how many captures.
+        """Remove the captures of a container from their pages, and payloads that no longer exist; return the
+        number of captures.
         """
         token = token_of(container)
         leaving: dict[str, LeavingCaptures] = {}
@@ -246,7 +247,7 @@ class PageAdding:
     # --- link texts ---
 
     def anchor(self, anchors: Iterable[tuple[str, tuple[str, str]]]) -> int:
-        """Set the texts of links to pages; returns how many pages changed."""
+        """Set the texts of links to pages; return the number of pages changed."""
         changed: set[str] = set()
         self._pages.rewrite(self._anchoring(key, texts, changed) for key, texts in anchors)
         return len(changed)

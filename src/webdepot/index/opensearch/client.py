@@ -1,7 +1,7 @@
-"""HTTP and JSON to an OpenSearch server: one of several nodes, kept-alive connections, errors in plain words.
+"""HTTP and JSON to an OpenSearch server: several nodes, persistent connections, errors with advice.
 
-Reading asks another node if one does not answer. Writing also waits for a while: a node that is restarted or
-has too much to do should not end the work of hours.
+A read tries another node if one does not answer. A write also waits for a while: a node that is restarted or
+overloaded should not end the work of hours.
 """
 
 import base64
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 _CONNECT_S = 10.0
 _ANSWER_S = 120.0
 _PATIENCE_S = 60.0
-"""How long writing waits for a server that does not answer or has too much to do."""
+"""How long a write waits for a server that does not answer or is overloaded."""
 _BUSY = frozenset({429, 502, 503, 504})
 _MOST_IDLE = 8
 _BULK_BYTES = 8 << 20
@@ -34,7 +34,7 @@ _LOWEST_VERSION = (2, 19)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerAddress:
-    """Where the server is, and as whom to ask it."""
+    """Addresses of the server, and the user to authenticate as."""
 
     urls: tuple[str, ...]
     """Its nodes."""
@@ -43,7 +43,7 @@ class ServerAddress:
 
 
 class ServerRefusal(Exception):
-    """The server refused a request; for callers that expect it."""
+    """The server refused a request. Caught by callers that expect it."""
 
     def __init__(self, status: int, kind: str, reason: str) -> None:
         super().__init__(f"{kind or status}: {reason}" if reason else kind or str(status))
@@ -52,7 +52,7 @@ class ServerRefusal(Exception):
 
 
 class OpenSearchClient:
-    """Threads may share it."""
+    """Sends requests to the server. Threads may share it."""
 
     def __init__(self, address: ServerAddress, *, patience_s: float = _PATIENCE_S) -> None:
         self._nodes = [urlsplit(url) for url in address.urls]
@@ -67,11 +67,13 @@ class OpenSearchClient:
             self._headers["Authorization"] = f"Basic {login}"
 
     def read(self, method: str, path: str, body: Any = None) -> Any:
-        """The answer to a question. RemoteError if no node answers, ServerRefusal if it is refused."""
+        """The answer to a request that only reads. RemoteError if no node answers, ServerRefusal if it is
+        refused.
+        """
         return self._answer(method, path, None if body is None else _encoded(body), patience_s=0.0)
 
     def write(self, method: str, path: str, body: Any = None) -> Any:
-        """The same for a change that may be repeated; waits for a server that is away."""
+        """The same for a change that may be repeated; waits for a server that does not answer."""
         return self._answer(
             method, path, None if body is None else _encoded(body), patience_s=self._patience_s
         )
@@ -97,8 +99,8 @@ class OpenSearchClient:
 
     def bulk(self, actions: Iterable[tuple[Mapping[str, Any], Any]]) -> list[Mapping[str, Any]]:
         """The result of each action (`{"index": {...}}` and its document, or None for a deletion), in their
-        order. Refused ones are in it with their status; those that were refused because the server has too
-        much to do are repeated.
+        order. Refused ones are in it with their status; those that were refused because the server is
+        overloaded are repeated.
         """
         results: list[Mapping[str, Any]] = []
         lines: list[bytes] = []
@@ -125,7 +127,7 @@ class OpenSearchClient:
             if waiting:
                 if time.monotonic() > until:
                     raise self._away(
-                        "The search server {server} has too much to do ({why}). Try again later.",
+                        "The search server {server} is overloaded ({why}). Try again later.",
                         retry=True,
                         why=results[waiting[0]].get("error", {}).get("reason", ""),
                     )
@@ -233,7 +235,9 @@ class OpenSearchClient:
         connection.close()
 
     def _away(self, text: str, *, retry: bool = False, **values: str) -> RemoteError:
-        """The error that ends a request. Readers of the portal see only that search is not available."""
+        """The error for a request that failed. Readers of the portal see only that search is not
+        available.
+        """
         server = ", ".join(node.geturl() for node in self._nodes)
         return RemoteError(said("search_away", text, server=server, **values), retry=retry)
 
@@ -244,7 +248,7 @@ def _open(connection: http.client.HTTPConnection) -> None:
 
 
 def _encoded(value: Any) -> bytes:
-    # Pages may contain halves of characters, which UTF-8 cannot express.
+    # Pages may contain lone surrogates, which UTF-8 cannot encode.
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
@@ -256,7 +260,7 @@ def _decoded(content: bytes) -> Any:
 
 
 def _reason(answer: Any) -> tuple[str, str]:
-    """Kind and text of an error. The cause in a shard says more than the summary of all."""
+    """Kind and text of an error. The cause in a shard is more specific than the summary."""
     error = answer.get("error") if isinstance(answer, dict) else None
     if not isinstance(error, dict):
         return "", str(error or "")[:300]

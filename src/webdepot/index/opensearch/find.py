@@ -1,12 +1,12 @@
 """One query to OpenSearch: the best state of each page, and counts.
 
 One request answers most queries: OpenSearch groups states by page (`collapse`) and counts pages, months and
-facets (aggregations). States of which some captures are closed are looked at one by one first. A second
+facets (aggregations). States of which some captures are closed are examined one by one first. A second
 request counts the pages of a small result exactly, or finds the texts to show where near-duplicates are
 folded.
 
-The rest of the request's budget is the time limit of each search on the server, and a search whose client
-left is cancelled there. An answer without some shards is an error, never a smaller result.
+The rest of the request's budget is the time limit of each search on the server, and a search whose client has
+disconnected is cancelled there. An answer without some shards is an error, never a smaller result.
 """
 
 import contextlib
@@ -125,7 +125,7 @@ class OpenSearchSearch:
     # --- pages ---
 
     def _pages_of(self, total: int, shown: int) -> tuple[int, bool]:
-        """How many pages match, as far as that is known, and whether that is exact."""
+        """The number of pages that match, and whether it is exact."""
         if shown < self._query.limit and (shown or not self._query.offset):
             return self._query.offset + shown, True
         if total > EXACT_UP_TO:
@@ -134,7 +134,9 @@ class OpenSearchSearch:
         return len(self._search(body)["hits"]["hits"]), True
 
     def _folded(self, total: int) -> tuple[list[Hit], int, bool]:
-        """The hits without near-duplicates, how many pages were read for that, and whether these are all."""
+        """The hits without near-duplicates, how many pages were read for them, and whether that is all
+        pages.
+        """
         wanted = self._query.offset + self._query.limit
         limit = EXACT_UP_TO if total <= EXACT_UP_TO else max(wanted * 10, 100)
         while True:
@@ -205,7 +207,7 @@ class OpenSearchSearch:
     # --- counting ---
 
     def _counting(self) -> dict[str, Any]:
-        """Everything that is counted."""
+        """The aggregations for everything that is counted."""
         pages = {"cardinality": {"field": "page", "precision_threshold": _PRECISE_UP_TO}}
         aggregations: dict[str, Any] = {"pages": pages}
         if self._query.histogram:
@@ -230,8 +232,8 @@ class OpenSearchSearch:
         return aggregations
 
     def _edges(self) -> dict[int, tuple[int, int]]:
-        """Months in which the asked period begins or ends, with the part that is asked for: their captures
-        are counted one by one.
+        """Months in which the period of the query begins or ends, with the part within the period: their
+        captures are counted one by one.
         """
         low, high = asked_stamps(self._query)
         edges = {}
@@ -256,7 +258,7 @@ class OpenSearchSearch:
         return {month: number for month, number in sorted(numbers.items()) if number > 0}
 
     def _without_closed(self) -> Clause:
-        """States that match and have an open capture. Those of which some captures are closed are looked at
+        """States that match and have an open capture. Those of which some captures are closed are examined
         one by one; if there are too many, all of them count as closed.
         """
         candidates = self._make.partly_closed(self._query)
@@ -268,11 +270,11 @@ class OpenSearchSearch:
             "_source": ["key", "long_key", "url", "digest", "stamps"],
             "track_total_hits": False,
         }
-        found = self._client.search(self._states, body, preference=self._preference)["hits"]["hits"]
-        if len(found) > MOST_PARTLY_CLOSED:
+        hits = self._client.search(self._states, body, preference=self._preference)["hits"]["hits"]
+        if len(hits) > MOST_PARTLY_CLOSED:
             return {"bool": {"must": [self._make.state(self._query)], "must_not": [candidates]}}
         hidden = []
-        for hit in found:
+        for hit in hits:
             query_budget.check()
             document = schema.stored_of(hit["_source"])
             asked = self._asked(document)

@@ -1,17 +1,17 @@
 """`OpenSearchTextIndex`: words and time on an OpenSearch server, for several machines.
 
 Adding containers:
-1. a document says that the container is being added;
-2. its pages are divided by address into parts for the workers, which change the pages one by one
-   (`pages.py`) and leave a page that has the container already;
-3. searches are allowed to see that (refresh), words are counted (`words.py`), and revisits that wait get
-   their words;
-4. the document says that the container is there.
+1. a document records that the container is being added;
+2. its pages are divided by address into parts for the workers, which change the pages one by one (`pages.py`)
+   and skip a page that already has the container;
+3. this is made visible to searches (refresh), words are counted (`words.py`), and waiting revisits get their
+   words;
+4. the document records that the container was added.
 
 There is no transaction: a process that is killed leaves a part of the container, and adding it again
 completes it. Several processes on several machines may write at the same time.
 
-The server is asked for the first time when the index is first used.
+The first request is sent when the index is first used.
 """
 
 import contextlib
@@ -40,18 +40,19 @@ from webdepot.ports.engine import Engine, Item, Result
 from webdepot.ports.search import Hits, PageFile, PageText, State, TextQuery
 
 _SMALL_BYTES = 500_000
-"""Compressed pages that are added in this process."""
+"""Up to this many bytes of compressed pages are added in this process."""
 _PART_BYTES = 4_000_000
 _ANCHORS_AT_ONCE = 500
 _MOST_NAMES = 1000
 _CONTAINER, _ADDING = "container", "adding"
+_CHECK_USER = "Check the rights of the user in [index] opensearch_user on the search server."
 
 FindFormats = Callable[[Iterable[str]], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenSearchPlace:
-    """A server, and which indexes on it are those of the archive."""
+    """A server, and which of its indexes belong to the archive."""
 
     address: ServerAddress
     name: str
@@ -66,7 +67,7 @@ class PageJob:
     place: OpenSearchPlace
     files: Sequence[PageFile]
     repeated: frozenset[str]
-    """Containers that were added in part before."""
+    """Containers that were partly added before."""
     formats: Mapping[str, str]
     part: int
     parts: int
@@ -128,18 +129,20 @@ class OpenSearchTextIndex:
         bodies = schema.bodies(self._names, shards=self._place.shards, replicas=self._place.replicas)
         for name, body in bodies.items():
             try:
-                made = self._connection.read("GET", f"/{name}/_mapping")[name]["mappings"]
-                if made.get("_meta", {}).get("webdepot") != schema.VERSION:
+                mappings = self._connection.read("GET", f"/{name}/_mapping")[name]["mappings"]
+                if mappings.get("_meta", {}).get("webdepot") != schema.VERSION:
                     raise Conflict(f"The index of words {name} was made by another version. {REBUILD}")
             except ServerRefusal as error:
                 if error.status != 404:
-                    raise Conflict(f"The index of words {name} cannot be used ({error}).") from error
+                    raise Conflict(
+                        f"The index of words {name} cannot be used ({error}). {_CHECK_USER}"
+                    ) from error
                 try:
                     self._connection.write("PUT", f"/{name}?wait_for_active_shards=1", body)
                 except ServerRefusal as refusal:
                     if "resource_already_exists" not in refusal.kind:  # by another process
                         raise Conflict(
-                            f"The index of words {name} cannot be created ({refusal})."
+                            f"The index of words {name} cannot be created ({refusal}). {_CHECK_USER}"
                         ) from refusal
 
     # --- writing ---
@@ -226,8 +229,8 @@ class OpenSearchTextIndex:
         self._is_ready = True
 
     def compact(self, engine: Engine, *, most_dead: float = 0.0) -> None:
-        """OpenSearch merges by itself what pays; this rewrites the rest. What was replaced in the last half
-        minute stays: a copy of a shard may still need to hear of it.
+        """OpenSearch itself merges the segments that are worth it; this rewrites the rest. What was replaced
+        in the last half minute is kept: a replica of a shard may not have received it yet.
         """
         if self.dead() <= most_dead:
             return
@@ -268,15 +271,15 @@ class OpenSearchTextIndex:
         return frozenset(name for name, kind in self._kinds(containers).items() if kind == _CONTAINER)
 
     def _kinds(self, containers: Iterable[str]) -> dict[str, str]:
-        """Those of these containers that were added, or whose adding has begun."""
+        """Those of these containers that were added, or that are being added."""
         left, kinds = iter(containers), dict[str, str]()
         while some := list(islice(left, _MOST_NAMES)):
             asked = {"ids": [token_of(name) for name in some]}
             answer = self._client.read("POST", f"/{self._names.containers}/_mget", asked)
             kinds.update(
-                (found["_source"]["name"], found["_source"]["kind"])
-                for found in answer["docs"]
-                if found.get("found")
+                (document["_source"]["name"], document["_source"]["kind"])
+                for document in answer["docs"]
+                if document.get("found")
             )
         return kinds
 
@@ -314,6 +317,6 @@ def _run(work: Callable[[Item], Result], jobs: Iterable[Item], engine: Engine | 
     results = []
     for done in engine.map(work, jobs):
         if done.result is None:
-            raise WebdepotError(f"Words could not be indexed: {done.error}")
+            raise WebdepotError(f"The text of pages could not be indexed: {done.error}")
         results.append(done.result)
     return results

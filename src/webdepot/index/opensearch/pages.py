@@ -54,13 +54,13 @@ class PageChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """How a page is to be changed. Asked again if another writer was first."""
+    """How to change a page. Its functions are called again if another writer was first."""
 
     key: str
     wanted: Callable[[PageHead], slice | None]
-    """The runs that must be read; None if nothing is to be done."""
+    """Returns the runs that must be read; None if there is nothing to change."""
     revise: Callable[[PageHead, slice, Sequence[Mapping[str, Any]]], PageChange | None]
-    """The change; the last argument is the states of those runs."""
+    """Returns the change; the last argument contains the states of those runs."""
 
 
 @dataclass(slots=True)
@@ -97,14 +97,14 @@ class PageStates:
         )
 
     def refresh(self) -> None:
-        """Let searches see everything that was written."""
+        """Make everything that was written visible to searches."""
         self._client.write("POST", f"/{self._names.states}/_refresh")
 
     def heads(self, pages: Sequence[str]) -> dict[str, PageHead]:
         """The heads of these pages, whether they exist or not."""
         heads = {}
-        for found in self._read(self._names.pages, [(page, page) for page in pages]):
-            page, source = found["_id"], found.get("_source")
+        for document in self._read(self._names.pages, [(page, page) for page in pages]):
+            page, source = document["_id"], document.get("_source")
             heads[page] = (
                 PageHead(page)
                 if source is None
@@ -112,19 +112,19 @@ class PageStates:
                     page,
                     [(start, names) for start, names in source["runs"]],
                     frozenset(source["applied"]),
-                    (found["_seq_no"], found["_primary_term"]),
+                    (document["_seq_no"], document["_primary_term"]),
                 )
             )
         return heads
 
     def documents(self, names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         """States by name, as they are now; those that another writer has deleted are missing."""
-        found = self._read(self._names.states, [(name, name[:16]) for name in names])
-        return {each["_id"]: each["_source"] for each in found if "_source" in each}
+        documents = self._read(self._names.states, [(name, name[:16]) for name in names])
+        return {each["_id"]: each["_source"] for each in documents if "_source" in each}
 
     def sweep(self, keys: Iterable[str]) -> None:
-        """Delete the states of these pages that a killed writer left. Its head is written again first, so
-        that a writer which is only slow does not name them later.
+        """Delete the states of these pages that a killed writer left. The head is written again first, so
+        that a writer that is only slow cannot refer to them later.
         """
         self.refresh()
         for some in _pieces(sorted({schema.page_name(key) for key in keys}), _MOST_SWEPT):
@@ -142,7 +142,7 @@ class PageStates:
             self._delete(name for page in sure for name in left[page])
 
     def _try(self, revisions: Sequence[Revision]) -> list[Revision]:
-        """Try to carry them out; those that must be tried again."""
+        """Try to carry out the revisions; return those that must be tried again."""
         again: list[Revision] = []
         heads = self.heads([schema.page_name(revision.key) for revision in revisions])
         attempts = []
@@ -167,7 +167,7 @@ class PageStates:
         )
         results = self._client.bulk(self._head_action(each.head, each.head_after) for each in ready)
         lost = [attempt for attempt, result in zip(ready, results, strict=True) if not self._is_done(result)]
-        # A conflict may also be the echo of our own success, when an answer was lost on its way.
+        # A conflict may also mean that our own request succeeded but its answer was lost.
         now = self.heads([attempt.head.page for attempt in lost]) if lost else {}
         lost = [
             attempt
@@ -224,13 +224,13 @@ class PageStates:
         """Documents by name and routing, as they are now."""
         for some in _pieces(places, _MOST_READ):
             asked = {"docs": [{"_id": name, "routing": routing} for name, routing in some]}
-            for found in self._client.write("POST", f"/{index}/_mget", asked)["docs"]:
-                if "error" in found:
+            for document in self._client.write("POST", f"/{index}/_mget", asked)["docs"]:
+                if "error" in document:
                     raise RemoteError(
-                        f"The search server could not read a page ({found['error'].get('reason')}).",
+                        f"The search server could not read a page ({document['error'].get('reason')}).",
                         retry=True,
                     )
-                yield found
+                yield document
 
     def _names_in(self, pages: Sequence[str]) -> Iterator[str]:
         """Names of the states of these pages that a search finds."""

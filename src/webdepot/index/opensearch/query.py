@@ -10,10 +10,11 @@ from typing import Any
 
 from webdepot import times
 from webdepot.index.opensearch import schema
+from webdepot.index.stems import STEMMERS, analysers
 from webdepot.index.text.hits import asked_stamps, wanted_texts
 from webdepot.index.text.states import FOREVER
 from webdepot.index.text.tantivy_query import PART_FIELDS, fields_of, is_timed
-from webdepot.index.text.tantivy_schema import FIELD_WEIGHTS, STAMP, STEMMERS, analysers
+from webdepot.index.text.tantivy_schema import FIELD_WEIGHTS, STAMP
 from webdepot.index.text.weights import STEM_WEIGHT
 from webdepot.index.text.words import prepared
 from webdepot.model import EVERYTHING
@@ -21,12 +22,11 @@ from webdepot.ports.search import ClosedArea, PagePart, TextQuery
 
 Clause = dict[str, Any]
 _MOST_SCORED = 8
-"""Alternatives that are scored one by one; more of them count as one."""
+"""Up to this many alternatives are scored one by one; more of them count as one."""
 _MOST_TIMES = 50
-"""Different times of closed areas; with more of them, each matching state below one of the areas is looked
-at.
+"""Most different periods of closed areas; with more of them, each matching state in one of the areas is
+examined.
 """
-_SIGNS = frozenset(map(chr, range(0x21, 0x7F)))
 
 
 class OpenSearchQuery:
@@ -65,7 +65,7 @@ class OpenSearchQuery:
         return _all_of([self.state(query), _any_of(overlapping)])
 
     def phrases(self, query: TextQuery) -> list[list[str]]:
-        """What a snippet marks: every wanted word and phrase, as folded words."""
+        """The words and phrases that a snippet marks, as folded words."""
         return [words for words in map(self.tokens, wanted_texts(query)) if words]
 
     def stems(self, query: TextQuery, language: str) -> frozenset[str]:
@@ -132,7 +132,7 @@ class OpenSearchQuery:
         ]
 
     def _in_a_row(self, query: TextQuery) -> list[Clause]:
-        """The words of the query as a phrase: better, but not required."""
+        """The words of the query as a phrase, which raises the score but is not required."""
         together = [token for word in query.words for token in self.tokens(word)]
         if len(query.words) < 2 or not 2 <= len(together) <= 10:
             return []
@@ -178,8 +178,8 @@ def _wholly_closed(areas: Sequence[ClosedArea]) -> list[Clause]:
 
 
 def _by_time(areas: Sequence[ClosedArea]) -> list[tuple[tuple[str, str], Clause]]:
-    """The areas with the same times as one query. If there are too many different times, all areas together
-    with a time that contains them all: then each state must be looked at.
+    """One clause for the areas with the same period. If there are too many different periods, one clause for
+    all areas, with a period that contains them all: then each state must be examined.
     """
     by_time: dict[tuple[str, str], list[ClosedArea]] = {}
     for area in areas:
@@ -191,23 +191,23 @@ def _by_time(areas: Sequence[ClosedArea]) -> list[tuple[tuple[str, str], Clause]
 
 def _below(areas: Sequence[ClosedArea]) -> Clause:
     """States whose key is in one of the areas, whatever their time."""
-    keys: list[str] = []
-    joined: dict[tuple[str, ...], list[str]] = {}
+    keys = [schema.indexed_key(area.prefix) for area in areas if area.exact]
+    joined: dict[tuple[tuple[str, ...], frozenset[str]], list[str]] = {}
     for area in areas:
-        if _is_one_key(area):
-            keys.append(schema.indexed_key(area.prefix))
-        else:
-            joined.setdefault(area.but, []).append(area.prefix)
-    parts: list[Clause] = [{"terms": {"key": keys}}] if keys else []
-    for but, prefixes in joined.items():
+        if not area.exact:
+            joined.setdefault((area.but, area.but_keys), []).append(area.prefix)
+    parts = [_one_of_keys(keys)] if keys else []
+    for (but, but_keys), prefixes in joined.items():
         below = _any_of(_starting_with(prefixes))
-        parts.append({"bool": {"filter": [below], "must_not": _starting_with(but)}} if but else below)
+        excepted = _starting_with(but)
+        if but_keys:
+            excepted.append(_one_of_keys([schema.indexed_key(key) for key in sorted(but_keys)]))
+        parts.append({"bool": {"filter": [below], "must_not": excepted}} if excepted else below)
     return _any_of(parts)
 
 
-def _is_one_key(area: ClosedArea) -> bool:
-    """Whether everything that is longer is excepted."""
-    return len(area.but) >= len(_SIGNS) and {area.prefix + sign for sign in _SIGNS} <= set(area.but)
+def _one_of_keys(keys: Sequence[str]) -> Clause:
+    return {"terms": {"key": list(keys)}}
 
 
 def _starting_with(prefixes: Sequence[str]) -> list[Clause]:

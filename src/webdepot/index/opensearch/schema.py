@@ -21,12 +21,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from webdepot.index.stems import STEMMERS
 from webdepot.index.text import tantivy_schema
 from webdepot.index.text.states import StateRun
-from webdepot.index.text.tantivy_schema import MONTH, STEMMERS
+from webdepot.index.text.tantivy_schema import MONTH
 
 VERSION = 1
-"""Of the documents; another one needs a rebuild."""
+"""Version of the documents; another version needs a rebuild."""
 MOST_FETCHED = 200_000
 _LONGEST_KEY = 8000
 _LONGEST_ABOVE, _MOST_ABOVE = 500, 40

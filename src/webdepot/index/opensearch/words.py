@@ -3,8 +3,8 @@
 OpenSearch cannot list the terms of an index. So the words are documents of an index of their own, and a
 writer that adds states counts their words again: from the list of terms of each shard, which costs the same
 in any index (states that were replaced count until their segment is merged); or exactly, when captures are
-taken out, whose words must not stay. Counting again, unlike adding, may be repeated, also by several
-writers.
+taken out, whose words must not stay. Counting again, unlike adding to a count, may be repeated, also by
+several writers.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from functools import cached_property
 
 from webdepot.index.opensearch.client import OpenSearchClient
 from webdepot.index.opensearch.schema import IndexNames
-from webdepot.index.text.tantivy_schema import analysers
+from webdepot.index.stems import analysers
 from webdepot.index.text.words import folded, prepared
 
 _COUNTED_AT_ONCE = 2000

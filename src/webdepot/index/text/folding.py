@@ -1,6 +1,6 @@
 """Near-duplicate pages: a simhash of 64 bits for each text, and the folding of a ranked list.
 
-The likeness is Charikar's simhash over the words of a text: each word votes for the bits of its hash, so that
+The likeness of a text is Charikar's simhash over its words: each word votes for the bits of its hash, so that
 texts with nearly the same words get numbers that differ in few bits (Manku and others, Detecting
 near-duplicates for web crawling, WWW 2007: at most 3 of 64).
 """
@@ -18,7 +18,7 @@ FEWEST_WORDS = 30
 _MOST_CHARS, _MOST_VOTES = 4000, 4
 _MOST_FOLDED = 1000
 _CHECK_EVERY = 256
-"""Pages that are compared between two looks at the budget: at most some hundredths of a second."""
+"""How many pages are compared between two checks of the budget: at most some hundredths of a second."""
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Leader:
 
 
 def likeness(text: str) -> int:
-    """The simhash of a text; 0 where it is too short."""
+    """The simhash of a text; 0 if it is too short."""
     import numpy  # takes half a second to import, and only indexing needs it
 
     letters, pairs = _tables()

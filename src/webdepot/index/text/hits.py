@@ -15,7 +15,7 @@ from webdepot.url import host_of
 
 
 def asked_stamps(query: TextQuery) -> tuple[int, int]:
-    """First and last capture time that the query asks for."""
+    """The first and last capture time of the query's period."""
     low, high = 0, FOREVER
     if query.period is not None:
         low, high = int(times.to_timestamp(query.period.start)), int(times.to_timestamp(query.period.end))
@@ -23,7 +23,7 @@ def asked_stamps(query: TextQuery) -> tuple[int, int]:
 
 
 def wanted_texts(query: TextQuery) -> list[str]:
-    """Every word and phrase that a page should have in any part: what a snippet marks."""
+    """Every word and phrase that a page should have in any part; a snippet marks them."""
     alternatives = (text for group in query.alternatives for text in group)
     return [*query.phrases, *query.words, *alternatives, *(text for _, text in query.parts)]
 
@@ -55,8 +55,8 @@ def state_of(
     anchors: tuple[str, str],
     home: str = "",
 ) -> State:
-    """A state with those of its captures that the query asks for and may show (`stamps`); `anchors` are texts
-    of links from other sites and from its own.
+    """A state with those of its captures that match the query and may be shown (`stamps`); `anchors` are the
+    texts of links from other sites and from its own.
     """
     return State(
         key=key,

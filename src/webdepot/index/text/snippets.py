@@ -1,4 +1,4 @@
-"""Snippets: the part of a text that shows where the wanted words occur, compared as `words` says."""
+"""Snippets: the part of a text that shows where the wanted words occur. Words are compared as in `words`."""
 
 import heapq
 import re

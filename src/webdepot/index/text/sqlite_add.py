@@ -16,7 +16,7 @@ _UNSIGNED = (1 << 64) - 1
 
 
 def with_waiting(connection: sqlite3.Connection, page: PageText) -> Iterator[PageText]:
-    """The page, and the revisits that waited for its payload."""
+    """The page, and the revisits that were waiting for its payload."""
     yield page
     if page.repeats or not page.digest:
         return
@@ -45,7 +45,7 @@ def add(connection: sqlite3.Connection, page: PageText) -> None:
 def remove(
     connection: sqlite3.Connection, page: str, leaving: LeavingCaptures, payloads: frozenset[str]
 ) -> int:
-    """Write a page again without some of its captures; how many were removed."""
+    """Write a page again without some of its captures; return how many were removed."""
     known = [seen for start in _starts(connection, page) for seen in _take_out(connection, page, start)]
     staying = list(remaining(known, leaving, payloads))
     for run in states.merged(staying, (), until=FOREVER):
@@ -54,7 +54,7 @@ def remove(
 
 
 def anchor(connection: sqlite3.Connection, page: str, external: str, internal: str) -> bool:
-    """Give a page other texts of links to it; whether that changed anything."""
+    """Replace the texts of links to a page; return whether that changed anything."""
     states_of_page = connection.execute(
         "SELECT id FROM states WHERE page = ? AND NOT gone", (page,)
     ).fetchall()
@@ -103,7 +103,7 @@ def content_of(connection: sqlite3.Connection, state: int) -> tuple[Content, str
 
 
 def unsigned(likeness: int) -> int:
-    """A likeness as SQLite keeps it, as the number of 64 bits without a sign that it is."""
+    """The unsigned 64-bit number for a likeness, which SQLite stores as a signed one."""
     return likeness & _UNSIGNED
 
 

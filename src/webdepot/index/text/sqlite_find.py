@@ -27,7 +27,7 @@ DELETE FROM matched;
 DELETE FROM closed;
 DELETE FROM but
 """
-# The condition on single captures: asked for, and not closed.
+# The condition on single captures: within the period of the query, and not closed.
 _ASKED = """seen.stamp BETWEEN :low AND :high AND NOT EXISTS (
     SELECT 1 FROM closed
     WHERE states.page >= closed.start AND states.page < closed.stop
@@ -100,11 +100,11 @@ def scan(connection: sqlite3.Connection, query: TextQuery) -> Iterator[State]:
         yield _state(connection, query, state)
 
 
-def bounds(prefix: str) -> tuple[str, str]:
-    """The range of texts that begin with a prefix. Keys are ASCII, so they sort before the last character of
-    Unicode.
+def bounds(prefix: str, *, exact: bool = False) -> tuple[str, str]:
+    """The range of keys that begin with a prefix; with `exact`, of this one key. Keys are ASCII without
+    spaces, so they sort after the space and before the last character of Unicode.
     """
-    return prefix, prefix + "\U0010ffff"
+    return prefix, prefix + (" " if exact else "\U0010ffff")
 
 
 def _leaders(connection: sqlite3.Connection, query: TextQuery) -> list[Leader]:
@@ -130,11 +130,11 @@ def _match(connection: sqlite3.Connection, query: TextQuery) -> None:
     for number, area in enumerate(query.closed):
         times = (int(area.first), int(area.last))
         connection.execute(
-            "INSERT INTO closed VALUES (?, ?, ?, ?, ?)", (number, *bounds(area.prefix), *times)
+            "INSERT INTO closed VALUES (?, ?, ?, ?, ?)",
+            (number, *bounds(area.prefix, exact=area.exact), *times),
         )
-        connection.executemany(
-            "INSERT INTO but VALUES (?, ?, ?)", [(number, *bounds(prefix)) for prefix in area.but]
-        )
+        excepted = [*map(bounds, area.but), *(bounds(key, exact=True) for key in area.but_keys)]
+        connection.executemany("INSERT INTO but VALUES (?, ?, ?)", [(number, *each) for each in excepted])
     wanted, unwanted = (
         _without_anchors(query, text) for text in (_expression(query), _any_of(query.excluded))
     )
@@ -186,7 +186,7 @@ def _asked(query: TextQuery) -> dict[str, Any]:
 
 
 def _named(values: dict[str, Any], name: str, wanted: Iterable[str]) -> str:
-    """Add values under numbered names; the names as SQL takes them."""
+    """Add values under numbered names; return the list of parameters for the SQL."""
     numbered = {f"{name}{number}": value for number, value in enumerate(wanted)}
     values |= numbered
     return ", ".join(f":{key}" for key in numbered)

@@ -3,8 +3,8 @@
 A *run* is a sequence of captures of one page, in the order of time, that show the same words. It is valid
 from its first capture until the first capture of the next run, so "as of a moment" is one comparison. An
 index keeps one document per run and collection with all its capture times, so that a period means "captured
-then" and a histogram counts captures. A capture that says "there is no such page" is also a run, without
-words: it ends the run before it.
+then" and a histogram counts captures. A capture with status 404 or 410 is also a run, without words: it ends
+the run before it.
 
     captures   A A B B A          (A, B: digest of title, headings and text)
     runs       [A A][B B][A]      valid_from of each: its first capture; valid_to: valid_from of the next
@@ -26,7 +26,7 @@ FOREVER = 99_999_999_999_999
 """`valid_to` of the last run."""
 
 LeavingCaptures = Counter[tuple[int, str]]
-"""How many captures leave a page, by their second and collection."""
+"""How many captures are removed from a page, by second and collection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,7 @@ def merged(known: Iterable[SeenCapture], new: Iterable[SeenCapture], *, until: i
 def remaining(
     known: Iterable[SeenCapture], gone: LeavingCaptures, payloads: frozenset[str]
 ) -> Iterator[SeenCapture]:
-    """The captures of a page that stay when some leave and some payloads are gone."""
+    """The captures of a page that remain when some are removed and some payloads no longer exist."""
     left = Counter(gone)
     for seen in known:
         place = seen.stamp, seen.collection

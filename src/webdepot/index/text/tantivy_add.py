@@ -1,5 +1,5 @@
-"""Adding pages to the Tantivy index: they are joined with the states of the index, and what changes is
-drafted.
+"""Adding pages to the Tantivy index: joins them with the states in the index, and writes the changes to a
+draft.
 """
 
 import json
@@ -22,7 +22,7 @@ KnownRuns = dict[int, list[Any]]
 
 
 class Adding:
-    """Joins captures of pages with the states in the index, and drafts what changes."""
+    """Joins captures of pages with the states in the index, and writes the changes to a draft."""
 
     def __init__(self, make: QueryMaker, searcher: tantivy.Searcher, draft: Draft) -> None:
         self._make = make
@@ -59,7 +59,7 @@ class Adding:
                 self._draft.add(document)
 
     def anchor(self, key: str, anchors: tuple[str, str]) -> bool:
-        """Give a page's states other texts of links to it; whether that changed anything."""
+        """Replace the texts of links to a page in its states; return whether that changed anything."""
         addresses = addresses_of(self._searcher, self._make.term("page", tantivy_schema.page_number(key)))
         kept = [self._searcher.doc(address).to_dict() for address in addresses]
         if all("text" not in document or tantivy_schema.anchors_of(document) == anchors for document in kept):
@@ -70,7 +70,7 @@ class Adding:
         return True
 
     def resolve(self, digests: Iterable[str]) -> None:
-        """Add the revisits that waited for these payloads, as far as they are known now."""
+        """Add the revisits that waited for those of these payloads that are known now."""
         resolved: list[PageText] = []
         for digest in digests:
             content = self._content_with(digest)
@@ -151,8 +151,8 @@ def count(searcher: Any, query: Query) -> int:
 
 
 def addresses_of(searcher: tantivy.Searcher, query: Query) -> list[Any]:
-    """Addresses of all matching documents. They are counted first, since Tantivy allocates memory for as many
-    as are asked for.
+    """Addresses of all matching documents. They are counted first, because Tantivy allocates memory for the
+    requested number.
     """
     number = count(searcher, query)
     return [address for _, address in searcher.search(query, number, count=False).hits] if number else []

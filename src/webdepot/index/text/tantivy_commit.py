@@ -46,10 +46,10 @@ _SEGMENT_FILE = re.compile(r"([0-9a-f]{32})\.(?:([0-9]+)\.del|[a-z.]+)")
 class Segment:
     id: str
     documents: int
-    """All of them, those that have been replaced too."""
+    """The number of documents, including those that have been replaced."""
     dead: int = 0
     dead_opstamp: int = 0
-    """Names the file of living documents; without meaning if none is dead."""
+    """Part of the name of the file of living documents; without meaning if none has been replaced."""
 
     @property
     def name(self) -> str:
@@ -174,7 +174,7 @@ def dead_documents(folder: Path, segment: Segment) -> set[int]:
 
 
 def link(segments: Iterable[Segment], folder: Path, into: Path) -> None:
-    """Give another folder of the same disk the files of these segments; nothing is copied."""
+    """Hard-link the files of these segments into another folder on the same disk."""
     for segment in segments:
         for path in _files(folder, segment):
             (into / path.name).hardlink_to(path)
@@ -192,7 +192,7 @@ def _belongs(name: str, segment: Segment) -> bool:
 
 
 def _bury(folder: Path, segment: Segment, documents: Collection[int], opstamp: int) -> Segment:
-    """Write which documents of a segment are live when these no longer are."""
+    """Mark documents of a segment as replaced, in a new file of its living documents."""
     bits = _living_bits(folder, segment)
     for number in documents:
         bits[number >> 3] &= ~(1 << (number & 7))
@@ -216,7 +216,7 @@ def _living_bits(folder: Path, segment: Segment) -> bytearray:
 
 
 def _footer(example: Path, body: bytes) -> bytes:
-    """A footer with the version in that of another file."""
+    """A footer with the same version as that of another file."""
     with example.open("rb") as file:
         file.seek(-_FOOTER_END.size, 2)
         length, magic = _FOOTER_END.unpack(file.read())

@@ -11,7 +11,8 @@ from typing import Any
 
 import tantivy
 
-from webdepot.index.text import tantivy_commit, tantivy_schema
+from webdepot.index.stems import analysers
+from webdepot.index.text import tantivy_commit
 from webdepot.index.text.tantivy_commit import Commit, SegmentChange
 
 LEAST_MEMORY_BYTES = 16 << 20
@@ -19,7 +20,9 @@ LEAST_MEMORY_BYTES = 16 << 20
 
 
 class Draft:
-    """One thread writes it. `commit` is that of the searcher whose addresses are given to `bury`."""
+    """Documents to add and to replace, written by one thread. `commit` is the commit of the searcher whose
+    addresses are passed to `bury`.
+    """
 
     def __init__(
         self, schema: tantivy.Schema, commit: Commit, folder: Path, writer: tantivy.IndexWriter
@@ -34,7 +37,7 @@ class Draft:
         self._writer.add_document(tantivy.Document.from_dict(fields, self._schema))
 
     def bury(self, addresses: Iterable[Any]) -> None:
-        """Documents that this draft replaces or removes."""
+        """Mark documents of the index as replaced or removed by this draft."""
         for address in addresses:
             segment = self._commit.segments[address.segment_ord]
             self._dead.setdefault(segment.id, set()).add(address.doc)
@@ -66,7 +69,7 @@ def drafted(
 
 def open_index(schema: tantivy.Schema, folder: Path) -> tantivy.Index:
     index = tantivy.Index(schema, path=str(folder))
-    for name, analyser in tantivy_schema.analysers().items():
+    for name, analyser in analysers().items():
         index.register_tokenizer(name, analyser)
     index.config_reader("manual")
     return index

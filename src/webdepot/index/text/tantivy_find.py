@@ -1,11 +1,11 @@
 """One query to the Tantivy index: the best states, and counts.
 
-Searching takes three questions to Tantivy: one that counts (states, pages, months, facets: without scores),
+Searching takes three queries to Tantivy: one that counts (states, pages, months, facets: without scores),
 one for the best states, and one for phrases among these. The states are grouped by page and folded, and only
 those that are shown are read from the store.
 
-Tantivy cannot be interrupted. The budget of the request is checked before each question and each state that
-is read; the limit of words in a query (`access/query.py`) bounds one question.
+Tantivy cannot be interrupted. The budget of the request is checked before each query and each state that is
+read; the limit of words in a query (`access/search_query.py`) bounds one query.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,15 +26,17 @@ from webdepot.index.text.tantivy_query import Areas, QueryMaker
 from webdepot.ports.search import MOST_VALUES, Facet, Hit, Hits, SearchSort, State, TextQuery
 
 EXACT_UP_TO = 1000
-"""Matching states that are counted page by page; beyond it the number of pages is an estimate."""
+"""Up to this many matching states are counted page by page; beyond that the number of pages is an
+estimate.
+"""
 _MOST_FETCHED = 200_000
 MOST_PARTLY_CLOSED = 2000
 _MOST_ROWS = 100
-"""Best states among which phrases are looked for: always the same ones, whatever page of the result is
-shown.
+"""The number of best states among which phrases are looked for: always the same states, whatever page of the
+result is shown.
 """
 _MOST_COUNTED = 3 * MOST_VALUES
-"""Values of a facet, those with most states, whose pages are counted."""
+"""The number of values of a facet, those with most states, whose pages are counted."""
 _AS_GOOD = 0.999
 _SCANNED_AT_ONCE = 4000
 FACET_FIELDS = {
@@ -48,7 +50,7 @@ FACET_FIELDS = {
 
 @dataclass(slots=True)
 class _PartlyClosed:
-    """What is known about states of which some captures are closed."""
+    """The result of examining states of which some captures are closed."""
 
     hidden: list[Query] = field(default_factory=list)
     """States without an open capture."""
@@ -97,7 +99,7 @@ class TantivySearch:
 
     def _best(self, total: int) -> tuple[list[Leader], int, bool]:
         """The best states in order, one for each page (or for each group of near-duplicate pages), how many
-        pages were read for that, and whether these are all.
+        pages were read for them, and whether that is all pages.
         """
         wanted = self._query.offset + self._query.limit
         limit = total if total <= EXACT_UP_TO else min(max(wanted * 10, _MOST_ROWS), _MOST_FETCHED)
@@ -188,7 +190,7 @@ class TantivySearch:
     # --- counting ---
 
     def _counting(self) -> dict[str, Any]:
-        """One question for everything that is counted."""
+        """The aggregations of the one query for everything that is counted."""
         aggregations: dict[str, Any] = {
             "states": {"value_count": {"field": "valid_from"}},
             "pages": {"cardinality": {"field": "page"}},
@@ -223,8 +225,8 @@ class TantivySearch:
         }
 
     def _months(self, counted: Mapping[str, Any]) -> dict[int, int]:
-        """Captures by month: whole months are counted; those in which the asked period begins or ends are
-        counted capture by capture.
+        """Captures by month: whole months are counted by Tantivy; those in which the period of the query
+        begins or ends are counted capture by capture.
         """
         low, high = asked_stamps(self._query)
         numbers: dict[int, int] = {}
@@ -316,8 +318,8 @@ def _fast_values(searcher: tantivy.Searcher, addresses: list[Any], *names: str) 
 def _best_of_each(
     hits: Sequence[tuple[float, Any]], pages: Sequence[Any], last_seen: Sequence[Any]
 ) -> list[tuple[float, Any]]:
-    """For each page, in the order of the first hits, the best state; of equally good ones (the same words at
-    two times) the later.
+    """The best state of each page, in the order of the first hits. If two states are equally good (the same
+    words at two times), the later one.
     """
     best: dict[Any, tuple[float, Any]] = {}
     seen: dict[Any, int] = {}

@@ -45,17 +45,19 @@ from webdepot.ports.search import Hits, PageFile, PageText, State, TextQuery
 _log = logging.getLogger(__name__)
 _LOCK = "writing.lock"
 _BLOCK_BYTES = 65_536
-"""The window of LZ4. Texts take a fifth less space than in Tantivy's 16 kB blocks, and reading one takes 50
-microseconds more.
+"""The size of LZ4's window. Texts take a fifth less space than in Tantivy's 16 kB blocks, and reading one
+takes 50 microseconds more.
 """
 _DRAFTS = "draft-"
 """Folders in which segments are built; the next writer removes those that a crash left."""
 _SMALL_BYTES = 2_000_000
-"""Compressed pages that are indexed in this process: starting others would take longer."""
+"""Up to this many bytes of compressed pages are indexed in this process: starting others would take
+longer.
+"""
 _SMALL_ANCHORS_BYTES = 100_000
-"""Link texts that are set in this process."""
+"""Up to this many bytes of link texts are set in this process."""
 _PART_BYTES = 16_000_000
-"""Compressed pages of one part."""
+"""Bytes of compressed pages in one part."""
 _RESOLVED_AT_ONCE = 500
 
 FindFormats = Callable[[Iterable[str]], Mapping[str, str]]
@@ -162,8 +164,8 @@ class TantivyTextIndex:
         return sum(part.pages for part in built)
 
     def _resolve(self) -> None:
-        """Give words to revisits that waited for pages of the last commit. If this is interrupted, the next
-        writer continues: the digests are in the commit.
+        """Add the words of the original to revisits that waited for pages of the last commit. If this is
+        interrupted, the next writer continues: the digests are in the commit.
         """
         while unresolved := tantivy_commit.read(self._folder).payload:
             with self._draft() as (draft, searcher):
@@ -220,7 +222,7 @@ class TantivyTextIndex:
         self._compact(engine, most_dead)
 
     def _compact_meanwhile(self, engine: Engine) -> None:
-        """Start to join small segments, if that is due and not under way already."""
+        """Start to join small segments in the background, if that is due and not already running."""
         is_running = self._compaction is not None and self._compaction.is_alive()
         if is_running or not tantivy_merge.due(tantivy_commit.read(self._folder), 1.0):
             return
@@ -237,7 +239,7 @@ class TantivyTextIndex:
                     return
 
     def _merge(self, engine: Engine, segments: Sequence[Segment]) -> bool:
-        """Replace some segments by one; whether that was possible."""
+        """Replace some segments by one; return whether that was possible."""
         with self._scratch() as folder:
             job = tantivy_merge.start(self._folder, folder, segments)
             if job is None:
@@ -339,6 +341,6 @@ def _built(
     built = []
     for done in engine.map(build, jobs):
         if done.result is None:
-            raise WebdepotError(f"Words could not be indexed: {done.error}")
+            raise WebdepotError(f"The text of pages could not be indexed: {done.error}")
         built.append(done.result)
     return sorted(built, key=lambda result: result.part)

@@ -2,7 +2,7 @@
 are rewritten, in worker processes, while others read and write.
 
 1. `start` gives the files of some segments to a folder of its own (links: nothing is copied).
-2. `run`, in a worker, makes one segment of them there. Nobody waits for it.
+2. `run`, in a worker, merges them into one segment there. Nobody waits for it.
 3. `finish` puts the new segment into the index instead of the old ones. Documents that were replaced in the
    meantime are found in the new segment by name and buried there as well. Only this step needs the lock of
    writers, for some milliseconds.
@@ -87,7 +87,7 @@ def start(index: Path, folder: Path, segments: Sequence[Segment]) -> MergeJob | 
 
 
 def run(job: MergeJob) -> SegmentChange:
-    """In a worker: the new segment."""
+    """Build the new segment, in a worker."""
     schema, commit = tantivy_schema.make(), tantivy_commit.read(job.folder / _BEFORE)
     make = _merged if len(job.segments) >= _TANTIVY_FAN_IN else _rewritten
     with worker_memory.mapped_files_released(job.folder):
@@ -97,7 +97,7 @@ def run(job: MergeJob) -> SegmentChange:
 
 
 def _merged(schema: tantivy.Schema, commit: Commit, job: MergeJob) -> SegmentChange:
-    """What Tantivy makes of the segments."""
+    """The segment into which Tantivy merges the segments."""
     folder = job.folder / "merged"
     folder.mkdir()
     tantivy_commit.link(job.segments, job.folder / _BEFORE, folder)
@@ -112,7 +112,7 @@ def _merged(schema: tantivy.Schema, commit: Commit, job: MergeJob) -> SegmentCha
 
 
 def _rewritten(schema: tantivy.Schema, commit: Commit, job: MergeJob) -> SegmentChange:
-    """The living documents once more."""
+    """A new segment with the living documents of the segments."""
     searcher, make = _searcher(schema, job.folder / _BEFORE), QueryMaker(schema)
     with drafted(schema, commit, job.folder / "draft", memory_bytes=4 * LEAST_MEMORY_BYTES) as draft:
         for kind in ("container", "waiting"):
@@ -127,7 +127,7 @@ def _rewritten(schema: tantivy.Schema, commit: Commit, job: MergeJob) -> Segment
 
 
 def finish(index: Path, job: MergeJob, change: SegmentChange) -> bool:
-    """Put the new segment into the index, under the lock of writers; whether that was possible."""
+    """Put the new segment into the index, under the lock of writers; return whether that was possible."""
     now = {segment.id: segment for segment in tantivy_commit.read(index).segments}
     ids = [segment.id for segment in job.segments]
     if now.keys().isdisjoint(ids):

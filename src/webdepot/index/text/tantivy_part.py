@@ -2,8 +2,8 @@
 
 Pages are divided by their key, so that all new captures of a page are in one part and parts do not depend on
 each other. A part sorts its pages by key and time, looks up the states of these pages in the index, a few
-hundred pages at a time, and drafts what changes. There are more parts if there are more pages, so the memory
-of a process does not depend on how many there are.
+hundred pages at a time, and writes the changes to a draft. There are more parts if there are more pages, so
+the memory of a process does not depend on how many there are.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,13 +58,13 @@ class BuiltPart:
     part: int
     change: SegmentChange
     pages: int
-    """Captures added, or pages changed."""
+    """The number of captures added, or of pages changed."""
     unresolved: frozenset[str] = frozenset()
     """Digests for which revisits wait that may be resolved once all parts are published."""
 
 
 def run(job: PartJob) -> BuiltPart:
-    """Add pages."""
+    """Add the pages of a part."""
     with _draft(job) as (draft, adding):
         with ExitStack() as stack:
             streams = [stack.enter_context(page_files.opened(file.path)) for file in job.files]

@@ -14,9 +14,10 @@ import tantivy
 from tantivy import Occur, Query
 
 from webdepot import times
+from webdepot.index.stems import STEMMERS, analysers
 from webdepot.index.text.hits import asked_stamps, wanted_texts
 from webdepot.index.text.states import FOREVER
-from webdepot.index.text.tantivy_schema import FIELD_WEIGHTS, STAMP, STEMMERS, analysers
+from webdepot.index.text.tantivy_schema import FIELD_WEIGHTS, STAMP
 from webdepot.index.text.weights import STEM_WEIGHT
 from webdepot.index.text.words import prepared
 from webdepot.model import EVERYTHING
@@ -113,8 +114,10 @@ class QueryMaker:
         areas: list[tuple[ClosedArea, Query]] = []
         always_closed: set[str] = set()
         for area in closed:
-            terms = searcher.terms_with_prefix("key", area.prefix, limit=_MOST_KEYS)
-            keys = [key for key, _ in terms if not (area.but and key.startswith(area.but))]
+            # A key sorts before all longer ones.
+            limit = 1 if area.exact else _MOST_KEYS
+            terms = searcher.terms_with_prefix("key", area.prefix, limit=limit)
+            keys = [key for key, _ in terms if area.covers(key)]
             if len(terms) >= _MOST_KEYS:
                 areas.append((area, self._below(area)))
             elif not is_timed(area):
@@ -130,7 +133,7 @@ class QueryMaker:
         return Query.range_query(self._schema, field, tantivy.FieldType.Unsigned, lowest, highest)
 
     def phrases(self, query: TextQuery) -> list[list[str]]:
-        """What a snippet marks: every wanted word and phrase, as folded words."""
+        """The words and phrases that a snippet marks, as folded words."""
         return [words for words in map(self.tokens, wanted_texts(query)) if words]
 
     def stems(self, query: TextQuery, language: str) -> frozenset[str]:
@@ -231,6 +234,8 @@ class QueryMaker:
 
     def _below(self, closed: ClosedArea) -> Query:
         but = [(Occur.MustNot, self._starts(prefix)) for prefix in closed.but]
+        if closed.but_keys:
+            but.append((Occur.MustNot, self.one_of("key", sorted(closed.but_keys))))
         return Query.boolean_query([(Occur.Must, self._starts(closed.prefix)), *but])
 
     def _starts(self, prefix: str) -> Query:

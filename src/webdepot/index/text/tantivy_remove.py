@@ -1,5 +1,5 @@
-"""Removing captures from the Tantivy index: withdrawn captures leave their states, and the rest is joined
-again.
+"""Removing captures from the Tantivy index: withdrawn captures are removed from their states, and the rest
+are joined again.
 
 A page that loses captures is rewritten as a whole: when a run disappears, the one before it lasts longer, or
 two with the same words become one.
@@ -57,7 +57,7 @@ class Removing:
         return len(known) - len(staying)
 
     def _waiting(self, payload: str, leaving: dict[str, LeavingCaptures]) -> int:
-        """Remove the leaving revisits from those that wait for this payload; how many."""
+        """Remove withdrawn revisits from those that wait for this payload; return how many."""
         addresses = addresses_of(self._searcher, waiting_for(self._make, payload))
         waiting = [bytes(self._searcher.doc(address)["url"][0]) for address in addresses]
         if not waiting:

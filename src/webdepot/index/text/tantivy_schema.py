@@ -1,7 +1,7 @@
 """Fields and documents of the Tantivy index. https://docs.rs/tantivy
 
 One index holds four kinds of documents: states (one per run of a page and collection, see `states.py`), runs
-of captures that say the page is gone, containers that are in the index, and revisits whose original has not
+of captures in which the page is gone, containers that are in the index, and revisits whose original has not
 been seen yet. One commit makes all documents of a container visible, together with its own.
 
     field        form                          use
@@ -43,31 +43,19 @@ from functools import lru_cache
 from typing import Any
 
 import tantivy
-from tantivy import Filter, Tokenizer
 
+from webdepot.index.stems import STEMMERS, stems
 from webdepot.index.text.hits import address_words, sites_of
 from webdepot.index.text.states import Content, StateRun
 from webdepot.index.text.weights import WEIGHTS, RankedPart
 from webdepot.index.text.words import prepared, shown
 from webdepot.url import domain_of, host_of
 
-STEMMERS = {
-    "nl": "dutch",
-    "de": "german",
-    "en": "english",
-    "fr": "french",
-    "es": "spanish",
-    "it": "italian",
-    "da": "danish",
-    "sv": "swedish",
-}
 _FIELDS = {RankedPart.ADDRESS: "words", RankedPart.IMAGE: "images"}
 """Fields whose name is not that of their part."""
 FIELD_WEIGHTS = {_FIELDS.get(part, part.value): weight for part, weight in WEIGHTS.items()}
 STAMP = 100
 MONTH = 10**6
-_LONGEST_TOKEN = 100
-_MOST_STEMS = 50_000
 
 
 def make() -> tantivy.Schema:
@@ -93,51 +81,6 @@ def make() -> tantivy.Schema:
     builder.add_unsigned_field("stamps", stored=True, indexed=True, fast=True)
     builder.add_unsigned_field("months", fast=True)
     return builder.build()
-
-
-def analysers() -> dict[str, tantivy.TextAnalyzer]:
-    """Analysers by name: `exact` and `stemmed` of the schema, and `stem_nl`, …, which find stems."""
-
-    def plain() -> tantivy.TextAnalyzerBuilder:
-        return (
-            tantivy.TextAnalyzerBuilder(Tokenizer.simple())
-            .filter(Filter.remove_long(_LONGEST_TOKEN))
-            .filter(Filter.lowercase())
-        )
-
-    stemmers = {
-        f"stem_{language}": plain().filter(Filter.stemmer(name)).build()
-        for language, name in STEMMERS.items()
-    }
-    stemmed = tantivy.TextAnalyzerBuilder(Tokenizer.whitespace()).build()
-    return {"exact": plain().filter(Filter.ascii_fold()).build(), "stemmed": stemmed, **stemmers}
-
-
-class Stems(dict[str, str]):
-    """Stems of words as they appear between two spaces, each computed once: stemming a whole text takes twice
-    as long as indexing it.
-    """
-
-    def __init__(self, analyser: tantivy.TextAnalyzer) -> None:
-        super().__init__()
-        self._analyser = analyser
-
-    def of(self, text: str) -> str:
-        """The stems of a text with spaces between them."""
-        if len(self) > _MOST_STEMS:
-            self.clear()
-        return " ".join(map(self.__getitem__, text.lower().split()))
-
-    def __missing__(self, word: str) -> str:
-        stems = " ".join(self._analyser.analyze(word))
-        if len(word) <= _LONGEST_TOKEN:
-            self[word] = stems
-        return stems
-
-
-@lru_cache(maxsize=len(STEMMERS))
-def stems(language: str) -> Stems:
-    return Stems(analysers()[f"stem_{language}"])
 
 
 # --- documents ---

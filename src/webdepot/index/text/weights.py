@@ -34,4 +34,4 @@ WEIGHTS = {
     RankedPart.TEXT: 1.0,
 }
 STEM_WEIGHT = 0.5
-"""Of another form of the word, found by its stem. Only Tantivy has stems."""
+"""Weight of another form of the word, found by its stem. Only Tantivy has stems."""

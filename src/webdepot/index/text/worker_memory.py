@@ -24,9 +24,9 @@ def return_free_memory() -> None:
 
 @contextmanager
 def mapped_files_released(*folders: Path) -> Iterator[None]:
-    """During the block, take the files of these folders that this process has mapped out of its memory every
-    tenth of a second. What is needed again comes from the cache of the system: nothing is lost, and little
-    time.
+    """During the block, release mapped files of these folders from the memory of this process every tenth of
+    a second. Pages that are needed again come from the cache of the system, so nothing is lost and little
+    time is needed.
     """
     ended = threading.Event()
     below = tuple(f"{folder.resolve()}/" for folder in folders)
@@ -46,7 +46,7 @@ def _release_until(ended: threading.Event, below: tuple[str, ...]) -> None:
 
 
 def _release(below: tuple[str, ...]) -> None:
-    """Release shared mappings that are only read: the pages of others may not be in a file."""
+    """Release shared read-only mappings: pages of other mappings may not be in a file."""
     with suppress(OSError, AttributeError):  # only Linux has them
         lines = Path("/proc/self/maps").read_text(errors="surrogateescape").splitlines()
         madvise = ctypes.CDLL(None).madvise

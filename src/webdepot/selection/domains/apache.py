@@ -15,7 +15,9 @@ from pathlib import Path
 DEEPEST = 10
 MOST_INCLUDED = 5000
 LONGEST_LINE = 16 << 10
-"""Apache itself takes half of it. Variables that contain each other double with every definition."""
+"""Twice the longest line that Apache itself accepts. A limit is needed because variables that contain each
+other double with every definition.
+"""
 _OPEN = re.compile(r"\A<\s*([A-Za-z]+)\b[^>]*>?\Z")
 _CLOSE = re.compile(r"\A</\s*([A-Za-z]+)\s*>\Z")
 _VARIABLE = re.compile(r"\$\{([A-Za-z0-9_]+)\}")

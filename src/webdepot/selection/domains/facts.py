@@ -118,7 +118,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageFacts:
-    """What a page says about its owner."""
+    """The facts about its owner that a page contains."""
 
     url: str
     status: int

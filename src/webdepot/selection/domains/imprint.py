@@ -107,7 +107,7 @@ _DOT = re.compile(r"(?<!\s)\s*+[\[({<]\s*+(?:dot|punkt|\.)\s*+[\])}>]\s*+", re.I
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imprint:
-    """What an imprint says."""
+    """The facts in an imprint."""
 
     operators: tuple[str, ...]
     others: tuple[str, ...]

@@ -37,7 +37,7 @@ class Organisation:
     id: int
     root: str
     found: OrganisationProfile
-    """The profile according to look-ups."""
+    """The profile as looked up, without corrections."""
     corrections: Corrections
     created_at: datetime
     surveyed_at: datetime

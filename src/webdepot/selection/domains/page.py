@@ -1,4 +1,4 @@
-"""What a page says about its owner: title, JSON-LD, imprint, VAT ids, analytics ids, and its links.
+"""The facts about its owner in a page: title, JSON-LD, imprint, VAT ids, analytics ids, and its links.
 
 `read` takes the body and the HTTP head of a page and returns `facts.PageFacts`. HTML is parsed by turbohtml,
 as a browser would; every list has a limit, so that a hostile page stays small. schema.org:

@@ -148,7 +148,7 @@ def checked_range(text: str) -> str:
         return str(ip_network(text.strip(), strict=False))
     except ValueError as error:
         raise InputError(
-            f"{text!r} is not a net range: {error}. Write it like 192.0.2.0/24 or 2001:db8::/32."
+            f"{text!r} is not a network range: {error}. Write it like 192.0.2.0/24 or 2001:db8::/32."
         ) from error
 
 

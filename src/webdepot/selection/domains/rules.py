@@ -53,7 +53,7 @@ class RuleName:
 
 
 def parse(text: str) -> RuleName:
-    """Read a rule; InputError if the text is not one."""
+    """Read a rule; InputError if the text is not a rule."""
     match = re.fullmatch(r"(\w++)\s*+(?:\(\s*+([0-9.]*+)\s*+\))?", text.strip())
     kind = next((kind for kind in HostRuleKind if match and kind.value.lower() == match[1].lower()), None)
     if match is None or kind is None:

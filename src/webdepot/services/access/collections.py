@@ -10,7 +10,7 @@ from webdepot.access import collection_pages
 from webdepot.access.collection_pages import CollectionPage
 from webdepot.archive import Archive
 from webdepot.errors import InputError, NotFound
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.model import EVERYTHING
 from webdepot.provenance import append, difference
 from webdepot.reasons import said
@@ -20,7 +20,7 @@ LONGEST_TITLE, LONGEST_TEXT = 200, 20_000
 
 def names(archive: Archive, *, hidden: bool = False) -> list[str]:
     """Names of the public collections, for forms; with `hidden`, of all. Cached, since every page has one."""
-    every = archive.database.remembered("collections", runs.collections)
+    every = archive.database.remembered("collections", harvest_rows.collections)
     pages = _pages(archive)
     return [
         name

@@ -40,7 +40,7 @@ from webdepot.container.record import Record
 from webdepot.container.request_records import find_request
 from webdepot.depot import copies, holdings, signing
 from webdepot.errors import CorruptData, InputError, NotFound, NotPermitted, RemoteError
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.harvest.fetch.cookies import HIDDEN
 from webdepot.model import Capture, Container, Harvest, HarvestKind, RecordKind
 from webdepot.provenance import EventFilter
@@ -51,7 +51,7 @@ from webdepot.version import VERSION
 MOST_BYTES = 64 << 20
 """Digests of larger records are not computed for a page: the checksum of the container covers them."""
 MOST_EVENTS = 100
-"""Of each of container, harvest and package, the newest."""
+"""Events of the container, of the harvest and of the package, the newest of each."""
 _INFO_BYTES = 1 << 16
 _SHOWN_INFO = frozenset(
     """
@@ -222,7 +222,7 @@ def _with_custody(archive: Archive, capture: Capture, facts: CaptureEvidence) ->
         container = locations.find(connection, capture.location.container)
         if container is None:
             return facts
-        harvest = runs.get(connection, container.harvest)
+        harvest = harvest_rows.get(connection, container.harvest)
         package = holdings.find_of_harvest(connection, harvest.id)
         subjects = [("harvest", harvest.id), ("container", container.name)]
         kept = None
@@ -272,8 +272,8 @@ def _events(connection: Connection, kind: str, subject: str) -> Iterator[Custody
 
 
 def _about(archive: Archive, container: Container, harvest: Harvest) -> Pairs:
-    """The fields of a container's first record. The operator of our own harvests is the archive: the record
-    names the person who started it, which is nobody else's business.
+    """The fields of a container's first record. For our own harvests the operator is the archive: the
+    record names the person who started it, which is not published.
     """
     shown = _SHOWN_INFO | {"operator"} if harvest.kind is HarvestKind.IMPORT else _SHOWN_INFO
     try:

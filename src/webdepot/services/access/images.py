@@ -1,7 +1,7 @@
 """Image search: by description, title, file name, and the title of the page; and thumbnails.
 
 The text index knows which pages have images with these words. For the pages that are shown, the archived page
-is read again, its images are extracted, and those are shown that are archived and open to the reader.
+is read again, its images are extracted, and only those that are archived and open to the reader are shown.
 (Decision 42.)
 
 Thumbnails are cached (`browse/thumbnail_cache.py`); the access gate is asked before the cache. When captures

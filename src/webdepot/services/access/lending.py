@@ -1,7 +1,7 @@
 """Pages that one reader at a time may see, as deposit laws require of reading rooms. A rule with the answer
 `lend` says which pages these are.
 
-A reader who opens such a page holds it, at that terminal, while the page is open and some minutes more;
+A reader who opens such a page holds it, at that terminal, while the page is open and for some minutes after;
 other readers get status 423. Only pages are held, not their images: two pages of one site share those. Staff
 can always open a page and hold none.
 
@@ -45,7 +45,7 @@ class InUse(Conflict):
         self.values = {"minutes": str(minutes)}
 
 
-def is_lent(archive: Archive, capture: Capture, reader: Reader) -> bool:
+def _is_lent_page(archive: Archive, capture: Capture, reader: Reader) -> bool:
     """Whether this reader may see this capture only while nobody else has it open."""
     if reader.access_point is AccessPoint.STAFF or not _is_page(capture):
         return False
@@ -54,7 +54,7 @@ def is_lent(archive: Archive, capture: Capture, reader: Reader) -> bool:
 
 def hold(archive: Archive, capture: Capture, reader: Reader) -> bool:
     """Hold a lent page, or extend the hold; whether the page is lent. InUse if another reader has it."""
-    if not is_lent(archive, capture, reader):
+    if not _is_lent_page(archive, capture, reader):
         return False
     now, duration = archive.clock(), timedelta(minutes=archive.config.web.lend_minutes)
     held = _find_held(archive, capture.key)
@@ -70,7 +70,7 @@ def hold(archive: Archive, capture: Capture, reader: Reader) -> bool:
 
 def needs_no_writing(archive: Archive, capture: Capture, reader: Reader) -> bool:
     """Whether `hold` would answer without writing to the database."""
-    if not is_lent(archive, capture, reader):
+    if not _is_lent_page(archive, capture, reader):
         return True
     held, now = _find_held(archive, capture.key), archive.clock()
     if held is None or held.until <= now or not held.is_of(reader.seat):

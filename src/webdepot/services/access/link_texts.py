@@ -75,8 +75,8 @@ def may_be_searched(archive: Archive, closed: tuple[ClosedArea, ...]) -> bool:
 def _were_closed(stored: bytes, closed: tuple[ClosedArea, ...]) -> bool:
     """Whether all these areas were already closed when link texts were collected."""
     known = _parse(stored)
-    whole, by_prefix = set(known), {area.prefix: area for area in known}
-    return all(area in whole or _inside(area, by_prefix.get(area.prefix)) for area in closed)
+    whole, by_place = set(known), _by_place(known)
+    return all(area in whole or _inside(area, by_place.get((area.prefix, area.exact))) for area in closed)
 
 
 def _keep_moving_embargoes(
@@ -85,14 +85,18 @@ def _keep_moving_embargoes(
     """The areas of today, but an area that a rolling embargo moved within a month stays as it was: otherwise
     all links would be collected again every day.
     """
-    by_prefix = {area.prefix: area for area in known}
+    by_place = _by_place(known)
 
     def kept(area: ClosedArea) -> ClosedArea:
-        old = by_prefix.get(area.prefix)
+        old = by_place.get((area.prefix, area.exact))
         same_month = old is not None and (old.first[:6], old.last[:6]) == (area.first[:6], area.last[:6])
         return old if old is not None and same_month and _inside(area, old) else area
 
     return tuple(map(kept, areas))
+
+
+def _by_place(areas: Sequence[ClosedArea]) -> dict[tuple[str, bool], ClosedArea]:
+    return {(area.prefix, area.exact): area for area in areas}
 
 
 def _inside(area: ClosedArea, known: ClosedArea | None) -> bool:
@@ -100,6 +104,7 @@ def _inside(area: ClosedArea, known: ClosedArea | None) -> bool:
     return (
         known is not None
         and set(known.but) <= set(area.but)
+        and known.but_keys <= area.but_keys
         and known.first <= area.first
         and area.last <= known.last
     )
@@ -113,12 +118,20 @@ def _read(archive: Archive) -> bytes:
 
 
 def _parse(stored: bytes) -> tuple[ClosedArea, ...]:
+    """The stored areas. Files of version 0.1 have no `exact` and `but_keys`."""
     return tuple(
-        ClosedArea(prefix=prefix, but=tuple(but), first=first, last=last)
-        for prefix, but, first, last in json.loads(stored)
+        ClosedArea(
+            prefix=prefix,
+            but=tuple(but),
+            first=first,
+            last=last,
+            exact=bool(rest and rest[0]),
+            but_keys=frozenset(rest[1] if rest else ()),
+        )
+        for prefix, but, first, last, *rest in json.loads(stored)
     )
 
 
 def _write(archive: Archive, areas: Sequence[ClosedArea]) -> None:
-    stored = json.dumps([astuple(area) for area in areas])
+    stored = json.dumps([[*astuple(area)[:-1], sorted(area.but_keys)] for area in areas])
     durable.write_whole(archive.index_folder / _AREAS, stored.encode())

@@ -317,7 +317,7 @@ def _absence(archive: Archive, url: str, key: str, collection: str, access: KeyA
     capture = archive.captures.last(key, collection=collection)
     if capture is not None and (reason := access.verdict(capture).reason):
         return Closed(reason)
-    return NotKept(f"{url} is not kept {where}.")
+    return NotKept(f"{url} is not archived {where}.")
 
 
 def _collections_with_versions(archive: Archive, key: str, access: KeyAccess) -> list[str]:

@@ -37,7 +37,7 @@ class AppliedRobots:
     made: Sequence[Rule]
 
 
-def heed(archive: Archive, site: str, *, text: str = "", dry_run: bool = False) -> AppliedRobots:
+def apply(archive: Archive, site: str, *, text: str = "", dry_run: bool = False) -> AppliedRobots:
     """Add the rules of a site's archived robots.txt; NotFound if the archive has none. With `dry_run`, only
     return the patterns.
     """
@@ -74,7 +74,7 @@ def _lines(archive: Archive, host: str) -> tuple[str, list[tuple[RuleAnswer, str
         replay.find_original(archive, capture) if capture and capture.kind is RecordKind.REVISIT else capture
     )
     if capture is None or source is None:
-        raise NotFound(f"{url} is not kept in this archive. Add rules by hand: webdepot rule add")
+        raise NotFound(f"{url} is not archived here. Add rules by hand: webdepot rule add")
     if source.status != 200:
         raise InputError(
             f"The newest capture of {url} is not a file but a response with status {source.status}. "

@@ -248,7 +248,7 @@ def _searched(typed: str) -> str:
 
 
 def ended(archive: Archive) -> Sequence[Event]:
-    """The rules that were taken back last, with who did so, when and why."""
+    """The events of the rules that were removed last: who removed them, when and why."""
     with archive.database.reading() as connection:
         wanted = EventFilter(action="took back", subject_kind="access rule")
         return [event for _, event in page_of_events(connection, wanted, limit=MOST_ENDED)]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from webdepot import query_budget
-from webdepot.access import query as query_text
+from webdepot.access import search_query as query_text
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.errors import InputError, NotFound
@@ -24,11 +24,11 @@ from webdepot.services.access.works import VersionCount, WorkEntry
 
 EVERY_FACET = tuple(Facet)
 MOST_WORDS = 100
-"""Of a query, those in its phrases included: what one question to the text index costs grows with them, and
+"""Words in a query, including those in phrases. The cost of one call to the text index grows with them, and
 it cannot be interrupted.
 """
 MOST_ENDINGS = 50
-"""Words that a word with a star stands for: the most frequent ones."""
+"""How many words a word with a star can match; the most frequent ones are searched."""
 STAR = "*"
 MOST_STARS = 2
 _SHORTEST_STEM = 2
@@ -69,7 +69,7 @@ class SearchPage:
     is_relaxed: bool
     """No page has all the words: the hits have some of them."""
     cut_stars: Sequence[str]
-    """Words with a star that stand for more words than are looked for, as typed."""
+    """Words with a star, as typed, that match more words than are searched."""
     sort: SearchSort
     offset: int
     limit: int
@@ -252,7 +252,7 @@ def _starred(query: TextQuery) -> list[str]:
 
 
 def _stands_for(archive: Archive, word: str) -> tuple[tuple[str, ...], bool]:
-    """The words that a word with a star stands for, and whether there are more of them."""
+    """The words that a word with a star matches, and whether there are more of them."""
     [stem] = words_of(word)
     known = [each for each, _ in archive.texts.words(stem, limit=MOST_ENDINGS + 1)]
     # A word that nobody wrote finds nothing, as it should.
@@ -295,7 +295,7 @@ def trend(archive: Archive, words: Sequence[str], *, reader: Reader, collection:
 
 
 def _first_matches(archive: Archive, query: TextQuery, result: Hits) -> dict[str, str]:
-    """When the page of each hit first said it: the earliest version that matches, by key."""
+    """The timestamp of the earliest matching version of each hit, by the key of the hit."""
     if not result.hits:
         return {}
     keys = tuple(hit.key for hit in result.hits)

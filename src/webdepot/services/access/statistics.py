@@ -114,7 +114,7 @@ def report(archive: Archive, *, first: str = "", last: str = "") -> UsageReport:
         if not _MONTH.match(month):
             raise InputError(f"{month[:30]!r} is not a month. Write it like 2026-03.")
     if first > last:
-        raise InputError(f"The last month ({last}) is before the first ({first}). Exchange them.")
+        raise InputError(f"The last month ({last}) is before the first ({first}). Swap them.")
     months = tuple(_between(first, last))
     if len(months) > 600:
         raise InputError("The period is longer than fifty years. Choose a shorter one.")

@@ -83,7 +83,7 @@ def restrict_sites(archive: Archive, query: TextQuery) -> TextQuery:
 
 
 def count_versions(archive: Archive, key: str, collection: str, reader: Reader) -> VersionCount:
-    """The versions of a page that the reader can open, counted in the captures index like the list of
+    """The versions of a page that the reader can open, counted in the capture index like the list of
     versions.
     """
     spans = gate.of_key(archive, key, reader).spans

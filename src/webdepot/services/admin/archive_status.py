@@ -12,7 +12,7 @@ from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.depot.tables import packages
 from webdepot.errors import RemoteError
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.harvest.tables import harvests
 from webdepot.model import Capture, Harvest
 from webdepot.provenance import Event, latest
@@ -23,7 +23,7 @@ from webdepot.services.access.browse.start_pages import SiteCard
 from webdepot.services.index import shown
 
 MOST_SITES, FEW_SITES = 6, 4
-"""On the home page; with fewer than the second number, earlier versions are shown too."""
+"""Sites on the home page; if there are fewer than the second number, earlier versions are shown too."""
 MOST_COLLECTIONS = 8
 MOST_HARVESTS = 60
 """Newest harvests whose start pages are looked up."""
@@ -103,7 +103,7 @@ def home(archive: Archive, *, reader: Reader) -> Home:
 def _start_pages(archive: Archive, reader: Reader) -> Iterator[Capture]:
     """The start pages of the newest harvests, then of the newest pages, the first of each site."""
     with archive.database.reading() as connection:
-        newest = runs.latest(connection, MOST_HARVESTS)
+        newest = harvest_rows.latest(connection, MOST_HARVESTS)
     seen: set[str] = set()
     for capture in chain(
         start_pages.of_harvests(archive, start_pages.of_sites(newest), reader=reader),
@@ -120,7 +120,7 @@ def status(archive: Archive, *, limit: int = 20) -> ArchiveStatus:
         counted = connection.execute(select(harvests.c.state, func.count()).group_by(harvests.c.state))
         by_state: dict[str, int] = {row[0]: row[1] for row in counted}
         package_count = connection.execute(select(func.count()).select_from(packages)).scalar_one()
-        newest = runs.latest(connection, limit)
+        newest = harvest_rows.latest(connection, limit)
         events = latest(connection, limit)
     disk = shutil.disk_usage(archive.home)
     return ArchiveStatus(

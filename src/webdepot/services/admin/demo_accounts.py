@@ -5,7 +5,7 @@ only.
 from ipaddress import ip_address
 
 from webdepot.accounts import accounts
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 
 PASSWORD = "veldwijk-demo"  # noqa: S105 - shown to everybody, and only in a demonstration

@@ -1,7 +1,7 @@
 """Figures for Prometheus, in its text format (https://prometheus.io/docs/instrumenting/exposition_formats/).
 
-All come from the database, so every portal of an archive gives the same, except those of harvests that no
-harvesters run: they are in the working folders of the machine that runs them.
+All come from the database, so every portal of an archive returns the same figures. The exception is a harvest
+that is not run by harvesters: its figures are in its working folder, on the machine that runs it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,11 +13,11 @@ from sqlalchemy import Connection, func, select
 from webdepot.archive import Archive
 from webdepot.depot import copies, places
 from webdepot.depot.places import MAIN
-from webdepot.engine import jobs, workers
-from webdepot.engine.jobs import JobState
+from webdepot.engine import job_queue, workers
+from webdepot.engine.job_queue import JobState
 from webdepot.engine.workers import WorkerRole
 from webdepot.errors import RemoteError
-from webdepot.harvest.runs import HarvestFilter
+from webdepot.harvest.harvest_rows import HarvestFilter
 from webdepot.harvest.tables import harvests as harvest_rows
 from webdepot.model import HarvestState
 from webdepot.selection import scheduled_harvests
@@ -83,22 +83,22 @@ def _of_database(connection: Connection, now: datetime) -> Iterator[Gauge]:
         help="Scheduled harvests by state, without those that are done.",
         values=[({"state": state.value}, count) for state, count in turns.items()],
     )
-    known = jobs.counts(connection)
+    known = job_queue.counts(connection)
     yield Gauge(
         name="jobs",
         help="Jobs by state.",
         values=[({"state": state.value}, count) for state, count in known.items()],
     )
-    waiting = [job for job in jobs.open_jobs(connection) if job.state is JobState.WAITING]
+    waiting = [job for job in job_queue.open_jobs(connection) if job.state is JobState.WAITING]
     yield Gauge(
         name="job_waiting_seconds",
-        help="How long the job that waits longest has waited.",
+        help="How long the oldest waiting job has waited.",
         values=[({}, max((_age_s(job.created_at, now) for job in waiting), default=0.0))],
     )
     seen = [row for row in workers.every(connection) if row.is_alive(now)]
     yield Gauge(
         name="workers",
-        help="Processes that were seen lately, by role.",
+        help="Processes seen recently, by role.",
         values=[({"role": role.value}, sum(row.role is role for row in seen)) for role in WorkerRole],
     )
     yield Gauge(
@@ -113,7 +113,7 @@ def _of_database(connection: Connection, now: datetime) -> Iterator[Gauge]:
     oldest = {name: copies.oldest_check(connection, name) for name in names}
     yield Gauge(
         name="audit_age_seconds",
-        help="Time since the copy that was not read for the longest time was read, by place.",
+        help="Age of the oldest last fixity check of a copy, by place.",
         values=[({"place": name}, _age_s(at, now)) for name, at in oldest.items() if at is not None],
     )
 
@@ -124,8 +124,8 @@ def _of_running(archive: Archive, now: datetime) -> Iterator[Gauge]:
         harvest.id: found for harvest in running if (found := orders.numbers_of(archive, harvest)) is not None
     }
     for name, words, value in (
-        ("harvest_rate", "Documents a second, lately, by running harvest.", lambda of: of.rate),
-        ("harvest_queue", "Addresses that wait, by running harvest.", lambda of: of.waiting),
+        ("harvest_rate", "Recent documents per second, by running harvest.", lambda of: of.rate),
+        ("harvest_queue", "Addresses in the queue, by running harvest.", lambda of: of.waiting),
         ("harvest_documents", "Documents that were fetched, by running harvest.", lambda of: of.fetched),
         ("harvest_errors", "Addresses that failed, by running harvest.", lambda of: of.errors),
         ("harvest_age_seconds", "Time since a running harvest reported.", lambda of: _age_s(of.at, now)),
@@ -136,7 +136,7 @@ def _of_running(archive: Archive, now: datetime) -> Iterator[Gauge]:
     ages = {harvest.id: orders.checkpoint_age_s(archive, harvest) for harvest in running}
     yield Gauge(
         name="harvest_checkpoint_age_seconds",
-        help="Time since the oldest last checkpoint of a part, by harvest that harvesters run.",
+        help="Age of the oldest last checkpoint of a part, by harvest that harvesters run.",
         values=[({"harvest": key}, age_s) for key, age_s in ages.items() if age_s is not None],
     )
 

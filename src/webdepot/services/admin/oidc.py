@@ -28,13 +28,13 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.config.sections.portal import OidcConfig
 from webdepot.errors import ConfigError, NotPermitted, RemoteError
 
 _FRESH_S = 3600.0
 _AWAY_S = 60.0
-"""How long a server that did not answer is left alone, and keys are not read again."""
+"""How long a server that did not respond is not asked again, and keys are not read again."""
 _LARGEST_RESPONSE_BYTES = 1 << 20
 _LEEWAY_S = 60
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]

@@ -128,7 +128,7 @@ def _found(home: Path, source: str, *, clock: Clock, agent: str) -> None:
     given = file.read_text(encoding="utf-8") if file.exists() else ""
     own = tomllib.loads(given)
     if file.exists() and (not source or own.get("depot", {}).get("place")):
-        setup.found(home, clock=clock, agent=agent)
+        setup.create(home, clock=clock, agent=agent)
         return
     if not source:
         raise InputError(
@@ -144,7 +144,7 @@ def _found(home: Path, source: str, *, clock: Clock, agent: str) -> None:
     tree.setdefault("depot", {})["place"] = address
     for section, keys in own.items():
         tree[section] = tree.get(section, {}) | keys
-    setup.found(home, clock=clock, agent=agent, settings=setup.toml_text(tree))
+    setup.create(home, clock=clock, agent=agent, settings=setup.toml_text(tree))
     if any(own.values()):
         file.with_name(f"{FILE_NAME}.before").write_text(given, encoding="utf-8")  # for its comments
 

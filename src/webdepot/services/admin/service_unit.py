@@ -2,12 +2,12 @@
 
 Two forms (https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html):
 
-    system   runs as a user of its own, with every protection that Webdepot and Chromium can live with
+    system   runs as a user of its own, with every protection that Webdepot and Chromium allow
     user     runs as the person who installs it; a user's systemd can apply only a part of the protections
 
-Each role has a unit of its own (`ServiceRole`). A unit is for the paths of this installation. Changes of your
-own belong into `systemctl edit webdepot`, which survives a new version; a file that somebody else wrote is
-never replaced.
+Each role has a unit of its own (`ServiceRole`). A unit is for the paths of this installation. Make your own
+changes with `systemctl edit webdepot`: they survive a new version. A file that somebody else wrote is never
+replaced.
 """
 
 import os

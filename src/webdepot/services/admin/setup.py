@@ -1,6 +1,6 @@
 """Create an archive: its folder, a commented configuration file and the database.
 
-Of several processes that create the same archive one does, and the others wait: the first entry in the folder
+If several processes create the same archive, one does it and the others wait: the first entry in the folder
 is a lock, which is removed when the archive is complete.
 """
 
@@ -19,11 +19,11 @@ from webdepot.times import Clock, utc_now
 
 _LOCK_NAME = ".creating"
 _BEFORE_THE_DATABASE = frozenset({FILE_NAME, "cluster", FILE_NAME + durable.NEW_SUFFIX, _LOCK_NAME})
-"""What a folder may contain that is to become an archive: also the engines of `webdepot cluster up`. A
-process that was killed leaves the last two."""
+"""What a folder may contain before it becomes an archive: a configuration, the engines of `webdepot cluster
+up`, and the two files that a killed process leaves."""
 
 
-def found(home: Path, *, clock: Clock = utc_now, agent: str = "", settings: str = "") -> bool:
+def create(home: Path, *, clock: Clock = utc_now, agent: str = "", settings: str = "") -> bool:
     """Create the archive, or upgrade the database of an existing one; True if it is new.
 
     `settings` is TOML for the top of a new configuration file, which replaces an existing one. Conflict if
@@ -62,7 +62,7 @@ def _complete(home: Path, clock: Clock, agent: str, settings: str) -> bool:
         durable.make_folders(archive.harvests_folder)
         durable.make_folders(archive.index_folder)
         with archive.database.transaction() as connection:
-            if not latest(connection, 1):  # it is new, or its founding was interrupted
+            if not latest(connection, 1):  # it is new, or its creation was interrupted
                 append(connection, archive.event("founded", "archive", home.name))
     finally:
         archive.close()

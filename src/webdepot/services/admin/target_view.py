@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from webdepot.access.policy import Reader
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.exchange.catalogue import CatalogueRecord, Source
-from webdepot.harvest.runs import HarvestFilter
+from webdepot.harvest.harvest_rows import HarvestFilter
 from webdepot.model import Harvest, HarvestId, HarvestKind, HarvestState, TargetId, Verdict
 from webdepot.provenance import Event
 from webdepot.quality.page_ratings import Rating
@@ -24,7 +24,7 @@ from webdepot.services.admin.target_path import PathFacts, TargetPath
 from webdepot.services.catalogue import records
 from webdepot.services.harvest import target_harvests
 from webdepot.services.harvest.target_harvests import TargetHarvests
-from webdepot.services.permission import consent, letters
+from webdepot.services.permission import letters, owner_answers
 from webdepot.services.review import ratings, reviews
 from webdepot.services.schedule import plans
 from webdepot.services.schedule.plans import TargetPlan
@@ -83,6 +83,7 @@ def view(archive: Archive, target: TargetId, *, roles: frozenset[Role]) -> Targe
     may_judge = TARGET.allows(dossier.state, "judge")
     people, sent = contacts.contacts_of(archive, dossier.id), letters.letters_of(archive, dossier.id)
     plan = plans.of_target(archive, dossier.id, dates=1)
+    waiting = reviews.list_waiting(archive, HarvestFilter(target=dossier.id, kind=HarvestKind.HARVEST))
     latest = reviews.list_harvests(archive, HarvestFilter(target=dossier.id)).rows[:MOST_HARVESTS]
     record = records.find_of_target(archive, dossier.id)
     facts = PathFacts(
@@ -91,7 +92,7 @@ def view(archive: Archive, target: TargetId, *, roles: frozenset[Role]) -> Targe
         has_letter=any(letter.sent_at for letter in sent),
         has_contact=any(contact.mail for contact in people),
         has_plan=plan.plan is not None and plan.plan.is_active,
-        to_review=next((each.id for each in latest if _waits_for_review(each)), ""),
+        to_review=next((each.id for each in waiting.rows), ""),
         is_harvested=any(each.state is HarvestState.KEPT for each in latest),
         is_described=record is not None and Source.PERSON in record.sources.values(),
     )
@@ -107,7 +108,7 @@ def view(archive: Archive, target: TargetId, *, roles: frozenset[Role]) -> Targe
         can_clear=TARGET.allows(dossier.state, "clear"),
         contacts=people,
         letters=sent,
-        grounds=consent.grounds_of(archive, dossier.id),
+        grounds=owner_answers.grounds_of(archive, dossier.id),
         harvests=target_harvests.harvests_of_targets(archive, [dossier.id]).get(dossier.id),
         record=record,
         history=targets.history(archive, dossier.id)[:MOST_EVENTS],
@@ -116,10 +117,6 @@ def view(archive: Archive, target: TargetId, *, roles: frozenset[Role]) -> Targe
         latest=latest,
         ratings=ratings.tallies(archive, [each.id for each in latest]),
     )
-
-
-def _waits_for_review(harvest: Harvest) -> bool:
-    return harvest.kind is HarvestKind.HARVEST and harvest.state is HarvestState.FINISHED
 
 
 def view_list(archive: Archive, wanted: TargetFilter) -> TargetListView:

@@ -17,6 +17,7 @@ from webdepot.depot import copies
 from webdepot.depot.copies import CopyState
 from webdepot.harvest.tables import harvests
 from webdepot.model import HarvestKind, HarvestState
+from webdepot.quality import finding_rows
 from webdepot.selection.cases import CaseState
 from webdepot.selection.scheduled_harvests import TurnState
 from webdepot.selection.states import LetterState, TargetState
@@ -45,9 +46,10 @@ class TaskKind(StrEnum):
 
 
 class UnderWay(StrEnum):
-    """What runs by itself and needs nobody now."""
+    """Work in progress that needs no action now."""
 
     RUNNING = "running"
+    CHECKED = "checked"
     DUE = "due"
     DUE_IN_A_DAY = "due_in_a_day"
     LETTERS_OUT = "letters_out"
@@ -80,7 +82,7 @@ class OpenWork:
 
     @property
     def done(self) -> Sequence[Task]:
-        """Kinds of work of which nothing is left."""
+        """Kinds of work with nothing to do."""
         return [task for task in self.tasks if not task.count]
 
 
@@ -93,7 +95,7 @@ def open_work(archive: Archive) -> OpenWork:
 def _count(connection: Connection, now: datetime) -> OpenWork:
     counted: dict[TaskKind, Select[int, datetime | None]] = {
         TaskKind.CASES: _of(cases.c.state_since, cases.c.state.in_((CaseState.RECEIVED, CaseState.IN_HAND))),
-        TaskKind.REVIEW: _of_harvests(HarvestState.FINISHED),
+        TaskKind.REVIEW: _of_harvests(HarvestState.FINISHED, finding_rows.is_checked(harvests.c.id)),
         TaskKind.STOPPED: _of_harvests(HarvestState.STOPPED),
         TaskKind.FAILED: _of_turns(TurnState.FAILED, now),
         TaskKind.REFUSED: _of_turns(TurnState.REFUSED, now),
@@ -131,15 +133,17 @@ def _of_targets(state: TargetState, *where: ColumnElement[bool]) -> Select[int, 
     return _of(targets.c.state_since, targets.c.state == state.value, *where)
 
 
-def _of_harvests(state: HarvestState) -> Select[int, datetime | None]:
+def _of_harvests(state: HarvestState, *where: ColumnElement[bool]) -> Select[int, datetime | None]:
+    return _of(harvests.c.started_at, *_harvests_in(state), *where)
+
+
+def _harvests_in(state: HarvestState) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     """Harvests in a state; patches belong to their harvest."""
-    return _of(
-        harvests.c.started_at, harvests.c.state == state.value, harvests.c.kind == HarvestKind.HARVEST.value
-    )
+    return harvests.c.state == state.value, harvests.c.kind == HarvestKind.HARVEST.value
 
 
 def _of_turns(state: TurnState, now: datetime) -> Select[int, datetime | None]:
-    """Dates that ended so, unless the site has had another since."""
+    """Scheduled harvests that ended in this state, unless the site has had a later one."""
     later = turns.alias("later")
     is_last = ~exists().where(and_(later.c.target == turns.c.target, later.c.due_at > turns.c.due_at))
     return _of(turns.c.due_at, turns.c.state == state.value, turns.c.due_at >= now - _RECENT, is_last)
@@ -157,6 +161,9 @@ def _under_way(connection: Connection, now: datetime) -> dict[UnderWay, int]:
 
     return {
         UnderWay.RUNNING: count(harvests.c.state == HarvestState.RUNNING.value),
+        UnderWay.CHECKED: count(
+            *_harvests_in(HarvestState.FINISHED), ~finding_rows.is_checked(harvests.c.id)
+        ),
         UnderWay.DUE: count(turns.c.state == TurnState.WAITING.value),
         UnderWay.DUE_IN_A_DAY: count(
             schedules.c.is_active.is_(True), schedules.c.next_at <= now + timedelta(days=1)

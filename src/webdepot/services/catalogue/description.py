@@ -8,7 +8,7 @@ from enum import StrEnum
 from lxml import etree
 
 from webdepot.access.policy import Reader
-from webdepot.access.replay.rewrite import text_of
+from webdepot.access.replay.rewrite_without_worker import text_of
 from webdepot.archive import Archive
 from webdepot.errors import InputError, WebdepotError
 from webdepot.exchange.addresses import ObjectAddresses

@@ -18,10 +18,10 @@ from sqlalchemy import Connection
 from webdepot.archive import Archive
 from webdepot.depot import holdings, package_content
 from webdepot.errors import InputError
-from webdepot.exchange import catalogue, catalogue_search, catalogue_words, incoming, transfer, urn
+from webdepot.exchange import catalogue, catalogue_search, catalogue_words, incoming, transfer_zip, urn
 from webdepot.exchange.catalogue import EDITABLE, Access, CatalogueRecord, RecordLevel, Source
 from webdepot.exchange.metadata import dublin_core, markup
-from webdepot.exchange.transfer import Transfer, TransferForm
+from webdepot.exchange.transfer_zip import Transfer, TransferForm
 from webdepot.model import Package, Target, TargetId
 from webdepot.provenance import append, difference
 from webdepot.selection import targets
@@ -66,13 +66,13 @@ def view(archive: Archive, key: str) -> RecordView:
 def find_transfer(archive: Archive, key: str) -> Transfer | None:
     """The transfer object of a record: what partners can fetch."""
     with archive.database.reading() as connection:
-        return transfer.find(connection, key)
+        return transfer_zip.find(connection, key)
 
 
 def find_tree(archive: Archive, key: str) -> Transfer | None:
     """The same object as unpacked files, if it was unpacked."""
     with archive.database.reading() as connection:
-        return transfer.find_tree(connection, key)
+        return transfer_zip.find_tree(connection, key)
 
 
 def shown_at(levels: Sequence[CatalogueRecord], transfer_object: Transfer) -> dict[str, tuple[str, str]]:
@@ -313,7 +313,7 @@ def close(archive: Archive, key: str, *, reason: str) -> CatalogueRecord:
     )
     with archive.database.transaction() as connection:
         written = catalogue.put(connection, after)
-        transfer.forget(connection, after.key)
+        transfer_zip.forget(connection, after.key)
         append(connection, archive.event("closed", "title", after.key, message=reason, detail=detail))
     return written
 
@@ -342,9 +342,9 @@ def _keep(archive: Archive, record: CatalogueRecord) -> None:
         own = catalogue.find_of_harvest(connection, held.harvest) or record
         levels = [record if each.key == record.key else each for each in catalogue.levels(connection, own)]
         levels[-1] = replace(levels[-1], changed_at=max(levels[-1].changed_at, record.changed_at))
-        transfer_object = transfer.find(connection, own.key) if levels[-1].withdrawn_at is None else None
+        transfer_object = transfer_zip.find(connection, own.key) if levels[-1].withdrawn_at is None else None
     event = archive.event("described", "package", held.id, message=record.key)
-    transfer_document = transfer.to_document(transfer_object) if transfer_object else None
+    transfer_document = transfer_zip.to_document(transfer_object) if transfer_object else None
     files = {
         deposit_records.IN_PACKAGE: catalogue.to_document(levels, transfer_document),
         package_content.DUBLIN_CORE: dublin_core.to_xml(

@@ -1,7 +1,7 @@
 """Copy an index of addresses to another one, container by container in the order in which they were added.
 
-PostgreSQL keeps only the beginning and a checksum of a long key (`index.postgresql_rows`). The key is made
-from the URL again, if that has this checksum; otherwise its container must be read again.
+PostgreSQL keeps only the beginning and a checksum of a long key (`index.postgresql_rows`). The key is
+computed again from the URL if the checksum matches; otherwise its container must be read again.
 """
 
 import hashlib
@@ -29,12 +29,12 @@ class CapturesCopy:
     digest: CapturesDigest
     """What both have now."""
     again: tuple[str, ...]
-    """Containers with keys that only the container itself tells; they are to be indexed again."""
+    """Containers whose keys can only be read from the container itself; they must be indexed again."""
 
 
 def copy(source: CaptureIndex, target: CaptureIndex, *, watch: Watch) -> CapturesCopy:
-    """Make the target equal. Containers that are equal already are not written again, so that it can be
-    repeated. CorruptData if they differ.
+    """Make the target equal to the source. Containers that are equal already are not written again, so that
+    it can be repeated. CorruptData if they differ.
     """
     known = [name for name, _ in source.containers()]
     extra = {name for name, _ in target.containers()} - set(known)

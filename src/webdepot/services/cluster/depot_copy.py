@@ -22,8 +22,9 @@ class DepotCopy:
 
 
 def copy(source: ObjectStore, target: ObjectStore, *, replace: bool, watch: Watch) -> DepotCopy:
-    """Make the target equal, object by object. What is right there is not written again, so that it can be
-    repeated. Objects that the source does not have are removed with `replace`, otherwise Conflict.
+    """Make the target equal to the source, object by object. What is right there is not written again, so
+    that it can be repeated. Objects that the source does not have are removed with `replace`, otherwise
+    Conflict.
     """
     layout.prepare(target)
     known = set(objects.iter_objects(source))

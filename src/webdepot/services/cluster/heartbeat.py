@@ -1,7 +1,7 @@
 """A process reports that it is alive: a row that is renewed every ten seconds, from a thread of its own.
 
-Only with a database server. On one machine nobody else looks, and each write to a SQLite file would make all
-processes forget what they remember.
+Only with a database server. On one machine no other process needs it, and each write to a SQLite file would
+invalidate the caches of all processes.
 """
 
 import logging

@@ -52,7 +52,7 @@ class ClusterUp:
 
 
 def up(home: Path, counts: Mapping[str, int], *, agent: str = "", say: Say) -> ClusterUp:
-    """Start what does not run, and found the archive if there is none. RemoteError if something does not
+    """Start what is not running, and create the archive if there is none. RemoteError if something does not
     start.
     """
     durable.make_folders(home)
@@ -64,7 +64,7 @@ def up(home: Path, counts: Mapping[str, int], *, agent: str = "", say: Say) -> C
         is_founded_now = is_founded(config.read(home))
         if not is_founded_now:
             say("Creating the archive")
-            setup.found(home, agent=agent, settings=known.settings())
+            setup.create(home, agent=agent, settings=known.settings())
         is_elsewhere = config.read(home).database.url != known.postgresql.url()
         if is_elsewhere:
             _write_settings(home, known)
@@ -82,7 +82,7 @@ def up(home: Path, counts: Mapping[str, int], *, agent: str = "", say: Say) -> C
 
 
 def _prepare_homes(home: Path, known: ClusterPlan) -> None:
-    """Give roles that are as on machines of their own the configuration of the archive."""
+    """Write the configuration of the archive to the homes of roles that run as if on other machines."""
     settings = home / FILE_NAME
     for folder in known.homes():
         durable.make_folders(folder)
@@ -197,7 +197,7 @@ def _start(known: ClusterPlan, programs: list[Program], say: Say) -> list[str]:
 
 
 def _stop_superfluous(known: ClusterPlan, own: list[Program]) -> None:
-    """Stop roles that ran more often before."""
+    """Stop processes of roles that now need fewer of them."""
     wanted = {program.name for program in own}
     ours = tuple(f"{role.name}-" for role in plan.ROLES)
     processes = ProcessFolder(known.folder)

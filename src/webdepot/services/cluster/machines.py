@@ -8,13 +8,13 @@ from sqlalchemy import Connection
 
 from webdepot import leases
 from webdepot.archive import Archive
-from webdepot.engine import jobs, workers
-from webdepot.engine.jobs import JobState, QueuedJob
+from webdepot.engine import job_queue, workers
+from webdepot.engine.job_queue import JobState, QueuedJob
 from webdepot.engine.workers import WorkerRow
 from webdepot.errors import RemoteError
-from webdepot.harvest.parts import harvester_rows, rows
+from webdepot.harvest.parts import harvester_rows, part_rows
 from webdepot.harvest.parts.harvester_rows import HarvesterRow
-from webdepot.harvest.parts.rows import PartRow, PartState
+from webdepot.harvest.parts.part_rows import PartRow, PartState
 from webdepot.leases import Takeover
 from webdepot.selection import scheduled_harvests
 from webdepot.selection.scheduled_harvests import Turn
@@ -44,7 +44,7 @@ class Machines:
     parts: Sequence[tuple[str, PartRow]]
     """Parts of harvests with the id of their harvest."""
     lease_s: float
-    """Time after which a part of a harvester that is silent is taken over."""
+    """Time after which the part of a silent harvester is taken over."""
     waiting: Sequence[QueuedJob]
     running: Sequence[QueuedJob]
     turns: Sequence[Turn]
@@ -55,7 +55,7 @@ class Machines:
 
     @property
     def lacks_places(self) -> bool:
-        """Whether parts wait for a harvester, and all that live have as many parts as they may."""
+        """Whether parts wait although every living harvester already runs its maximum."""
         is_waiting = any(
             part.state is PartState.WAITING or (part.state is PartState.RUNNING and not part.is_live)
             for _, part in self.parts
@@ -69,7 +69,7 @@ def look(archive: Archive) -> Machines:
     now = archive.clock()
     is_shared = bool(archive.config.database.url)
     with archive.database.reading() as connection:
-        known = jobs.open_jobs(connection)
+        known = job_queue.open_jobs(connection)
         processes = [_seen(row, now, known) for row in workers.every(connection)]
         turns = scheduled_harvests.held(connection)
         takeovers = leases.latest_takeovers(connection, _TAKEOVERS)
@@ -102,7 +102,7 @@ def _with_words(archive: Archive, containers: int) -> int:
 
 
 def alive(connection: Connection, now: datetime) -> list[WorkerRow]:
-    """Processes that were seen lately."""
+    """Processes that were seen recently."""
     return [row for row in workers.every(connection) if row.is_alive(now)]
 
 
@@ -116,5 +116,5 @@ def _seen(row: WorkerRow, now: datetime, known: Sequence[QueuedJob]) -> SeenWork
 
 
 def _parts(connection: Connection) -> list[tuple[str, PartRow]]:
-    harvests = sorted(rows.harvests_of(connection))
-    return [(harvest, part) for harvest in harvests for part in rows.of_harvest(connection, harvest)]
+    harvests = sorted(part_rows.harvests_of(connection))
+    return [(harvest, part) for harvest in harvests for part in part_rows.of_harvest(connection, harvest)]

@@ -28,10 +28,10 @@ from webdepot.archive import DATABASE_NAME, Archive
 from webdepot.config import config as configuration
 from webdepot.config.config import FILE_NAME
 from webdepot.config.settings import Config
-from webdepot.engine import jobs
-from webdepot.engine.jobs import JobState
+from webdepot.engine import job_queue
+from webdepot.engine.job_queue import JobState
 from webdepot.errors import Conflict, InputError
-from webdepot.harvest.runs import HarvestFilter
+from webdepot.harvest.harvest_rows import HarvestFilter
 from webdepot.model import HarvestState
 from webdepot.provenance import Event, append, difference
 from webdepot.services.cluster import capture_copy, depot_copy, machines, table_copy
@@ -215,7 +215,7 @@ def _refuse_if_used(archive: Archive) -> None:
             f"The harvest {busy[0]} is running. Wait for it, or stop it: webdepot harvest stop {busy[0]}"
         )
     with archive.database.reading() as connection:
-        working = [job for job in jobs.open_jobs(connection) if job.state is JobState.RUNNING]
+        working = [job for job in job_queue.open_jobs(connection) if job.state is JobState.RUNNING]
     if working:
         raise Conflict(
             f"Job {working[0].id} ({working[0].kind}) is running. Wait until it has ended: webdepot job list"
@@ -247,7 +247,7 @@ def _users(home: Path) -> list[tuple[int, str]]:
 
 
 def _switch(home: Path, text: str) -> None:
-    """The moment from which on the archive is at its new place."""
+    """Write the new configuration: from here on, the archive is at its new place."""
     current = home / FILE_NAME
     durable.write_whole(home / BEFORE, current.read_bytes() if current.exists() else b"", mode=0o600)
     durable.write_whole(current, text.encode(), mode=0o600)

@@ -24,12 +24,12 @@ from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.depot import holdings, package, package_content, rows
 from webdepot.depot.ocfl import objects
-from webdepot.depot.package_content import ContainerSource, PackageContent, PackageFacts
+from webdepot.depot.package_content import SUBMISSION, ContainerSource, PackageContent, PackageFacts
 from webdepot.errors import Conflict, CorruptData, NotFound
-from webdepot.exchange import catalogue, transfer
+from webdepot.exchange import catalogue, transfer_zip
 from webdepot.exchange.metadata import dublin_core
 from webdepot.formats import results
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.harvest.report.log import JSON_NAME
 from webdepot.model import (
     Answer,
@@ -44,14 +44,14 @@ from webdepot.model import (
 )
 from webdepot.ports.object_store import ObjectStore
 from webdepot.provenance import Event, append, iter_of
-from webdepot.quality import records
+from webdepot.quality import finding_rows
 from webdepot.reasons import from_told
 from webdepot.selection import target_verdicts, targets
 from webdepot.services.depot import deposit_records, file_formats, replication, versions
 from webdepot.services.depot.deposit_records import PackageOrigin
 from webdepot.services.depot.site_metadata import StartPage
 from webdepot.services.harvest import harvests
-from webdepot.services.index import derived
+from webdepot.services.index import derived_files
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.services.quality import harvest_check, identification
 from webdepot.times import from_iso
@@ -61,8 +61,6 @@ RECEIVING = "receiving"
 """The action of the event before a package of others is copied into the depot."""
 ELSEWHERE = " (another archive)"
 """Added to the names of people and programs of another archive."""
-SUBMISSION = "submission"
-"""Folder of the sender's other files: below the working folder, later below `metadata/`."""
 
 
 def keep(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Package:
@@ -93,7 +91,7 @@ def keep(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Pac
 
 def _fetch_folder(archive: Archive, harvest: Harvest, watch: Watch) -> None:
     """Bring the working folder of a harvest from the working place, if harvesters ran it and another machine
-    checked it. What that machine had found out is found out again.
+    checked it. Results that only that machine had are computed again.
     """
     folder, parts = harvests.folder_of(archive, harvest), harvests.parts_of(archive, harvest)
     if not parts or (folder / JSON_NAME).exists():
@@ -211,7 +209,7 @@ def _write_rows(
 
     Rows that exist already stay as they are.
     """
-    if not runs.exists(connection, facts.harvest.id):
+    if not harvest_rows.exists(connection, facts.harvest.id):
         _restore(store, connection, facts, is_ours=origin.is_ours)
     elif origin is PackageOrigin.FOREIGN:
         raise CorruptData(
@@ -219,8 +217,8 @@ def _write_rows(
             where=facts.package.id,
         )
     versions.write_rows(archive, connection, store, facts)
-    runs.move(connection, facts.harvest.id, HarvestState.KEPT, reason=facts.harvest.reason)
-    target = runs.get(connection, facts.harvest.id).target
+    harvest_rows.move(connection, facts.harvest.id, HarvestState.KEPT, reason=facts.harvest.reason)
+    target = harvest_rows.get(connection, facts.harvest.id).target
     deposit_records.restore(archive, connection, store, facts, target, origin)
     event = archive.event(
         "kept",
@@ -260,13 +258,13 @@ def _restore(store: ObjectStore, connection: Connection, facts: PackageFacts, *,
             agent=f"{decision['agent'][:180]}{mark}",
             now=now,
         )
-    settings = dict(facts.harvest.settings) | ({} if is_ours else {runs.RECEIVED: True})
-    runs.begin(
+    settings = dict(facts.harvest.settings) | ({} if is_ours else {harvest_rows.RECEIVED: True})
+    harvest_rows.begin(
         connection,
         dataclasses.replace(facts.harvest, target=target.id, state=HarvestState.KEPT, settings=settings),
     )
-    records.replace(connection, facts.harvest.id, package.iter_findings(store, facts))
-    records.judge(connection, facts.harvest.id, facts.verdict, at=facts.package.stored_at)
+    finding_rows.replace(connection, facts.harvest.id, package.iter_findings(store, facts))
+    finding_rows.judge(connection, facts.harvest.id, facts.verdict, at=facts.package.stored_at)
     formats = package.iter_formats(store, facts)
     results.restore(connection, facts.harvest.id, formats, facts.surveys, at=facts.package.stored_at)
     for event in package.iter_events(store, facts):
@@ -295,7 +293,7 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
         target = targets.get(connection, harvest.target)
         decisions = tuple(target_verdicts.iter_verdicts(connection, target.id))
         history = tuple(_history(connection, harvest))
-        verdict = records.find_verdict(connection, harvest.id)
+        verdict = finding_rows.find_verdict(connection, harvest.id)
         surveys = results.facts_of(connection, harvest.id)
     containers = _containers(archive, harvest.id)
     start = StartPage(() if harvest.kind is HarvestKind.IMPORT else harvest.seeds)
@@ -317,7 +315,7 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
     own = levels[-1]
     title = f"{own.title}, {own.date}" if own.date else own.title
     described = dublin_core.of_levels(levels, identifiers=(identifier,))
-    transfer_document = transfer.to_document(transfer_object) if transfer_object else None
+    transfer_document = transfer_zip.to_document(transfer_object) if transfer_object else None
     catalogued = catalogue.to_document(levels, transfer_document)
     return PackageContent(
         id=identifier,
@@ -371,7 +369,7 @@ def _iter_captures(archive: Archive, harvest: HarvestId) -> Iterator[Capture]:
     with archive.database.reading() as connection:
         held = locations.of_harvest(connection, harvest)
     for container in held:
-        yield from derived.iter_captures(archive, container)
+        yield from derived_files.iter_captures(archive, container)
 
 
 def _history(connection: Connection, harvest: Harvest) -> Iterator[Event]:

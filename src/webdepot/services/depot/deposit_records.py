@@ -23,9 +23,9 @@ from webdepot.depot import package, package_content
 from webdepot.depot.package_content import ContainerSource, PackageFacts
 from webdepot.depot.tombstone import Tombstone
 from webdepot.errors import CorruptData
-from webdepot.exchange import catalogue, transfer, urn
+from webdepot.exchange import catalogue, transfer_zip, urn
 from webdepot.exchange.catalogue import Access, CatalogueRecord, RecordLevel, Source
-from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
+from webdepot.exchange.transfer_zip import Transfer, TransferFile, TransferForm
 from webdepot.model import Harvest, Target, TargetId
 from webdepot.ports.object_store import ObjectStore
 from webdepot.provenance import append, difference
@@ -129,7 +129,7 @@ def levels_for(
     document = folder / FILE
     if document.exists():
         records, facts = catalogue.from_document(document.read_bytes(), where=str(document))
-        transfer_object = transfer.from_document(facts) if facts else _of_containers(harvest, containers)
+        transfer_object = transfer_zip.from_document(facts) if facts else _of_containers(harvest, containers)
     else:
         records = _own_levels(archive, target, harvest, now, site_values)
         transfer_object = _of_containers(harvest, containers)
@@ -202,8 +202,11 @@ def restore(
         if before is None or put != before:  # otherwise those below have its datestamp and title already
             catalogue.touch_below(connection, put.key, put.changed_at)
     if transfer_facts:
-        transfer.record(
-            connection, records[-1].key, transfer.from_document(transfer_facts), now=facts.package.stored_at
+        transfer_zip.record(
+            connection,
+            records[-1].key,
+            transfer_zip.from_document(transfer_facts),
+            now=facts.package.stored_at,
         )
         own = catalogue.find(connection, records[-1].key)
         # A rebuild restores the rules as they were; staff may have ended this one.
@@ -284,7 +287,7 @@ def restore_withdrawn(connection: Connection, remaining: Sequence[CatalogueRecor
             catalogue.put(connection, record)
     for record in remaining[-1:]:
         catalogue.put(connection, record)
-        transfer.forget(connection, record.key)
+        transfer_zip.forget(connection, record.key)
 
 
 def _own_levels(
@@ -321,6 +324,6 @@ def _of_containers(harvest: Harvest, containers: Sequence[ContainerSource]) -> T
                 container=each.name,
             )
         )
-    return transfer.measure(
+    return transfer_zip.measure(
         TransferForm.CONTAINERS, files, files[0].member, lambda name: by_name[name].open("rb")
     )

@@ -14,7 +14,7 @@ from webdepot.depot import package, package_content
 from webdepot.formats import report, results
 from webdepot.formats.report import HarvestTable
 from webdepot.formats.survey import SurveyResult
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.model import Container, Harvest, HarvestState
 from webdepot.reasons import to_told
 from webdepot.services.depot import versions
@@ -55,7 +55,7 @@ def identify_again(
     Each is complete when it is yielded, so the caller may stop at any time.
     """
     with archive.database.reading() as connection:
-        kept = [runs.get(connection, name) for name in names] or runs.in_states(
+        kept = [harvest_rows.get(connection, name) for name in names] or harvest_rows.in_states(
             connection, [HarvestState.KEPT]
         )
     done = 0

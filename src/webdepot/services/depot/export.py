@@ -18,12 +18,12 @@ from webdepot.depot.ocfl import objects
 from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import Conflict, CorruptData, NoSpace, NotFound, NotPermitted, RemoteError
-from webdepot.exchange import catalogue, transfer, uof
+from webdepot.exchange import catalogue, transfer_zip, uof
 from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.model import Package
 from webdepot.ports.object_store import ObjectStore
 from webdepot.provenance import append
-from webdepot.services.depot import references, wacz_export
+from webdepot.services.depot import package_wacz, references
 from webdepot.services.depot.references import References
 from webdepot.version import VERSION
 
@@ -129,7 +129,7 @@ def _uof(archive: Archive, store: ObjectStore, inventory: Inventory, held: Packa
     with archive.database.reading() as connection:
         own = catalogue.find_of_harvest(connection, held.harvest)
         levels = catalogue.levels(connection, own) if own is not None else ()
-        transfer_object = transfer.find(connection, own.key) if own is not None else None
+        transfer_object = transfer_zip.find(connection, own.key) if own is not None else None
     if transfer_object is None:
         raise NotFound(f"{held.id} has no files for a UOF package. Export it in another form.")
     addresses = ObjectAddresses(
@@ -143,7 +143,7 @@ def _uof(archive: Archive, store: ObjectStore, inventory: Inventory, held: Packa
         NewZipMember(
             name=f"{uof.CONTENT}/{file.member}",
             size_bytes=file.size_bytes,
-            chunks=transfer.verified(file, archive.containers.open),
+            chunks=transfer_zip.verified(file, archive.containers.open),
         )
         for file in transfer_object.files
     ]
@@ -152,7 +152,7 @@ def _uof(archive: Archive, store: ObjectStore, inventory: Inventory, held: Packa
 
 _WRITERS: Mapping[PackageForm, Callable[[Archive, ObjectStore, Inventory, Package, Path], int]] = {
     PackageForm.BAGIT: _bag,
-    PackageForm.WACZ: wacz_export.write,
+    PackageForm.WACZ: package_wacz.write,
     PackageForm.ZIP: _zip,
     PackageForm.OCFL: _ocfl,
     PackageForm.UOF: _uof,

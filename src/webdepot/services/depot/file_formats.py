@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from webdepot.archive import Archive
-from webdepot.exchange.transfer import UNKNOWN_FORMAT, Transfer, TransferFile
+from webdepot.exchange.transfer_zip import UNKNOWN_FORMAT, Transfer, TransferFile
 from webdepot.formats import results
 from webdepot.model import Capture
 

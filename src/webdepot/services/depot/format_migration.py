@@ -15,11 +15,11 @@ from pathlib import Path
 
 from webdepot import digest
 from webdepot.archive import Archive, ScratchPurpose
+from webdepot.container.new_records import NewRecord
 from webdepot.container.reader import read_record
-from webdepot.container.records import NewRecord
 from webdepot.container.writer import ContainerWriter, Sealed
-from webdepot.depot import holdings, migration, package, rows
-from webdepot.depot.migration import Conversion, Tool
+from webdepot.depot import holdings, migration_tools, package, rows
+from webdepot.depot.migration_tools import Conversion, Tool
 from webdepot.depot.package_content import ContainerSource, PackageFacts
 from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import CorruptData, NotFound
@@ -49,7 +49,7 @@ def migrate(
     archive: Archive, identifier: str, tool_name: str, *, watch: Watch = unwatched
 ) -> MigrationReport:
     """Convert all payloads of the tool's source format in a package. Harvested content is not changed."""
-    tool = migration.get_tool(tool_name, archive.config.depot.migration_tools)
+    tool = migration_tools.get_tool(tool_name, archive.config.depot.migration_tools)
     with archive.database.reading() as connection:
         held = holdings.get(connection, identifier)
     facts = versions.catch_up(archive, held.id)
@@ -58,7 +58,7 @@ def migrate(
         known = {
             payload
             for payload in chosen
-            if any(each.mime == tool.target for each in migration.find(connection, payload))
+            if any(each.mime == tool.target for each in migration_tools.find(connection, payload))
         }
     failed: dict[str, str] = {}
     waiting = {payload: capture for payload, capture in chosen.items() if payload not in known}
@@ -149,7 +149,7 @@ def _convert(
             content = record.content(LARGEST_INPUT_BYTES)
             while chunk := content.read(CHUNK_BYTES):
                 sink.write(chunk)
-    error = migration.run(tool, source, output)
+    error = migration_tools.run(tool, source, output)
     if error:
         raise _ConversionFailed(error)
     now = archive.clock()
@@ -216,11 +216,11 @@ def _keep(
         for each in containers
     )
     with versions.newest(archive, identifier) as facts:
-        rows.write_rows(path, (*_iter_rows(archive, facts), *map(migration.to_row, converted)))
+        rows.write_rows(path, (*_iter_rows(archive, facts), *map(migration_tools.to_row, converted)))
         versions.add(
             archive,
             facts,
-            {migration.CONVERSIONS: path},
+            {migration_tools.CONVERSIONS: path},
             event=event,
             message=event.message,
             containers=sources,
@@ -229,6 +229,6 @@ def _keep(
 
 def _iter_rows(archive: Archive, facts: PackageFacts) -> Iterator[dict[str, object]]:
     """The rows of the conversions that a package already has."""
-    if migration.CONVERSIONS in facts.inventory.files():
-        with package.open_file(archive.store, facts, migration.CONVERSIONS) as stream:
-            yield from rows.read_rows(stream, where=f"{facts.package.id} {migration.CONVERSIONS}")
+    if migration_tools.CONVERSIONS in facts.inventory.files():
+        with package.open_file(archive.store, facts, migration_tools.CONVERSIONS) as stream:
+            yield from rows.read_rows(stream, where=f"{facts.package.id} {migration_tools.CONVERSIONS}")

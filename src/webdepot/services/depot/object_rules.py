@@ -12,9 +12,9 @@ from sqlalchemy import Connection
 
 from webdepot.access.policy import AccessPoint, Rule, RuleAnswer
 from webdepot.archive import Archive
-from webdepot.exchange import transfer
+from webdepot.exchange import transfer_zip
 from webdepot.exchange.catalogue import Access, CatalogueRecord, RecordLevel
-from webdepot.exchange.transfer import TransferForm
+from webdepot.exchange.transfer_zip import TransferForm
 from webdepot.services.access import rules
 from webdepot.times import from_iso, to_timestamp
 from webdepot.url import find_canonical, key
@@ -37,7 +37,7 @@ def _drafts(archive: Archive, connection: Connection, record: CatalogueRecord) -
     """The rules that close an object; none for web sites and containers."""
     if record.level in _WEB or not record.is_object or not record.urn or record.withdrawn_at is not None:
         return
-    known = transfer.find(connection, record.key)
+    known = transfer_zip.find(connection, record.key)
     if known is None or known.form is not TransferForm.FILES:
         return
     yield _draft(archive, record, key(f"{record.urn}/"))

@@ -18,12 +18,12 @@ from itertools import islice
 from webdepot import event_loop
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive, ScratchPurpose
-from webdepot.container import locations, records
+from webdepot.container import locations, new_records
 from webdepot.container.writer import ContainerWriter, Sealed
 from webdepot.depot import holdings
 from webdepot.depot.package_content import ContainerSource
-from webdepot.harvest import runs
-from webdepot.harvest.runs import HarvestFilter
+from webdepot.harvest import harvest_rows
+from webdepot.harvest.harvest_rows import HarvestFilter
 from webdepot.model import Capture, Harvest, HarvestKind, HarvestState, Package
 from webdepot.provenance import Outcome
 from webdepot.quality import screenshots
@@ -101,7 +101,7 @@ def build_page(archive: Archive, capture: Capture) -> None:
     with archive.database.reading() as connection:
         container = locations.find(connection, capture.location.container)
         package = holdings.find_of_harvest(connection, container.harvest) if container else None
-        harvest = runs.get(connection, container.harvest) if container and package else None
+        harvest = harvest_rows.get(connection, container.harvest) if container and package else None
     if harvest is not None and package is not None:
         event_loop.run(_build_page(archive, harvest, package, capture))
 
@@ -115,13 +115,13 @@ def _harvests(archive: Archive, harvest: str, collection: str) -> Iterator[Harve
     """The harvests in the depot, the newest first; patches are parts of other harvests."""
     if harvest:
         with archive.database.reading() as connection:
-            yield runs.get(connection, harvest)
+            yield harvest_rows.get(connection, harvest)
         return
     page, has_more = 1, True
     while has_more:
         query = HarvestFilter(state=HarvestState.KEPT, collection=collection, page=page)
         with archive.database.reading() as connection:
-            listed = runs.list_page(connection, query)
+            listed = harvest_rows.list_page(connection, query)
         yield from (each for each in listed.rows if each.kind is not HarvestKind.PATCH)
         page, has_more = page + 1, listed.has_more
 
@@ -193,7 +193,7 @@ async def _take_and_keep(
             picture, url = BytesIO(snapshot.picture), f"{screenshots.VIEW}{capture.url}"
             writer.write(
                 [
-                    records.resource(
+                    new_records.resource(
                         url, archive.clock(), snapshot.picture_mime, picture, len(snapshot.picture)
                     )
                 ]

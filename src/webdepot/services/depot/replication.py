@@ -43,7 +43,7 @@ class FillReport:
 
 
 def check_portal_place(archive: Archive, address: str) -> None:
-    """NotPermitted unless the configuration allows to add a place at this address in the portal."""
+    """NotPermitted unless the configuration allows adding a place at this address in the portal."""
     wanted, _, server = places.normal_address(address).partition("?")
     for allowed in archive.config.depot.portal_places:
         parent, _, allowed_server = places.normal_address(allowed).partition("?")

@@ -25,7 +25,7 @@ from webdepot.errors import CorruptData, NotFound, NotPermitted, RemoteError
 from webdepot.formats import report as format_report
 from webdepot.formats.report import FormatShare
 from webdepot.formats.tables import identifications
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.model import Harvest, Package
 from webdepot.provenance import Event, iter_of
 from webdepot.times import to_iso
@@ -168,7 +168,7 @@ def view(archive: Archive, identifier: str) -> PackageView:
                 f"The package {stone.package} was withdrawn on {stone.withdrawn_at:%Y-%m-%d}: {stone.reason}"
             )
         held = holdings.get(connection, identifier)
-        harvest = runs.get(connection, held.harvest)
+        harvest = harvest_rows.get(connection, held.harvest)
         events = list(iter_of(connection, "package", held.id))[-SHOWN_EVENTS:]
         active = holds.active(
             connection,

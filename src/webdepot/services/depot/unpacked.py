@@ -18,9 +18,9 @@ from webdepot.archive import Archive
 from webdepot.container.reader import read_record
 from webdepot.depot import package
 from webdepot.errors import CorruptData, InputError, NotFound, NotPermitted, RemoteError
-from webdepot.exchange import catalogue, partners, transfer, unpacked
+from webdepot.exchange import catalogue, partners, transfer_zip, unpacked
 from webdepot.exchange.catalogue import CatalogueRecord
-from webdepot.exchange.transfer import Transfer, TransferFile, TransferForm
+from webdepot.exchange.transfer_zip import Transfer, TransferFile, TransferForm
 from webdepot.exchange.unpacked import TooMany
 from webdepot.model import Capture, PackageId, RecordKind
 from webdepot.services.access.replay import replay
@@ -56,7 +56,7 @@ def prepare(archive: Archive, *, watch: Watch = unwatched) -> PreparedTrees:
     after = ""
     while True:
         with archive.database.reading() as connection:
-            keys = transfer.without_tree(connection, limit=BATCH, after=after)
+            keys = transfer_zip.without_tree(connection, limit=BATCH, after=after)
         for key in keys:
             count = len(done.made) + len(done.left)
             watch(Progress(phase=Phase.KEEP, done=count + 1, note=f"unpacking {key}"))
@@ -70,7 +70,7 @@ def prepare_harvest(archive: Archive, harvest: str) -> None:
     """Make the tree of a harvest that was just deposited, unless it has one or consists of files already."""
     with archive.database.reading() as connection:
         record = catalogue.find_of_harvest(connection, harvest)
-        is_missing = record is not None and transfer.is_without_tree(connection, record.key)
+        is_missing = record is not None and transfer_zip.is_without_tree(connection, record.key)
     if record is not None and is_missing:
         _prepare(archive, record.key, PreparedTrees())
 
@@ -90,7 +90,7 @@ def _prepare(archive: Archive, key: str, done: PreparedTrees) -> None:
         reason = str(error)
     now = archive.clock()
     with archive.database.transaction() as connection:
-        transfer.record_tree(connection, key, tree, reason=reason, now=now)
+        transfer_zip.record_tree(connection, key, tree, reason=reason, now=now)
         known = catalogue.get(connection, key)
         catalogue.put(connection, replace(known, changed_at=max(catalogue.stamp(now), known.changed_at)))
     if tree is None:
@@ -114,7 +114,7 @@ def _tree(archive: Archive, record: CatalogueRecord) -> Transfer:
         for capture, source in sources
     ]
     seeds = [*record.addresses, *map(str, facts.harvest.seeds)]
-    return transfer.measure(
+    return transfer_zip.measure(
         TransferForm.TREE, files, unpacked.start_of(seeds, places), archive.containers.open
     )
 

@@ -17,8 +17,8 @@ from sqlalchemy import Connection
 from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.container import locations
-from webdepot.depot import copies, holdings, migration, package, rows
-from webdepot.depot.migration import Conversion
+from webdepot.depot import copies, holdings, migration_tools, package, rows
+from webdepot.depot.migration_tools import Conversion
 from webdepot.depot.ocfl import objects
 from webdepot.depot.ocfl.objects import Source
 from webdepot.depot.package_content import ContainerSource, PackageFacts
@@ -27,7 +27,7 @@ from webdepot.formats import results
 from webdepot.model import ContainerState, PackageId
 from webdepot.ports.object_store import ObjectStore
 from webdepot.provenance import Event, append, iter_of
-from webdepot.quality import records
+from webdepot.quality import finding_rows
 from webdepot.services.depot import replication
 
 CHECKED = "checked"
@@ -93,7 +93,7 @@ def write_rows(archive: Archive, connection: Connection, store: ObjectStore, fac
     holding, and the copies that the other places are to get.
     """
     _place_containers(connection, facts)
-    migration.record(connection, _conversions(store, facts))
+    migration_tools.record(connection, _conversions(store, facts))
     held = facts.package
     holdings.record(connection, held, facts.inventory.sha256)
     copies.expect(connection, held.id, version=held.version, size_bytes=held.size_bytes, now=archive.clock())
@@ -109,8 +109,8 @@ def _catch_up(archive: Archive, identifier: PackageId) -> PackageFacts:
         write_rows(archive, connection, archive.store, facts)
         for event in package.iter_events_since(archive.store, facts, held.version):
             if (event.action, event.subject_kind) == (CHECKED, "harvest"):
-                records.replace(connection, held.harvest, package.iter_findings(archive.store, facts))
-                records.judge(connection, held.harvest, facts.verdict, at=event.at)
+                finding_rows.replace(connection, held.harvest, package.iter_findings(archive.store, facts))
+                finding_rows.judge(connection, held.harvest, facts.verdict, at=event.at)
             elif (event.action, event.subject_kind) == (IDENTIFIED, "harvest"):
                 formats = package.iter_formats(archive.store, facts)
                 results.restore(connection, held.harvest, formats, facts.surveys, at=event.at)
@@ -136,8 +136,8 @@ def _place_containers(connection: Connection, facts: PackageFacts) -> None:
 
 
 def _conversions(store: ObjectStore, facts: PackageFacts) -> Iterator[Conversion]:
-    if migration.CONVERSIONS in facts.inventory.files():
-        with package.open_file(store, facts, migration.CONVERSIONS) as stream:
-            yield from migration.from_rows(
-                rows.read_rows(stream, where=f"{facts.package.id} {migration.CONVERSIONS}")
+    if migration_tools.CONVERSIONS in facts.inventory.files():
+        with package.open_file(store, facts, migration_tools.CONVERSIONS) as stream:
+            yield from migration_tools.from_rows(
+                rows.read_rows(stream, where=f"{facts.package.id} {migration_tools.CONVERSIONS}")
             )

@@ -19,24 +19,24 @@ from datetime import datetime
 
 from webdepot.archive import Archive
 from webdepot.container import locations
-from webdepot.depot import copies, holdings, holds, migration, places, replication, tombstone
+from webdepot.depot import copies, holdings, holds, migration_tools, places, replication, tombstone
 from webdepot.depot.holds import Hold, HoldKind, HoldScope
 from webdepot.depot.ocfl import objects
 from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.depot.places import MAIN
 from webdepot.depot.tombstone import Tombstone
 from webdepot.errors import CorruptData, InputError, NotFound, NotPermitted, WebdepotError
-from webdepot.exchange import catalogue, transfer
+from webdepot.exchange import catalogue, transfer_zip
 from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.formats import results
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.model import HarvestState, PackageId
 from webdepot.provenance import Outcome, append, difference
-from webdepot.quality import records, screenshots
+from webdepot.quality import finding_rows, screenshots
 from webdepot.reasons import said
 from webdepot.services.depot import deposit_records
 from webdepot.services.depot import replication as replication_service
-from webdepot.services.index import derived, indexer
+from webdepot.services.index import derived_files, indexer
 from webdepot.services.progress import Watch, unwatched
 
 
@@ -152,7 +152,7 @@ def _new_tombstone(archive: Archive, identifier: str, *, reason: str, approved_b
     """The tombstone of a package; NotPermitted while a hold is in force."""
     with archive.database.reading() as connection:
         held = holdings.get(connection, identifier)
-        harvest = runs.get(connection, held.harvest)
+        harvest = harvest_rows.get(connection, held.harvest)
         now = archive.clock()
         active = holds.active(
             connection, package=held.id, collection=harvest.collection, stored_at=held.stored_at, now=now
@@ -190,14 +190,14 @@ def _leave_database(archive: Archive, stone: Tombstone, remaining: Sequence[Cata
         held = holdings.find(connection, stone.package)
         if held is not None:
             holdings.forget(connection, held)
-        migration.forget(connection, stone.package)
+        migration_tools.forget(connection, stone.package)
         for container in locations.of_harvest(connection, stone.harvest):
-            transfer.forget_trees_with(connection, container.name)
+            transfer_zip.forget_trees_with(connection, container.name)
         locations.remove_of_harvest(connection, stone.harvest)
-        records.replace(connection, stone.harvest, ())
+        finding_rows.replace(connection, stone.harvest, ())
         results.forget(connection, stone.harvest)
         screenshots.clear(connection, stone.harvest)
-        runs.move(connection, stone.harvest, HarvestState.KEPT, reason=said("withdrawn", "withdrawn"))
+        harvest_rows.move(connection, stone.harvest, HarvestState.KEPT, reason=said("withdrawn", "withdrawn"))
         deposit_records.restore_withdrawn(connection, remaining)
         identifier = PackageId(tombstone.id_of(stone.package))
         copies.expect(connection, identifier, version=1, size_bytes=0, now=archive.clock())
@@ -215,7 +215,7 @@ def _leave_database(archive: Archive, stone: Tombstone, remaining: Sequence[Cata
 
 
 def _finish(archive: Archive, stone: Tombstone, watch: Watch) -> Withdrawal:
-    derived.forget_harvest(archive, stone.harvest)
+    derived_files.forget_harvest(archive, stone.harvest)
     indexer.update(archive, watch=watch)
     replication_service.copy_out(archive, PackageId(tombstone.id_of(stone.package)))
     waiting = _remove_bytes(archive, stone)

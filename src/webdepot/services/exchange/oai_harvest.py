@@ -5,8 +5,8 @@ is stored before the next is requested.
    the token, the same list is requested from its beginning (known records change nothing).
 2. A new run starts from the response date of the first page of the last complete run: the partner's clock
    counts, never ours.
-3. New and changed records wait to be ingested (`services/exchange/takeover.py`); deletions are applied there
-   too.
+3. New and changed records wait to be ingested (`services/exchange/partner_ingest.py`); deletions are applied
+   there too.
 """
 
 import ipaddress

@@ -19,13 +19,13 @@ from webdepot import durable, query_budget
 from webdepot.access.policy import ANYONE, AccessPoint, Reader
 from webdepot.archive import Archive
 from webdepot.errors import NotFound, NotPermitted, Withdrawn
-from webdepot.exchange import catalogue, partners, transfer
+from webdepot.exchange import catalogue, partners, transfer_zip
 from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.exchange.catalogue import Access, CatalogueRecord
 from webdepot.exchange.metadata.lmer import Version
 from webdepot.exchange.oai import provider
 from webdepot.exchange.oai.provider import Repository
-from webdepot.exchange.transfer import Layout, Transfer
+from webdepot.exchange.transfer_zip import Layout, Transfer
 from webdepot.reasons import said
 from webdepot.services.access import gate
 from webdepot.services.access.gate import TooManyCaptures
@@ -149,8 +149,8 @@ def hand_over(
     """
     with archive.database.reading() as connection:
         record = catalogue.find(connection, key)
-        packed = transfer.find(connection, key)
-        wanted = transfer.find_tree(connection, key) if unpacked else packed
+        packed = transfer_zip.find(connection, key)
+        wanted = transfer_zip.find_tree(connection, key) if unpacked else packed
         partner = partners.find_by_token(connection, token)
     if record is not None and record.withdrawn_at is not None:
         raise Withdrawn(f"{record.urn} was withdrawn on {record.withdrawn_at:%Y-%m-%d}.")

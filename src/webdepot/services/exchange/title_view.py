@@ -7,7 +7,7 @@ from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.errors import Withdrawn
 from webdepot.exchange.metadata.languages import two_letters
-from webdepot.exchange.transfer import Transfer
+from webdepot.exchange.transfer_zip import Transfer
 from webdepot.services.catalogue import description, records
 from webdepot.services.catalogue.records import RecordView
 from webdepot.services.exchange import oai_provider

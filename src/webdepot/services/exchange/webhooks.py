@@ -33,7 +33,7 @@ TIMEOUT_S = 15
 EVERY_S = 10.0
 """How often a server or scheduler looks for messages to send."""
 GONE = 410
-"""The receiver does not want this message, ever."""
+"""The status with which a receiver refuses a message permanently."""
 LONGEST_URL = 2000
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}\Z")
 
@@ -122,7 +122,7 @@ def every(archive: Archive) -> list[WebhookStatus]:
 
 
 def remove(archive: Archive, name: str, *, by: str = "") -> Webhook:
-    """Remove a hook and what waits for it."""
+    """Remove a hook and its queued messages."""
     with archive.database.transaction() as connection:
         hook = webhooks.get(connection, name)
         webhooks.remove(connection, hook)

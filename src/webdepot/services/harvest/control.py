@@ -1,6 +1,6 @@
 """Control harvests that run, in this process or another, and watch them: orders, live numbers, reports.
 
-An order is written to the folder of the harvest (`harvest.control`); the process that works on it obeys
+An order is written to the folder of the harvest (`harvest.order_file`); the process that works on it obeys
 within a second. Each order is recorded as an event, with the person who gave it and the reason.
 """
 
@@ -12,10 +12,10 @@ from pathlib import Path
 from webdepot.archive import Archive, ScratchPurpose
 from webdepot.depot import holdings, package, package_content
 from webdepot.errors import Conflict, InputError, NotFound
-from webdepot.harvest import control
-from webdepot.harvest.control import Order, OrderSummary, OrderVerb
+from webdepot.harvest import order_file
+from webdepot.harvest.order_file import Order, OrderSummary, OrderVerb
 from webdepot.harvest.parts.numbers import recent_of
-from webdepot.harvest.parts.rows import PartState
+from webdepot.harvest.parts.part_rows import PartState
 from webdepot.harvest.report import live, log, reports
 from webdepot.harvest.report.live import LiveNumbers
 from webdepot.harvest.report.log import JSON_NAME, RecentLine
@@ -73,7 +73,7 @@ def course_of(archive: Archive, harvest: Harvest) -> HarvestCourse:
     if parts and all(part.state is PartState.WAITING for part in parts):
         name, reason = "waiting", "No harvester has taken it yet. Start one: webdepot harvester"
     elif harvests.is_locked(archive, harvest):
-        is_paused = control.summarize(harvest_orders.orders_of(archive, harvest)).paused
+        is_paused = order_file.summarize(harvest_orders.orders_of(archive, harvest)).paused
         name, reason = "paused" if is_paused else "running", ""
     elif harvest.state is HarvestState.RUNNING and not folder.exists():
         name, reason = "waiting", "The scheduler has not started it yet."
@@ -92,7 +92,7 @@ def watch(archive: Archive, harvest_id: str) -> WatchedHarvest:
     """A harvest with its numbers, options and orders; NotFound if there is none with this id."""
     harvest = harvests.get(archive, harvest_id)
     orders = harvest_orders.orders_of(archive, harvest)
-    standing = control.summarize(orders)
+    standing = order_file.summarize(orders)
     options = (
         harvest_options.from_kept(harvest.settings)
         if harvest.kind is HarvestKind.HARVEST
@@ -121,7 +121,7 @@ def give(archive: Archive, harvest_id: str, verb: OrderVerb, *, by: str = "", re
     """Pause, resume, stop or abort a running harvest; Conflict if it is not running."""
     harvest = _get_open(archive, harvest_id)
     if not harvests.is_locked(archive, harvest):
-        also = f" End it for good: webdepot harvest abort {harvest_id}" if verb is OrderVerb.ABORT else ""
+        also = f" Or abort it: webdepot harvest abort {harvest_id}" if verb is OrderVerb.ABORT else ""
         raise Conflict(
             f"No process is working on harvest {harvest_id}: it is {course_of(archive, harvest).name}. "
             f"Resume it: webdepot harvest resume {harvest_id}{also}"
@@ -143,7 +143,7 @@ def lift_pause(archive: Archive, harvest_id: str, *, by: str = "") -> Order:
 
 def _course(archive: Archive, harvest: Harvest, verb: OrderVerb) -> Mapping[str, object]:
     """What the harvest was doing before this order, and what it does after it."""
-    is_paused = control.summarize(harvest_orders.orders_of(archive, harvest)).paused
+    is_paused = order_file.summarize(harvest_orders.orders_of(archive, harvest)).paused
     before = "paused" if is_paused else course_of(archive, harvest).name
     after = {
         OrderVerb.PAUSE: "paused",
@@ -184,7 +184,7 @@ def use_profile(
 def reject(
     archive: Archive, harvest_id: str, patterns: Sequence[str], *, by: str = "", reason: str = ""
 ) -> Order:
-    """Do not fetch URLs that match, including those that wait."""
+    """Do not fetch URLs that match, including those in the queue."""
     before = watch(archive, harvest_id).options.reject
     new = [pattern for pattern in patterns if pattern not in before]
     return change(archive, harvest_id, {"reject": [*before, *new]}, by=by, reason=reason)
@@ -201,7 +201,7 @@ def add(archive: Archive, harvest_id: str, typed: Sequence[str], *, by: str = ""
 def remove(
     archive: Archive, harvest_id: str, patterns: Sequence[str], *, by: str = "", reason: str = ""
 ) -> Order:
-    """Give up waiting URLs in which one of the regular expressions is found."""
+    """Remove queued URLs that match one of the regular expressions."""
     if not patterns:
         raise InputError("Name at least one regular expression to remove.")
     for pattern in patterns:

@@ -1,5 +1,5 @@
 """Test crawls: up to 50 pages by the real crawler, with the rules, politeness and guards of a harvest, to see
-what a scope takes and leaves. Nothing of the site is kept.
+what a scope includes and excludes. Nothing of the site is kept.
 
     begin ──> run ──> cache/crawl-tests/ID.json: running, done or failed, with what was found
 
@@ -21,7 +21,7 @@ from typing import Any
 
 from webdepot import event_loop
 from webdepot.archive import Archive, ScratchPurpose
-from webdepot.container.records import payload_digest
+from webdepot.container.new_records import payload_digest
 from webdepot.errors import InputError, NotFound, WebdepotError
 from webdepot.harvest.answer import Attached, Kept
 from webdepot.harvest.fetch.fetch_mode import Screenshots
@@ -52,7 +52,7 @@ MOST_FILE_BYTES = 20 << 20
 LONGEST_S = 300.0
 SHUTDOWN_S = 60.0
 SILENT_AFTER = timedelta(seconds=60)
-"""A test that has reported nothing for so long was interrupted."""
+"""A test that has reported nothing for this long was interrupted."""
 KEPT_FOR = timedelta(days=1)
 _EXAMPLES = 20
 _PLACE = "cache/crawl-tests"

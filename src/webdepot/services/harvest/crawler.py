@@ -23,13 +23,13 @@ from webdepot.errors import Conflict
 from webdepot.harvest import crawl
 from webdepot.harvest.answer import Keeper
 from webdepot.harvest.browser.browser import Browser
-from webdepot.harvest.control import Orders, OrderSource
 from webdepot.harvest.crawl_state import CrawlParts
 from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.cookies import CookieJar
 from webdepot.harvest.fetch.curl_transfer import FetchLimits
 from webdepot.harvest.fetch.http import CurlFetcher
 from webdepot.harvest.frontier import LmdbFrontier
+from webdepot.harvest.order_file import Orders, OrderSource
 from webdepot.harvest.peer_processes import FileHandover, Peers, owners
 from webdepot.harvest.politeness.servers import SharedServers
 from webdepot.harvest.report import live
@@ -301,9 +301,9 @@ async def _organisation_hosts(archive: Archive, options: HarvestOptions) -> Asyn
         yield OrganisationHosts()
         return
     # Loads dnspython and cryptography, a third of a second; most harvests are not limited to an organisation.
-    from webdepot.services.harvest import host_gate
+    from webdepot.services.harvest import organisation_hosts
 
-    async with host_gate.open_gate(
+    async with organisation_hosts.open_gate(
         archive, options.organisation, options.host_rules, allow_private=options.allow_private
     ) as hosts:
         yield hosts
@@ -406,12 +406,12 @@ def _doing(progress: CrawlProgress) -> str:
     if progress.opened:
         return f"in the browser: {progress.opened}"
     if progress.wait_s >= 1:
-        return f"waiting {progress.wait_s:.0f} s until a server may be asked again"
+        return f"waiting {progress.wait_s:.0f} s before the next request to a server"
     return progress.asked
 
 
 def _part_reporter(part: HarvestPart, stop: asyncio.Event) -> Callable[[CrawlProgress], None]:
-    """Sends progress to the leading process, and stops the crawl when that asks for it."""
+    """Sends progress to the leading process, and stops the crawl when that process asks for it."""
 
     def report(progress: CrawlProgress) -> None:
         part.line.send("progress", progress)

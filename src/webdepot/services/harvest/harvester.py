@@ -24,8 +24,8 @@ from webdepot.archive import Archive
 from webdepot.engine.process_pool import die_with_the_parent
 from webdepot.errors import ConfigError, WebdepotError
 from webdepot.harvest.browser import launch
-from webdepot.harvest.parts import harvester_rows, rows, server_rows
-from webdepot.harvest.parts.rows import PartLease, PartLost, PartState
+from webdepot.harvest.parts import harvester_rows, part_rows, server_rows
+from webdepot.harvest.parts.part_rows import PartLease, PartLost, PartState
 from webdepot.services.harvest import part_run
 from webdepot.version import VERSION
 
@@ -37,7 +37,7 @@ _LOOK_EVERY_S = 0.5
 _TIDY_EVERY_S = 10.0
 _SHUTDOWN_WAIT_S = 30.0
 _AFTER_FAILURE_S = 5.0
-"""After a part failed, nothing is taken for so long: another machine may be able to do it."""
+"""How long nothing is taken after a part failed, so that another machine can try it."""
 
 
 class Harvester:
@@ -51,7 +51,7 @@ class Harvester:
         browser: bool,
         on_over: Callable[[str], None] = lambda harvest: None,
     ) -> None:
-        """`on_over` gets the ids of harvests that have come to their end while no process watches them."""
+        """`on_over` gets the ids of harvests that have ended while no process watches them."""
         if not archive.config.cluster.harvesters:
             raise ConfigError(
                 "Harvests are run where they are started. Set [cluster] harvesters = true in webdepot.toml "
@@ -97,7 +97,7 @@ class Harvester:
         if time.monotonic() >= self._tidy_at_s:
             self._tidy_at_s = time.monotonic() + min(_TIDY_EVERY_S, self._archive.config.cluster.lease_s / 3)
             self._tidy()
-        while len(self._running) < self._places and self._has_room() and rows.can_take(self._line):
+        while len(self._running) < self._places and self._has_room() and part_rows.can_take(self._line):
             taken = self._take()
             if taken is None:
                 return
@@ -132,7 +132,7 @@ class Harvester:
 
     def _take(self) -> PartLease | None:
         with self._archive.database.leasing() as connection:
-            return rows.take(
+            return part_rows.take(
                 connection,
                 holder=leases.name_holder(),
                 machine=self._machine,
@@ -144,7 +144,7 @@ class Harvester:
         """Give back the part of a process that has died, unless it did so itself."""
         log.warning("the process of a part has died", extra={"part": lease.part, "error": reason})
         with suppress(PartLost), self._archive.database.leasing() as connection:
-            rows.release(connection, lease, PartState.WAITING, reason=reason)
+            part_rows.release(connection, lease, PartState.WAITING, reason=reason)
 
     def _start(self, lease: PartLease) -> None:
         process = self._processes.Process(
@@ -166,8 +166,8 @@ class Harvester:
                 free_bytes=shutil.disk_usage(self._archive.home).free,
             )
             server_rows.forget_old(connection)
-            over = rows.find_unwatched(connection)
-            open_harvests = rows.harvests_of(connection)
+            over = part_rows.find_unwatched(connection)
+            open_harvests = part_rows.harvests_of(connection)
         for harvest in over:
             self._on_over(harvest)
         folder = self._archive.home / "parts"

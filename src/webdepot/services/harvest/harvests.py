@@ -22,10 +22,10 @@ from webdepot import digest, durable
 from webdepot.archive import Archive
 from webdepot.container import locations, recovery
 from webdepot.container.writer import Sealed
-from webdepot.harvest import control, runs
-from webdepot.harvest.parts import harvest_objects, rows
+from webdepot.harvest import harvest_rows, order_file
+from webdepot.harvest.parts import harvest_objects, part_rows
 from webdepot.harvest.parts.objects import PartObjects
-from webdepot.harvest.parts.rows import PartRow, PartState
+from webdepot.harvest.parts.part_rows import PartRow, PartState
 from webdepot.model import Container, ContainerState, Harvest, HarvestKind, HarvestState
 from webdepot.provenance import append
 
@@ -38,19 +38,19 @@ _OPEN_PARTS = (PartState.WAITING, PartState.RUNNING)
 def get(archive: Archive, harvest: str) -> Harvest:
     """The harvest with this id; NotFound if there is none."""
     with archive.database.reading() as connection:
-        return runs.get(connection, harvest)
+        return harvest_rows.get(connection, harvest)
 
 
 def latest(archive: Archive, limit: int) -> list[Harvest]:
     """The newest harvests, newest first."""
     with archive.database.reading() as connection:
-        return runs.latest(connection, limit)
+        return harvest_rows.latest(connection, limit)
 
 
-def list_page(archive: Archive, query: runs.HarvestFilter) -> runs.HarvestPage:
+def list_page(archive: Archive, query: harvest_rows.HarvestFilter) -> harvest_rows.HarvestPage:
     """A page of harvests, filtered and sorted in the database."""
     with archive.database.reading() as connection:
-        return runs.list_page(connection, query)
+        return harvest_rows.list_page(connection, query)
 
 
 def folder_of(archive: Archive, harvest: Harvest) -> Path:
@@ -83,7 +83,7 @@ def parts_of(archive: Archive, harvest: Harvest) -> list[PartRow]:
     if not archive.config.cluster.harvesters:
         return []
     with archive.database.reading() as connection:
-        return rows.of_harvest(connection, harvest.id)
+        return part_rows.of_harvest(connection, harvest.id)
 
 
 def gather(archive: Archive, harvest: Harvest, parts: Sequence[PartRow]) -> None:
@@ -101,16 +101,18 @@ def gather(archive: Archive, harvest: Harvest, parts: Sequence[PartRow]) -> None
     harvest_objects.fetch_logs(archive.work, harvest.id, spans, folder)
     harvest_objects.fetch_containers(archive.work, harvest.id, containers_folder(archive, harvest))
     with archive.database.leasing() as connection:
-        orders = rows.orders_of(connection, harvest.id)
+        orders = part_rows.orders_of(connection, harvest.id)
     if orders:
-        durable.write_whole(folder / control.FILE_NAME, "".join(f"{line}\n" for _, line in orders).encode())
+        durable.write_whole(
+            folder / order_file.FILE_NAME, "".join(f"{line}\n" for _, line in orders).encode()
+        )
 
 
 def patches_of(archive: Archive, harvest: Harvest) -> list[Harvest]:
     """The patches of a harvest, the oldest first."""
     with archive.database.reading() as connection:
-        patches = runs.of_target(connection, harvest.target, HarvestKind.PATCH)
-    return [each for each in reversed(patches) if runs.is_patch_of(each, harvest)]
+        patches = harvest_rows.of_target(connection, harvest.target, HarvestKind.PATCH)
+    return [each for each in reversed(patches) if harvest_rows.is_patch_of(each, harvest)]
 
 
 def mark_direct(archive: Archive, harvest: Harvest) -> None:
@@ -153,7 +155,7 @@ def remove_folder(archive: Archive, harvest: Harvest) -> None:
     if archive.config.cluster.harvesters:
         harvest_objects.delete_all(archive.work, harvest.id)
         with archive.database.transaction() as connection:
-            rows.forget(connection, harvest.id)
+            part_rows.forget(connection, harvest.id)
     if not is_direct(archive, harvest):
         shutil.rmtree(folder, ignore_errors=True)
         durable.sync_folder(archive.harvests_folder)
@@ -171,8 +173,8 @@ def finished_folders(archive: Archive) -> list[Path]:
         return [
             folder
             for folder in sorted(archive.harvests_folder.glob("*"))
-            if runs.exists(connection, folder.name)
-            and runs.get(connection, folder.name).state is HarvestState.KEPT
+            if harvest_rows.exists(connection, folder.name)
+            and harvest_rows.get(connection, folder.name).state is HarvestState.KEPT
             and not durable.is_locked(folder / _LOCK_NAME)
             and not durable.is_locked(folder / _DIRECT_NAME)
         ]

@@ -29,7 +29,7 @@ from webdepot.selection.domains.organisations import Organisation
 from webdepot.selection.domains.profile import ProfileMatcher
 from webdepot.selection.domains.rules import HostRule, HostRuleKind, RuleName, rule_of
 from webdepot.selection.domains.verdict import TEACHES_AT, HostJudge, HostJudgement
-from webdepot.services.harvest.host_gate import MOST_LINKERS, names_of, remembered_of, verdict_of
+from webdepot.services.harvest.organisation_hosts import MOST_LINKERS, names_of, remembered_of, verdict_of
 from webdepot.services.selection import lookup_network
 from webdepot.services.selection import organisations as organisations_service
 

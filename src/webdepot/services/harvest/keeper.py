@@ -2,15 +2,15 @@
 
 Identical content is stored once. What this harvest has kept is remembered in its frontier, under the same
 checkpoint as everything else, so a crash undoes the note together with the record. What earlier harvests have
-kept is in the captures index.
+kept is in the capture index.
 """
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from io import BytesIO
 
-from webdepot.container import records, revisit
-from webdepot.container.records import NewRecord, about_visit, from_visit, payload_digest
+from webdepot.container import new_records, revisit
+from webdepot.container.new_records import NewRecord, about_visit, from_visit, payload_digest
 from webdepot.container.writer import ContainerWriter
 from webdepot.harvest.answer import Attached, Kept
 from webdepot.model import Capture, Visit
@@ -31,7 +31,7 @@ class ContainerKeeper:
 
     def keep(self, visits: Sequence[Visit]) -> list[Kept]:
         """Compare the payloads with those kept before, and prepare the request and response (or revisit)
-        records. The captures index is asked once for all of them: it may be on another machine.
+        records. The capture index is asked once for all of them: it may be on another machine.
         """
         payloads = [payload_digest(visit) for visit in visits]
         recall = self._frontier.recall
@@ -69,7 +69,7 @@ class ContainerKeeper:
         them. They come before the page, so that a reader of the file has the text when the page comes.
         """
         resources = [
-            records.resource(
+            new_records.resource(
                 each.url, visit.at, each.mime, BytesIO(each.data), len(each.data), title=each.title
             )
             for each in attached
@@ -82,7 +82,7 @@ class ContainerKeeper:
         """Note the addresses of a host name; written with the next visit (ISO 28500, 6.4.4; RFC 4027)."""
         lines = [f"{host}. IN {'AAAA' if ':' in address else 'A'} {address}\n" for address in addresses]
         text = "".join([f"{to_timestamp(at)}\n", *lines]).encode("ascii", "replace")
-        self._look_ups[host] = records.resource(f"dns:{host}", at, "text/dns", BytesIO(text), len(text))
+        self._look_ups[host] = new_records.resource(f"dns:{host}", at, "text/dns", BytesIO(text), len(text))
 
     def checkpoint(self) -> Mapping[str, int]:
         """Make everything written durable; file name -> acknowledged size."""

@@ -15,7 +15,7 @@ from webdepot.services.harvest import harvests, processes
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LivePicture:
     name: str
-    """Names it among the pictures of its harvest."""
+    """Its name among the pictures of its harvest."""
     url: str
     """The page that it shows."""
 

@@ -312,7 +312,7 @@ def _modes(options: HarvestOptions) -> set[str]:
 
 def _manners(config: Config, delay_s: float) -> Manners:
     harvest = config.harvest
-    # With --delay 0 the operator says that the server can bear it; otherwise the pause grows with the
+    # With --delay 0 the operator says that the server can handle it; otherwise the pause grows with the
     # response time of the server.
     factor = harvest.delay_factor if delay_s else 0.0
     return Manners(

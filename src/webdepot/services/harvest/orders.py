@@ -4,9 +4,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 from webdepot.archive import Archive
-from webdepot.harvest import control
-from webdepot.harvest.control import Order, OrderVerb
-from webdepot.harvest.parts import rows
+from webdepot.harvest import order_file
+from webdepot.harvest.order_file import Order, OrderVerb
+from webdepot.harvest.parts import part_rows
 from webdepot.harvest.parts.numbers import progress_of
 from webdepot.harvest.report import live
 from webdepot.harvest.report.live import LiveNumbers
@@ -17,16 +17,16 @@ from webdepot.services.harvest import harvests, processes
 def orders_of(archive: Archive, harvest: Harvest) -> list[Order]:
     """All orders given to a harvest."""
     if not harvests.parts_of(archive, harvest):
-        return control.read(harvests.folder_of(archive, harvest))
+        return order_file.read(harvests.folder_of(archive, harvest))
     with archive.database.reading() as connection:
-        lines = rows.orders_of(connection, harvest.id)
-    return [control.decode(line, number, f"the orders of {harvest.id}") for number, line in lines]
+        lines = part_rows.orders_of(connection, harvest.id)
+    return [order_file.decode(line, number, f"the orders of {harvest.id}") for number, line in lines]
 
 
 def give_order(archive: Archive, harvest: Harvest, order: Order) -> Order:
     """Give an order to a harvest, in its folder or in the database; returns it with its number."""
     if not harvests.parts_of(archive, harvest):
-        return control.give(
+        return order_file.give(
             harvests.folder_of(archive, harvest),
             order.verb,
             at=order.at,
@@ -36,9 +36,9 @@ def give_order(archive: Archive, harvest: Harvest, order: Order) -> Order:
             changes=order.changes,
         )
     with archive.database.transaction() as connection:
-        number = rows.add_order(connection, harvest.id, control.encode(order).decode().rstrip("\n"))
+        number = part_rows.add_order(connection, harvest.id, order_file.encode(order).decode().rstrip("\n"))
         if order.verb is OrderVerb.STOP:
-            rows.stop(connection, harvest.id)
+            part_rows.stop(connection, harvest.id)
     return replace(order, number=number)
 
 

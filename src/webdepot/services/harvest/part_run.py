@@ -24,7 +24,7 @@ from webdepot.container import recovery
 from webdepot.container.writer import OPEN_SUFFIX, ContainerWriter
 from webdepot.errors import Conflict, WebdepotError
 from webdepot.harvest.frontier import LmdbFrontier
-from webdepot.harvest.parts import rows
+from webdepot.harvest.parts import part_rows
 from webdepot.harvest.parts.harvest_objects import CONTAINERS, LOGS
 from webdepot.harvest.parts.journal import Journal
 from webdepot.harvest.parts.leased_servers import LeasedServers
@@ -32,7 +32,7 @@ from webdepot.harvest.parts.ledger import CHECKPOINT, PartLedger, RowHandover
 from webdepot.harvest.parts.line import PartLine
 from webdepot.harvest.parts.numbers import columns_of, result_to_json
 from webdepot.harvest.parts.objects import FRONTIER, PartObjects
-from webdepot.harvest.parts.rows import PartLease, PartLost, PartState
+from webdepot.harvest.parts.part_rows import PartLease, PartLost, PartState
 from webdepot.harvest.peer_processes import Owners, Peers, dealt_out
 from webdepot.harvest.report import log
 from webdepot.harvest.report.log import CrawlLog
@@ -63,7 +63,7 @@ def run(archive: Archive, lease: PartLease) -> None:
             is_known = isinstance(error, (WebdepotError, OSError))
             reason = str(error) if is_known else f"It ended with an error: {type(error).__name__}: {error}"
             with suppress(PartLost, WebdepotError, SQLAlchemyError), archive.database.leasing() as connection:
-                rows.release(connection, lease, PartState.WAITING, reason=reason)
+                part_rows.release(connection, lease, PartState.WAITING, reason=reason)
             raise
 
 
@@ -96,7 +96,7 @@ class _Part:
             result = replace(result, end=self._limit)
         state = self._state_after(result)
         with self._archive.database.leasing() as connection:
-            rows.release(connection, self._lease, state, result=result_to_json(result))
+            part_rows.release(connection, self._lease, state, result=result_to_json(result))
         if state is PartState.ENDED or self._lease.count == 1:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -212,7 +212,7 @@ class _Part:
     def _state_after(self, result: CrawlResult) -> PartState:
         if result.end is End.FINISHED:
             return PartState.IDLE
-        # Stopped by nobody who means the harvest: by a signal to this process.
+        # Not an order to stop the harvest: this process received a signal.
         is_for_others = result.end is End.NO_ROOM or (result.end is End.STOPPED and not self._is_stopped)
         return PartState.WAITING if is_for_others else PartState.ENDED
 

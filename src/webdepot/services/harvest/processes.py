@@ -271,7 +271,7 @@ def add_up(parts: Sequence[CrawlProgress]) -> CrawlProgress:
 
 
 def merge(parts: Sequence[CrawlResult], limit: End | None) -> CrawlResult:
-    """One result of all parts. Of the outcomes of a seed the one that says most is taken."""
+    """One result of all parts. If a seed has several outcomes, the most informative is used."""
     counts: Counter[str] = Counter()
     seeds: dict[str, SeedOutcome] = {}
     for part in parts:

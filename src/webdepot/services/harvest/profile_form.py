@@ -1,6 +1,6 @@
 """A profile as the fields of a form, and a form as a change of the profile's text.
 
-The text stays the one thing that is kept: a form changes only the keys whose fields were changed, in place
+Only the text is stored: a form changes only the keys whose fields were changed, in place
 (`harvest.profile_text`). Comments, layout and everything that the form does not show stay as they were, and
 a form that is sent without a change leaves every byte as it was.
 """
@@ -65,7 +65,7 @@ MORE_RULES = 3
 """Empty rows for new rules."""
 _SHOWN = tuple(key for keys in GROUPS.values() for key in keys)
 _DEFAULT = "default"
-"""Among the behaviours: those of the configuration."""
+"""The choice that stands for the behaviours of the configuration."""
 _WHOLE, _DECIMAL = re.compile(r"[0-9]{1,15}\Z"), re.compile(r"[0-9]{1,9}([.,][0-9]{1,9})?\Z")
 
 

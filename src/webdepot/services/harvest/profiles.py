@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from webdepot import event_loop
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError, InputError, NotFound, NotPermitted, WebdepotError
-from webdepot.harvest import control, runs
+from webdepot.harvest import harvest_rows, order_file
 from webdepot.harvest import profile as profiles
 from webdepot.harvest.fetch import login
 from webdepot.harvest.fetch.addresses import Router
@@ -203,10 +203,10 @@ def _rules_of(archive: Archive, target: str, profile: str) -> tuple[HarvestOptio
         return options, seeds or tuple(map(from_typed, chosen.seeds)), f"profile {profile}"
     if known_target is not None:
         with archive.database.reading() as connection:
-            last = runs.newest_of(connection, known_target.id)
+            last = harvest_rows.newest_of(connection, known_target.id)
         if last is not None:
             # Orders given while it runs; after its end their changes are in its settings.
-            changes = control.summarize(orders.orders_of(archive, last)).changes
+            changes = order_file.summarize(orders.orders_of(archive, last)).changes
             options = harvest_options.with_changes(harvest_options.from_kept(last.settings), changes)
             return options, last.seeds, f"harvest {last.id}"
     return HarvestOptions.from_config(archive.config), seeds, "configuration"
@@ -217,7 +217,7 @@ def _recognised(archive: Archive, target: str, host: str) -> list[str]:
     if not target:
         return []
     with archive.database.reading() as connection:
-        last = runs.newest_of(connection, get_target(archive, target).id)
+        last = harvest_rows.newest_of(connection, get_target(archive, target).id)
     if last is None:
         return []
     try:

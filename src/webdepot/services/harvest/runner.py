@@ -18,7 +18,7 @@ from webdepot.container import locations, recovery
 from webdepot.errors import InputError, RemoteError, WebdepotError
 from webdepot.exchange import webhooks
 from webdepot.exchange.webhooks import HookEvent
-from webdepot.harvest import control, runs
+from webdepot.harvest import harvest_rows, order_file
 from webdepot.harvest.report import live, log
 from webdepot.harvest.report.result import CrawlResult, End, Trouble
 from webdepot.model import Harvest, HarvestKind, HarvestState, TargetId
@@ -47,10 +47,10 @@ def start_or_resume(archive: Archive, typed: Sequence[str], options: HarvestOpti
     target = targets.nominate(archive, seeds, collection=options.collection)
     targets.admit(archive, target, [targets.operators_decision(archive)])
     with archive.database.transaction() as connection:
-        unfinished = runs.unfinished(connection, target.id, HarvestKind.HARVEST)
+        unfinished = harvest_rows.unfinished(connection, target.id, HarvestKind.HARVEST)
         if unfinished is not None:
-            runs.set_settings(connection, unfinished.id, asdict(options))
-            return runs.get(connection, unfinished.id)
+            harvest_rows.set_settings(connection, unfinished.id, asdict(options))
+            return harvest_rows.get(connection, unfinished.id)
         return begin(connection, archive, target.id, seeds, options)
 
 
@@ -58,7 +58,9 @@ def find_unfinished(archive: Archive, typed: Sequence[str]) -> Harvest | None:
     """The newest harvest of these addresses that can be resumed."""
     with archive.database.reading() as connection:
         target = target_rows.find_by_seeds(connection, tuple(dict.fromkeys(map(from_typed, typed))))
-        return runs.unfinished(connection, target, HarvestKind.HARVEST) if target is not None else None
+        return (
+            harvest_rows.unfinished(connection, target, HarvestKind.HARVEST) if target is not None else None
+        )
 
 
 def find_interrupted(archive: Archive, typed: Sequence[str]) -> Harvest | None:
@@ -67,7 +69,7 @@ def find_interrupted(archive: Archive, typed: Sequence[str]) -> Harvest | None:
     """
     with archive.database.reading() as connection:
         target = target_rows.find_by_seeds(connection, tuple(dict.fromkeys(map(from_typed, typed))))
-        newest = runs.newest_of(connection, target) if target is not None else None
+        newest = harvest_rows.newest_of(connection, target) if target is not None else None
     has_ended = newest is not None and newest.state in (HarvestState.FINISHED, HarvestState.KEPT)
     return newest if newest and has_ended and harvests.is_direct(archive, newest) else None
 
@@ -82,7 +84,7 @@ def begin(
     """Create a harvest in the caller's transaction. The caller has checked that it is permitted."""
     now = archive.clock()
     harvest = Harvest(
-        id=runs.new_id(now, host_of(seeds[0])),
+        id=harvest_rows.new_id(now, host_of(seeds[0])),
         target=target,
         kind=HarvestKind.HARVEST,
         state=HarvestState.RUNNING,
@@ -91,7 +93,7 @@ def begin(
         settings=asdict(options),
         started_at=now,
     )
-    runs.begin(connection, harvest)
+    harvest_rows.begin(connection, harvest)
     detail = difference({}, {"state": harvest.state.value})
     append(
         connection, archive.event("started", "harvest", harvest.id, message=", ".join(seeds), detail=detail)
@@ -138,7 +140,7 @@ def run(
     ):
         recover(archive, harvest)
         with archive.database.transaction() as connection:
-            runs.move(connection, harvest.id, HarvestState.RUNNING)
+            harvest_rows.move(connection, harvest.id, HarvestState.RUNNING)
             sealed_before = locations.of_harvest(connection, harvest.id)
         for container in sealed_before:
             on_sealed(container)
@@ -161,7 +163,7 @@ def run(
         state = _state_after(result)
         _end(archive, harvest, state, reason=result.explain(), counts=result.counts)
     if state is HarvestState.FAILED:
-        # If nobody answered, another try may succeed.
+        # If no server responded, another try may succeed.
         nothing = said("nothing_harvested", "Nothing was harvested.")
         raise RemoteError(together([nothing, result.explain()]), retry=result.trouble is Trouble.UNREACHABLE)
     return harvests.get(archive, harvest.id)
@@ -212,13 +214,15 @@ def _end(
 ) -> None:
     """Record the end of a run: state, reason and counts, and the settings as orders have changed them."""
     with archive.database.transaction() as connection:
-        before = runs.get(connection, harvest.id).state
-        runs.move(connection, harvest.id, state, reason=reason, counts=counts, ended_at=archive.clock())
+        before = harvest_rows.get(connection, harvest.id).state
+        harvest_rows.move(
+            connection, harvest.id, state, reason=reason, counts=counts, ended_at=archive.clock()
+        )
         # The working folder is deleted later, and `scope explain` needs the changed settings.
-        orders = control.read(harvests.folder_of(archive, harvest))
-        if changes := control.summarize(orders).changes:
+        orders = order_file.read(harvests.folder_of(archive, harvest))
+        if changes := order_file.summarize(orders).changes:
             options = harvest_options.with_changes(harvest_options.from_kept(harvest.settings), changes)
-            runs.set_settings(connection, harvest.id, {**harvest.settings, **asdict(options)})
+            harvest_rows.set_settings(connection, harvest.id, {**harvest.settings, **asdict(options)})
         detail = {**counts, **difference({"state": before.value}, {"state": state.value})}
         outcome = _OUTCOMES.get(state, Outcome.FAILURE)
         append(
@@ -226,7 +230,7 @@ def _end(
             archive.event("harvested", "harvest", harvest.id, message=reason, outcome=outcome, detail=detail),
         )
         if state in (HarvestState.FINISHED, HarvestState.FAILED):
-            ended = runs.get(connection, harvest.id)
+            ended = harvest_rows.get(connection, harvest.id)
             webhooks.queue(
                 connection,
                 HookEvent.HARVEST_FINISHED,

@@ -1,4 +1,4 @@
-"""Check of start URLs before a site is nominated: each is requested once, politely, and what came is shown.
+"""Check of seeds before a site is nominated: each is requested once, politely, and the response is shown.
 
 robots.txt of its host is asked first, then the URL, then for an http URL the same with https. Private
 addresses are refused as in a harvest. Nothing is kept, and everything has to be done within `LONGEST_S`.
@@ -34,7 +34,7 @@ _HTML = ("text/html", "application/xhtml+xml")
 
 
 class SeedProblem(StrEnum):
-    """Why a start URL is probably wrong."""
+    """Why a seed is probably wrong."""
 
     NO_ANSWER = "no_answer"
     ERROR = "error"
@@ -72,7 +72,7 @@ class SeedCheck:
 
 
 def check(archive: Archive, seeds: Sequence[Url]) -> list[SeedCheck]:
-    """Request each of the first `MOST_SEEDS` start URLs."""
+    """Request each of the first `MOST_SEEDS` seeds."""
     return event_loop.run(_check_all(archive, seeds[:MOST_SEEDS]))
 
 
@@ -100,7 +100,7 @@ async def _check_all(archive: Archive, seeds: Sequence[Url]) -> list[SeedCheck]:
 
 @asynccontextmanager
 async def _open_asker(archive: Archive) -> AsyncIterator[_Asker]:
-    """What a harvest requests with, without a harvest."""
+    """The means with which a harvest sends requests, opened without a harvest."""
     config = archive.config.harvest
     router = Router(
         allow_private=config.allow_private,
@@ -148,7 +148,7 @@ async def _check(asker: _Asker, seed: Url) -> SeedCheck:
 
 
 async def _robots_of(asker: _Asker, seed: Url) -> RobotsRules:
-    """The robots.txt of the host of a start URL, requested once for each host."""
+    """The robots.txt of the host of a seed, requested once for each host."""
     origin = origin_of(seed)
     async with asker.locks[origin]:
         known = asker.robots.find(origin)

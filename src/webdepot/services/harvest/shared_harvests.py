@@ -18,9 +18,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from webdepot import leases
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, RemoteError, WebdepotError
-from webdepot.harvest.parts import rows
+from webdepot.harvest.parts import part_rows
 from webdepot.harvest.parts.numbers import progress_of, result_from_json
-from webdepot.harvest.parts.rows import PartRow, PartState
+from webdepot.harvest.parts.part_rows import PartRow, PartState
 from webdepot.harvest.report import live
 from webdepot.harvest.report.result import CrawlProgress, CrawlResult, End, left_waiting, stopped_reason
 from webdepot.model import Harvest, HarvestState
@@ -39,14 +39,14 @@ def watching(archive: Archive, harvest: Harvest) -> Iterator[None]:
     options, name = harvest_options.from_kept(harvest.settings), leases.name_holder()
     lease_s, end = archive.config.cluster.lease_s, threading.Event()
     with archive.database.transaction() as connection:
-        rows.offer(
+        part_rows.offer(
             connection,
             harvest.id,
             archive.config.harvest.processes,
             needs_browser=harvest_options.wants_browser(options),
             again=harvest.state is not HarvestState.RUNNING,
         )
-        if not rows.watch(connection, harvest.id, name, lease_s=lease_s):
+        if not part_rows.watch(connection, harvest.id, name, lease_s=lease_s):
             raise Conflict(
                 f"Another process is watching harvest {harvest.id}. Wait until it has finished, or stop it."
             )
@@ -54,7 +54,7 @@ def watching(archive: Archive, harvest: Harvest) -> Iterator[None]:
     def renew() -> None:
         while not end.wait(lease_s / 3):
             with suppress(WebdepotError, SQLAlchemyError), archive.database.leasing() as connection:
-                rows.watch(connection, harvest.id, name, lease_s=lease_s)
+                part_rows.watch(connection, harvest.id, name, lease_s=lease_s)
 
     thread = threading.Thread(target=renew, name="watched-harvest", daemon=True)
     thread.start()
@@ -64,12 +64,12 @@ def watching(archive: Archive, harvest: Harvest) -> Iterator[None]:
         end.set()
         thread.join()
         with suppress(WebdepotError, SQLAlchemyError), archive.database.leasing() as connection:
-            rows.stop_watching(connection, harvest.id, name)
+            part_rows.stop_watching(connection, harvest.id, name)
 
 
 def run(archive: Archive, harvest: Harvest, watch: Watch) -> CrawlResult:
     """Watch a harvest to its end or a stop, and bring its files into its folder. RemoteError if a part
-    failed. In `watching`.
+    failed. Called inside `watching`.
     """
     folder = harvests.folder_of(archive, harvest)
     with (
@@ -92,9 +92,9 @@ def _watch(
         try:
             with archive.database.leasing() as connection:
                 if is_stopping.is_set() and not is_stopped:
-                    rows.stop(connection, harvest.id)
+                    part_rows.stop(connection, harvest.id)
                     is_stopped = True
-                found = rows.of_harvest(connection, harvest.id)
+                found = part_rows.of_harvest(connection, harvest.id)
         except RemoteError as error:
             if not error.retry:
                 raise

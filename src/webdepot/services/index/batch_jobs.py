@@ -43,7 +43,7 @@ class ContainerTask(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the container."""
+        """The name of the container."""
 
     def find_result(self) -> Any | None:
         """The result, if it is known already."""
@@ -73,7 +73,7 @@ class RemoteJob:
     work: str
     """Address of the working place."""
     prefix: str
-    """Of the keys of this call."""
+    """Prefix of the keys of this call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ def run_tasks(
 
 
 def run(job: RemoteJob) -> RemoteResult:
-    """In a worker, on any machine."""
+    """Run a job in a worker, on any machine."""
     work = places.open_store(WORK, job.work)
     if work.size(job.prefix + _BEGUN) is None:
         raise NotFound(
@@ -151,7 +151,7 @@ def _begun(archive: Archive) -> Iterator["_Call"]:
 
 
 class _Call:
-    """The side of the starter."""
+    """One call of `run_tasks`, on the machine that started it."""
 
     def __init__(self, archive: Archive, prefix: str) -> None:
         self._archive = archive

@@ -58,7 +58,7 @@ class DeriveTask:
         return self.survey.name
 
     def find_result(self) -> None:
-        """The result is not known before."""
+        """None: the result is never known before the container is read."""
 
     def elsewhere(self, path: Path, folder: Path, signatures: Path | None) -> "DeriveTask":
         """In a worker of another machine: the same task with files there."""
@@ -124,7 +124,7 @@ class _Seeing:
         self._extract = None if has_links else links_of
 
     def records(self, records: Sequence[Record]) -> None:
-        """Some records in their order, step by step."""
+        """Derive everything from some records, in their order."""
         measured = [self._surveying.take(record) for record in records]
         measures = [PayloadMeasure(*each) if each else None for each in measured]
         facts = [
@@ -190,5 +190,5 @@ def links_of(url: str, head: HttpHead, body: bytes) -> list[tuple[str, str]]:
         each for each in head.headers if each[0].lower() not in ("content-encoding", "transfer-encoding")
     )
     page = link_extract.extract(Url(url), replace(head, headers=plain), BytesIO(body), bodies.LinkLimits())
-    # `value` of an enumeration is a function of Python; a page has a hundred links.
+    # Reading `value` of an enumeration is a Python call, and a page has a hundred links.
     return [(link, hop._value_) for link, hop in page.links]

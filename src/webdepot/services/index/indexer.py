@@ -1,7 +1,7 @@
-"""The captures index and the text index: adding containers, updating, removing, rebuilding.
+"""The capture index and the text index: adding containers, updating, removing, rebuilding.
 
 Indexing a container: a worker process reads it once (captures, pages and links into files), unless that was
-done when its files were identified (`derived`); then the captures are added to the captures index, then the
+done when its files were identified (`derived`); then the captures are added to the capture index, then the
 pages, with those of other containers and by all workers, to the text index. Each step can be repeated, and a
 container that is already in both indexes is skipped. A container that cannot be read is reported and does not
 stop the others.
@@ -12,16 +12,17 @@ words when it answers again (`services/jobs`).
 
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
 from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container import locations
-from webdepot.engine import jobs
+from webdepot.engine import job_queue
 from webdepot.errors import Conflict, CorruptData, RemoteError, WebdepotError
 from webdepot.formats import results
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.index import extract, page_files
 from webdepot.index.extract import Job
 from webdepot.index.text.link_book import Link, LinkBook
@@ -29,7 +30,8 @@ from webdepot.model import Container, Finding, Harvest, HarvestId
 from webdepot.ports.search import PageFile
 from webdepot.services.access import link_texts
 from webdepot.services.access.browse import thumbnail_cache
-from webdepot.services.index import batch_jobs, derived, patch_merge, shown
+from webdepot.services.index import batch_jobs, derived_files, patch_merge, shown
+from webdepot.services.index.harvest_texts import HarvestTexts
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 MOST_FINDINGS = 1000
@@ -66,7 +68,7 @@ def update(archive: Archive, *, watch: Watch = unwatched) -> Indexed:
 
 
 def rebuild(archive: Archive, *, watch: Watch = unwatched) -> Indexed:
-    """Rebuild both indexes from the containers. Readers keep the old captures index meanwhile; the text index
+    """Rebuild both indexes from the containers. Readers keep the old capture index meanwhile; the text index
     fills up as containers are read.
     """
     _open_or_discard(archive)
@@ -164,7 +166,7 @@ def are_indexed(archive: Archive, names: Collection[str]) -> bool:
 def index_harvest(archive: Archive, harvest: str, *, watch: Watch = unwatched) -> Indexed:
     """Index the sealed containers of one harvest; nothing if readers may not see it."""
     with archive.database.reading() as connection:
-        is_shown = shown.is_shown(archive, runs.get(connection, harvest))
+        is_shown = shown.is_shown(archive, harvest_rows.get(connection, harvest))
         known = locations.of_harvest(connection, HarvestId(harvest)) if is_shown else []
     return index_containers(archive, known, watch=watch)
 
@@ -173,7 +175,7 @@ def forget_harvest(archive: Archive, harvest: Harvest) -> None:
     """Remove a harvest that readers may no longer see from both indexes."""
     with archive.database.reading() as connection:
         held = [container.name for container in locations.of_harvest(connection, harvest.id)]
-    derived.forget_harvest(archive, harvest.id)
+    derived_files.forget_harvest(archive, harvest.id)
     forget(archive, sorted(archive.captures.having(held) | archive.texts.having(held)))
 
 
@@ -194,7 +196,10 @@ def index_containers(
     with (
         archive.scratch_folder(ScratchPurpose.EXTRACT) as folder,
         link_texts.book(archive) as links,
+        ExitStack() as files,
     ):
+        shown_texts = HarvestTexts(archive, folder, files)
+        harvest_of = {container.name: container.harvest for container in waiting}
         if waiting:
             watch(Progress(phase=Phase.INDEX, done=0, total=len(waiting)))
         tasks = _jobs(archive, waiting, folder, failed)
@@ -207,7 +212,8 @@ def index_containers(
                     job.name, extract.captures_in(done.result.captures), collection=job.collection
                 )
                 links.add(job.name, _links_in(done.result.links))
-                words.add(PageFile(container=job.name, path=done.result.pages))
+                pages = shown_texts.completed(harvest_of[job.name], done.result.pages)
+                words.add(PageFile(container=job.name, path=pages))
                 findings += done.result.findings[: MOST_FINDINGS - len(findings)]
                 done.result.captures.unlink()
                 done.result.links.unlink()
@@ -216,11 +222,12 @@ def index_containers(
                     phase=Phase.INDEX, done=number, total=len(waiting), errors=len(failed), note=job.name
                 )
             )
+        findings += shown_texts.findings
         words.flush()
         if waiting:
             patch_merge.merge(archive, {container.harvest for container in waiting})
         words.end(links, is_changed=bool(waiting))
-    derived.forget(archive, (container for container in given if container.name not in failed))
+    derived_files.forget(archive, (container for container in given if container.name not in failed))
     if words.away:
         _catch_up_later(archive)
     return Indexed(captures=captures, pages=words.pages, failed=failed, findings=findings, away=words.away)
@@ -228,7 +235,7 @@ def index_containers(
 
 def _catch_up_later(archive: Archive) -> None:
     with archive.database.transaction() as connection:
-        jobs.add(connection, jobs.CATCH_UP, "", {}, by=archive.agent, now=archive.clock())
+        job_queue.add(connection, job_queue.CATCH_UP, "", {}, by=archive.agent, now=archive.clock())
 
 
 class _Words:
@@ -324,11 +331,11 @@ def _jobs(
     for container in containers:
         if container.harvest not in collections:
             with archive.database.reading() as connection:
-                collections[container.harvest] = runs.get(connection, container.harvest).collection
+                collections[container.harvest] = harvest_rows.get(connection, container.harvest).collection
         try:
             path = batch_jobs.path_for_task(archive, container.name)
         except WebdepotError as error:
             failed[container.name] = str(error)
             continue
-        job = derived.job(archive, container, path, collections[container.harvest], folder)
-        yield replace(job, ready=derived.find_extract(archive, container))
+        job = derived_files.job(archive, container, path, collections[container.harvest], folder)
+        yield replace(job, ready=derived_files.find_extract(archive, container))

@@ -2,7 +2,7 @@
 `patches.py`).
 
 Each time one of their containers is indexed, the captures of the parent, or of an earlier patch, that have
-been replaced are marked in the captures index. So lookup, time bar, replay and APIs agree, and a rebuilt
+been replaced are marked in the capture index. So lookup, time bar, replay and APIs agree, and a rebuilt
 index gives the same answers. Containers are not changed: revisit records may refer to replaced captures.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from webdepot.access import lookup
 from webdepot.archive import Archive
 from webdepot.container import locations
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.model import Capture, Harvest
 from webdepot.url import key as key_of
 
@@ -19,7 +19,7 @@ from webdepot.url import key as key_of
 def merge(archive: Archive, harvests: Collection[str]) -> None:
     """Mark replaced captures after containers of these harvests have been indexed. Can be repeated."""
     with archive.database.reading() as connection:
-        patches = list(runs.patches(connection))
+        patches = list(harvest_rows.patches(connection))
     touched = {
         str(patch.settings.get("patch_of"))
         for patch in patches
@@ -31,7 +31,7 @@ def merge(archive: Archive, harvests: Collection[str]) -> None:
             continue
         older = _containers(archive, parent)
         for patch in patches:
-            if runs.is_patch_of(patch, parent):
+            if harvest_rows.is_patch_of(patch, parent):
                 own = _containers(archive, patch)
                 archive.captures.replace(list(_iter_replaced(archive, patch, own, older)))
                 older |= own
@@ -64,7 +64,7 @@ def _is_error(capture: Capture) -> bool:
 def _find(archive: Archive, harvest: str) -> Harvest | None:
     """The harvest with this id; None if a patch was received without its parent."""
     with archive.database.reading() as connection:
-        return runs.get(connection, harvest) if runs.exists(connection, harvest) else None
+        return harvest_rows.get(connection, harvest) if harvest_rows.exists(connection, harvest) else None
 
 
 def _containers(archive: Archive, harvest: Harvest) -> set[str]:

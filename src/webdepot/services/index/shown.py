@@ -14,7 +14,7 @@ from pathlib import Path
 from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.container import locations
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.model import Container, Harvest, HarvestKind, HarvestState
 
 _MARK = "shown"
@@ -45,7 +45,7 @@ def hide(archive: Archive, harvest: Harvest) -> None:
 def containers(archive: Archive) -> list[Container]:
     """The containers of all harvests that readers may see, by name."""
     with archive.database.reading() as connection:
-        every = runs.in_states(connection, HarvestState)
+        every = harvest_rows.in_states(connection, HarvestState)
         visible = {harvest.id for harvest in every if is_shown(archive, harvest)}
         return [each for each in locations.iter_all(connection) if each.harvest in visible]
 
@@ -53,7 +53,9 @@ def containers(archive: Archive) -> list[Container]:
 def count_containers(archive: Archive) -> int:
     """The number of containers that belong in the indexes, without those that wait for a reviewer."""
     with archive.database.reading() as connection:
-        others = runs.in_states(connection, [each for each in HarvestState if each is not HarvestState.KEPT])
+        others = harvest_rows.in_states(
+            connection, [each for each in HarvestState if each is not HarvestState.KEPT]
+        )
         hidden = [harvest.id for harvest in others if not is_shown(archive, harvest)]
         return locations.totals(connection)[0] - locations.count_of(connection, hidden)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from webdepot.archive import Archive
 from webdepot.depot import holdings
 from webdepot.depot.bundle.submission import Submission, SubmissionKind
-from webdepot.exchange import catalogue, transfer, urn
+from webdepot.exchange import catalogue, transfer_zip, urn
 from webdepot.exchange.incoming import CheckedFile, RefusedObject
 from webdepot.exchange.metadata.regbib import DeliveredLevel, DeliveredObject
 from webdepot.model import HarvestState, Package
@@ -111,7 +111,7 @@ def _find_known(archive: Archive, delivered: DeliveredObject, files: Sequence[Ch
     """The package of an object that is known; RefusedObject if it was withdrawn or has other files."""
     with archive.database.reading() as connection:
         record = catalogue.find_urn(connection, delivered.urn)
-        known = transfer.find(connection, record.key) if record is not None else None
+        known = transfer_zip.find(connection, record.key) if record is not None else None
         held = holdings.find(connection, record.package) if record is not None and record.package else None
     if record is None or (known is None and record.withdrawn_at is None):
         return None

@@ -11,7 +11,7 @@ from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.depot.package_json import LONGEST_COLLECTION
 from webdepot.errors import Conflict, InputError
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.model import (
     Harvest,
     HarvestKind,
@@ -63,7 +63,7 @@ def begin(
     targets.admit(archive, target, [targets.operators_decision(archive)])
     while True:
         with archive.database.reading() as connection:
-            unfinished = runs.all_unfinished(connection, target.id, HarvestKind.IMPORT)
+            unfinished = harvest_rows.all_unfinished(connection, target.id, HarvestKind.IMPORT)
         for harvest in unfinished:
             if harvest.settings == settings and _lock(archive, harvest, held, work):
                 return harvest
@@ -96,7 +96,7 @@ def _lock(archive: Archive, harvest: Harvest, held: ExitStack, work: ExitStack |
 def _new_import(archive: Archive, target: Target, collection: str, settings: Mapping[str, object]) -> Harvest:
     now = archive.clock()
     harvest = Harvest(
-        id=runs.new_id(now, "import"),
+        id=harvest_rows.new_id(now, "import"),
         target=target.id,
         kind=HarvestKind.IMPORT,
         state=HarvestState.RUNNING,
@@ -106,7 +106,7 @@ def _new_import(archive: Archive, target: Target, collection: str, settings: Map
         started_at=now,
     )
     with archive.database.transaction() as connection:
-        runs.begin(connection, harvest)
+        harvest_rows.begin(connection, harvest)
     return harvest
 
 
@@ -128,4 +128,6 @@ def end(archive: Archive, harvest: Harvest, state: HarvestState, reason: str) ->
             "fetched": sum(container.records for container in held),
             "bytes": sum(container.size_bytes for container in held),
         }
-        runs.move(connection, harvest.id, state, reason=reason, counts=counts, ended_at=archive.clock())
+        harvest_rows.move(
+            connection, harvest.id, state, reason=reason, counts=counts, ended_at=archive.clock()
+        )

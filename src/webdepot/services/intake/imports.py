@@ -26,7 +26,14 @@ from webdepot.depot.store.in_place import is_remote
 from webdepot.errors import Conflict, InputError
 from webdepot.model import Harvest, HarvestId, HarvestState
 from webdepot.services.harvest import harvests
-from webdepot.services.intake import container_copy, import_harvests, ingest, sources, warc_files
+from webdepot.services.intake import (
+    container_copy,
+    import_harvests,
+    ingest,
+    sources,
+    wacz_files,
+    warc_files,
+)
 from webdepot.services.intake import in_place as in_place_service
 from webdepot.services.intake.container_copy import TakenContainer
 from webdepot.services.intake.ingest import ArchiveReport
@@ -42,7 +49,7 @@ MOST_LISTED = 1000
 
 
 def ignore(_: object) -> None:
-    """For callers who want only the total."""
+    """Ignore the outcome: for callers who need only the total."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -135,10 +142,11 @@ class _ImportJob:
         with ExitStack() as work, early_identification.identifying(self._archive) as early:
 
             def take_one(archive: Archive, harvest: Harvest, source: ImportSource) -> TakenContainer:
+                remark = "" if self._settings else wacz_files.keep_others(archive, harvest, source)
                 taken = self._take_one(archive, harvest, source)
                 if taken.is_new:
                     early.add(taken.container)
-                return taken
+                return taken._replace(remark=taken.remark or remark)
 
             intake = warc_files.take(
                 self._archive,

@@ -12,13 +12,15 @@ from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.formats.report import HarvestTable
 from webdepot.harvest.report.reports import left_out_of
+from webdepot.harvest.scope.mazes import MAZES
 from webdepot.model import Finding, Harvest, HarvestId, HarvestKind, HarvestState, Package, Verdict
-from webdepot.quality import records
+from webdepot.quality import finding_rows
 from webdepot.services.depot import deposit as deposit_service
 from webdepot.services.depot import unpacked
 from webdepot.services.harvest import harvests
 from webdepot.services.index import indexer, shown
 from webdepot.services.index.indexer import Indexed
+from webdepot.services.intake import wacz_files
 from webdepot.services.progress import Watch, unwatched
 from webdepot.services.quality import harvest_check, identification
 
@@ -43,8 +45,18 @@ class ArchiveReport:
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """Kinds of addresses that were left out because the software of the site adds them, most first."""
+        """Kinds of addresses that were left out, most first."""
         return left_out_of(self.harvest.counts)
+
+    @property
+    def not_content(self) -> Mapping[str, int]:
+        """Those of `left_out` that the software of the site adds to its content."""
+        return {kind: count for kind, count in self.left_out.items() if kind != MAZES}
+
+    @property
+    def invented(self) -> int:
+        """How many addresses were left out because the site invents pages without end."""
+        return self.left_out.get(MAZES, 0)
 
 
 def is_complete(
@@ -59,7 +71,7 @@ def is_complete(
         return True
     with archive.database.reading() as connection:
         names = {container.name for container in locations.of_harvest(connection, harvest.id)}
-        is_checked = records.find_verdict(connection, harvest.id) is not None
+        is_checked = finding_rows.find_verdict(connection, harvest.id) is not None
     is_kept = harvest.state is HarvestState.KEPT
     is_indexed = indexer.are_indexed(archive, names)
     has_folder = is_kept and not ignoring_folder and harvests.folder_of(archive, harvest).exists()
@@ -74,6 +86,7 @@ def take_in(
 
     Without `index` readers do not see it until a reviewer has accepted it.
     """
+    harvest = wacz_files.note_seeds(archive, harvest)
     formats = identification.identify(archive, harvest, watch=watch)
     if harvest.counts.get("screenshots"):
         harvest_check.note_screenshots(archive, harvest)

@@ -34,7 +34,7 @@ from webdepot.exchange.incoming import CheckedFile, RefusedObject
 from webdepot.exchange.metadata import descriptions
 from webdepot.exchange.metadata.lmer import LmerFile, LmerObject
 from webdepot.exchange.metadata.regbib import DeliveredLevel, DeliveredObject
-from webdepot.exchange.transfer import UNKNOWN_FORMAT
+from webdepot.exchange.transfer_zip import UNKNOWN_FORMAT
 from webdepot.services.intake import mets_objects, mirrors, object_lists
 from webdepot.services.intake.mirrors import Mirror
 from webdepot.services.intake.object_lists import ListedObject

@@ -6,7 +6,7 @@
 | comments `Mirrored from … by HTTrack …, DATE` in pages | the comment | the comment |
 | folders named like hosts (wget, HTTrack without its cache) | the path | the time of the newest file |
 
-A folder that tells none of this is not a mirror and stays an object of files.
+A folder that has none of this is not a mirror and stays an object of files.
 
 - HTTrack and `wget -k` rewrite links to local files, so a page whose address is not its path is also found at
   its path (`DeliveredObject.is_rewritten`), and a file of another host also below the start host.
@@ -63,7 +63,7 @@ class Mirror:
     site: str
     """The start address."""
     at: datetime
-    """When it was made, as far as the folder tells."""
+    """When it was made, as far as the folder shows."""
     files: dict[str, Path]
     """The files of the site; what else is in the folder belongs to the program that made it."""
     urls: dict[str, str] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class CachedLine:
 
 
 def find(payload: Mapping[str, Path]) -> Mirror | None:
-    """The mirror that these files are; None if they are not one."""
+    """The mirror that these files form; None if they are not one."""
     payload = _without_schemes(payload)
     tops = {name.partition("/")[0] for name in payload if "/" in name}
     hosts = {top for top in tops if _HOST.fullmatch(top)}

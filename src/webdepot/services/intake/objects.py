@@ -25,14 +25,14 @@ from webdepot.container import kinds, locations, loose_files
 from webdepot.container.detect import Compression, detect
 from webdepot.container.loose_files import LooseFile
 from webdepot.errors import CorruptData, InputError
-from webdepot.exchange import catalogue, incoming, transfer
+from webdepot.exchange import catalogue, incoming, transfer_zip
 from webdepot.exchange.catalogue import EDITABLE, CatalogueRecord, Source
 from webdepot.exchange.incoming import CheckedFile, RefusedObject
 from webdepot.exchange.metadata import descriptions, regbib
 from webdepot.exchange.metadata.lmer import PRONOM
 from webdepot.exchange.metadata.regbib import DeliveredObject
-from webdepot.exchange.transfer import TransferFile, TransferForm
-from webdepot.harvest import runs
+from webdepot.exchange.transfer_zip import TransferFile, TransferForm
+from webdepot.harvest import harvest_rows
 from webdepot.model import Harvest, HarvestId, HarvestKind, HarvestState, Target
 from webdepot.reasons import said
 from webdepot.services.catalogue import records
@@ -94,7 +94,7 @@ def undo(archive: Archive, harvest: Harvest) -> None:
     """Remove everything of an object that could not be taken in completely."""
     with archive.database.transaction() as connection:
         locations.remove_of_harvest(connection, harvest.id)
-        runs.move(
+        harvest_rows.move(
             connection,
             harvest.id,
             HarvestState.FAILED,
@@ -122,10 +122,10 @@ def _fill(
         form = (
             TransferForm.CONTAINERS if all(_is_container(file.path) for file in files) else TransferForm.FILES
         )
-        transfer_object = transfer.measure(form, listed, start, archive.containers.open)
+        transfer_object = transfer_zip.measure(form, listed, start, archive.containers.open)
         levels = records_of(archive, sender, delivered)
         deposit.keep_submitted(archive, harvest, sender.descriptions)
-        document = catalogue.to_document(levels, transfer.to_document(transfer_object))
+        document = catalogue.to_document(levels, transfer_zip.to_document(transfer_object))
         # Last, because `is_loaded` takes this file as the sign that everything is there.
         durable.write_whole(harvests.folder_of(archive, harvest) / deposit_records.FILE, document)
 
@@ -245,7 +245,7 @@ def _harvest_id(delivered: DeliveredObject) -> HarvestId:
 def find_harvest(archive: Archive, delivered: DeliveredObject) -> Harvest | None:
     with archive.database.reading() as connection:
         name = _harvest_id(delivered)
-        return runs.get(connection, name) if runs.exists(connection, name) else None
+        return harvest_rows.get(connection, name) if harvest_rows.exists(connection, name) else None
 
 
 def is_loaded(archive: Archive, harvest: Harvest) -> bool:
@@ -257,7 +257,7 @@ def _begin(archive: Archive, sender: Sender, delivered: DeliveredObject, target:
     begun = find_harvest(archive, delivered)
     if begun is not None:
         with archive.database.transaction() as connection:
-            runs.move(connection, begun.id, HarvestState.RUNNING)
+            harvest_rows.move(connection, begun.id, HarvestState.RUNNING)
         return harvests.get(archive, begun.id)
     harvest = Harvest(
         id=_harvest_id(delivered),
@@ -270,7 +270,7 @@ def _begin(archive: Archive, sender: Sender, delivered: DeliveredObject, target:
         started_at=archive.clock(),
     )
     with archive.database.transaction() as connection:
-        runs.begin(connection, harvest)
+        harvest_rows.begin(connection, harvest)
     return harvest
 
 

@@ -34,7 +34,7 @@ class ImportSource:
     """Path or address; for a member of a WACZ as in `depot.store.in_place`."""
     size_bytes: int
     identity: str = ""
-    """Changes whenever the file is changed or replaced; empty if that cannot be told."""
+    """Changes whenever the file is changed or replaced; empty if that cannot be determined."""
     file_bytes: int = 0
     """The bytes of the file or WACZ, with its first container; 0 with the others."""
 
@@ -191,7 +191,7 @@ def _iter_containers(place: str) -> Iterator[ImportSource]:
 
 
 def _size_bytes(place: str) -> int:
-    """The size of a file; 0 if it cannot be told."""
+    """The size of a file; 0 if it cannot be determined."""
     try:
         return Elsewhere(place).size() or 0 if is_remote(place) else Path(place).stat().st_size
     except (WebdepotError, OSError):

@@ -33,7 +33,7 @@ from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import Conflict, CorruptData, InputError, NotFound, WebdepotError
 from webdepot.exchange import uof
 from webdepot.exchange.incoming import RefusedObject
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.harvest.heritrix import crawl_log
 from webdepot.harvest.report.log import LOG_NAME
 from webdepot.model import Harvest, HarvestId, HarvestKind, HarvestState, Package, PackageId, Severity
@@ -248,7 +248,7 @@ def _find_begun(archive: Archive, collection: str, settings: Mapping[str, object
     """The harvest of this submission if an earlier call took in all its files and was interrupted later."""
     target = import_harvests.target_of(archive, collection)
     with archive.database.reading() as connection:
-        ended = runs.of_target(connection, target.id, HarvestKind.IMPORT)
+        ended = harvest_rows.of_target(connection, target.id, HarvestKind.IMPORT)
     return next((harvest for harvest in ended if harvest.settings == settings), None)
 
 

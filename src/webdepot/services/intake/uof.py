@@ -15,7 +15,7 @@ from webdepot.exchange import incoming, uof
 from webdepot.exchange.incoming import CheckedFile, RefusedObject
 from webdepot.exchange.metadata.lmer import LmerFile
 from webdepot.exchange.metadata.regbib import DeliveredObject
-from webdepot.exchange.transfer import UNKNOWN_FORMAT
+from webdepot.exchange.transfer_zip import UNKNOWN_FORMAT
 from webdepot.services.intake.loose_objects import UNKNOWN_MIME, ReadObject
 from webdepot.times import from_iso, to_iso
 

@@ -94,7 +94,7 @@ def files_in(archive: Archive, place: str) -> list[Path]:
 
 
 def remove(archive: Archive, place: str) -> None:
-    """Remove the files of an upload that needs them no more."""
+    """Remove the files of an upload when they are no longer needed."""
     if place.startswith(f"{FOLDER}/") and ".." not in place:
         shutil.rmtree(archive.home / place, ignore_errors=True)
 

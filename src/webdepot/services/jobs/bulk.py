@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from webdepot.accounts import accounts
 from webdepot.accounts.accounts import Person
 from webdepot.archive import Archive
-from webdepot.engine.jobs import JobState, QueuedJob
+from webdepot.engine.job_queue import JobState, QueuedJob
 from webdepot.errors import NotPermitted
 from webdepot.reasons import from_kept, said, to_kept
 from webdepot.selection.states import TargetState

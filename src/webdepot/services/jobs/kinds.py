@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from webdepot.archive import Archive
-from webdepot.engine import jobs
-from webdepot.engine.jobs import QueuedJob
+from webdepot.engine import job_queue
+from webdepot.engine.job_queue import QueuedJob
 from webdepot.errors import NotFound
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.model import HarvestId, HarvestState
 from webdepot.services.harvest import harvests
 
@@ -28,7 +28,7 @@ ACCEPT = "accept"
 PATCH = "patch"
 PICTURES = "pictures"
 END_HARVEST = "end harvest"
-INDEX = jobs.CATCH_UP
+INDEX = job_queue.CATCH_UP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ def can_run(archive: Archive, job: QueuedJob) -> bool:
 def _needs_no_folder(archive: Archive, number: str, *, can_fetch: bool) -> bool:
     with archive.database.reading() as connection:
         try:
-            harvest = runs.get(connection, HarvestId(number))
+            harvest = harvest_rows.get(connection, HarvestId(number))
         except NotFound:
             return False
     return harvest.state is HarvestState.KEPT or (can_fetch and bool(harvests.parts_of(archive, harvest)))

@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from webdepot.engine import jobs
-from webdepot.engine.jobs import JobLost, QueuedJob
+from webdepot.engine import job_queue
+from webdepot.engine.job_queue import JobLost, QueuedJob
 from webdepot.services.progress import Progress
 
 WATCHED = "watched"
@@ -50,13 +50,13 @@ class JobTask:
         killed. `JobLost`, and nothing of it happens, if another worker has the job.
         """
         self.saved |= values
-        jobs.save(connection, self.job, self._progress())
+        job_queue.save(connection, self.job, self._progress())
 
     def store_progress(self, connection: Connection) -> None:
         """Store what was noted since the last time."""
         if self._has_changed:
             self._has_changed = False
-            jobs.save(connection, self.job, self._progress())
+            job_queue.save(connection, self.job, self._progress())
 
     @property
     def has_changed(self) -> bool:

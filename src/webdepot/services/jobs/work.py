@@ -9,7 +9,7 @@ from webdepot.errors import RemoteError
 from webdepot.reasons import to_kept
 from webdepot.services import pipeline
 from webdepot.services.depot import audit, replication
-from webdepot.services.exchange import oai_harvest, takeover
+from webdepot.services.exchange import oai_harvest, partner_ingest
 from webdepot.services.harvest import crawl_test, harvests
 from webdepot.services.index import indexer
 from webdepot.services.intake import uploads
@@ -101,7 +101,7 @@ def _survey(archive: Archive, task: JobTask) -> Result:
 
 def _partner(archive: Archive, task: JobTask) -> Result:
     oai_harvest.harvest(archive, task.job.subject, watch=task.watch)
-    takeover.ingest(archive, task.job.subject, watch=task.watch)
+    partner_ingest.ingest(archive, task.job.subject, watch=task.watch)
     return {}
 
 

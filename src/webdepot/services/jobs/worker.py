@@ -14,8 +14,8 @@ from typing import Any
 
 from webdepot import leases
 from webdepot.archive import Archive
-from webdepot.engine import jobs
-from webdepot.engine.jobs import JobLost, JobState, QueuedJob
+from webdepot.engine import job_queue
+from webdepot.engine.job_queue import JobLost, JobState, QueuedJob
 from webdepot.errors import WebdepotError
 from webdepot.reasons import said
 from webdepot.services.jobs import kinds
@@ -93,7 +93,7 @@ class Worker:
             thread.join(max(until_s - time.monotonic(), 0.0))
             if thread.is_alive():
                 with suppress(JobLost), self._archive.database.transaction() as connection:
-                    jobs.give_back(connection, task.job)
+                    job_queue.give_back(connection, task.job)
         self._running.clear()
 
     def _report(self) -> None:
@@ -105,7 +105,7 @@ class Worker:
             return
         until = self._archive.clock() + timedelta(seconds=lease_s)
         with self._archive.database.transaction() as connection:
-            held = set(jobs.renew(connection, list(self._running), holder=self._holder, until=until))
+            held = set(job_queue.renew(connection, list(self._running), holder=self._holder, until=until))
             for number, (task, _) in self._running.items():
                 if number in held:
                     task.store_progress(connection)
@@ -124,7 +124,7 @@ class Worker:
     def _take(self) -> list[QueuedJob]:
         free = self._config.at_once - len(self._running)
         now = self._archive.clock()
-        known = self._archive.database.remembered("open jobs", jobs.open_jobs)
+        known = self._archive.database.remembered("open jobs", job_queue.open_jobs)
         is_abandoned = any(
             job.state is JobState.RUNNING and leases.is_expired(job.lease_ends_at, now) for job in known
         )
@@ -133,9 +133,9 @@ class Worker:
             return []
         lease = timedelta(seconds=self._config.lease_s)
         with self._archive.database.transaction() as connection:
-            for job in jobs.give_back_abandoned(connection, now):
+            for job in job_queue.give_back_abandoned(connection, now):
                 log.warning("the worker of a job stopped responding", extra={"job": job.id, "kind": job.kind})
-            taken = jobs.take(
+            taken = job_queue.take(
                 connection, now, holder=self._holder, lease=lease, limit=max(free, 0), can_run=self._can_run
             )
         self._renewed_s = self._reported_s = time.monotonic() if not self._running else self._renewed_s
@@ -164,7 +164,7 @@ class Worker:
             result = dict(work.RUNS[job.kind](archive, task))
         except JobLost:
             with archive.database.transaction() as connection:
-                jobs.give_back(connection, job)
+                job_queue.give_back(connection, job)
             return
         except (WebdepotError, OSError) as error:
             reason = error.args[0] if isinstance(error, WebdepotError) and error.args else str(error)
@@ -175,7 +175,7 @@ class Worker:
             reason = said("job_broken", text)
         with archive.database.transaction() as connection:
             if reason:
-                jobs.fail(connection, job, reason, archive.clock(), result)
+                job_queue.fail(connection, job, reason, archive.clock(), result)
             else:
-                jobs.finish(connection, job, result, archive.clock())
+                job_queue.finish(connection, job, result, archive.clock())
         kinds.clean_up(archive, job)

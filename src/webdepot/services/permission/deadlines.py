@@ -16,8 +16,8 @@ from webdepot.selection.grounds import KeptGround
 from webdepot.selection.letters import Letter
 from webdepot.selection.permission import Notice
 from webdepot.selection.states import TargetState
-from webdepot.services.permission import consent
 from webdepot.services.permission import letters as letters_service
+from webdepot.services.permission import owner_answers
 from webdepot.services.selection import targets as targets_service
 
 
@@ -65,14 +65,14 @@ def _pass_in_silence(connection: Connection, archive: Archive, letter: Letter) -
     )
     basis = replace(silence, reason=reason)
     grounds.add(connection, dossier.id, basis, agent=archive.agent, now=now, letter=letter.id)
-    targets_service.step(connection, archive, dossier, "clear", reason=consent.ground_reason(basis))
+    targets_service.step(connection, archive, dossier, "clear", reason=owner_answers.ground_reason(basis))
     return True
 
 
 def _end_expired(connection: Connection, archive: Archive, kept: KeptGround) -> None:
     ground, last_day = kept.basis.ground, kept.basis.until
     reason = said("last_day", "it was valid until {day}", day=last_day)
-    consent.end_ground(connection, archive, kept, by="", reason=reason)
+    owner_answers.end_ground(connection, archive, kept, by="", reason=reason)
     dossier = targets.dossier_of(connection, kept.target)
     append(
         connection,
@@ -81,7 +81,7 @@ def _end_expired(connection: Connection, archive: Archive, kept: KeptGround) -> 
             "target",
             str(dossier.id),
             message=ground.value,
-            detail=consent.ended_detail(kept),
+            detail=owner_answers.ended_detail(kept),
         ),
     )
     if dossier.state is TargetState.CLEARED and not grounds.not_ended(connection, kept.target):

@@ -170,7 +170,7 @@ def _record(archive: Archive, letter: Letter, act: str, **values: object) -> Let
     return moved
 
 
-class Postman:
+class LetterSender:
     """Sends letters in a thread of the portal, so that the person who asked for it can continue working."""
 
     def __init__(self) -> None:
@@ -181,7 +181,7 @@ class Postman:
         if self.is_running():
             return
         self.error = ""
-        self._thread = threading.Thread(target=self._run, args=(archive,), name="postman", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(archive,), name="letters", daemon=True)
         self._thread.start()
 
     def is_running(self) -> bool:

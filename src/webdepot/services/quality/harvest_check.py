@@ -22,9 +22,10 @@ from webdepot.container import locations
 from webdepot.depot import package, package_content, rows
 from webdepot.errors import NotFound
 from webdepot.formats import report
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.harvest.report.log import JSON_NAME
 from webdepot.harvest.report.reports import TRAP_RULES
+from webdepot.harvest.scope.mazes import MAZES
 from webdepot.harvest.scope.software_rules import of_archive
 from webdepot.model import (
     Answer,
@@ -39,7 +40,7 @@ from webdepot.model import (
     Verdict,
 )
 from webdepot.provenance import Event, Outcome, append, difference
-from webdepot.quality import checks, records, screenshots
+from webdepot.quality import checks, finding_rows, screenshots
 from webdepot.quality import verdict as judging
 from webdepot.quality.checks import HarvestTraces
 from webdepot.quality.compare import HarvestMeasures
@@ -49,7 +50,7 @@ from webdepot.quality.texts import Action
 from webdepot.quality.verdict import FALSE_PAGES, VerdictLimits
 from webdepot.reasons import said
 from webdepot.services.harvest import harvests
-from webdepot.services.index import derived
+from webdepot.services.index import derived_files
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 SHOWN_FINDINGS = 100
@@ -81,6 +82,8 @@ class NewCheck:
     counts: Mapping[str, int]
     """The number of findings by code, without those that are ignored for the target."""
     event: Event
+    pictured: frozenset[str]
+    """The containers of an import that have screenshots; those of other harvests are noted by themselves."""
 
 
 def check(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched, by: str = "") -> HarvestCheck:
@@ -90,20 +93,22 @@ def check(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched, by: s
         file = findings_file(archive, harvest)
         checked = run_checks(archive, harvest, file, watch, by=by)
         with archive.database.transaction() as connection, file.open("rb") as stream:
-            records.replace(connection, harvest.id, rows.read_findings(stream, where=str(file)))
-            records.judge(connection, harvest.id, checked.verdict, at=checked.event.at)
+            finding_rows.replace(connection, harvest.id, rows.read_findings(stream, where=str(file)))
+            finding_rows.judge(connection, harvest.id, checked.verdict, at=checked.event.at)
             append(connection, checked.event)
+        if checked.pictured:
+            note_screenshots(archive, harvest, among=checked.pictured)
     return last_check(archive, harvest.id)
 
 
 def last_check(archive: Archive, harvest: HarvestId) -> HarvestCheck:
     """The result of the last check."""
     with archive.database.reading() as connection:
-        verdict = records.find_verdict(connection, harvest)
+        verdict = finding_rows.find_verdict(connection, harvest)
         return HarvestCheck(
             verdict=NOT_CHECKED if verdict is None else verdict,
-            findings=records.most_severe(connection, harvest, SHOWN_FINDINGS),
-            counts=records.counts(connection, harvest),
+            findings=finding_rows.most_severe(connection, harvest, SHOWN_FINDINGS),
+            counts=finding_rows.counts(connection, harvest),
         )
 
 
@@ -113,11 +118,12 @@ def run_checks(archive: Archive, harvest: Harvest, file: Path, watch: Watch, *, 
     containers = [container for each in (harvest, *patches) for container in _containers(archive, each)]
     watch(Progress(phase=Phase.CHECK, done=0, total=len(containers)))
     with archive.database.reading() as connection:
-        ignored = records.ignored(connection, harvest.target)
+        ignored = finding_rows.ignored(connection, harvest.target)
         before = _to_detail(connection, harvest.id)
     counts: Counter[str] = Counter()
+    pictured: set[str] = set()
     with ExitStack() as files:
-        traces = _traces(archive, harvest, patches, containers, files)
+        traces = _traces(archive, harvest, patches, containers, files, pictured)
         rows.write_findings(file, _counted(checks.check(traces), ignored, counts))
     is_import = harvest.kind is HarvestKind.IMPORT
     documents = {"captures": harvest.counts.get("fetched", 0)} if is_import else harvest.counts
@@ -132,37 +138,51 @@ def run_checks(archive: Archive, harvest: Harvest, file: Path, watch: Watch, *, 
         detail=difference(before, _detail(verdict, now, counts)),
         by=by,
     )
-    return NewCheck(verdict=verdict, counts=dict(sorted(counts.items())), event=replace(event, at=now))
+    return NewCheck(
+        verdict=verdict,
+        counts=dict(sorted(counts.items())),
+        event=replace(event, at=now),
+        pictured=frozenset(pictured) if is_import else frozenset(),
+    )
 
 
-def note_screenshots(archive: Archive, harvest: Harvest) -> None:
-    """Record where the screenshots of a harvest are in its containers, for review and comparison. Can be
-    repeated.
+def note_screenshots(archive: Archive, harvest: Harvest, *, among: frozenset[str] | None = None) -> None:
+    """Record where the screenshots of a harvest are in its containers, or in those with these names, for
+    review and comparison. Can be repeated.
     """
     with archive.database.transaction() as connection:
         screenshots.clear(connection, harvest.id)
-    note_screenshots_in(archive, harvest, _containers(archive, harvest))
-
-
-def note_screenshots_in(archive: Archive, harvest: Harvest, containers: Iterable[Container]) -> None:
-    """Add the screenshots of some containers to those that are recorded."""
-    shots = (
-        fact
-        for container in containers
-        for fact in derived.iter_facts(archive, container)
-        if isinstance(fact, Screenshot)
+    containers = _containers(archive, harvest)
+    note_screenshots_in(
+        archive, harvest, [each for each in containers if among is None or each.name in among]
     )
-    while batch := list(islice(shots, _BATCH)):
-        with archive.database.transaction() as connection:
-            screenshots.add(connection, harvest.id, batch)
+
+
+def note_screenshots_in(archive: Archive, harvest: Harvest, containers: Sequence[Container]) -> None:
+    """Add the screenshots of some containers to those that are recorded: first those of full size, then
+    thumbnails of pages without one.
+    """
+    for is_thumbnail in (False, True):
+        shots = (
+            fact
+            for container in containers
+            for fact in derived_files.iter_facts(archive, container)
+            if isinstance(fact, Screenshot) and fact.is_thumbnail is is_thumbnail
+        )
+        while batch := list(islice(shots, _BATCH)):
+            with archive.database.transaction() as connection:
+                screenshots.add(connection, harvest.id, batch)
 
 
 def _to_detail(connection: Connection, harvest: HarvestId) -> dict[str, object]:
     """The result of the last check, for the detail of an event."""
-    verdict, at = records.find_verdict(connection, harvest), records.find_judged_at(connection, harvest)
+    verdict, at = (
+        finding_rows.find_verdict(connection, harvest),
+        finding_rows.find_judged_at(connection, harvest),
+    )
     if verdict is None or at is None:
         return {}
-    return _detail(verdict, at, records.counts(connection, harvest))
+    return _detail(verdict, at, finding_rows.counts(connection, harvest))
 
 
 def _detail(verdict: Verdict, at: datetime, counts: Mapping[str, int]) -> dict[str, object]:
@@ -204,7 +224,9 @@ def ignore(archive: Archive, harvest: Harvest, code: str, subject: str, *, reaso
     code.
     """
     with archive.database.transaction() as connection:
-        records.ignore(connection, harvest.target, code, subject, reason=reason, by=by, at=archive.clock())
+        finding_rows.ignore(
+            connection, harvest.target, code, subject, reason=reason, by=by, at=archive.clock()
+        )
         message = f"{code} {subject}".strip()
         event = archive.event(
             "ignored",
@@ -228,13 +250,14 @@ def _traces(
     patches: Sequence[Harvest],
     containers: Sequence[Container],
     files: ExitStack,
+    pictured: set[str],
 ) -> HarvestTraces:
     is_import = harvest.kind is HarvestKind.IMPORT
     earlier = [] if harvest.kind is not HarvestKind.HARVEST else _earlier(archive, harvest)
     return HarvestTraces(
         harvest=harvest.id,
         seeds=() if is_import else tuple(harvest.seeds),
-        records=_iter_facts(archive, containers),
+        records=_iter_facts(archive, containers, pictured),
         log=_log(archive, harvest, files),
         patch_logs=[log for patch in patches if (log := _log(archive, patch, files))],
         waiting=harvest.counts.get("waiting", 0),
@@ -244,14 +267,20 @@ def _traces(
         measures=_measures(archive, harvest) if earlier else None,
         trap_rules=TRAP_RULES,
         left_out=of_archive(archive.home).kinds,
+        maze_kinds=(MAZES,),
         earlier=[_measures(archive, each) for each in earlier[:LAST_HARVESTS]],
     )
 
 
-def _iter_facts(archive: Archive, containers: Sequence[Container]) -> Iterator[RecordFacts | Finding]:
+def _iter_facts(
+    archive: Archive, containers: Sequence[Container], pictured: set[str]
+) -> Iterator[RecordFacts | Finding]:
+    """The facts of all records; the names of containers with screenshots are added to `pictured`."""
     for container in containers:
-        for fact in derived.iter_facts(archive, container):
-            if not isinstance(fact, Screenshot):
+        for fact in derived_files.iter_facts(archive, container):
+            if isinstance(fact, Screenshot):
+                pictured.add(container.name)
+            else:
                 yield fact
 
 
@@ -277,14 +306,14 @@ def _log(archive: Archive, harvest: Harvest, files: ExitStack) -> Path | None:
 
 def _earlier(archive: Archive, harvest: Harvest) -> list[Harvest]:
     """Harvests of the same site before this one, the latest first; single pages are not compared."""
-    if runs.is_page(harvest):
+    if harvest_rows.is_page(harvest):
         return []
     with archive.database.reading() as connection:
-        every = runs.of_target(connection, harvest.target, HarvestKind.HARVEST)
+        every = harvest_rows.of_target(connection, harvest.target, HarvestKind.HARVEST)
     return [
         each
         for each in every
-        if each.started_at < harvest.started_at and each.id != harvest.id and not runs.is_page(each)
+        if each.started_at < harvest.started_at and each.id != harvest.id and not harvest_rows.is_page(each)
     ]
 
 
@@ -297,7 +326,7 @@ def _captures(archive: Archive, harvest: Harvest) -> Iterator[Capture]:
             )
             continue
         for container in _containers(archive, each):
-            yield from derived.iter_captures(archive, container)
+            yield from derived_files.iter_captures(archive, container)
 
 
 def _false_pages(archive: Archive, harvest: Harvest) -> dict[str, tuple[str, str]]:
@@ -306,7 +335,9 @@ def _false_pages(archive: Archive, harvest: Harvest) -> dict[str, tuple[str, str
         findings = [
             each
             for code in FALSE_PAGES
-            for _, each in records.by_code(connection, harvest.id, code=f"quality.{code}", limit=MOST_FALSE)
+            for _, each in finding_rows.by_code(
+                connection, harvest.id, code=f"quality.{code}", limit=MOST_FALSE
+            )
         ]
     return {
         each.subject: (each.code.removeprefix("quality."), each.message.partition("“")[2].partition("”")[0])
@@ -341,7 +372,7 @@ def _containers(archive: Archive, harvest: Harvest) -> list[Container]:
 def iter_findings(archive: Archive, harvest: str) -> Iterator[Finding]:
     """All findings of a harvest, the most severe first; streams."""
     with archive.database.reading() as connection:
-        yield from records.iter_by_severity(connection, HarvestId(harvest))
+        yield from finding_rows.iter_by_severity(connection, HarvestId(harvest))
 
 
 def findings_page(
@@ -357,4 +388,4 @@ def findings_page(
     and those after the finding with the severity and number `past`.
     """
     with archive.database.reading() as connection:
-        return records.by_code(connection, harvest.id, code=code, limit=limit, offset=offset, past=past)
+        return finding_rows.by_code(connection, harvest.id, code=code, limit=limit, offset=offset, past=past)

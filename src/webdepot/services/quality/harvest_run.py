@@ -7,7 +7,7 @@ from webdepot.archive import Archive
 from webdepot.errors import RemoteError
 from webdepot.model import Harvest, HarvestState
 from webdepot.services.harvest import harvests, runner
-from webdepot.services.index import derived
+from webdepot.services.index import derived_files
 from webdepot.services.progress import Watch, unwatched
 from webdepot.services.quality import early_identification
 
@@ -23,6 +23,6 @@ def run(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Harv
                 early.wait(watch)
     except RemoteError:
         if harvests.get(archive, harvest.id).state is HarvestState.FAILED:
-            derived.forget_harvest(archive, harvest.id)
+            derived_files.forget_harvest(archive, harvest.id)
         raise
     return done

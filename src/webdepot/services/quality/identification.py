@@ -30,7 +30,7 @@ from webdepot.model import Container, Finding, Harvest
 from webdepot.ports.engine import Done
 from webdepot.provenance import Outcome, append
 from webdepot.services.harvest import harvests
-from webdepot.services.index import batch_jobs, derive, derived
+from webdepot.services.index import batch_jobs, derive, derived_files
 from webdepot.services.index.derive import DeriveTask
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
@@ -150,7 +150,7 @@ def cores_for_each(archive: Archive, tasks: int) -> int:
 
 def _derive_task(archive: Archive, harvest: Harvest, container: Container, *, workers: int) -> DeriveTask:
     surveying = _task(archive, container, rows_folder(archive, harvest), workers=workers)
-    return derived.task(archive, harvest, container, surveying)
+    return derived_files.task(archive, harvest, container, surveying)
 
 
 def _record(archive: Archive, harvest: Harvest, result: SurveyResult) -> None:

@@ -11,10 +11,10 @@ from datetime import datetime
 
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, RemoteError
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.provenance import Outcome, append
-from webdepot.quality import records
+from webdepot.quality import finding_rows
 from webdepot.quality.texts import PATCHED
 from webdepot.services.depot import examination
 from webdepot.services.harvest import harvests
@@ -49,7 +49,7 @@ class PatchResult:
 def missing(archive: Archive, harvest: Harvest) -> list[Url]:
     """The addresses that a patch would fetch."""
     with archive.database.reading() as connection:
-        addresses = records.missing(connection, harvest.id, PATCHED, MOST_ADDRESSES)
+        addresses = finding_rows.missing(connection, harvest.id, PATCHED, MOST_ADDRESSES)
     return [url for each in addresses if (url := find_canonical(each))]
 
 
@@ -107,7 +107,7 @@ def _begin(archive: Archive, parent: Harvest, wanted: list[Url]) -> Harvest:
     """The unfinished patch of this parent, or a new one."""
     defaults = HarvestOptions.from_config(archive.config)
     # Another archive's settings, such as robots rules or private addresses, do not decide what we fetch.
-    settings = {} if runs.is_received(parent) else parent.settings
+    settings = {} if harvest_rows.is_received(parent) else parent.settings
     options = replace(
         harvest_options.from_kept({**asdict(defaults), **settings}),
         scope="list",
@@ -120,12 +120,12 @@ def _begin(archive: Archive, parent: Harvest, wanted: list[Url]) -> Harvest:
         organisation="",
     )
     with archive.database.transaction() as connection:
-        unfinished = runs.unfinished(connection, parent.target, HarvestKind.PATCH)
+        unfinished = harvest_rows.unfinished(connection, parent.target, HarvestKind.PATCH)
         if unfinished is not None and unfinished.settings.get("patch_of") == parent.id:
             return unfinished
         now = archive.clock()
         harvest = Harvest(
-            id=runs.new_id(now, f"patch-{host_of(wanted[0])}"),
+            id=harvest_rows.new_id(now, f"patch-{host_of(wanted[0])}"),
             target=parent.target,
             kind=HarvestKind.PATCH,
             state=HarvestState.RUNNING,
@@ -134,7 +134,7 @@ def _begin(archive: Archive, parent: Harvest, wanted: list[Url]) -> Harvest:
             settings=asdict(options),
             started_at=now,
         )
-        runs.begin(connection, harvest)
+        harvest_rows.begin(connection, harvest)
     return harvest
 
 

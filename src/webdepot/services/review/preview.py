@@ -18,7 +18,7 @@ from webdepot.access.policy import AccessPoint, Reader
 from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.errors import NotFound
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.model import Container, Harvest, HarvestId, HarvestState
 from webdepot.services.harvest import harvests as harvests_service
@@ -53,19 +53,19 @@ def opened(archive: Archive, collection: str, reader: Reader) -> Iterator[Archiv
         yield archive
         return
     # It loads the parsers, which a server of archived pages does without.
-    from webdepot.services.index import derived
+    from webdepot.services.index import derived_files
 
     with closing(SqliteCaptureIndex(_folder_of(archive, harvest) / _INDEX)) as captures:
         containers = {each.name: each for each in _containers(archive, harvest)}
         for name in sorted(containers.keys() - captures.having(containers)):
-            captures.add(name, derived.iter_captures(archive, containers[name]), collection=collection)
+            captures.add(name, derived_files.iter_captures(archive, containers[name]), collection=collection)
         yield archive.with_captures(captures)
 
 
 def _find(archive: Archive, collection: str) -> Harvest | None:
     try:
         with archive.database.reading() as connection:
-            harvest = runs.get(connection, HarvestId(find_harvest(collection)))
+            harvest = harvest_rows.get(connection, HarvestId(find_harvest(collection)))
     except NotFound:
         return None
     return harvest if can_be_opened(harvest) and _folder_of(archive, harvest).exists() else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from webdepot.archive import Archive
 from webdepot.model import Finding, Harvest
-from webdepot.quality import page_ratings, records
+from webdepot.quality import finding_rows, page_ratings
 from webdepot.quality.page_ratings import PageRating, Rating
 from webdepot.quality.screenshots import Screenshot
 from webdepot.services.review import preview, ratings, replay_pictures, reviews
@@ -88,8 +88,8 @@ def _groups(
     archive: Archive, harvest: Harvest, code: str, limit: int, offset: int
 ) -> list[tuple[str, list[FindingLine]]]:
     with archive.database.reading() as connection:
-        counts = records.counts(connection, harvest.id)
-        ignored = records.ignored_counts(connection, harvest.id)
+        counts = finding_rows.counts(connection, harvest.id)
+        ignored = finding_rows.ignored_counts(connection, harvest.id)
         lines = {
             each: FindingLine(
                 code=each,
@@ -97,7 +97,7 @@ def _groups(
                 ignored=ignored.get(each, 0),
                 findings=[
                     finding
-                    for _, finding in records.by_code(
+                    for _, finding in finding_rows.by_code(
                         connection, harvest.id, code=each, limit=limit, offset=offset
                     )
                 ],

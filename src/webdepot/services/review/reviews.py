@@ -10,8 +10,10 @@ is also in the package, because the package contains the events.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+
+from sqlalchemy import ColumnElement
 
 from webdepot.archive import Archive
 from webdepot.errors import InputError, NotPermitted
@@ -19,11 +21,12 @@ from webdepot.exchange import webhooks
 from webdepot.exchange.webhooks import HookEvent
 from webdepot.formats import report
 from webdepot.formats.report import FormatShare, HarvestTable
-from webdepot.harvest import runs
-from webdepot.harvest.runs import HARVEST, HarvestFilter, HarvestPage
+from webdepot.harvest import harvest_rows
+from webdepot.harvest.harvest_rows import HARVEST, HarvestFilter, HarvestPage
+from webdepot.harvest.tables import harvests
 from webdepot.model import Answer, Harvest, HarvestId, HarvestKind, HarvestState, Package, Verdict
 from webdepot.provenance import Outcome, append, difference, iter_of
-from webdepot.quality import acceptance, records, reviews, screenshots
+from webdepot.quality import acceptance, finding_rows, reviews, screenshots
 from webdepot.quality.acceptance import AcceptanceLimits, HarvestFigures
 from webdepot.quality.reviews import Review, ReviewDecision
 from webdepot.quality.screenshots import Screenshot
@@ -66,7 +69,15 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
             "duration-differs",
         ),
         *("types-differ", "soft-missing", "page-login", "page-riddle", "browser-failed", "digest-differs"),
-        *("path-repeats", "path-long", "says-missing", "trap-stopped", "left-out", "log-damaged"),
+        *(
+            "path-repeats",
+            "path-long",
+            "says-missing",
+            "trap-stopped",
+            "maze-stopped",
+            "left-out",
+            "log-damaged",
+        ),
     ),
     "difference": ("file-new", "file-gone", "file-changed", "since-before", "sub-domain"),
 }
@@ -112,7 +123,22 @@ class ReviewDossier:
 def list_harvests(archive: Archive, wanted: HarvestFilter) -> HarvestPage:
     """One page of harvests, filtered, sorted and counted in the database."""
     with archive.database.reading() as connection:
-        return runs.list_page(connection, wanted)
+        return harvest_rows.list_page(connection, wanted)
+
+
+def list_waiting(archive: Archive, wanted: HarvestFilter) -> HarvestPage:
+    """One page of harvests that wait for a decision; not those whose check is not done yet."""
+    return _list_finished(archive, wanted, finding_rows.is_checked(harvests.c.id))
+
+
+def list_in_check(archive: Archive, wanted: HarvestFilter) -> HarvestPage:
+    """One page of harvests that have ended and whose check is not done yet."""
+    return _list_finished(archive, wanted, ~finding_rows.is_checked(harvests.c.id))
+
+
+def _list_finished(archive: Archive, wanted: HarvestFilter, condition: ColumnElement[bool]) -> HarvestPage:
+    with archive.database.reading() as connection:
+        return harvest_rows.list_page(connection, replace(wanted, state=HarvestState.FINISHED), condition)
 
 
 def verdicts_of(archive: Archive, harvests: Sequence[Harvest]) -> Mapping[HarvestId, Verdict]:
@@ -121,7 +147,7 @@ def verdicts_of(archive: Archive, harvests: Sequence[Harvest]) -> Mapping[Harves
         return {
             each.id: verdict
             for each in harvests
-            if (verdict := records.find_verdict(connection, each.id)) is not None
+            if (verdict := finding_rows.find_verdict(connection, each.id)) is not None
         }
 
 
@@ -135,8 +161,8 @@ def dossier(archive: Archive, number: str) -> ReviewDossier:
         name = targets.get(connection, harvest.target).name
         patches = [
             each
-            for each in runs.of_target_any(connection, harvest.target, HarvestKind.PATCH)
-            if runs.is_patch_of(each, harvest)
+            for each in harvest_rows.of_target_any(connection, harvest.target, HarvestKind.PATCH)
+            if harvest_rows.is_patch_of(each, harvest)
         ]
     codes = {code.removeprefix("quality."): count for code, count in checked.counts.items()}
     groups = {
@@ -231,14 +257,14 @@ def judge_by_rules(archive: Archive, harvest: Harvest) -> Verdict:
     """Whether the rules accept a harvest, and why."""
     config = archive.config.review
     with archive.database.reading() as connection:
-        verdict = records.find_verdict(connection, harvest.id)
+        verdict = finding_rows.find_verdict(connection, harvest.id)
         earlier = [
             each
-            for each in runs.of_target(connection, harvest.target, HarvestKind.HARVEST)
+            for each in harvest_rows.of_target(connection, harvest.target, HarvestKind.HARVEST)
             if each.state is HarvestState.KEPT
             and each.started_at < harvest.started_at
-            and not runs.is_received(each)  # accepted by others, not by us
-            and not runs.is_page(each)
+            and not harvest_rows.is_received(each)  # accepted by others, not by us
+            and not harvest_rows.is_page(each)
         ]
         not_valid = sum(share.not_valid for share in report.shares(connection, [harvest.id]))
     return acceptance.by_rules(
@@ -336,10 +362,10 @@ def _decide(archive: Archive, number: str, decision: ReviewDecision, words: str,
         moved = [harvest]
         reason = said("with_harvest", "together with {harvest}", harvest=harvest.id)
         with archive.database.transaction() as connection:
-            runs.move(connection, harvest.id, state, reason=cut(words, LONGEST_TEXT))
-            for patch in runs.of_target_any(connection, harvest.target, HarvestKind.PATCH):
-                if runs.is_patch_of(patch, harvest) and patch.state is harvest.state:
-                    runs.move(connection, patch.id, state, reason=reason)
+            harvest_rows.move(connection, harvest.id, state, reason=cut(words, LONGEST_TEXT))
+            for patch in harvest_rows.of_target_any(connection, harvest.target, HarvestKind.PATCH):
+                if harvest_rows.is_patch_of(patch, harvest) and patch.state is harvest.state:
+                    harvest_rows.move(connection, patch.id, state, reason=reason)
                     moved.append(patch)
         if state is HarvestState.REJECTED:
             for each in moved:
@@ -407,11 +433,11 @@ def _compared(archive: Archive, harvest: Harvest) -> HarvestComparison | None:
     have been decided differently since.
     """
     with archive.database.reading() as connection:
-        noted = records.by_code(connection, harvest.id, code="quality.since-before", limit=1)
+        noted = finding_rows.by_code(connection, harvest.id, code="quality.since-before", limit=1)
         facts = noted[0][1].facts if noted else {}
-        if not runs.exists(connection, HarvestId(facts.get("before", ""))):
+        if not harvest_rows.exists(connection, HarvestId(facts.get("before", ""))):
             return None
-        before = runs.get(connection, HarvestId(facts["before"]))
+        before = harvest_rows.get(connection, HarvestId(facts["before"]))
     added, gone, changed, same = (int(facts.get(name, 0)) for name in ("new", "gone", "changed", "same"))
     return HarvestComparison(before=before, added=added, gone=gone, changed=changed, same=same)
 

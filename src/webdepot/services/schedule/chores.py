@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 from webdepot.archive import Archive
-from webdepot.engine import jobs
+from webdepot.engine import job_queue
 from webdepot.services.permission import deadlines, delivery
 
 JOBS_KEPT_FOR = timedelta(days=90)
@@ -19,7 +19,7 @@ def process_letters(archive: Archive) -> None:
 def forget_jobs(archive: Archive) -> None:
     """Remove jobs that ended long ago; the events of what they did stay."""
     with archive.database.transaction() as connection:
-        jobs.forget(connection, before=archive.clock() - JOBS_KEPT_FOR)
+        job_queue.forget(connection, before=archive.clock() - JOBS_KEPT_FOR)
 
 
 CHORES: Mapping[str, Callable[[Archive], None]] = {"letters": process_letters, "jobs": forget_jobs}

@@ -1,7 +1,7 @@
 """Harvest plans: how often a target is harvested, at which hours and with which profile; and what comes next,
 as a list and as a calendar.
 
-The dates are computed by `selection.schedule`; `scheduler` runs the harvests. Each change is recorded as an
+The dates are computed by `selection.plan_dates`; `scheduler` runs the harvests. Each change is recorded as an
 event with before and after.
 """
 
@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, NotFound, NotPermitted
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.model import Harvest, HarvestKind, HarvestState, TargetId, Verdict
 from webdepot.provenance import append, difference
 from webdepot.reasons import said
@@ -314,7 +314,7 @@ _PAST_TENSE = {"retry": "retried", "skip": "skipped"}
 
 def _is_page(connection: Connection, turn: Turn) -> bool:
     """Whether a turn is about one page: another attempt is for that page, too."""
-    return bool(turn.harvest) and runs.is_page(runs.get(connection, turn.harvest))
+    return bool(turn.harvest) and harvest_rows.is_page(harvest_rows.get(connection, turn.harvest))
 
 
 def _move(archive: Archive, number: int, act: str, *, by: str) -> Turn:
@@ -341,11 +341,13 @@ def _move(archive: Archive, number: int, act: str, *, by: str) -> Turn:
 
 def _end_unbegun(connection: Connection, archive: Archive, turn: Turn, reason: str) -> None:
     """End the harvest of a turn that was skipped, if no process has worked on it yet."""
-    harvest = runs.get(connection, turn.harvest) if turn.harvest else None
+    harvest = harvest_rows.get(connection, turn.harvest) if turn.harvest else None
     if harvest is None or harvest.state is not HarvestState.RUNNING:
         return
     if not harvests.folder_of(archive, harvest).exists() and not harvests.is_locked(archive, harvest):
-        runs.move(connection, harvest.id, HarvestState.FAILED, reason=reason, ended_at=archive.clock())
+        harvest_rows.move(
+            connection, harvest.id, HarvestState.FAILED, reason=reason, ended_at=archive.clock()
+        )
 
 
 # --- the calendar ---

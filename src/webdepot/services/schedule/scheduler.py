@@ -34,8 +34,8 @@ from webdepot import durable, leases
 from webdepot.archive import Archive, ScratchPurpose
 from webdepot.engine.process_pool import die_with_the_parent
 from webdepot.errors import Conflict, NoSpace, NotPermitted, RemoteError, WebdepotError
-from webdepot.harvest import runs
-from webdepot.harvest.control import OrderVerb
+from webdepot.harvest import harvest_rows
+from webdepot.harvest.order_file import OrderVerb
 from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.provenance import Outcome, append, difference
 from webdepot.reasons import Reason, said
@@ -265,8 +265,8 @@ def run_due(archive: Archive, *, watch: Watch = unwatched) -> list[Turn]:
 
 
 def _once_here() -> str:
-    """What the names of holders begin with that run in the foreground on this machine. The rest is the name
-    of a folder, which is locked as long as they live: their lease is for other machines.
+    """The beginning of the names of lease holders that run in the foreground on this machine. The rest is the
+    name of a folder, which is locked while the process is alive; the lease itself is for other machines.
     """
     return f"{socket.gethostname()[:40]}-once-"
 
@@ -343,16 +343,16 @@ def _harvest_of(archive: Archive, turn: Turn, plan: Plan | None) -> Harvest:
     """
     if turn.harvest:
         begun = harvests.get(archive, turn.harvest)
-        if begun.state is not HarvestState.FAILED or runs.is_page(begun):
+        if begun.state is not HarvestState.FAILED or harvest_rows.is_page(begun):
             return begun
     options = profiles.options_of(archive, plan.profile if plan else "")
     with archive.database.transaction() as connection:
         target = targets.get(connection, turn.target)
-        unfinished = runs.unfinished(connection, target.id, HarvestKind.HARVEST)
+        unfinished = harvest_rows.unfinished(connection, target.id, HarvestKind.HARVEST)
         if (
             unfinished is not None
             and unfinished.state is HarvestState.RUNNING
-            and not runs.is_page(unfinished)
+            and not harvest_rows.is_page(unfinished)
             and not harvests.is_locked(archive, unfinished)
         ):
             harvest = unfinished  # its process was killed before it stored the harvest with the turn

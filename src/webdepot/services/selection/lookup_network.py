@@ -1,7 +1,7 @@
 """The network look-ups of discovery, opened as the configuration says: DNS, registries, certificates, pages.
 
-`discovery` and the host rules of a harvest (`services.harvest.host_gate`) use the same look-ups and the same
-judge, so they cannot disagree.
+`discovery` and the host rules of a harvest (`services.harvest.organisation_hosts`) use the same look-ups
+and the same judge, so they cannot disagree.
 """
 
 import socket

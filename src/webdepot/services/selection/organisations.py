@@ -90,7 +90,7 @@ def correct(
     remove: Sequence[str] = (),
     by: str = "",
 ) -> Organisation:
-    """Add values to the profile or remove them; stored, and stronger than what later look-ups find."""
+    """Add values to the profile or remove them; they override what later look-ups find."""
     removed = {text.strip() for text in remove}
     before = organisation.corrections
 
@@ -139,12 +139,12 @@ def decide(
 
 
 def parse_domain(typed: str) -> str:
-    """A domain as people type it, in its one spelling; InputError if it is not a domain name."""
+    """A domain as people type it, in canonical form; InputError if it is not a domain name."""
     return checked_host(typed)
 
 
 def parse_rules(texts: Sequence[str]) -> tuple[str, ...]:
-    """Rules about hosts in their one spelling; InputError for a text that is not a rule."""
+    """Rules about hosts in canonical form; InputError for a text that is not a rule."""
     return tuple(str(parse(text)) for text in texts)
 
 

@@ -1,7 +1,7 @@
-"""The CDX server: which captures there are, for machines, with the parameters of pywb and of the Internet
-Archive's server.
+"""The CDX server: lists captures for programs, with the parameters of pywb and of the Internet Archive's
+server.
 
-/{collection}/cdx?url=…     as pywb answers: CDXJ lines, one JSON object a line, text, or links
+/{collection}/cdx?url=…     as pywb answers: CDXJ lines, one JSON object per line, text, or links
 /cdx/search/cdx?url=…       as the Internet Archive answers: columns of text, or one JSON array of rows with a
                             header row
 /web/timemap/cdx?url=…      the same, where Zeno asks
@@ -35,7 +35,7 @@ from webdepot.web.replay import address
 from webdepot.web.site import Site, machine_reader, site_of
 
 BATCH_LINES = 500
-"""Answers with fewer lines are sent at once, others while they are made."""
+"""Answers with fewer lines are sent whole, longer ones are streamed."""
 _TYPES = {
     CdxOutput.CDXJ: "text/x-cdxj",
     CdxOutput.JSON: "application/x-ndjson",
@@ -56,11 +56,11 @@ async def of_everything(request: Request) -> Response:
 
 
 async def of_outbackcdx(request: Request) -> Response:
-    """In OutbackCDX's dialect, for crawlers that deduplicate (Heritrix, jwarc). Captures are added by
-    imports, never by lines.
+    """In OutbackCDX's dialect, for crawlers that deduplicate (Heritrix, jwarc). Captures
+    cannot be added as CDX lines, only by an import.
     """
     if request.method == "POST":
-        message = "This index is not written with CDX lines. Import the WARC files: webdepot import"
+        message = "Captures cannot be added as CDX lines. Import the WARC files: webdepot import"
         return JSONResponse({"message": message}, status_code=403)
     if "q" in request.query_params:
         return await of_xmlquery(request)
@@ -256,8 +256,8 @@ def _parameters() -> list[dict[str, Any]]:
         parameter("fl", "Fields, separated by commas."),
         parameter(
             "collapse",
-            "Of consecutive captures with the same value of a field, or of its first characters "
-            "(timestamp:8), return only the first.",
+            "Return only the first of consecutive captures with the same value of a field, or of its first "
+            "characters (timestamp:8).",
         ),
         parameter("output", "Format of the answer.", enum=list(CdxOutput)),
         parameter("page", "Number of the page, from 0.", "integer"),

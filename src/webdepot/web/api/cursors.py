@@ -25,12 +25,12 @@ Row = TypeVar("Row")
 PAGING = (
     InputField(
         name="limit",
-        words=f"Rows on a page; {ROWS} unless given.",
+        words=f"Rows on a page. Default: {ROWS}.",
         kind=FieldKind.WHOLE,
         least=1,
         highest=MOST_ROWS,
     ),
-    InputField(name="cursor", words="The `next_cursor` of the page before, unchanged.", longest=500),
+    InputField(name="cursor", words="The `next_cursor` of the previous page, unchanged.", longest=500),
 )
 """The parameters of every list."""
 
@@ -49,7 +49,7 @@ def read_cursor(text: str, *kinds: type) -> tuple[Any, ...] | None:
         return tuple(_read(value, kind) for value, kind in zip(values, kinds, strict=True))
     except (ValueError, TypeError, RecursionError):
         raise InputError(
-            "The cursor is not one of this list. Send the next_cursor of the page before."
+            "The cursor does not belong to this list. Send the next_cursor of the previous page."
         ) from None
 
 
@@ -79,7 +79,7 @@ def answer_page(
     shown: Callable[[Row], dict[str, Any]],
     cursor_of: Callable[[Row], str],
 ) -> Response:
-    """One page of a list, from at most `limit` + 1 rows: the one too many says that there is a next page."""
+    """One page of a list, from at most `limit` + 1 rows; an extra row means that there is a next page."""
     following = cursor_of(rows[limit - 1]) if len(rows) > limit else None
     headers = {}
     if following is not None:

@@ -73,7 +73,7 @@ class InputField:
                 return {"type": "boolean"}
 
     def _shortest(self, keyword: str) -> dict[str, Any]:
-        """What is required must not be empty either."""
+        """The smallest length of a required value, which must not be empty; no limit for other fields."""
         return {keyword: 1} if self.required else {}
 
     def check(self, value: object) -> Any:

@@ -11,20 +11,20 @@ _NOT_KEPT = {"Cache-Control": "no-store"}
 
 
 def health(request: Request) -> Response:
-    """The process answers. It asks nobody else, so that a restart is not tried for the fault of another."""
+    """Answer that this process runs. Nothing else is checked: a restart would not repair another server."""
     return PlainTextResponse("ok\n", headers=_NOT_KEPT)
 
 
 def ready(request: Request) -> Response:
-    """The database answers, so that this portal can be given requests; 503 otherwise."""
+    """Answer whether this portal can take requests: 503 if the database does not respond."""
     try:
         site_of(request).archive.database.revision()
     except WebdepotError:
-        return PlainTextResponse("the database does not answer\n", status_code=503, headers=_NOT_KEPT)
+        return PlainTextResponse("the database does not respond\n", status_code=503, headers=_NOT_KEPT)
     return PlainTextResponse("ok\n", headers=_NOT_KEPT)
 
 
 def send_metrics(request: Request) -> Response:
-    """For staff, and for a Prometheus that has the API key of somebody of the staff."""
+    """The figures for Prometheus. The caller is a member of staff, or has the API key of one."""
     text = metrics.as_text(site_of(request).archive)
     return Response(text, media_type=metrics.CONTENT_TYPE, headers=_NOT_KEPT)

@@ -41,7 +41,7 @@ POLICY = (
 
 
 class RequestLimit:
-    """Limits requests at the same time. Used by one event loop."""
+    """Limits the number of simultaneous requests. Used by one event loop."""
 
     def __init__(self) -> None:
         self._inside = 0

@@ -35,7 +35,7 @@ from webdepot.web.api.staff import (
     webhooks,
 )
 from webdepot.web.reader import evidence
-from webdepot.web.replay import raw
+from webdepot.web.replay import captures
 from webdepot.web.route_row import RouteRow
 from webdepot.web.site import site_of
 
@@ -57,7 +57,7 @@ STAFF_MODULES = (
     webhooks,
 )
 """What staff can do, for programs. Their schemas are in `SCHEMAS` of each."""
-API_MODULES = (search, cdx, timemap, raw, evidence, *STAFF_MODULES)
+API_MODULES = (search, cdx, timemap, captures, evidence, *STAFF_MODULES)
 """Modules with a `describe_api` function: the paths they serve."""
 _KEY = "apiKey"
 

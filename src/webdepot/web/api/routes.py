@@ -1,8 +1,7 @@
 """The routes of the JSON API (`/api/`), which are part of those of the portal."""
 
-from webdepot.accounts.accounts import STAFF
+from webdepot.accounts.roles import ADMINISTRATORS, CURATORS, PARTNERS, REVIEWERS, STAFF
 from webdepot.web.route_row import ALL, RouteRow
-from webdepot.web.site import ADMINISTRATORS, CURATORS, PARTNERS, REVIEWERS
 
 API_ROUTES = (
     RouteRow(path="/api/search", endpoint="api.search:as_json", heavy=ALL),

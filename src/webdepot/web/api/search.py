@@ -24,6 +24,7 @@ from webdepot.ports.search import Hit, SearchSort
 from webdepot.services.access import saved_searches, search
 from webdepot.services.access.export.export import ExportForm
 from webdepot.times import from_timestamp, to_iso
+from webdepot.web import confirmation
 from webdepot.web.api.openapi_parts import parameter
 from webdepot.web.forms import SHORT_FORM, find_number, read_form
 from webdepot.web.reader.search import LONGEST_QUERY, read_query
@@ -95,7 +96,7 @@ def opensearch(request: Request) -> Response:
         ("application/json", "/api/search?q={searchTerms}&limit={count?}&offset={startIndex?}"),
         ("application/x-suggestions+json", "/api/suggest?q={searchTerms}"),
     ):
-        # Offsets count from 0 here; OpenSearch counts from 1 if nothing is said.
+        # Offsets count from 0 here; the default of OpenSearch is 1.
         element = ElementTree.SubElement(root, "Url", type=kind, template=site.portal_url + path)
         if "{startIndex?}" in path:
             element.set("indexOffset", "0")
@@ -129,6 +130,8 @@ async def save(request: Request) -> Response:
 def _save_or_remove(request: Request, form: dict[str, str]) -> Response:
     archive, person = site_of(request).archive, name_of(request)
     if form.get("remove"):
+        if question := confirmation.ask(request, form, "search", back="/searches"):
+            return question
         saved_searches.remove(archive, person, form["remove"][:100])
     else:
         collection = form.get("collection", "all")
@@ -144,7 +147,7 @@ def _link(saved: SavedSearch) -> str:
 
 
 def _own_address(request: Request) -> str:
-    """Where this answer is, for clients that kept it without its address."""
+    """The address of this feed, for clients that stored the feed without its address."""
     query = request.url.query
     return site_of(request).portal_url + quote(request.url.path) + (f"?{query}" if query else "")
 

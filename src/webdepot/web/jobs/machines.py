@@ -1,4 +1,4 @@
-"""The page of machines, for administrators: which processes live, what they do, and who took over."""
+"""The page of machines, for administrators: which processes are alive, what they do, and takeovers."""
 
 from starlette.requests import Request
 from starlette.responses import Response

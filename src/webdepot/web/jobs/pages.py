@@ -6,14 +6,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.engine.jobs import JobState, QueuedJob
+from webdepot.accounts.roles import CURATORS
+from webdepot.engine.job_queue import JobState, QueuedJob
 from webdepot.errors import Conflict, NotPermitted
 from webdepot.reasons import said
-from webdepot.services.jobs import kinds, queue
+from webdepot.services.jobs import job_control, kinds
 from webdepot.services.jobs.task import WATCHED
+from webdepot.web import confirmation
 from webdepot.web.forms import SHORT_FORM, get_number, page_number, read_form
 from webdepot.web.problems import explain
-from webdepot.web.site import CURATORS, may, name_of, render, site_of
+from webdepot.web.site import may, name_of, render, site_of
 
 _PATHS: Mapping[str, Callable[[QueuedJob], str]] = {
     kinds.AUDIT: lambda job: "/depot#audit",
@@ -38,7 +40,7 @@ def show_list(request: Request) -> Response:
 def _page(request: Request, *, wrong: str = "", status: int = 200) -> Response:
     asked = request.query_params.get("state", "")
     state = JobState(asked) if asked in set(JobState) else None
-    listing = queue.list_page(site_of(request).archive, state, page=page_number(request))
+    listing = job_control.list_page(site_of(request).archive, state, page=page_number(request))
     return render(
         request,
         "jobs.html",
@@ -62,6 +64,8 @@ async def cancel(request: Request) -> Response:
 
 
 def _cancel(request: Request, form: Mapping[str, str]) -> Response:
+    if question := confirmation.ask(request, form, "job", back="/jobs"):
+        return question
     try:
         cancel_job(request, get_number(form.get("job", "")))
     except Conflict as error:
@@ -74,10 +78,10 @@ def cancel_job(request: Request, number: int) -> QueuedJob:
     waits.
     """
     archive = site_of(request).archive
-    if not _may_cancel(request, queue.get(archive, number), in_any_state=True):
+    if not _may_cancel(request, job_control.get(archive, number), in_any_state=True):
         text = "Only curators and the person who started a job can cancel it."
         raise NotPermitted(said("job_of_another", text))
-    job = queue.cancel(archive, number, by=name_of(request))
+    job = job_control.cancel(archive, number, by=name_of(request))
     kinds.clean_up(archive, job)
     return job
 

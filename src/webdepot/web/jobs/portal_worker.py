@@ -11,8 +11,8 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 
 from webdepot.archive import Archive
-from webdepot.engine.jobs import QueuedJob
-from webdepot.services.jobs import queue
+from webdepot.engine.job_queue import QueuedJob
+from webdepot.services.jobs import job_control
 from webdepot.services.jobs.worker import Worker
 from webdepot.web.language import wording
 from webdepot.web.site import language_of, name_of, of_app, shared_of, site_of
@@ -76,13 +76,13 @@ def start_job(
     arguments: Mapping[str, Any] | None = None,
     *,
     needs: str = "",
-    note: Callable[[Connection], None] = queue.note_nothing,
+    note: Callable[[Connection], None] = job_control.note_nothing,
 ) -> QueuedJob:
     """Start long work for the person who is signed in. If there is an open job of this kind for this subject,
     that one; `note` is called in the transaction that adds a new one.
     """
     archive = site_of(request).archive
-    job = queue.add(archive, kind, subject, arguments, by=name_of(request), needs=needs, note=note)
+    job = job_control.add(archive, kind, subject, arguments, by=name_of(request), needs=needs, note=note)
     of_app(request, PortalWorker).start(archive, until_idle=True)
     return job
 

@@ -12,7 +12,7 @@ from datetime import date, datetime
 from enum import StrEnum
 
 from webdepot.access.policy import AccessPoint, RuleAnswer
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.depot.places import PlaceState
 from webdepot.exchange.partners import OnWithdrawal, UrnCheck
 from webdepot.model import Answer, HarvestState, Purpose
@@ -60,6 +60,7 @@ _TEXTS: Mapping[tuple[str, str], str] = {
     ("case", "act"): "event_values.act_",
     ("access rule", "reason"): "rules.reason_",
     ("harvest", "rule"): "event_values.rule_",
+    ("archive", "risk"): "formats.risk_",
 }
 """The same for values that are names without an enumeration."""
 _CODES = frozenset({"findings", "ignored", "finding"})

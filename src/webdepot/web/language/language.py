@@ -15,6 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from webdepot import times
 from webdepot.times import moment_of
 
 CODES = ("en", "nl", "de")
@@ -63,9 +64,9 @@ class Language:
         """A share between 0 and 1 as a percentage."""
         return f"{100 * share:.1f}".replace(".", self.texts["language.decimal"]) + "\u00a0%"
 
-    def decimal(self, value: float) -> str:
+    def decimal(self, value: float, digits: int = 1) -> str:
         return (
-            f"{value:,.1f}".replace(",", "\0")
+            f"{value:,.{digits}f}".replace(",", "\0")
             .replace(".", self.texts["language.decimal"])
             .replace("\0", self.texts["language.thousands"])
         )
@@ -103,6 +104,27 @@ def load(code: str) -> Language:
     tree = tomllib.loads((files("webdepot.web") / "texts" / f"{code}.toml").read_text(encoding="utf-8"))
     months, days = tree["language"].pop("months"), tree["language"].pop("days")
     return Language(code, dict(_flat(tree)), tuple(months), tuple(days))
+
+
+_NAMED_DATE = re.compile(
+    r"(?:(?P<day>[0-9]{1,2})\.?\s+)?(?P<month>[^\W\d_]{3,})\.?(?:\s+(?P<after>[0-9]{1,2})\s*,)?\s+(?P<year>[0-9]{4})"
+)
+
+
+def read_date(text: str) -> str:
+    """`times.read_date`, and dates with the name of the month as the portal writes them, in any of its
+    languages: `1 January 2010`, `1. Januar 2010`, `januari 2010`, `Jan 1, 2010`. ValueError for others.
+    """
+    match = _NAMED_DATE.fullmatch(" ".join(text[:60].split()))
+    if match is None or (match["day"] and match["after"]):
+        return times.read_date(text)
+    named = match["month"].lower()
+    for code in CODES:
+        for number, month in enumerate(load(code).months, start=1):
+            if month.lower().startswith(named):
+                day = match["day"] or match["after"]
+                return times.read_date(f"{match['year']}-{number}" + (f"-{day}" if day else ""))
+    return times.read_date(text)
 
 
 def name_of(code: str, spoken: Language) -> str:

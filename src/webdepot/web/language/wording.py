@@ -2,9 +2,9 @@
 
 A reason has a key and values (`webdepot.reasons`), a finding a code and facts, which may be reasons. Reasons
 in crawl logs, and what older versions stored, are English sentences only. To translate one, a page matches
-the sentence with the English text, takes the values out of its gaps and puts them into the text of its own
-language (`quality.words`, `formats.words`, `quality.reasons` in the tables of texts). Values such as messages
-of a library, or what a person typed, stay as they are.
+the sentence with the English text, takes the values of its placeholders and puts them into the text of its
+own language (`quality.words`, `formats.words`, `quality.reasons` in the tables of texts). Values such as
+messages of a library, or what a person typed, stay as they are.
 """
 
 import re
@@ -24,7 +24,7 @@ _GAP = re.compile(r"\\{(\w+)\\}")
 _NUMBERS = frozenset(
     {"count", "all", "most", "parts", "depth", "year", "wrong", "tried", "factor", "first", "last"}
 )
-"""Gaps that hold numbers, so that what a person typed is not taken for a sentence of the program."""
+"""Placeholders that hold only numbers, so that text typed by a person is not taken for a sentence of ours."""
 
 _QUALITY = (
     "nothing",
@@ -53,8 +53,8 @@ _KEPT_AS_SENTENCES = (
     *(f"quality.reasons.{name}" for name in _QUALITY),
     *(f"reasons.{name}" for name in _ENDINGS),
 )
-"""Of older homes; their placeholders hold only numbers, so that nothing that a person typed is taken for one
-of them.
+"""Sentences that older homes have stored without a key. Their placeholders hold only numbers, so that text
+typed by a person is not taken for one of them.
 """
 _EARLIER_SENTENCES = {
     "quality.reasons.nothing": "The harvest brought nothing.",
@@ -80,15 +80,15 @@ _ENUMERATIONS = {
     "CaseState": "cases.state_",
     "HarvestState": "status.state_",
     "TurnState": "schedule.turn_",
-    "act of a target": "targets.act_",
-    "act of a case": "cases.act_",
+    "act of a target": "event_values.act_",
+    "act of a case": "event_values.act_",
     "Decision": "cases.decision_",
 }
 
 
 def of_finding(language: Language, finding: Finding) -> str:
     """The message of a finding in the language, filled with the finding's facts; the English message if its
-    text is not in the table. Of a finding without facts, the values are taken from the English message.
+    text is not in the table. If the finding has no facts, the values are taken from the English message.
     """
     component, _, code = finding.code.partition(".")
     key = f"formats.words.{code}" if component == "formats" else f"quality.words.{code}"
@@ -100,22 +100,22 @@ def of_finding(language: Language, finding: Finding) -> str:
 
 
 def of_reason(language: Language, reason: str) -> str:
-    """Why something is as it is: a `Reason` by its key; sentences that were kept without one by their gaps,
-    one or several.
+    """A reason in the language: a `Reason` by its key; one or several sentences stored without a key by
+    matching them with the English texts. Other text is returned unchanged.
     """
     if isinstance(reason, Reason):
         return _reason(language, reason)
-    said, rest = [], reason
+    translated, rest = [], reason
     while rest:
         for key, sentence in _sentences():
-            found = _reason_pattern(sentence).match(rest)
-            if found:
-                said.append(_filled(language, key, found.groupdict()))
-                rest = rest[found.end() :].lstrip()
+            match = _reason_pattern(sentence).match(rest)
+            if match:
+                translated.append(_filled(language, key, match.groupdict()))
+                rest = rest[match.end() :].lstrip()
                 break
         else:
             return reason
-    return " ".join(said)
+    return " ".join(translated)
 
 
 def of_rule(language: Language, rule: str) -> str:
@@ -132,9 +132,9 @@ def of_scope_rule(language: Language, rule: str) -> str:
 
 
 def of_said(language: Language, area: str, words: str) -> str:
-    """A sentence of the program about an area (`said` in the tables of texts) that is kept or computed in
-    English: evidence, reasons of the scope, notes of the registry, messages of events. Other words, such as
-    those of people, stay as they are.
+    """The translation of an English sentence of the program that is stored, or computed in English: evidence,
+    reasons of the scope, notes of the registry, messages of events. `area` names its texts (`said.AREA`).
+    Other text, such as what people wrote, is returned unchanged.
     """
     if language.code == DEFAULT or not words:
         return words
@@ -229,7 +229,7 @@ def _said_by_facts(language: Language, key: str, facts: Mapping[str, Any]) -> st
 
 @lru_cache(maxsize=4096)
 def _find_sentence(area: str, words: str) -> tuple[str, dict[str, str]] | None:
-    """The key of the sentence that the words are, and what fills its gaps."""
+    """The key of the sentence that matches the text, and the values of its placeholders."""
     for key, pattern in _sentences_about(area):
         values = pattern.find_groups(words)
         if values is not None:
@@ -277,11 +277,11 @@ def _sentences() -> tuple[tuple[str, str], ...]:
 
 @cache
 def _finding_pattern(text: str) -> LinearPattern:
-    """The English text with its gaps as groups. They hold anything, also words of a hostile file."""
+    """The English text with its placeholders as groups, which match anything, also text of a hostile file."""
     return LinearPattern("(?s)" + _GAP.sub(r"(?P<\1>.*)", re.escape(text)))
 
 
 @cache
 def _reason_pattern(text: str) -> re.Pattern[str]:
-    """The English text with its gaps as groups, which are numbers."""
+    """The English text with its placeholders as groups, which match only numbers."""
     return re.compile(_GAP.sub(r"(?P<\1>\\d+(?:[.,]\\d+)*%?)", re.escape(text)))

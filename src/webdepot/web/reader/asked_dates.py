@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot import times
 from webdepot.model import EVERYTHING
-from webdepot.web.language.language import Language
+from webdepot.web.language.language import Language, read_date
 from webdepot.web.replay import address
 from webdepot.web.site import language_of, render, site_of
 
@@ -29,7 +29,7 @@ def go(request: Request) -> Response:
         raise address.BadAddress("errors.text_collection", collection=collection[:60])
     url = address.archived_url(query.get("url", ""))
     try:
-        digits = times.read_date(typed)
+        digits = read_date(typed)
     except ValueError:
         wrong = language_of(request).say("answers.wrong_date", date=typed[:40])
         return render(

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot.access.collection_pages import CollectionPage
+from webdepot.accounts.roles import CURATORS
 from webdepot.errors import InputError
 from webdepot.services.access import collections
 from webdepot.services.access.browse import collection_view
@@ -16,7 +17,7 @@ from webdepot.web import charts
 from webdepot.web.forms import page_number, read_form
 from webdepot.web.problems import explain
 from webdepot.web.reader.page_pictures import path_of as picture_path
-from webdepot.web.site import CURATORS, language_of, may, name_of, reader_of, render, site_of
+from webdepot.web.site import language_of, may, name_of, reader_of, render, site_of
 
 TILES = 24
 MOST_PAGES = 20

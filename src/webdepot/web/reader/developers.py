@@ -30,7 +30,7 @@ class ApiExample:
 
     @property
     def command(self) -> str:
-        """For a shell."""
+        """The example as a shell command."""
         return f"curl -i -H '{self.header}' '{self.url}'" if self.header else f"curl '{self.url}'"
 
 

@@ -2,6 +2,7 @@
 page and the PDF file show alike.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -102,7 +103,7 @@ def _record(facts: CaptureEvidence, spoken: Language) -> Iterator[SheetRow]:
 def _place(record: EvidenceRecord, spoken: Language) -> Iterator[SheetRow]:
     say = spoken.say
     yield SheetRow(say("evidence.record_id"), record.id, True)
-    yield SheetRow(say("evidence.record_kind"), record.kind)
+    yield SheetRow(say("evidence.record_kind"), _value(spoken, "record", record.kind))
     yield SheetRow(say("evidence.record_date"), exact(spoken, record.date))
     yield SheetRow(say("evidence.container"), record.container, True)
     yield SheetRow(
@@ -130,7 +131,20 @@ def _harvest(facts: CaptureEvidence, spoken: Language) -> Iterator[SheetRow]:
         yield SheetRow(say("evidence.urn"), harvest.urn, True)
     for name, value in facts.container.about if facts.container else ():
         label = spoken.texts.get(f"evidence.info_{name.lower().replace('-', '_')}", name)
-        yield SheetRow(label, _cut(value), True)
+        words = _value(spoken, name.lower(), value)
+        yield SheetRow(label, _cut(words), words == value)
+
+
+def _value(spoken: Language, name: str, value: str) -> str:
+    """A value in words if it is one of ours, otherwise as it is recorded; the signed document has the
+    recorded one. A reason after a colon is not ours.
+    """
+    known, colon, reason = value.partition(": ")
+    for text, rest in ((value, ""), (known, colon + reason)):
+        key = f"evidence.values.{name}_{re.sub(r'[^a-z]+', '_', text.lower()).strip('_')}"
+        if words := spoken.texts.get(key):
+            return words + rest
+    return value
 
 
 def _custody(facts: CaptureEvidence, spoken: Language) -> Iterator[SheetRow]:

@@ -98,8 +98,8 @@ def send_thumbnail(request: Request) -> Response:
 
 
 def _thumbnail_url(request: Request, collection: str, picture: ImageHit) -> str:
-    """The address of a thumbnail, with a pass for people who are signed in. An SVG is its own: it scales, and
-    runs no scripts when shown as a picture.
+    """The address of a thumbnail, with a pass for people who are signed in. An SVG file is its own
+    thumbnail: it scales, and runs no scripts when shown as a picture.
     """
     site, point = site_of(request), reader_of(request).access_point
     token = staff_passes.make(

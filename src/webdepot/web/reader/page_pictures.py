@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from webdepot.access.policy import ANYONE
-from webdepot.accounts.accounts import STAFF
+from webdepot.accounts.roles import STAFF
 from webdepot.formats.thumbnail import MIME
 from webdepot.model import EVERYTHING, Capture
 from webdepot.services.access import gate
@@ -21,7 +21,7 @@ from webdepot.web.site import may, of_app, reader_of, site_of
 
 _RUN = "picture"
 _MOST_TRIED = 1000
-"""In the life of a server; `webdepot pictures build` makes the others."""
+"""Pictures that one server process tries to make; `webdepot pictures build` makes the others."""
 
 
 def send(request: Request) -> Response:

@@ -1,8 +1,8 @@
 """Forms for everybody, without accounts: suggest a site, complain about a page, answer a letter. Their size
 and number are limited.
 
-A field that people do not see (`website`) stops simple robots: a form in which it is filled is thanked for
-and dropped.
+A field that people do not see (`website`) stops simple robots: if it is filled in, the
+sender sees the usual thanks and the form is dropped.
 """
 
 from collections import defaultdict
@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.accounts import attempts
+from webdepot.accounts import rate_limits
 from webdepot.errors import Conflict, InputError
 from webdepot.mail import checked_address
 from webdepot.selection.cases import Objection, Who
@@ -21,12 +21,12 @@ from webdepot.selection.letters import Letter
 from webdepot.selection.states import LetterState
 from webdepot.selection.targets import Dossier
 from webdepot.selection.templates import LetterKind
-from webdepot.services.permission import complaints, consent
-from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
+from webdepot.services.permission import complaints, owner_answers
+from webdepot.services.permission.owner_answers import Conditions, OwnerReply, Showing
 from webdepot.services.selection import targets
 from webdepot.times import utc_now
 from webdepot.web.forms import PUBLIC_FORM, read_form, sender_of
-from webdepot.web.mailing import start_postman
+from webdepot.web.mailing import start_sending
 from webdepot.web.problems import explain
 from webdepot.web.site import language_of, render, site_of
 
@@ -113,7 +113,7 @@ def _complain(request: Request, form: Mapping[str, str]) -> Response:
         )
     except InputError as error:
         return _complaint_page(request, form, status=400, wrong=explain(request, error))
-    start_postman(request)
+    start_sending(request)
     return RedirectResponse(f"/complain?done={case.reference}", status_code=303)
 
 
@@ -151,7 +151,9 @@ def _answer(request: Request, form: Mapping[str, str]) -> Response:
     by = f"owner ({letter.recipient})"
     words = form.get("words", "").strip()[:2000]
     try:
-        consent.reply(archive, dossier.id, choice, by=by, words=words, conditions=conditions, letter=answered)
+        owner_answers.reply(
+            archive, dossier.id, choice, by=by, words=words, conditions=conditions, letter=answered
+        )
     except (InputError, Conflict) as error:
         return _answer_page(request, status=error.http_status, wrong=explain(request, error), given=form)
     return RedirectResponse(f"/answer/{request.path_params['token']}?done=1", status_code=303)
@@ -159,7 +161,7 @@ def _answer(request: Request, form: Mapping[str, str]) -> Response:
 
 def _get_letter(request: Request) -> tuple[Dossier, Letter]:
     """The target and the letter of the secret address."""
-    letter = consent.find_by_token(site_of(request).archive, request.path_params["token"])
+    letter = owner_answers.find_by_token(site_of(request).archive, request.path_params["token"])
     if letter is None:
         raise HTTPException(404)
     return letter
@@ -196,4 +198,4 @@ def _may_send(request: Request) -> bool:
         f"form of {sender_of(request)}": config.suggestions_per_hour,
         "form": config.suggestions_in_all,
     }
-    return attempts.note_unless_limited(archive.database, limits, now, since=now - attempts.LONGEST)
+    return rate_limits.note_unless_limited(archive.database, limits, now, since=now - rate_limits.LONGEST)

@@ -17,7 +17,6 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot import times
 from webdepot.errors import InputError, RemoteError, WebdepotError
 from webdepot.model import EVERYTHING
 from webdepot.ports.search import Facet, SearchSort
@@ -37,7 +36,7 @@ from webdepot.web.charts import DrawnBar
 from webdepot.web.csv_response import csv_file
 from webdepot.web.forms import page_number
 from webdepot.web.language import format_words
-from webdepot.web.language.language import Language
+from webdepot.web.language.language import Language, read_date
 from webdepot.web.problems import explain
 from webdepot.web.reader.page_pictures import path_of as picture_path
 from webdepot.web.replay import address
@@ -79,7 +78,7 @@ class SearchQuery:
     by_site: bool
     """Whether results are grouped by site."""
     number: int
-    """Of the page of results."""
+    """Number of the page of results."""
 
     @property
     def wrong_dates(self) -> list[str]:
@@ -436,7 +435,7 @@ def _site_query(query: SearchQuery) -> Callable[[str], str]:
 def _date(typed: str) -> str:
     """A typed date in ISO 8601; what is not a date stays as typed, so that it can be shown and refused."""
     try:
-        digits = times.read_date(typed)
+        digits = read_date(typed)
     except ValueError:
         return "".join(typed.split())[:LONGEST_DATE]
     return "-".join(filter(None, (digits[:4], digits[4:6], digits[6:])))

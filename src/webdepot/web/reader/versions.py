@@ -25,7 +25,7 @@ from webdepot.web.problems import explain, heading, problem
 from webdepot.web.reader import asked_dates, page_pictures
 from webdepot.web.replay import address, staff_passes
 from webdepot.web.replay.address import ReplayAddress
-from webdepot.web.replay.raw import STILL, find_bare
+from webdepot.web.replay.captures import STILL, find_bare
 from webdepot.web.security import portal_policy
 from webdepot.web.site import (
     LANGUAGE_COOKIE,

@@ -29,7 +29,7 @@ from webdepot.services.access.replay.replay import Replayed
 from webdepot.services.access.replay.replay_answer import MOST_BODY_BYTES
 from webdepot.times import from_http, from_timestamp, period_of, to_timestamp
 from webdepot.url import Url, find_canonical
-from webdepot.web.replay import address, raw
+from webdepot.web.replay import address, captures
 from webdepot.web.replay.address import ReplayAddress
 from webdepot.web.replay.authority import Authority
 from webdepot.web.site import language_of, of_app, reader_of, render, site_of
@@ -114,7 +114,7 @@ def _archived(request: Request, host: str, body: bytes) -> Response:
 
 
 def _missing(request: Request, asked: ReplayAddress, error: WebdepotError) -> Response:
-    response = raw.not_there(request, asked, error)
+    response = captures.not_there(request, asked, error)
     # No sandbox: the message is shown under the address that was asked for, as a page of that origin.
     response.headers["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'"
     return response
@@ -122,13 +122,13 @@ def _missing(request: Request, asked: ReplayAddress, error: WebdepotError) -> Re
 
 def _answer(request: Request, asked: ReplayAddress, opened: Replayed) -> Response:
     headers = [
-        *raw.memento_of(request, asked.collection, opened.capture),
+        *captures.memento_of(request, asked.collection, opened.capture),
         ("Cache-Control", "no-cache"),
         ("Vary", "Accept-Encoding, Accept-Datetime"),
     ]
     has_cookies = not session_cookies.concern(site_of(request).archive, opened.capture.url)
-    answer = replay_answer.for_proxy(opened, **raw.wanted_body(request), has_cookies=has_cookies)
-    return raw.send(answer, headers, opened.close)
+    answer = replay_answer.for_proxy(opened, **captures.wanted_body(request), has_cookies=has_cookies)
+    return captures.send(answer, headers, opened.close)
 
 
 def _allow(request: Request) -> Response:

@@ -1,9 +1,9 @@
 """Signing in with an account of the institution: redirect to the OpenID provider and back
 (`services.admin.oidc`).
 
-The provider is asked in two threads of its own: if it is slow, only those who sign in with it wait. What was
-begun is in a signed cookie of the browser, so that the answer to another browser is not accepted, and any
-portal of the archive can complete it.
+Requests to the provider have two threads of their own: if it is slow, only people who sign in with it wait.
+The state of a sign-in is in a signed cookie of the browser. So the answer to another browser is not accepted,
+and any portal of the archive can complete the sign-in.
 """
 
 import base64
@@ -56,7 +56,7 @@ class SharedProvider:
 
 
 def _to_cookie(database: Database, begun: StartedSignIn, to: str) -> str:
-    """What a browser that is at the provider carries, so that any portal can complete its sign-in."""
+    """The cookie with the state of a sign-in, with which any portal can complete it."""
     now = utc_now()
     values = [now.timestamp(), begun.state, begun.nonce, begun.verifier, to]
     text = base64.urlsafe_b64encode(json.dumps(values).encode()).decode()
@@ -65,8 +65,8 @@ def _to_cookie(database: Database, begun: StartedSignIn, to: str) -> str:
 
 
 def _from_cookie(database: Database, cookie: str, state: str) -> tuple[StartedSignIn, str] | None:
-    """What was begun with a state, and where to go then; None if this browser did not begin it, or more than
-    ten minutes ago. The provider accepts its code once.
+    """The sign-in that was started with this state, and where to go after it; None if this browser did not
+    start it, or more than ten minutes ago. The provider accepts its code once.
     """
     day, _, rest = cookie.partition(".")
     text, _, signature = rest.partition(".")

@@ -6,51 +6,29 @@ counted apart, so that it gets in even if somebody guesses in the same network.
 https://owasp.org/www-community/Slow_Down_Online_Guessing_Attacks_with_Device_Cookies
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.accounts import attempts, sessions
-from webdepot.accounts.accounts import STAFF, Role
-from webdepot.database import Database
+from webdepot.accounts import sessions
+from webdepot.accounts.roles import STAFF, Role
 from webdepot.services.admin import demo_accounts
-from webdepot.times import Clock, utc_now
 from webdepot.web.client_address import wider_network_of
 from webdepot.web.forms import SHORT_FORM, read_form, sender_of
 from webdepot.web.heavy_turns import Turns
+from webdepot.web.session.sign_in_brake import (
+    MOST_FAILURES,
+    MOST_FAILURES_NEAR_BY,
+    MOST_FAILURES_OF_NETWORK,
+    SignInBrake,
+)
 from webdepot.web.site import language_of, local_path, of_app, person_of, render, session_token, site_of
 from webdepot.web.staff.dashboard import start_counting
 
-WINDOW = timedelta(minutes=1)
-MOST_FAILURES = 10
-"""Failed attempts for one name from one network, or from one known browser, within the window."""
-MOST_FAILURES_OF_NETWORK = 30
-"""Failed attempts from one network for any names."""
-MOST_FAILURES_NEAR_BY = 100
-"""Failed attempts from a network that a provider gives to one customer (the /48 of an IPv6 address)."""
 _PASSWORDS_AT_ONCE = 2
 """Each takes 64 MB and much of a processor, and anybody can ask for it."""
 _DEVICE_S = 365 * 24 * 3600
-
-
-@dataclass(frozen=True, slots=True)
-class SignInBrake:
-    """Counts failed attempts by names within a minute, over all portals."""
-
-    database: Database
-    clock: Clock = utc_now
-    """Real time, also in a demonstration with other dates."""
-
-    def is_on(self, limits: Mapping[str, int]) -> bool:
-        """Whether one of the names has reached its limit."""
-        return attempts.is_limited(self.database, limits, since=self.clock() - WINDOW)
-
-    def note_failure(self, limits: Mapping[str, int]) -> None:
-        attempts.note(self.database, limits, self.clock())
 
 
 class PasswordQueue:
@@ -143,8 +121,8 @@ def _limits(request: Request, name: str) -> dict[str, int]:
 
 
 def signed_in(request: Request, token: str, to: str) -> Response:
-    """Redirect to where the person wanted to go, with the cookie of the new session. Staff who did not want
-    to go anywhere see what waits for them, partners what became of their nominations.
+    """Redirect to where the person wanted to go, with the cookie of the new session. Without a
+    destination, staff go to the dashboard and partners to their nominations.
     """
     site = site_of(request)
     config = site.archive.config.web

@@ -7,16 +7,18 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from webdepot.accounts.roles import REVIEWERS
 from webdepot.errors import Conflict, InputError
 from webdepot.selection.cases import ROWS, CaseState, Decision, Objection, Who
 from webdepot.selection.templates import LANGUAGES
 from webdepot.services.permission import case_view, complaints
 from webdepot.services.permission.complaints import Area, Audience, Ruling
+from webdepot.web import confirmation
 from webdepot.web.forms import page_number, read_form
-from webdepot.web.mailing import start_postman
+from webdepot.web.mailing import start_sending
 from webdepot.web.problems import explain
 from webdepot.web.reader.public_forms import complaint_fields
-from webdepot.web.site import REVIEWERS, language_of, may, name_of, render, site_of
+from webdepot.web.site import language_of, may, name_of, render, site_of
 
 
 def show_list(request: Request) -> Response:
@@ -67,7 +69,7 @@ def _record(request: Request, form: Mapping[str, str]) -> Response:
         )
     except InputError as error:
         return _list_page(request, status=400, given=form, wrong=explain(request, error))
-    start_postman(request)
+    start_sending(request)
     return RedirectResponse(f"/cases/{case.reference}", status_code=303)
 
 
@@ -120,8 +122,13 @@ def _act(request: Request, form: Mapping[str, str]) -> Response:
             case "note":
                 complaints.note(archive, which, reason, by=by)
             case "decide":
-                complaints.decide(archive, which, _ruling(form), by=by)
-                start_postman(request)
+                ruling = _ruling(form)
+                if question := confirmation.ask(
+                    request, form, "decide", back=f"/cases/{which}", subject=which
+                ):
+                    return question
+                complaints.decide(archive, which, ruling, by=by)
+                start_sending(request)
             case other:
                 raise InputError(f"{other[:40]!r} is not an action on a case.")
     except (InputError, Conflict) as error:

@@ -10,16 +10,17 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from webdepot.accounts.roles import CURATORS
 from webdepot.errors import ConfigError, Conflict, InputError, NotFound, NotPermitted
 from webdepot.services.harvest import crawl_test, profiles
-from webdepot.services.jobs import kinds, queue
+from webdepot.services.jobs import job_control, kinds
 from webdepot.services.schedule import plan_view
 from webdepot.services.selection import targets
 from webdepot.url import Url
 from webdepot.web.forms import SHORT_FORM, find_number, read_form
 from webdepot.web.jobs.portal_worker import error_of, start_job
 from webdepot.web.problems import explain
-from webdepot.web.site import CURATORS, may, name_of, render, site_of
+from webdepot.web.site import may, name_of, render, site_of
 
 MOST_AT_ONCE = 3
 _FIELDS = ("addresses", "profile", "pages")
@@ -54,7 +55,7 @@ def show_live(request: Request) -> Response:
 def _start(request: Request, form: Mapping[str, str]) -> Response:
     archive, by = site_of(request).archive, name_of(request)
     try:
-        if sum(job.is_open for job in queue.newest(archive, kinds.CRAWL_TEST)) >= MOST_AT_ONCE:
+        if sum(job.is_open for job in job_control.newest(archive, kinds.CRAWL_TEST)) >= MOST_AT_ONCE:
             raise Conflict(f"{MOST_AT_ONCE} test crawls are running. Wait until one of them has ended.")
         test = crawl_test.begin(
             archive,
@@ -93,7 +94,7 @@ def _form(request: Request, given: Mapping[str, str], *, wrong: str = "", status
 def _values(request: Request) -> dict[str, Any]:
     archive = site_of(request).archive
     identifier = request.path_params["test"]
-    job = queue.find(archive, kinds.CRAWL_TEST, identifier)
+    job = job_control.find(archive, kinds.CRAWL_TEST, identifier)
     is_open = job is not None and job.is_open
     test = crawl_test.get(archive, identifier, is_waiting=is_open)
     if not is_open and (error := error_of(request, job)):

@@ -4,18 +4,20 @@ who may answer.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import ADMINISTRATORS, Role
 from webdepot.errors import InputError
 from webdepot.selection.criteria import DEFAULT, AnswerKind, Criterion
 from webdepot.services.selection import criteria as criteria_service
 from webdepot.web.forms import read_fields
+from webdepot.web.language.language import Language
 from webdepot.web.problems import explain
-from webdepot.web.site import ADMINISTRATORS, may, name_of, render, site_of
+from webdepot.web.site import language_of, may, name_of, render, site_of
 
 BLANKS = 2
 """Empty rows at the end of the form, for new criteria."""
@@ -39,6 +41,7 @@ def _page(
         "criteria.html",
         status=status,
         criteria=criteria,
+        question_of=partial(_question_of, language_of(request)),
         wrong=wrong,
         kinds=list(AnswerKind),
         roles=ANSWERING,
@@ -64,7 +67,7 @@ def _save(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
             if f"code-{number}" not in form:
                 break
             if form[f"code-{number}"].strip():
-                wanted.append(_criterion(number, form, fields))
+                wanted.append(_criterion(number, form, fields, language_of(request)))
         criteria_service.set_criteria(site_of(request).archive, wanted, by=name_of(request))
     except InputError as error:
         return _page(request, _typed(form, fields), status=400, wrong=explain(request, error))
@@ -98,12 +101,28 @@ def _typed(form: Mapping[str, str], fields: Sequence[tuple[str, str]]) -> list[T
     ]
 
 
-def _criterion(number: int, form: Mapping[str, str], fields: Sequence[tuple[str, str]]) -> Criterion:
-    code = form[f"code-{number}"].strip()
+def _question_of(language: Language, criterion: Criterion | TypedCriterion) -> str:
+    """The question in the reader's language if it is one of ours."""
+    is_ours = isinstance(criterion, Criterion) and criterion.is_default
+    return _translated(language, criterion.code) if is_ours else criterion.question
+
+
+def _translated(language: Language, code: str) -> str:
+    return language.texts.get(f"criteria.default_{code.replace('-', '_')}", "")
+
+
+def _criterion(
+    number: int, form: Mapping[str, str], fields: Sequence[tuple[str, str]], language: Language
+) -> Criterion:
+    """A row of the form. A question of ours that was not changed is stored in English, so that others see
+    it in their language.
+    """
+    code, question = form[f"code-{number}"].strip(), form.get(f"question-{number}", "").strip()
+    ours = {each.code: each.question for each in DEFAULT}
     try:
         return Criterion(
             code=code,
-            question=form.get(f"question-{number}", "").strip(),
+            question=ours.get(code, question) if question == _translated(language, code) else question,
             kind=AnswerKind(form.get(f"kind-{number}", "")),
             weight=float(form.get(f"weight-{number}", "") or "1"),
             required=form.get(f"required-{number}", "") == "1",

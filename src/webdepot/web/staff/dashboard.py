@@ -8,12 +8,13 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 
+from webdepot.accounts.roles import CURATORS, REVIEWERS
 from webdepot.archive import Archive
 from webdepot.services.admin import dashboard, tasks
 from webdepot.services.admin.dashboard import MonthCount, Overview
 from webdepot.services.admin.tasks import TaskKind, UnderWay
 from webdepot.web.csv_response import csv_answer
-from webdepot.web.site import CURATORS, REVIEWERS, may, of_app, render, shared_of, site_of
+from webdepot.web.site import may, of_app, render, shared_of, site_of
 
 log = logging.getLogger(__name__)
 FRESH_S = 20.0
@@ -40,6 +41,7 @@ _DOING = {
 """Where each task is done."""
 _UNDER_WAY = {
     UnderWay.RUNNING: "/harvests?state=running",
+    UnderWay.CHECKED: "/review#in-check",
     UnderWay.DUE: "/schedule/queue?state=waiting",
     UnderWay.DUE_IN_A_DAY: "/schedule",
     UnderWay.LETTERS_OUT: "/letters?state=sent",

@@ -13,21 +13,22 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
+from webdepot.accounts.roles import ADMINISTRATORS, CURATORS
 from webdepot.archive import ScratchPurpose
-from webdepot.engine.jobs import QueuedJob
+from webdepot.engine.job_queue import QueuedJob
 from webdepot.errors import ConfigError, Conflict, InputError, NotPermitted, RemoteError
 from webdepot.services.catalogue import records
 from webdepot.services.depot import audit, export, replication, status
 from webdepot.services.depot.export import PackageForm
 from webdepot.services.depot.status import DepotStatus
-from webdepot.services.jobs import kinds, queue
+from webdepot.services.jobs import job_control, kinds
 from webdepot.services.jobs.task import WATCHED
 from webdepot.web.charts import DrawnBar
 from webdepot.web.forms import SHORT_FORM, read_form
 from webdepot.web.jobs.portal_worker import error_of, start_job
 from webdepot.web.language.language import Language
 from webdepot.web.problems import explain
-from webdepot.web.site import ADMINISTRATORS, CURATORS, language_of, may, name_of, render, site_of
+from webdepot.web.site import language_of, may, name_of, render, site_of
 
 PER_PAGE = 50
 MOST_BARS = 36
@@ -47,7 +48,7 @@ def _page(
 ) -> Response:
     archive = site_of(request).archive
     report = status.status(archive)
-    last = next(iter(queue.newest(archive, kinds.AUDIT, kinds.FILL, limit=1)), None)
+    last = next(iter(job_control.newest(archive, kinds.AUDIT, kinds.FILL, limit=1)), None)
     return render(
         request,
         "depot.html",

@@ -2,7 +2,7 @@
 domains near the middle.
 
 It consists of values for an SVG template. The hosts of one domain are one dot, whose size grows with their
-number. Positions are computed without chance, so the same survey always gives the same diagram.
+number. Positions are not random, so the same survey always gives the same diagram.
 """
 
 import math

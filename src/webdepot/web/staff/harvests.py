@@ -14,21 +14,22 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
+from webdepot.accounts.roles import CURATORS
 from webdepot.errors import Conflict, InputError, NotPermitted
-from webdepot.harvest.control import OrderVerb
+from webdepot.harvest.harvest_rows import HarvestFilter
+from webdepot.harvest.order_file import OrderVerb
 from webdepot.harvest.report.reports import ReportKind
-from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import HarvestKind, HarvestState
 from webdepot.services.harvest import control, harvests, live_pictures
-from webdepot.services.jobs import kinds, queue
+from webdepot.services.jobs import job_control, kinds
 from webdepot.services.review import ratings
 from webdepot.services.schedule import plans
-from webdepot.web import charts
+from webdepot.web import charts, confirmation
 from webdepot.web.csv_response import csv_answer
 from webdepot.web.forms import SHORT_FORM, find_number, page_number, read_form
 from webdepot.web.jobs.portal_worker import error_of, start_job
 from webdepot.web.problems import explain
-from webdepot.web.site import CURATORS, language_of, may, name_of, of_app, render, site_of
+from webdepot.web.site import language_of, may, name_of, of_app, render, site_of
 
 ROWS = 200
 STREAM_EVERY_S = 1.0
@@ -62,6 +63,10 @@ class HarvestCommand(StrEnum):
     ADD = "add"
     REMOVE = "remove"
     REJECT = "reject"
+
+
+_FINAL = (HarvestCommand.ABORT, HarvestCommand.REMOVE)
+"""Orders that cannot be undone."""
 
 
 class LiveStreams:
@@ -226,7 +231,7 @@ def _values(request: Request) -> dict[str, Any]:
         "ratings": ratings.of_harvest(archive, watched.harvest.id),
         "wrong": "",
         "typed": {},
-        "error": error_of(request, queue.find(archive, kinds.END_HARVEST, watched.harvest.id)),
+        "error": error_of(request, job_control.find(archive, kinds.END_HARVEST, watched.harvest.id)),
     }
 
 
@@ -242,6 +247,9 @@ def _obey(request: Request, form: Mapping[str, str]) -> Response:
     command = form.get("order", "")
     if command not in tuple(HarvestCommand):
         raise InputError(f"{command[:50]!r} is not a command to a harvest.")
+    page = f"/harvests/{request.path_params['harvest']}"
+    if command in _FINAL and (question := _ask(request, form, command, page)) is not None:
+        return question
     obey(
         request,
         HarvestCommand(command),
@@ -250,7 +258,17 @@ def _obey(request: Request, form: Mapping[str, str]) -> Response:
         urls=form.get("urls", "").split(),
         patterns=form.get("patterns", "").split(),
     )
-    return RedirectResponse(f"/harvests/{request.path_params['harvest']}", status_code=303)
+    return RedirectResponse(page, status_code=303)
+
+
+def _ask(request: Request, form: Mapping[str, str], command: str, page: str) -> Response | None:
+    """The second question before an order that cannot be undone."""
+    seeds = harvests.get(site_of(request).archive, request.path_params["harvest"]).seeds
+    patterns = form.get("patterns", "").split()
+    if command == HarvestCommand.REMOVE and not patterns:
+        return None
+    subject = patterns if command == HarvestCommand.REMOVE else seeds[:3]
+    return confirmation.ask(request, form, command, back=page, subject=" ".join(subject))
 
 
 def obey(

@@ -9,12 +9,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot.archive import Archive, ScratchPurpose
-from webdepot.engine.jobs import QueuedJob
+from webdepot.engine.job_queue import QueuedJob
 from webdepot.errors import InputError
 from webdepot.model import EVERYTHING
 from webdepot.reasons import from_kept, said
 from webdepot.services.intake import uploads
-from webdepot.services.jobs import kinds, queue
+from webdepot.services.jobs import job_control, kinds
 from webdepot.services.jobs.task import WATCHED
 from webdepot.services.selection import targets
 from webdepot.web.forms import receive_files, too_large
@@ -37,7 +37,7 @@ def _page(
     request: Request, *, status: int = 200, wrong: str = "", given: Mapping[str, str] | None = None
 ) -> Response:
     archive = site_of(request).archive
-    jobs = queue.newest(archive, kinds.IMPORT, limit=MOST_RUNS)
+    jobs = job_control.newest(archive, kinds.IMPORT, limit=MOST_RUNS)
     return render(
         request,
         "import.html",

@@ -7,6 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from webdepot.accounts.roles import CURATORS
 from webdepot.errors import InputError
 from webdepot.reasons import said
 from webdepot.selection.letters import ROWS
@@ -17,9 +18,9 @@ from webdepot.services.permission import letters as letters_service
 from webdepot.services.permission.letters import Asking
 from webdepot.services.selection import targets
 from webdepot.web.forms import get_number, page_number, read_form
-from webdepot.web.mailing import start_postman
+from webdepot.web.mailing import start_sending
 from webdepot.web.problems import explain
-from webdepot.web.site import CURATORS, may, name_of, of_app, render, site_of
+from webdepot.web.site import may, name_of, of_app, render, site_of
 from webdepot.web.staff.targets.nomination import MOST_SHOWN
 from webdepot.web.staff.targets.target_list import filter_of
 
@@ -29,7 +30,7 @@ def show_list(request: Request) -> Response:
     name, page = request.query_params.get("state", ""), page_number(request)
     state = LetterState(name) if name in tuple(LetterState) else None
     letters, total, counts = letters_service.all_letters(archive, state, page)
-    postman = of_app(request, delivery.Postman)
+    sender = of_app(request, delivery.LetterSender)
     return render(
         request,
         "letters.html",
@@ -39,8 +40,8 @@ def show_list(request: Request) -> Response:
         state=state,
         page=page,
         pages=max(-(-total // ROWS), 1),
-        is_sending=postman.is_running(),
-        error=postman.error,
+        is_sending=sender.is_running(),
+        error=sender.error,
         has_server=bool(archive.config.mail.host),
         kinds=list(LetterKind),
         languages_of_letters=LANGUAGES,
@@ -59,8 +60,8 @@ def send(request: Request) -> Response:
     """Send waiting letters in the background."""
     site = site_of(request)
     deadlines.process_deadlines(site.archive, portal_url=site.portal_url)
-    postman = of_app(request, delivery.Postman)
-    postman.start(site.archive)
+    sender = of_app(request, delivery.LetterSender)
+    sender.start(site.archive)
     return RedirectResponse("/letters", status_code=303)
 
 
@@ -69,7 +70,7 @@ def show_ask_list(request: Request) -> Response:
 
 
 def _ask_page(request: Request, *, status: int = 200, wrong: str = "") -> Response:
-    """Who would get a letter, of the targets that the filter in the address selects."""
+    """The page that shows which targets of the filter in the address would get a letter."""
     archive, wanted = site_of(request).archive, filter_of(request)
     outcome = letters_service.consider_list(archive, wanted)
     return render(
@@ -115,7 +116,7 @@ def _ask(request: Request, form: Mapping[str, str]) -> Response:
         by=name_of(request),
         portal_url=site.portal_url,
     )
-    start_postman(request)
+    start_sending(request)
     return RedirectResponse("/letters", status_code=303)
 
 

@@ -9,15 +9,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.engine.jobs import QueuedJob
+from webdepot.accounts.roles import CURATORS
+from webdepot.engine.job_queue import QueuedJob
 from webdepot.errors import InputError
 from webdepot.model import EVERYTHING
-from webdepot.services.jobs import kinds, queue
+from webdepot.services.jobs import job_control, kinds
 from webdepot.services.selection import organisation_sites, organisation_view, organisations
 from webdepot.web.forms import SHORT_FORM, find_number, read_fields, read_form
 from webdepot.web.jobs.portal_worker import start_job
 from webdepot.web.problems import explain
-from webdepot.web.site import CURATORS, may, name_of, render, site_of
+from webdepot.web.site import may, name_of, render, site_of
 from webdepot.web.staff import domain_chart
 
 KINDS = ("own", "ask", "other", "wait")
@@ -38,7 +39,7 @@ def show_list(request: Request) -> Response:
 
 def _list_page(request: Request, *, status: int = 200, wrong: str = "", typed: str = "") -> Response:
     archive = site_of(request).archive
-    surveys = queue.newest(archive, kinds.SURVEY)
+    surveys = job_control.newest(archive, kinds.SURVEY)
     return render(
         request,
         "organisations.html",
@@ -46,8 +47,8 @@ def _list_page(request: Request, *, status: int = 200, wrong: str = "", typed: s
         wrong=wrong,
         typed=typed,
         organisations=organisations.list_organisations(archive),
-        running=queue.running(surveys),
-        errors=queue.last_errors(surveys),
+        running=job_control.running(surveys),
+        errors=job_control.last_errors(surveys),
     )
 
 
@@ -110,7 +111,7 @@ def _page(
         kinds=KINDS,
         picture=domain_chart.draw(root, view.every_host),
         is_cut=len(view.hosts) >= MOST_ROWS,
-        is_running=(survey := queue.find(archive, kinds.SURVEY, root)) is not None and survey.is_open,
+        is_running=(survey := job_control.find(archive, kinds.SURVEY, root)) is not None and survey.is_open,
     )
 
 

@@ -7,14 +7,15 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.engine.jobs import QueuedJob
+from webdepot.accounts.roles import ADMINISTRATORS, CURATORS
+from webdepot.engine.job_queue import QueuedJob
 from webdepot.errors import Conflict, InputError
 from webdepot.services.exchange import partner_admin
-from webdepot.services.jobs import kinds, queue
+from webdepot.services.jobs import job_control, kinds
 from webdepot.web.forms import SHORT_FORM, read_form
 from webdepot.web.jobs.portal_worker import error_of, start_job
 from webdepot.web.problems import explain
-from webdepot.web.site import ADMINISTRATORS, CURATORS, may, name_of, render, site_of
+from webdepot.web.site import may, name_of, render, site_of
 
 
 def show_list(request: Request) -> Response:
@@ -25,7 +26,7 @@ def _list_page(
     request: Request, *, status: int = 200, given: Mapping[str, str] | None = None, wrong: str = ""
 ) -> Response:
     archive = site_of(request).archive
-    harvests = queue.newest(archive, kinds.PARTNER)
+    harvests = job_control.newest(archive, kinds.PARTNER)
     return render(
         request,
         "partners.html",
@@ -33,15 +34,15 @@ def _list_page(
         given=defaultdict(str, given or {}),
         wrong=wrong,
         partners=partner_admin.every(archive),
-        running=queue.running(harvests),
-        errors=queue.last_errors(harvests),
+        running=job_control.running(harvests),
+        errors=job_control.last_errors(harvests),
         may_add=may(request, ADMINISTRATORS),
     )
 
 
 def show(request: Request) -> Response:
     archive, name = site_of(request).archive, request.path_params["name"]
-    job = queue.find(archive, kinds.PARTNER, name)
+    job = job_control.find(archive, kinds.PARTNER, name)
     return render(
         request,
         "partner.html",

@@ -8,6 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from webdepot.accounts.roles import ADMINISTRATORS, CURATORS
 from webdepot.errors import ConfigError, InputError, NotFound, NotPermitted, WebdepotError
 from webdepot.harvest.fetch.fetch_mode import BEHAVIOURS
 from webdepot.harvest.profile import HOST_KEYS, KEYS, HarvestProfile
@@ -15,7 +16,7 @@ from webdepot.harvest.scope.conditions import CONDITIONS
 from webdepot.services.harvest import profile_form, profiles
 from webdepot.services.harvest.profile_form import ProfileForm
 from webdepot.web.forms import SHORT_FORM, read_form
-from webdepot.web.site import ADMINISTRATORS, CURATORS, may, name_of, render, site_of
+from webdepot.web.site import may, name_of, render, site_of
 
 
 def show_list(request: Request) -> Response:

@@ -3,6 +3,7 @@ pages, findings and formats), and the decision.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -10,20 +11,22 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.engine.jobs import JobState
+from webdepot.accounts.roles import CURATORS, REVIEWERS
+from webdepot.engine.job_queue import JobState
 from webdepot.errors import Conflict, InputError, NotFound, NotPermitted, WebdepotError
-from webdepot.harvest.runs import HarvestFilter
+from webdepot.harvest.harvest_rows import HarvestFilter
 from webdepot.model import HarvestState
 from webdepot.quality.page_ratings import Rating
 from webdepot.services.depot import examination
 from webdepot.services.harvest import harvests
-from webdepot.services.jobs import kinds, queue
+from webdepot.services.jobs import job_control, kinds
 from webdepot.services.quality import harvest_check
 from webdepot.services.review import ratings, replay_pictures, review_view, reviews
+from webdepot.web import confirmation
 from webdepot.web.forms import SHORT_FORM, find_number, page_number, read_form
 from webdepot.web.jobs.portal_worker import error_of, start_job
 from webdepot.web.problems import explain
-from webdepot.web.site import CURATORS, REVIEWERS, local_path, may, name_of, render, site_of
+from webdepot.web.site import local_path, may, name_of, render, site_of
 
 FINDINGS_A_PAGE = 50
 WAIT_S = 5.0
@@ -49,7 +52,9 @@ def show_list(request: Request) -> Response:
         oldest_first=state is HarvestState.FINISHED,
         page=page_number(request),
     )
-    listing = reviews.list_harvests(archive, wanted)
+    waits = state is HarvestState.FINISHED
+    listing = reviews.list_waiting(archive, wanted) if waits else reviews.list_harvests(archive, wanted)
+    in_check = reviews.list_in_check(archive, replace(wanted, page=1)).rows if waits else ()
     filters = urlencode(
         {name: value for name, value in (("state", state.value), ("collection", collection)) if value}
     )
@@ -57,6 +62,8 @@ def show_list(request: Request) -> Response:
         request,
         "reviews.html",
         found=listing,
+        in_check=in_check,
+        busy=reviews.busy(archive, in_check),
         verdicts=reviews.verdicts_of(archive, listing.rows),
         state=state,
         states=_STATES,
@@ -107,7 +114,7 @@ async def rate(request: Request) -> Response:
 
 
 def show_quality(request: Request) -> Response:
-    """The address of the page that was one of two."""
+    """Redirect the former address of the findings to the review page, which shows them now."""
     code = request.query_params.get("code", "")
     path = f"/review/{request.path_params['harvest']}"
     return RedirectResponse(local_path(path + (f"?{urlencode({'code': code})}" if code else "")), 301)
@@ -153,11 +160,11 @@ def _page(
 
 
 def _begun(request: Request) -> tuple[str, str]:
-    """What the person started here and is still under way, and why it failed if it has."""
+    """The work that the person started here and that is still running, and why it failed if it has."""
     begun = request.query_params.get("begun", "")
     if begun not in _BEGUN or begun == "ignored":
         return begun if begun in _BEGUN else "", ""
-    job = queue.find(site_of(request).archive, begun, request.path_params["harvest"])
+    job = job_control.find(site_of(request).archive, begun, request.path_params["harvest"])
     return begun if job is not None and job.is_open else "", error_of(request, job)
 
 
@@ -199,6 +206,8 @@ def _decide(request: Request, form: Mapping[str, str]) -> Response:
             case "accept":
                 reviews.check_acceptance(archive, harvest, by=by)
                 return _start(request, kinds.ACCEPT, {"words": words})
+            case "reject" if words.strip() and (question := _ask(request, form)) is not None:
+                return question
             case "reject":
                 reviews.reject(archive, harvest, by=by, words=words)
             case "reopen":
@@ -208,6 +217,13 @@ def _decide(request: Request, form: Mapping[str, str]) -> Response:
     except (InputError, Conflict, NotPermitted) as error:
         return _page(request, wrong=explain(request, error), words=words, status=error.http_status)
     return RedirectResponse(f"/review/{harvest}", status_code=303)
+
+
+def _ask(request: Request, form: Mapping[str, str]) -> Response | None:
+    """The second question before a rejection."""
+    harvest = harvests.get(site_of(request).archive, request.path_params["harvest"])
+    back, subject = f"/review/{harvest.id}", " ".join(harvest.seeds[:3])
+    return confirmation.ask(request, form, "reject", back=back, subject=subject)
 
 
 def _annotate(request: Request, form: Mapping[str, str]) -> Response:
@@ -236,7 +252,7 @@ def run_job(request: Request, kind: str, arguments: Mapping[str, Any] | None = N
     archive = site_of(request).archive
     harvest = harvests.get(archive, request.path_params["harvest"]).id
     job = start_job(request, kind, harvest, arguments, needs=f"harvests/{harvest}")
-    job = queue.wait(archive, job, at_most_s=WAIT_S)
+    job = job_control.wait(archive, job, at_most_s=WAIT_S)
     if job.state is JobState.FAILED:
         raise _ERRORS.get(job.result.get("http_status", 0), WebdepotError)(job.reason)
     return not job.is_open

@@ -10,13 +10,15 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot.access.policy import AccessPoint, RuleAnswer
+from webdepot.accounts.roles import REVIEWERS
 from webdepot.errors import InputError
 from webdepot.reasons import said
 from webdepot.services.access import rules
+from webdepot.web import confirmation
 from webdepot.web.forms import SHORT_FORM, get_day, get_number, page_number, read_form
 from webdepot.web.language import event_words
 from webdepot.web.problems import explain
-from webdepot.web.site import REVIEWERS, language_of, may, name_of, render, site_of
+from webdepot.web.site import language_of, may, name_of, render, site_of
 
 REASONS = ("privacy", "copyright", "owner", "embargo", "court", "robots", "other")
 EMBARGOES = "embargo"
@@ -79,6 +81,10 @@ def _change(request: Request, form: Mapping[str, str]) -> Response:
     try:
         if ends:
             number = get_number(ends)
+            if form.get("why", "").strip() and (
+                question := confirmation.ask(request, form, "rule", back="/rules")
+            ):
+                return question
             rules.end(site_of(request).archive, number, by=name_of(request), why=form.get("why", ""))
         else:
             _add(request, form)

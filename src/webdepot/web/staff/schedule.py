@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from webdepot.accounts.roles import CURATORS
 from webdepot.errors import ConfigError, Conflict, InputError, NotFound, NotPermitted
 from webdepot.model import TargetId
 from webdepot.reasons import said
@@ -19,9 +20,10 @@ from webdepot.selection.plans import ROWS, PlanFilter, PlanSort
 from webdepot.selection.scheduled_harvests import TurnState
 from webdepot.services.schedule import plan_view, plans
 from webdepot.services.selection import targets
+from webdepot.web import confirmation
 from webdepot.web.forms import SHORT_FORM, find_number, page_number, read_form
 from webdepot.web.problems import explain
-from webdepot.web.site import CURATORS, may, name_of, render, site_of
+from webdepot.web.site import may, name_of, render, site_of
 
 _OPEN = (TurnState.RUNNING, TurnState.WAITING, TurnState.FAILED, TurnState.REFUSED)
 
@@ -176,6 +178,8 @@ def _change(request: Request, form: Mapping[str, str]) -> Response:
                 plans.pause(archive, target, by=by)
             case "resume":
                 plans.resume(archive, target, by=by)
+            case "remove" if (question := _ask(request, target, form)) is not None:
+                return question
             case "remove":
                 plans.remove(archive, target, by=by)
             case "run":
@@ -192,6 +196,12 @@ def _change(request: Request, form: Mapping[str, str]) -> Response:
             status=_status(error),
         )
     return RedirectResponse(f"/schedule/targets/{target}", status_code=303)
+
+
+def _ask(request: Request, target: TargetId, form: Mapping[str, str]) -> Response | None:
+    """The second question before a plan is removed."""
+    subject = targets.get(site_of(request).archive, target).name
+    return confirmation.ask(request, form, "plan", back=f"/schedule/targets/{target}", subject=subject)
 
 
 def _set(request: Request, target: TargetId, form: Mapping[str, str]) -> None:

@@ -10,13 +10,14 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot.accounts import accounts, sessions
-from webdepot.accounts.accounts import Role
+from webdepot.accounts.roles import Role
 from webdepot.errors import InputError, NotFound, WebdepotError
 from webdepot.reasons import said
+from webdepot.web import confirmation
 from webdepot.web.forms import SHORT_FORM, find_number, get_number, read_fields, read_form
 from webdepot.web.language.language import Language
 from webdepot.web.problems import explain
-from webdepot.web.session.sign_in import MOST_FAILURES, SignInBrake
+from webdepot.web.session.sign_in_brake import MOST_FAILURES, SignInBrake
 from webdepot.web.site import has_key, language_of, name_of, person_of, render, session_token, site_of
 
 _BROWSERS = {
@@ -27,7 +28,7 @@ _BROWSERS = {
     "Chrome/": "Chrome",
     "Safari/": "Safari",
 }
-"""By what their User-Agent contains; the first that fits, since most name others, too."""
+"""Browsers by a part of their User-Agent; the first match counts, because most also name other browsers."""
 _SYSTEMS = {
     "Windows": "Windows",
     "Android": "Android",
@@ -155,6 +156,8 @@ def _change(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
                 accounts.reopen(database, name, now, by=by)
             case "end":
                 sessions.end_session(database, name, form.get("session", "")[:64], now, by=by)
+            case "revoke" if question := confirmation.ask(request, form, "key", back=_path(name)):
+                return question
             case "revoke":
                 sessions.revoke_key(database, name, get_number(form.get("key", "")), now, by=by)
             case other:
@@ -229,6 +232,8 @@ def _change_own_keys(request: Request, fields: Sequence[tuple[str, str]]) -> Res
     if has_key(request):
         raise InputError(language_of(request).texts["users.not_with_a_key"])
     if form.get("revoke"):
+        if question := confirmation.ask(request, form, "key", back="/account"):
+            return question
         sessions.revoke_key(
             archive.database, name, get_number(form.get("revoke", "")), archive.clock(), by=name
         )

@@ -67,7 +67,7 @@
     handle.min = timeOf(handle.dataset.from);
     handle.max = endOf(handle.dataset.to);
     handle.value = times[at];
-    handle.hidden = false;
+    handle.classList.add("ready");
     if (sessionStorage.getItem("handle")) {
       sessionStorage.removeItem("handle");
       handle.focus();
@@ -169,8 +169,8 @@
 
   function wirePrint() {
     const out = place.querySelector(".print-out");
-    if (!out || !out.hidden || !canPrint) return;
-    out.hidden = false;
+    if (!out || out.classList.contains("ready") || !canPrint) return;
+    out.classList.add("ready");
     out.addEventListener("click", printPage);
   }
 

@@ -32,7 +32,7 @@ def up(
     quiet: Quiet = False,
 ) -> None:
     """Start PostgreSQL, SeaweedFS, Dask, harvesters, workers and two portals on this machine, and create the
-    archive if there is none. What runs already is left alone.
+    archive if there is none. Processes that run already are not restarted.
     """
     call = call_of(context)
     output, folder = call.output(json, quiet), _home(call, home)
@@ -109,7 +109,7 @@ def move_(
     quiet: Quiet = False,
 ) -> None:
     """Move the archive to another configuration, such as to PostgreSQL and S3, or back: depot, database and
-    index of addresses are copied and compared, then the configuration is replaced. Nothing is removed.
+    capture index are copied and compared, then the configuration is replaced. Nothing is removed.
     """
     call = call_of(context)
     output = call.output(json, quiet)
@@ -137,7 +137,7 @@ def _moved_lines(report: move.MoveReport) -> Iterator[str]:
         yield f"  depot: {report.objects:,} objects; every byte was read in the new place"
     if report.captures is not None:
         captures = report.captures
-        yield f"  index of addresses: {captures.captures:,} captures in {captures.containers:,} containers"
+        yield f"  capture index: {captures.captures:,} captures in {captures.containers:,} containers"
     yield "Settings that changed:"
     for name, (before, after) in report.settings.items():
         yield f"  {plain(name)}: {plain(str(before))} → {plain(str(after))}"

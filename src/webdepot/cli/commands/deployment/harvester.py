@@ -8,7 +8,7 @@ import typer
 
 from webdepot.cli.call import Json, Quiet, call_of
 from webdepot.services.harvest.harvester import Harvester
-from webdepot.services.jobs import queue
+from webdepot.services.jobs import job_control
 
 
 def harvester(
@@ -25,7 +25,10 @@ def harvester(
     stop = threading.Event()
     with call.archive() as archive:
         running = Harvester(
-            archive, places=parts, browser=browser, on_over=lambda harvest: queue.add_end(archive, harvest)
+            archive,
+            places=parts,
+            browser=browser,
+            on_over=lambda harvest: job_control.add_end(archive, harvest),
         )
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stop.set())

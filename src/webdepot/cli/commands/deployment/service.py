@@ -40,7 +40,7 @@ def install(
     print_: Annotated[bool, typer.Option("--print", help="Only print the unit; write nothing.")] = False,
     json: Json = False,
 ) -> None:
-    """Write a systemd unit that runs the portal of this archive, or another role, protected; print how to
+    """Write a systemd unit with sandboxing, for the portal of this archive or another role; print how to
     start it.
     """
     call = call_of(context)

@@ -45,7 +45,7 @@ def discover(
     """
     call = call_of(context)
     output = call.output(json, quiet)
-    if setup.found(call.home, agent=agent()):
+    if setup.create(call.home, agent=agent()):
         output.say(f"Created a new archive at [bold]{plain(str(call.home))}[/bold].")
     with call.archive() as archive, shown(output) as watch:
         survey = discovery.discover(archive, domain, allow_private=allow_private, watch=watch)

@@ -15,9 +15,9 @@ from webdepot.selection.letters import Letter
 from webdepot.selection.permission import WITHOUT_LETTER, Ground
 from webdepot.selection.states import LetterState, TargetState
 from webdepot.selection.target_list import TargetFilter
-from webdepot.services.permission import consent, deadlines, delivery
+from webdepot.services.permission import deadlines, delivery, owner_answers
 from webdepot.services.permission import letters as letters_service
-from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
+from webdepot.services.permission.owner_answers import Conditions, OwnerReply, Showing
 from webdepot.services.selection import contacts
 from webdepot.services.selection import targets as targets_service
 
@@ -171,7 +171,7 @@ def reply(
     with call.archive() as archive:
         dossier = targets_service.find(archive, target)
         agreed = conditions if answer is OwnerReply.CONDITIONS else None
-        moved = consent.reply(archive, dossier.id, answer, words=words, conditions=agreed)
+        moved = owner_answers.reply(archive, dossier.id, answer, words=words, conditions=agreed)
     call.output(json).result(fields(moved), f"{plain(moved.name)} is {moved.state.value}.")
 
 
@@ -191,7 +191,7 @@ def ground(
     call = call_of(context)
     with call.archive() as archive:
         dossier = targets_service.find(archive, target)
-        moved = consent.record_ground(archive, dossier.id, kind, reason=reason, until=_day(until))
+        moved = owner_answers.record_ground(archive, dossier.id, kind, reason=reason, until=_day(until))
     call.output(json).result(fields(moved), f"{plain(moved.name)} is {moved.state.value}.")
 
 

@@ -131,7 +131,7 @@ def judge(
     ],
     json: Json = False,
 ) -> None:
-    """Answer selection criteria, each with a reason. When all required ones are answered, it is judged."""
+    """Answer selection criteria, each with a reason. A site is judged when all required ones are answered."""
     call = call_of(context)
     with call.archive() as archive:
         dossier = targets.find(archive, target)
@@ -184,7 +184,7 @@ def decide(
     ] = "",
     json: Json = False,
 ) -> None:
-    """Take up, select, put off, reject, reopen or end a site. Steps not possible in its state are refused."""
+    """Nominate, select, put off, reject, reopen or end a site. Steps not possible in its state fail."""
     call = call_of(context)
     with call.archive() as archive:
         dossier = targets.find(archive, target)

@@ -52,7 +52,7 @@ def contexts(extra_ca_file: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
 
 
 def read(data: bytes, *, is_trusted: bool) -> Certificate | None:
-    """The facts of a DER certificate; None if the bytes are not one."""
+    """The facts of a DER certificate; None if the bytes are not a certificate."""
     try:
         certificate = x509.load_der_x509_certificate(data)
         names = _names(certificate)

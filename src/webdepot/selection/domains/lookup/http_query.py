@@ -35,7 +35,9 @@ class Asker:
     """Queries registries. Respects 429 and Retry-After: waits for a short time, gives up on a long one."""
 
     def __init__(self, fetcher: Fetcher, pace: Pace, clock: Clock, *, onward: Fetcher) -> None:
-        """`fetcher` is for the registries that the operator named, `onward` for where they redirect to."""
+        """`fetcher` is for the registries that the operator named, `onward` for the servers they redirect
+        to.
+        """
         self._fetcher = fetcher
         self._onward = onward
         self._pace = pace

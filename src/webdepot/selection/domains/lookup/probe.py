@@ -101,7 +101,7 @@ def _network(text: str) -> IPv4Network | IPv6Network:
     try:
         return ip_network(text.strip(), strict=False)
     except ValueError as error:
-        raise InputError(f"{text!r} is not a net range: {error}. Write it like 192.0.2.0/24.") from error
+        raise InputError(f"{text!r} is not a network range: {error}. Write it like 192.0.2.0/24.") from error
 
 
 def _is_inside(network: IPv4Network | IPv6Network, mine: IPv4Network | IPv6Network) -> bool:

@@ -25,7 +25,7 @@ _FAILED_S = 600.0
 
 
 class Rdap:
-    """Queries RDAP servers; answers None where no server is known."""
+    """Queries RDAP servers; returns None if no server is known."""
 
     def __init__(self, base: str, asker: Asker, kept: KeptAnswers) -> None:
         # The operator may name the folder or one of its files.

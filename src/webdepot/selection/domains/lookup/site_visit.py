@@ -1,5 +1,5 @@
-"""What a site says about itself, with at most four requests: front page (after redirects), imprint, and
-security.txt.
+"""The facts that a site states about itself, with at most four requests: front page (after redirects),
+imprint, and security.txt.
 
 Nothing is requested twice, and a host that does not respond is not requested again.
 """

@@ -100,8 +100,8 @@ def anywhere(address: str) -> bool:
 
 async def _exchange(host: str, port: int, line: str, allows: Callable[[str], bool]) -> bytes:
     # Connected by address, so that the name cannot lead elsewhere after the check.
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    address = next((str(entry[4][0]) for entry in found if allows(str(entry[4][0]))), "")
+    entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    address = next((str(entry[4][0]) for entry in entries if allows(str(entry[4][0]))), "")
     if not address:
         raise OSError(f"{host} has no public address")
     reader, writer = await asyncio.open_connection(address, port)

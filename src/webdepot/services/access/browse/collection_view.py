@@ -13,8 +13,8 @@ from webdepot.access.collection_pages import CollectionPage
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.errors import RemoteError
-from webdepot.harvest import runs
-from webdepot.harvest.runs import HarvestFilter
+from webdepot.harvest import harvest_rows
+from webdepot.harvest.harvest_rows import HarvestFilter
 from webdepot.model import Capture, Harvest
 from webdepot.ports.search import Facet, TextQuery
 from webdepot.services.access import collections, gate
@@ -24,7 +24,7 @@ from webdepot.times import to_timestamp
 
 SITES_A_PAGE, FEW_SITES = 24, 4
 MOST_PICTURES = 12
-"""That staff choose from."""
+"""Pictures that staff can choose from."""
 _MOST_PAGES_OF_HARVESTS = 20
 """Pages of the list of harvests that are looked through for sites."""
 _TILE_HARVESTS = 10
@@ -50,7 +50,7 @@ class CollectionView:
     earlier: Sequence[SiteCard]
     """If there are few sites: how their start pages looked in earlier years."""
     number: int
-    """Of this page of sites."""
+    """Number of this page of sites."""
     has_more: bool
     years: Mapping[int, int]
     """Captures by year."""
@@ -98,7 +98,7 @@ def _earlier(
 
 
 def list_pictures(archive: Archive, name: str, *, reader: Reader) -> list[SiteCard]:
-    """Start pages with a picture that can stand for a collection: of its newest sites, then of earlier
+    """Start pages with a picture that can represent a collection: of its newest sites, then of earlier
     years.
     """
     newest = list(islice(_sites(archive, name, reader), MOST_PICTURES))
@@ -118,7 +118,7 @@ def _tile(archive: Archive, name: str, reader: Reader) -> CollectionTile:
 
 
 def _picture(archive: Archive, page: CollectionPage, reader: Reader) -> tuple[str, str] | None:
-    """The page whose picture stands for the collection: the chosen one, else the newest site with one."""
+    """The page whose picture represents the collection: the chosen one, else the newest site with one."""
     chosen = (
         start_pages.find(
             archive, page.picture_url, page.picture_timestamp, reader=reader, collection=page.name
@@ -169,7 +169,7 @@ def _harvests(archive: Archive, name: str, pages: int) -> Iterator[Harvest]:
     """The newest harvests of a collection."""
     for number in range(1, pages + 1):
         with archive.database.reading() as connection:
-            listed = runs.list_page(connection, HarvestFilter(collection=name, page=number))
+            listed = harvest_rows.list_page(connection, HarvestFilter(collection=name, page=number))
         yield from listed.rows
         if not listed.has_more:
             return

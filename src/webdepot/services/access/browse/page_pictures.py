@@ -39,7 +39,7 @@ class PictureSize(Enum):
 
 
 def find(archive: Archive, capture: Capture) -> Screenshot | None:
-    """The picture of a capture that its harvest has, if it has one; the caller has asked the gate."""
+    """The picture of a capture in its harvest; None if there is none. The caller has checked the gate."""
     if not archive.database.remembered("has screenshots", screenshots.exist):
         return None
     with archive.database.reading() as connection:

@@ -1,5 +1,5 @@
-"""The start pages of sites, for lists of sites with pictures: the page that a reader sees who opens the
-address of a site, redirects followed.
+"""The start pages of sites, for lists of sites with pictures: the page that a reader sees after
+opening the address of a site and following redirects.
 
     find          the start page of an address
     of_sites      harvests whose seeds are start pages of sites
@@ -15,7 +15,7 @@ from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.cdxj import REVISIT_MIME
 from webdepot.errors import Closed, InputError, NotFound
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.model import EVERYTHING, Capture, Harvest, HarvestKind, HarvestState
 from webdepot.services.access import gate, lookup
 from webdepot.services.access.browse import page_pictures
@@ -86,7 +86,7 @@ def of_sites(harvests: Iterable[Harvest]) -> Iterator[Harvest]:
         for harvest in harvests
         if harvest.state is HarvestState.KEPT
         and harvest.kind is not HarvestKind.PATCH
-        and not runs.is_page(harvest)
+        and not harvest_rows.is_page(harvest)
     )
 
 

@@ -1,6 +1,6 @@
 """Answers of the CDX server as text: queries read from their parameters, captures written as lines.
 
-pywb                CDXJ, one JSON object a line, columns of text, or links
+pywb                CDXJ, one JSON object per line, columns of text, or links
 Internet Archive    columns of text, or one JSON array of rows with a header row
 
 An answer that ends before all captures were read ends with the resume key, as if `showResumeKey` had been
@@ -57,7 +57,7 @@ class WrittenLines:
 
     @property
     def cut(self) -> str:
-        """The resume key if the answer was cut, which is known when it has been read; else empty."""
+        """The resume key if the answer was cut, else empty; known when the answer has been read."""
         return cdx.resume_key(self.found.cut[0]) if self.found.cut else ""
 
 
@@ -73,8 +73,8 @@ def iter_lines(
 def find_few_lines(
     archive: Archive, query: CdxQuery, *, reader: Reader, collection: str, make_url: MakeUrl
 ) -> str | None:
-    """The whole answer where it is about a few captures of one address, so that it needs no waiting; None for
-    everything else.
+    """The whole answer if it is about a few captures of one address and needs no waiting; None for everything
+    else.
     """
     if not query.is_plain:
         return None

@@ -1,4 +1,4 @@
-"""The captures index for programs: answers of the CDX server, export to files, and import of other archives'
+"""The capture index for programs: answers of the CDX server, export to files, and import of other archives'
 files.
 
 Access rules come from the gate (`gate.py`), as everywhere.
@@ -39,8 +39,8 @@ class Lines:
     resume: list[Position]
     """The position of the last capture, if more may follow it."""
     cut: list[Position]
-    """The position of the last capture that was read, if the answer ends here only because it was read far
-    enough.
+    """The position of the last capture that was read, if the answer ends only because no more captures may be
+    read for it.
     """
 
 
@@ -114,7 +114,7 @@ def count_pages(archive: Archive, query: CdxQuery, *, reader: Reader, collection
 
 
 def _find_before(archive: Archive, query: CdxQuery, collection: str) -> Capture | None:
-    """The capture that the last answer ended with, if it matters."""
+    """The capture with which the previous answer ended, if captures are collapsed; else None."""
     after = query.after
     if after is None or not query.collapse:
         return None
@@ -167,7 +167,7 @@ def _noting_the_last(captures: Iterator[Capture], limit: int, resume: list[Posit
 
 
 def export(archive: Archive, path: Path, form: CdxFileForm, *, collection: str = EVERYTHING) -> int:
-    """Write the captures index to a file, sorted by key; access rules do not apply. Returns the number of
+    """Write the capture index to a file, sorted by key; access rules do not apply. Returns the number of
     lines.
     """
     every = archive.captures.scan("", "\x7f", collection=collection)

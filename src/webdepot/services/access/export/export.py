@@ -4,8 +4,8 @@
     jsonl    an object for each state of a page, with its capture times
     solr     an object for each capture in the field names of warc-indexer, which SolrWayback reads
              (https://github.com/netarchivesuite/solrwayback)
-    parquet  a row for each capture, with its text (`parquet.py`)
-    warc     the records themselves (`export_records.py`)
+    parquet  a row for each capture, with its text (`exchange/parquet.py`)
+    warc     the records themselves (`warc_and_wacz.py`)
     wacz     the same with an index and a list of pages, for replay tools
 
 Results of any size need the memory of a few records. What is closed to the reader is left out, as in the
@@ -25,8 +25,8 @@ from webdepot.exchange.parquet import ColumnKind, Value
 from webdepot.model import EVERYTHING
 from webdepot.ports.search import State, TextQuery
 from webdepot.services.access import search
-from webdepot.services.access.export import records, solr_address
-from webdepot.services.access.export.records import captures_of
+from webdepot.services.access.export import solr_address, warc_and_wacz
+from webdepot.services.access.export.warc_and_wacz import captures_of
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.text.csv_text import written
 from webdepot.times import from_timestamp, to_iso
@@ -236,6 +236,6 @@ _FORMS: dict[ExportForm, Callable[[Archive, TextQuery, Iterator[State]], Iterato
     ExportForm.JSONL: _jsonl,
     ExportForm.SOLR: _solr,
     ExportForm.PARQUET: _parquet,
-    ExportForm.WARC: records.as_warc,
-    ExportForm.WACZ: records.as_wacz,
+    ExportForm.WARC: warc_and_wacz.as_warc,
+    ExportForm.WACZ: warc_and_wacz.as_wacz,
 }

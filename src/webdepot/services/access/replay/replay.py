@@ -27,8 +27,8 @@ from webdepot.cdxj import REVISIT_MIME
 from webdepot.container.http import HttpHead
 from webdepot.container.reader import read_record
 from webdepot.container.record import Record
-from webdepot.depot import migration
-from webdepot.depot.migration import Conversion
+from webdepot.depot import migration_tools
+from webdepot.depot.migration_tools import Conversion
 from webdepot.errors import CorruptData, NotFound, NotPermitted, RemoteError, WebdepotError
 from webdepot.model import Capture, RecordKind
 from webdepot.ports.captures import Tally
@@ -152,7 +152,7 @@ def find_conversions(archive: Archive, capture: Capture) -> list[Conversion]:
     if not capture.digest:
         return []
     with archive.database.reading() as connection:
-        return migration.find(connection, capture.digest)
+        return migration_tools.find(connection, capture.digest)
 
 
 def open_conversion(
@@ -330,7 +330,9 @@ def _look_into(archive: Archive, capture: Capture) -> tuple[str, WebdepotError |
     try:
         content_type = replayed.head.get("content-type") or "" if replayed.head else ""
         if "html" in capture.mime or capture.mime == REVISIT_MIME:
-            return title.of_html(content_of(replayed), content_type), None
+            # A page that scripts build has its title in the index only, if a browser has shown it.
+            own = title.of_html(content_of(replayed), content_type)
+            return own or find_indexed_title(archive, capture), None
         if xml_view.is_xml(capture.mime):
             return title.of_feed(content_of(replayed), content_type) or name, None
         return find_indexed_title(archive, capture) or name, None

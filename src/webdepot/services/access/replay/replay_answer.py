@@ -19,7 +19,7 @@ from typing import BinaryIO
 from webdepot.access.lookup import Neighbours
 from webdepot.access.policy import Reader
 from webdepot.access.replay import headers as replay_headers
-from webdepot.access.replay import rewrite, worker_page, xml_view
+from webdepot.access.replay import rewrite_without_worker, worker_page, xml_view
 from webdepot.access.replay.body import negotiated, part_of
 from webdepot.access.replay.xml_view import Feed, XmlTree
 from webdepot.archive import Archive
@@ -267,7 +267,7 @@ def _body(
 
 
 def _passed_on(opened: Replayed) -> Headers:
-    """Archived headers but for the coding, which is the body's affair."""
+    """Archived headers without the content coding, which depends on the body that is sent."""
     return [
         pair
         for pair in replay_headers.passed_on(_archived_headers(opened))
@@ -289,10 +289,10 @@ def _rewrite(opened: Replayed, lead: Callable[[str], str]) -> tuple[bytes, str]:
     """
     mime = opened.capture.mime
     stream = negotiated(opened.payload, opened.head, "identity").stream
-    data = stream.read(rewrite.MOST_BYTES + 1)
-    if len(data) > rewrite.MOST_BYTES:
+    data = stream.read(rewrite_without_worker.MOST_BYTES + 1)
+    if len(data) > rewrite_without_worker.MOST_BYTES:
         return data + stream.read(), mime
     content_type = (opened.head.get("content-type") if opened.head else None) or mime
-    change = rewrite.css if mime == _STYLE_SHEET else rewrite.html
-    text = change(rewrite.text_of(data, content_type), opened.capture.url, lead)
+    change = rewrite_without_worker.css if mime == _STYLE_SHEET else rewrite_without_worker.html
+    text = change(rewrite_without_worker.text_of(data, content_type), opened.capture.url, lead)
     return text.encode("utf-8", "replace"), f"{mime}; charset=utf-8"

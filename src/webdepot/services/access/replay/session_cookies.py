@@ -1,4 +1,4 @@
-"""Session cookies of log-ins in old containers: which captures may have them, and how they stay here.
+"""Session cookies of log-ins in old containers: which captures may have them, and how they are removed.
 
 A harvest stores `[removed]` in place of the cookies of a log-in (`harvest.fetch.cookies`). Containers from
 before that still have them, and the depot keeps its bytes. So everything that leaves the archive asks here:

@@ -14,7 +14,7 @@ from webdepot.archive import Archive, is_founded
 from webdepot.config import config as configuration
 from webdepot.depot import holdings
 from webdepot.errors import WebdepotError
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.model import HarvestState
 from webdepot.services.admin.doctor.health_check import HealthCheck
 from webdepot.services.admin.doctor.holdings import (
@@ -112,7 +112,7 @@ def _checked(check: Callable[[Archive], HealthCheck], archive: Archive) -> Healt
 
 def _repair(archive: Archive, watch: Watch) -> Iterator[HealthCheck]:
     with archive.database.reading() as connection:
-        unfinished = runs.in_states(connection, [HarvestState.RUNNING])
+        unfinished = harvest_rows.in_states(connection, [HarvestState.RUNNING])
     for harvest in unfinished:
         if not harvests.is_locked(archive, harvest):
             message = runner.recover(archive, harvest)

@@ -8,7 +8,7 @@ from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.depot import holdings, package
 from webdepot.errors import CorruptData, NotFound, RemoteError, WebdepotError
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.harvest.parts import harvester_rows
 from webdepot.model import Container, ContainerState, HarvestState, PackageId
 from webdepot.services.admin.doctor.health_check import HealthCheck
@@ -31,8 +31,8 @@ def check_harvests(archive: Archive) -> HealthCheck:
                 remedy="webdepot harvester",
             )
     with archive.database.reading() as connection:
-        unfinished = runs.in_states(connection, [HarvestState.RUNNING, HarvestState.STOPPED])
-        waiting = runs.in_states(connection, [HarvestState.FINISHED])
+        unfinished = harvest_rows.in_states(connection, [HarvestState.RUNNING, HarvestState.STOPPED])
+        waiting = harvest_rows.in_states(connection, [HarvestState.FINISHED])
     dead = [harvest for harvest in unfinished if not harvests.is_locked(archive, harvest)]
     if dead:
         names = ", ".join(harvest.id for harvest in dead[:3])

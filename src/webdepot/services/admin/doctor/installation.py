@@ -62,7 +62,7 @@ def check_browser_files() -> HealthCheck:
 
 
 def check_walls() -> HealthCheck:
-    """Which walls stand around the processes that read hostile files, tried from inside one."""
+    """Which protections confine the processes that read hostile files, tested from inside one of them."""
     try:
         probed = probe()
     except OSError as error:
@@ -70,7 +70,7 @@ def check_walls() -> HealthCheck:
     missing = [name for name in walls.ALL if name not in probed.walls]
     if walls.NETWORK in missing and walls.CALLS not in missing:
         missing.remove(walls.NETWORK)  # sockets are refused anyway
-    held = f"hostile files are read behind {', '.join(probed.walls)}"
+    held = f"processes that read hostile files are confined by {', '.join(probed.walls)}"
     if not missing and not probed.connects:
         return HealthCheck(name="walls", state="ok", message=held)
     return HealthCheck(

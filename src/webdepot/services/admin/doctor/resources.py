@@ -129,7 +129,7 @@ def check_machines(archive: Archive) -> HealthCheck:
         name=name,
         state="error" if len(seen) > 1 else "warning",
         message=f"several machines are to work here, but only this one has {' and '.join(here)}",
-        remedy="set them to addresses that all machines can reach: docs/how-to/cluster.md",
+        remedy="set them to addresses that all machines can reach: docs/how-to/several-machines.md",
     )
 
 

@@ -31,7 +31,7 @@ from webdepot.web.api.openapi_parts import (
     ref,
 )
 from webdepot.web.api.staff.letters import letter_json
-from webdepot.web.mailing import start_postman
+from webdepot.web.mailing import start_sending
 from webdepot.web.site import Site, name_of, site_of
 
 ACTIONS = ("take", "decide", "drop", "lift", "reopen", "note")
@@ -48,7 +48,7 @@ COMPLAINT = (
     InputField(name="name", words="Name of the person.", longest=200),
     InputField(name="mail", words="Email address; it gets a confirmation and the decision.", longest=254),
     InputField(name="captured_at", words="Timestamp of the version; empty for all.", longest=14),
-    InputField(name="language", words="Language of letters; English unless given.", choices=LANGUAGES),
+    InputField(name="language", words="Language of letters. Default: English.", choices=LANGUAGES),
 )
 ACTION = (
     InputField(name="action", words="What to do.", choices=ACTIONS, required=True),
@@ -62,7 +62,7 @@ ACTION = (
     InputField(name="area", words="For `decide`: which addresses it covers.", choices=tuple(Area)),
     InputField(
         name="address",
-        words="For `decide`: the address that the area is derived from; that of the case unless given.",
+        words="For `decide`: the address that the area is derived from. Default: that of the case.",
         longest=4000,
     ),
     InputField(name="audience", words="For `decide`: who loses access.", choices=tuple(Audience)),
@@ -106,7 +106,7 @@ def _record(request: Request, sent: dict[str, Any]) -> Response:
     """Enter a complaint that came by letter, telephone or another program."""
     site = site_of(request)
     case = complaints.complain(site.archive, **sent, origin="staff", by=name_of(request))
-    start_postman(request)
+    start_sending(request)
     headers = {"Location": f"{site.portal_url}/api/cases/{case.reference}"}
     return JSONResponse(_case_json(site, case), status_code=201, headers=headers)
 
@@ -131,7 +131,7 @@ def _act(request: Request, sent: dict[str, Any]) -> Response:
             complaints.note(archive, which, reason, by=by)
         case _:
             complaints.decide(archive, which, _ruling(sent), by=by)
-            start_postman(request)
+            start_sending(request)
     return JSONResponse(_whole_json(request))
 
 

@@ -1,5 +1,5 @@
-"""Collections for programs: list them and write what their pages say. Harvests make a collection; nobody
-creates or deletes one here.
+"""Collections for programs: list them and write what their pages say. Harvests create
+collections; they cannot be created or deleted here.
 
 GET   /api/collections
 GET   /api/collections/{collection}      PUT   /api/collections/{collection}
@@ -22,10 +22,10 @@ from webdepot.web.site import Site, name_of, site_of
 PAGE = (
     InputField(name="title", words="The title; the name of the collection if empty.", longest=LONGEST_TITLE),
     InputField(name="text", words="Paragraphs, with empty lines between them.", longest=LONGEST_TEXT),
-    InputField(name="is_public", words="Whether it has a page; true unless given.", kind=FieldKind.FLAG),
+    InputField(name="is_public", words="Whether it has a page. Default: true.", kind=FieldKind.FLAG),
     InputField(
         name="picture_url",
-        words="The page whose picture stands for the collection; empty for that of its newest site.",
+        words="The page whose picture represents the collection; empty for that of its newest site.",
         longest=4000,
     ),
     InputField(name="picture_timestamp", words="The version of that page, 14 digits.", longest=14),
@@ -52,7 +52,7 @@ async def save(request: Request) -> Response:
 
 
 def _save(request: Request, sent: dict[str, Any]) -> Response:
-    """Write the page in place of the one that there was."""
+    """Replace the page of the collection."""
     site, name = site_of(request), request.path_params["collection"]
     collections.get(site.archive, name, hidden=True)  # NotFound before anything else
     url, timestamp = sent.get("picture_url", ""), sent.get("picture_timestamp", "")

@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from webdepot.harvest.runs import HarvestFilter
+from webdepot.harvest.harvest_rows import HarvestFilter
 from webdepot.model import Finding, Harvest, HarvestKind, HarvestState, Severity
 from webdepot.services.harvest import control, harvests
 from webdepot.services.quality import harvest_check
@@ -47,7 +47,7 @@ from webdepot.web.site import Site, site_of
 from webdepot.web.staff.harvests import HarvestCommand, obey
 
 MOST_SEEDS = 200
-"""Start addresses that an answer lists; a patch has up to 100,000."""
+"""Seeds that are listed in an answer; a patch has up to 100,000."""
 LIST_QUERY = (
     InputField(name="state", words="Only harvests in this state.", choices=tuple(HarvestState)),
     InputField(name="kind", words="Only harvests of this kind.", choices=tuple(HarvestKind)),

@@ -10,10 +10,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from webdepot.engine.jobs import JobState, QueuedJob
+from webdepot.engine.job_queue import JobState, QueuedJob
 from webdepot.errors import NotFound
 from webdepot.reasons import said
-from webdepot.services.jobs import kinds, queue
+from webdepot.services.jobs import job_control, kinds
 from webdepot.times import to_iso
 from webdepot.web.api.cursors import PAGING, ROWS, answer_page, describe_page, make_cursor, read_cursor
 from webdepot.web.api.input_fields import InputField, describe_query, read_query
@@ -50,7 +50,7 @@ async def import_files(request: Request) -> Response:
 def show_list(request: Request) -> Response:
     asked = read_query(request, LIST_QUERY)
     limit, past = asked.get("limit", ROWS), read_cursor(asked.get("cursor", ""), int)
-    rows = queue.list_past(
+    rows = job_control.list_past(
         site_of(request).archive,
         JobState(asked["state"]) if "state" in asked else None,
         kind=asked.get("kind", ""),
@@ -62,7 +62,7 @@ def show_list(request: Request) -> Response:
 
 def show(request: Request) -> Response:
     read_query(request, ())
-    job = queue.get(site_of(request).archive, _number(request))
+    job = job_control.get(site_of(request).archive, _number(request))
     return JSONResponse({**job_json(job), "progress": dict(job.progress), "result": dict(job.result)})
 
 

@@ -29,8 +29,8 @@ from webdepot.selection.templates import (
     LetterKind,
     Template,
 )
-from webdepot.services.permission import consent, deadlines, letters
-from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
+from webdepot.services.permission import deadlines, letters, owner_answers
+from webdepot.services.permission.owner_answers import Conditions, OwnerReply, Showing
 from webdepot.services.selection import contacts, targets
 from webdepot.times import to_iso
 from webdepot.web.api.cursors import PAGING, ROWS, answer_page, describe_page, make_cursor, read_cursor
@@ -59,7 +59,7 @@ from webdepot.web.api.openapi_parts import (
 )
 from webdepot.web.api.staff.targets import TARGET_ID, target_json
 from webdepot.web.forms import find_number
-from webdepot.web.mailing import start_postman
+from webdepot.web.mailing import start_sending
 from webdepot.web.site import Site, name_of, site_of
 from webdepot.web.staff.targets.target_page import target_of
 
@@ -74,13 +74,13 @@ CONTACT = (
     InputField(name="organisation", words="Name of the organisation.", longest=200),
     InputField(name="mail", words="Email address.", longest=254),
     InputField(name="post", words="Postal address, for letters that are printed.", longest=LONGEST_POST),
-    InputField(name="language", words="Language of letters; English unless given.", choices=LANGUAGES),
+    InputField(name="language", words="Language of letters. Default: English.", choices=LANGUAGES),
     InputField(name="note", words="A note for staff."),
 )
 ASK = (
     InputField(
         name="term_days",
-        words="Days that the owner has to answer; as configured unless given.",
+        words="Days that the owner has to answer. Default: as configured.",
         kind=FieldKind.WHOLE,
         least=1,
         highest=3650,
@@ -207,7 +207,7 @@ def _ask(request: Request, sent: dict[str, Any]) -> Response:
     if outcome.left_out:
         reason = outcome.left_out[0][1]
         raise Conflict(said("no_letter_written", "No letter was written: {reason}.", reason=reason))
-    start_postman(request)
+    start_sending(request)
     return JSONResponse(letter_json(letters.letters_of(site.archive, target)[0]), status_code=201)
 
 
@@ -224,7 +224,7 @@ def _reply(request: Request, sent: dict[str, Any]) -> Response:
         until=sent.get("until"),
         words=sent.get("words", ""),
     )
-    moved = consent.reply(
+    moved = owner_answers.reply(
         site.archive,
         target_of(request),
         answer,
@@ -239,7 +239,7 @@ def deliver(request: Request) -> Response:
     """Write the reminders that are due, and send waiting letters in the background."""
     site = site_of(request)
     deadlines.process_deadlines(site.archive, portal_url=site.portal_url)
-    start_postman(request)
+    start_sending(request)
     _, _, counts = letters.all_letters(site.archive, None, 1)
     shown = {"is_sending": bool(site.archive.config.mail.host)}
     return JSONResponse({**shown, "letters": {state.value: count for state, count in counts.items()}})

@@ -56,7 +56,7 @@ CORRECTION = (
 NOMINATION = (
     InputField(
         name="hosts",
-        words="Hosts to nominate; all that belong to it unless given.",
+        words="Hosts to nominate. Default: all that belong to it.",
         kind=FieldKind.TEXTS,
         longest=255,
     ),

@@ -56,7 +56,7 @@ AUDIT = (
 NEW_PLACE = (
     InputField(name="name", words="Name of the place.", required=True, longest=60),
     InputField(name="address", words="A folder, or s3://bucket/prefix.", required=True),
-    InputField(name="write_once", words="It refuses to overwrite.", kind=FieldKind.FLAG),
+    InputField(name="write_once", words="Whether it refuses to overwrite files.", kind=FieldKind.FLAG),
 )
 
 

@@ -40,7 +40,7 @@ NEW_PARTNER = (
     InputField(name="token", words="The token that it gave us.", longest=500),
     InputField(
         name="transfer",
-        words="The form in which it gets our objects; as configured unless given.",
+        words="The form in which it gets our objects. Default: as configured.",
         choices=("containers", "files"),
     ),
 )

@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from webdepot.accounts.roles import ADMINISTRATORS
 from webdepot.errors import ConfigError, InputError, NotFound
 from webdepot.selection.plan_dates import Frequency, Plan
 from webdepot.selection.scheduled_harvests import TurnState
@@ -40,13 +41,13 @@ from webdepot.web.api.openapi_parts import (
 from webdepot.web.api.staff.harvests import harvest_json
 from webdepot.web.api.staff.targets import TARGET_ID
 from webdepot.web.forms import find_number
-from webdepot.web.site import ADMINISTRATORS, Site, may, name_of, site_of
+from webdepot.web.site import Site, may, name_of, site_of
 from webdepot.web.staff.targets.target_page import target_of
 
 ORDERS = ("pause", "resume")
 PLAN = (
     InputField(name="frequency", words="How often.", choices=tuple(Frequency), required=True),
-    InputField(name="first_on", words="The first day; today unless given.", kind=FieldKind.DAY),
+    InputField(name="first_on", words="The first day. Default: today.", kind=FieldKind.DAY),
     InputField(name="last_on", words="The last day.", kind=FieldKind.DAY),
     InputField(name="at_time", words="The time of day, like 03:00.", longest=8),
     InputField(name="cron", words="A cron expression, for the frequency `cron`.", longest=200),

@@ -113,7 +113,7 @@ def _change(request: Request, sent: dict[str, Any]) -> Response:
 
 
 def make(request: Request) -> Response:
-    """The record of a site, which is made now if there is none: a site can be described before a harvest."""
+    """The record of a site, created now if there is none: a site can be described before a harvest."""
     site = site_of(request)
     target = targets.get(site.archive, target_of(request)).target
     record = records.site_record(site.archive, target, by=name_of(request))
@@ -210,7 +210,7 @@ def describe_api(_: Site) -> dict[str, Any]:
         "/api/targets/{target}/record": {
             "parameters": [TARGET_ID],
             "post": operation(
-                "makeRecord", "The record of a site; it is made if there is none", record, errors=[404]
+                "makeRecord", "The record of a site; it is created if there is none", record, errors=[404]
             ),
         },
     }

@@ -72,7 +72,7 @@ ORDER = (
 )
 IGNORED = (
     InputField(name="code", words="Code of the findings.", required=True, longest=60),
-    InputField(name="subject", words="Only this address; all of the site unless given.", longest=500),
+    InputField(name="subject", words="Only this address. Default: all addresses of the site.", longest=500),
     InputField(name="reason", words="Why; it is recorded.", required=True, longest=500),
 )
 
@@ -155,7 +155,7 @@ async def order(request: Request) -> Response:
 
 
 def _order(request: Request, sent: dict[str, Any]) -> Response:
-    """The harvest afterwards. 202 if the work has begun but is not done."""
+    """The harvest after the order. 202 if the work has started but is not done."""
     site, is_done = site_of(request), True
     harvest = harvests.get(site.archive, request.path_params["harvest"])
     if sent["order"] == "check":
@@ -282,7 +282,7 @@ def _describe_steps(path: str) -> dict[str, Any]:
         body=describe_body(ORDER),
         errors=[404, 409],
     )
-    ordered["responses"]["202"] = {**ordered["responses"]["200"], "description": "The work has begun."}
+    ordered["responses"]["202"] = {**ordered["responses"]["200"], "description": "The work has started."}
     return {
         f"{path}/notes": {
             "parameters": [HARVEST_ID],

@@ -20,7 +20,7 @@ from webdepot.selection.target_list import TargetFilter
 from webdepot.selection.targets import LONGEST_NAME, LONGEST_NOTE, Dossier, Origin, Strategy
 from webdepot.services.admin import target_view
 from webdepot.services.harvest import harvests
-from webdepot.services.permission import consent
+from webdepot.services.permission import owner_answers
 from webdepot.services.schedule import plans
 from webdepot.services.selection import criteria, targets
 from webdepot.services.selection.criteria import CriteriaResult
@@ -84,14 +84,14 @@ ANSWER = (
     InputField(name="criterion", words="Code of the criterion.", required=True, longest=60),
     InputField(name="reason", words="Why.", required=True, longest=LONGEST_NOTE),
     InputField(
-        name="value", words="From 0 for no to 1 for yes; 0 unless given.", kind=FieldKind.NUMBER, highest=1
+        name="value", words="From 0 for no to 1 for yes. Default: 0.", kind=FieldKind.NUMBER, highest=1
     ),
     InputField(name="words", words="The answer, if it is a text.", longest=LONGEST_NOTE),
 )
 DECISION = (
     InputField(name="act", words="The step.", choices=targets.DECISIONS, required=True),
     _REASON,
-    InputField(name="look_again_on", words="For `put off`: when to look again.", kind=FieldKind.DAY),
+    InputField(name="look_again_on", words="For `put off`: when to reconsider it.", kind=FieldKind.DAY),
 )
 GROUND = (
     InputField(
@@ -111,7 +111,7 @@ GROUND = (
 START = (
     InputField(
         name="profile",
-        words="Profile of the harvest; empty for none. Unless given, that of the plan.",
+        words="Profile of the harvest; empty for none. Default: that of the plan.",
         longest=100,
     ),
 )
@@ -221,8 +221,8 @@ async def nominate(request: Request) -> Response:
 
 
 def _nominate(request: Request, sent: dict[str, Any]) -> Response:
-    """201 for a new target, 200 for one that is known. Partners learn of both only that it was taken:
-    contacts and notes are internal.
+    """201 for a new target, 200 for one that is known. In both cases
+    partners only see that it was received: contacts and notes are internal.
     """
     site, by, origin = site_of(request), name_of(request), origin_of(request)
     nomination = targets.draft(
@@ -307,7 +307,7 @@ async def ground(request: Request) -> Response:
 
 def _ground(request: Request, sent: dict[str, Any]) -> Response:
     site = site_of(request)
-    moved = consent.record_ground(
+    moved = owner_answers.record_ground(
         site.archive,
         target_of(request),
         Ground(sent["ground"]),

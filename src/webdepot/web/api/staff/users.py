@@ -16,7 +16,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from webdepot.accounts import accounts, sessions
-from webdepot.accounts.accounts import LONGEST_PASSWORD, Account, Role
+from webdepot.accounts.accounts import LONGEST_PASSWORD, Account
+from webdepot.accounts.roles import Role
 from webdepot.errors import InputError, NotFound
 from webdepot.reasons import said
 from webdepot.times import to_iso

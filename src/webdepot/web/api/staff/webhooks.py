@@ -38,7 +38,7 @@ NEW = (
     InputField(name="url", words="Where messages are sent.", required=True, longest=webhooks.LONGEST_URL),
     InputField(
         name="events",
-        words=f"What it is called for: {', '.join(EVENTS)}. All unless given.",
+        words=f"Events that it is called for: {', '.join(EVENTS)}. Default: all.",
         kind=FieldKind.TEXTS,
         longest=60,
         most=len(EVENTS),
@@ -153,7 +153,7 @@ def describe_api(_: Site) -> dict[str, Any]:
         "/api/webhooks/{hook}": {
             "parameters": [name],
             "delete": operation(
-                "removeWebhook", "Remove a web hook and what waits for it", ref("Webhook"), errors=[404]
+                "removeWebhook", "Remove a web hook and its queued messages", ref("Webhook"), errors=[404]
             ),
         },
         "/api/webhooks/{hook}/tests": {

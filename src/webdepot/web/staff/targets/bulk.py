@@ -15,7 +15,7 @@ from webdepot.selection.target_batches import TargetChoice
 from webdepot.services.admin import bulk_actions
 from webdepot.services.admin.bulk_actions import BulkAct, BulkOrder
 from webdepot.services.harvest import profiles
-from webdepot.services.jobs import bulk, kinds, queue
+from webdepot.services.jobs import bulk, job_control, kinds
 from webdepot.services.selection import criteria
 from webdepot.web.forms import find_number, get_day, get_number, read_fields
 from webdepot.web.jobs.portal_worker import error_of, start_job
@@ -90,7 +90,7 @@ def _run(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
     )
     # Each run is a job of its own: two of them may act on the same sites, one after the other.
     job = start_job(request, kinds.BULK, secrets.token_hex(8), arguments)
-    queue.wait(archive, job, at_most_s=SHORT_WAIT_S)
+    job_control.wait(archive, job, at_most_s=SHORT_WAIT_S)
     return RedirectResponse(f"/targets/bulk/{job.id}", status_code=303)
 
 
@@ -103,7 +103,7 @@ def _wrong(request: Request, fields: Sequence[tuple[str, str]], wrong: str) -> R
 
 def show(request: Request) -> Response:
     """How far a run is."""
-    job = queue.get(site_of(request).archive, get_number(request.path_params["job"]))
+    job = job_control.get(site_of(request).archive, get_number(request.path_params["job"]))
     if job.kind != kinds.BULK:
         raise NotFound(said("no_job", "There is no job {number}.", number=str(job.id)))
     return render(

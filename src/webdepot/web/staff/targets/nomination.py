@@ -6,7 +6,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.accounts.accounts import STAFF
+from webdepot.accounts.roles import CURATORS, STAFF
 from webdepot.errors import Conflict, InputError
 from webdepot.model import EVERYTHING, Purpose
 from webdepot.selection.targets import Origin, Strategy
@@ -18,7 +18,7 @@ from webdepot.services.selection import csv_lists, targets
 from webdepot.url import Url
 from webdepot.web.forms import page_number, read_form, read_upload
 from webdepot.web.problems import explain
-from webdepot.web.site import CURATORS, may, name_of, person_of, reader_of, render, site_of
+from webdepot.web.site import may, name_of, person_of, reader_of, render, site_of
 
 MOST_SHOWN = 100
 """Rows of a preview, and of targets that get no letter."""
@@ -106,8 +106,8 @@ def _make(request: Request, form: Mapping[str, str]) -> Response:
 
 
 def _check_seeds(request: Request, form: Mapping[str, str], seeds: Sequence[Url]) -> list[SeedCheck]:
-    """What the start URLs answer, if the form asks for that only, or asks for it before it is saved and one
-    of them is probably wrong. The person who has seen that may save anyway.
+    """The results of the seed check, if the form asks only for the check, or if it asks for it before saving
+    and a seed is probably wrong. A person who has seen the results can save anyway.
     """
     is_seen = form.get("checked", "").split() == list(seeds)
     asks_only = form.get("order") == "check"

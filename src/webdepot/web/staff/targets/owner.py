@@ -6,16 +6,18 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from webdepot.accounts.roles import CURATORS
 from webdepot.errors import ConfigError, InputError
 from webdepot.selection.contacts import Contact
 from webdepot.selection.permission import WITHOUT_LETTER, Ground
 from webdepot.selection.templates import LANGUAGES
-from webdepot.services.permission import consent, delivery, letters
-from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
+from webdepot.services.permission import delivery, letters, owner_answers
+from webdepot.services.permission.owner_answers import Conditions, OwnerReply, Showing
 from webdepot.services.selection import contacts, targets
+from webdepot.web import confirmation
 from webdepot.web.forms import get_day, get_number, read_form
-from webdepot.web.site import CURATORS, may, name_of, render, site_of
-from webdepot.web.staff.targets.target_page import attempt, back, target_of
+from webdepot.web.site import may, name_of, render, site_of
+from webdepot.web.staff.targets.target_page import attempt, back, page_of, target_of
 
 
 async def add_contact(request: Request) -> Response:
@@ -25,6 +27,10 @@ async def add_contact(request: Request) -> Response:
 def _change_contacts(request: Request, form: Mapping[str, str]) -> Response:
     archive, target = site_of(request).archive, target_of(request)
     if end := form.get("end", ""):
+        known = {str(one.id): one.salutation for one in contacts.contacts_of(archive, target)}
+        page, subject = page_of(target, "contacts"), known.get(end, "")
+        if question := confirmation.ask(request, form, "contact", back=page, subject=subject):
+            return question
         contacts.end_contact(archive, target, get_number(end), by=name_of(request))
         return back(target, "contacts")
     language = form.get("language", "")
@@ -92,7 +98,7 @@ def _reply(request: Request, form: Mapping[str, str]) -> Response:
         until=get_day(form.get("until", "")),
         words=form.get("words", "")[:2000],
     )
-    consent.reply(
+    owner_answers.reply(
         site_of(request).archive,
         target,
         answer,
@@ -110,7 +116,12 @@ async def ground(request: Request) -> Response:
 def _change_grounds(request: Request, form: Mapping[str, str]) -> Response:
     archive, target = site_of(request).archive, target_of(request)
     if withdrawn := form.get("withdraw", ""):
-        consent.withdraw_ground(
+        page, subject = page_of(target, "grounds"), targets.get(archive, target).name
+        if form.get("reason", "").strip() and (
+            question := confirmation.ask(request, form, "withdraw", back=page, subject=subject)
+        ):
+            return question
+        owner_answers.withdraw_ground(
             archive, target, get_number(withdrawn), by=name_of(request), reason=form.get("reason", "")
         )
         return back(target, "grounds")
@@ -119,7 +130,7 @@ def _change_grounds(request: Request, form: Mapping[str, str]) -> Response:
     except ValueError:
         raise InputError(f"Choose one of these grounds: {', '.join(WITHOUT_LETTER)}.") from None
     until = get_day(form.get("until", ""))
-    consent.record_ground(
+    owner_answers.record_ground(
         archive, target, chosen, by=name_of(request), reason=form.get("reason", ""), until=until
     )
     return back(target, "grounds")

@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from webdepot.accounts.roles import CURATORS
 from webdepot.selection.states import TargetState
 from webdepot.selection.target_list import TargetFilter, TargetSort
 from webdepot.selection.targets import Origin
@@ -12,7 +13,7 @@ from webdepot.services.admin import bulk_actions, target_view
 from webdepot.services.admin.bulk_actions import BulkAct
 from webdepot.services.selection import csv_lists
 from webdepot.web.forms import find_number, page_number
-from webdepot.web.site import CURATORS, may, render, site_of
+from webdepot.web.site import may, render, site_of
 
 
 def show_list(request: Request) -> Response:

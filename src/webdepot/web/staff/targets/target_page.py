@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from webdepot.accounts.roles import CURATORS
 from webdepot.errors import Conflict, InputError, NotFound, NotPermitted
 from webdepot.model import Purpose, TargetId
 from webdepot.reasons import said
@@ -18,13 +19,13 @@ from webdepot.selection.permission import WITHOUT_LETTER
 from webdepot.selection.targets import Strategy
 from webdepot.selection.templates import LANGUAGES
 from webdepot.services.admin import target_view
-from webdepot.services.permission.consent import OwnerReply, Showing
+from webdepot.services.permission.owner_answers import OwnerReply, Showing
 from webdepot.services.schedule import plans
 from webdepot.services.selection import criteria as criteria_service
 from webdepot.services.selection import targets
 from webdepot.web.forms import find_number, get_day, read_form
 from webdepot.web.problems import explain
-from webdepot.web.site import CURATORS, may, name_of, person_of, render, site_of
+from webdepot.web.site import may, name_of, person_of, render, site_of
 
 TABS = ("overview", "owner", "harvests", "record", "history")
 _TAB_OF = {"contacts": "owner", "letters": "owner", "grounds": "owner", "harvested": "harvests"}
@@ -208,5 +209,10 @@ def target_of(request: Request) -> TargetId:
 
 def back(target: TargetId, anchor: str = "") -> Response:
     """Redirect to a part of the page of a target."""
+    return RedirectResponse(page_of(target, anchor), status_code=303)
+
+
+def page_of(target: TargetId, anchor: str = "") -> str:
+    """The path of a part of the page of a target."""
     tab = f"?tab={_TAB_OF[anchor]}" if anchor in _TAB_OF else ""
-    return RedirectResponse(f"/targets/{target}{tab}{f'#{anchor}' if anchor else ''}", status_code=303)
+    return f"/targets/{target}{tab}{f'#{anchor}' if anchor else ''}"

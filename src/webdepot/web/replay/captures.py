@@ -35,11 +35,10 @@ from webdepot.services.access.replay import replay, replay_answer
 from webdepot.services.access.replay.replay import Replayed
 from webdepot.services.access.replay.replay_answer import Headers, ReplayAnswer
 from webdepot.services.review import preview
-from webdepot.times import from_http, to_timestamp
 from webdepot.web.api import timemap
 from webdepot.web.api.openapi_parts import ADDRESS, COLLECTION, NOT_KEPT, on_replay, parameter
 from webdepot.web.problems import explain, heading
-from webdepot.web.replay import address, worker
+from webdepot.web.replay import address, timegate, worker
 from webdepot.web.replay.address import ReplayAddress
 from webdepot.web.security import start_policy, still_policy
 from webdepot.web.site import Site, language_of, machine_reader, reader_of, render, site_of
@@ -49,8 +48,7 @@ RAW = "id_"
 STILL = "ns_"
 """The modifier of pages rewritten on the server, without scripts."""
 DOCUMENT_MODIFIERS = frozenset({"mp_", "if_", "fr_"})
-_EXPOSED = {"Access-Control-Expose-Headers": "Content-Location, Link, Location, Memento-Datetime"}
-_PUBLIC = (("Access-Control-Allow-Origin", "*"), *_EXPOSED.items())
+_PUBLIC = (("Access-Control-Allow-Origin", "*"), *timegate.EXPOSED.items())
 """Pages of any site may read it, as they may read TimeMaps."""
 _FRAMES = frozenset({"iframe", "frame", "object", "embed"})
 _UNSANDBOXED = "application/pdf"
@@ -79,13 +77,15 @@ def answer(request: Request) -> Response:
     asked = address.address_of(request)
     if asked is None:
         raise HTTPException(404)
-    if asked.modifier == "timemap":
-        try:
+    try:
+        if asked.modifier == "timemap":
             return timemap.answer(request, asked)
-        except WebdepotError as error:
-            return not_there(request, asked, error)
-    if asked.modifier in ("*", "timegate", ""):
-        return _to_portal_or_gate(request, asked)
+        if timegate.is_meant(request, asked):
+            return timegate.answer(request, asked)
+    except WebdepotError as error:
+        return not_there(request, asked, error)
+    if asked.modifier in ("*", ""):
+        return _to_portal(request, asked)
     if asked.modifier in DOCUMENT_MODIFIERS and request.headers.get("sec-fetch-dest", "document") in {
         *_FRAMES,
         "document",
@@ -200,34 +200,14 @@ def _start(request: Request, asked: ReplayAddress) -> Response:
     )
 
 
-def _to_portal_or_gate(request: Request, asked: ReplayAddress) -> Response:
-    site = site_of(request)
-    wanted = request.headers.get("accept-datetime")
-    if asked.modifier != "timegate" and (not wanted or asked.modifier or asked.timestamp):
-        step = asked.timestamp + asked.modifier if asked.modifier else asked.timestamp
-        where = (
-            address.path_of(asked.collection, step, asked.url)
-            if step
-            else f"/{asked.collection}/{address.quote_url(asked.url)}"
-        )
-        return RedirectResponse(site.portal_url + where, status_code=302)
-    try:
-        stamp = to_timestamp(from_http(wanted) if wanted else site.archive.clock())
-    except ValueError:
-        return PlainTextResponse("Accept-Datetime is not an HTTP date.\n", status_code=400)
-    try:
-        reader, shared = machine_reader(request, asked)
-        capture, neighbours = lookup.find_memento(
-            site.archive, asked.url, stamp, collection=asked.collection, reader=reader
-        )
-    except WebdepotError as error:
-        return not_there(request, asked, error)
-    links = replay_answer.memento_headers(
-        capture, collection=asked.collection, replay_url=site.replay_url, neighbours=neighbours
+def _to_portal(request: Request, asked: ReplayAddress) -> Response:
+    step = asked.timestamp + asked.modifier if asked.modifier else asked.timestamp
+    where = (
+        address.path_of(asked.collection, step, asked.url)
+        if step
+        else f"/{asked.collection}/{address.quote_url(asked.url)}"
     )
-    where = address.path_of(asked.collection, capture.timestamp + "id_", capture.url)
-    headers = {**shared, **_EXPOSED, **dict(links[1:]), "Vary": "accept-datetime, origin"}
-    return RedirectResponse(site.replay_url + where, status_code=302, headers=headers)
+    return RedirectResponse(site_of(request).portal_url + where, status_code=302)
 
 
 def _raw(request: Request, asked: ReplayAddress) -> Response:

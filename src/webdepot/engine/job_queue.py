@@ -1,4 +1,5 @@
-"""Jobs: long work that a person started, as rows of the database. Any worker of any machine takes them.
+"""Jobs: long-running work that a person started, as rows of the database. Any worker on any machine may take
+one.
 
     add ─> waiting ─ take (lease) ─> running ─ finish ─> done
              │  ^                      │  └──── fail ──> failed
@@ -29,7 +30,7 @@ _LEASED = "job"
 CATCH_UP = "index"
 """The kind of job that the indexer adds itself while the search server does not answer."""
 MOST_TRIES = 3
-"""A job whose workers were killed so often is not repeated: it may be what kills them."""
+"""A job whose workers were killed this often is not repeated: it may be the cause."""
 
 
 class JobState(StrEnum):
@@ -44,7 +45,7 @@ _J = JobState
 JOB = Machine(
     noun="job",
     steps=(
-        Step(act="add", before=(), after=_J.WAITING, words="A person started long work in the portal."),
+        Step(act="add", before=(), after=_J.WAITING, words="A person started it in the portal."),
         Step(act="take", before=(_J.WAITING,), after=_J.RUNNING, words="A worker takes it, with a lease."),
         Step(act="finish", before=(_J.RUNNING,), after=_J.DONE, words="It has ended; its result is kept."),
         Step(
@@ -59,7 +60,12 @@ JOB = Machine(
             after=_J.FAILED,
             words=f"It could not be done, or its worker was killed {MOST_TRIES} times.",
         ),
-        Step(act="cancel", before=(_J.WAITING,), after=_J.CANCELLED, words="A person cancelled it in time."),
+        Step(
+            act="cancel",
+            before=(_J.WAITING,),
+            after=_J.CANCELLED,
+            words="A person cancelled it before it began.",
+        ),
     ),
 )
 OPEN = (JobState.WAITING, JobState.RUNNING)
@@ -244,7 +250,7 @@ def fail(
 
 
 def give_back(connection: Connection, job: QueuedJob) -> None:
-    """Let the next worker have a job that its holder did not finish. That was no try."""
+    """Put a job that its holder did not finish back into the queue. It does not count as a try."""
     state = JOB.after(job.state, "give back", f"Job {job.id}")
     values = {"state": state.value, "holder": "", "lease_ends_at": None, "tries": max(job.tries - 1, 0)}
     _change(connection, job, values)
@@ -266,7 +272,9 @@ def forget(connection: Connection, *, before: datetime) -> None:
 
 
 def give_back_abandoned(connection: Connection, now: datetime) -> list[QueuedJob]:
-    """Let others take the jobs whose workers were killed. A job that was begun too often fails."""
+    """Put the jobs of workers that were killed back into the queue. A job that was started too often fails.
+    Returns all of them.
+    """
     running = [job for job in open_jobs(connection) if job.state is JobState.RUNNING]
     abandoned = [job for job in running if leases.is_expired(job.lease_ends_at, now)]
     for job in abandoned:

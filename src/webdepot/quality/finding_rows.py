@@ -4,7 +4,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
 
-from sqlalchemy import Connection, RowMapping, case, delete, func, insert, literal, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    select,
+    tuple_,
+)
 
 from webdepot.model import Answer, Finding, HarvestId, Severity, TargetId, Verdict
 from webdepot.quality.tables import findings, ignored_findings, judgements
@@ -45,6 +57,11 @@ def find_judged_at(connection: Connection, harvest: HarvestId) -> datetime | Non
     return connection.execute(
         select(judgements.c.judged_at).where(judgements.c.harvest == harvest)
     ).scalar_one_or_none()
+
+
+def is_checked(harvest: ColumnElement[str]) -> ColumnElement[bool]:
+    """Whether the check of a harvest is done, as a condition of a query."""
+    return exists().where(judgements.c.harvest == harvest)
 
 
 def find_verdict(connection: Connection, harvest: HarvestId) -> Verdict | None:

@@ -1,4 +1,5 @@
-"""Records to be written, made from a visit by WARC 1.1 (https://iipc.github.io/warc-specifications/).
+"""Records to be written, made from a visit as WARC 1.1 requires
+(https://iipc.github.io/warc-specifications/).
 
     from_visit     request, then response (or revisit, if the same payload is stored already)
     about_visit    metadata: referring page, duration, outlinks

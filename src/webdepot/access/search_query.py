@@ -2,7 +2,7 @@
 
     words               all are wanted, in any order                gemeente archief
     "a phrase"          these words in this order                   "raad van state"
-    word*               words that begin so                         sal*
+    word*               words that begin with these letters         sal*
     -word  -"a phrase"  must not occur                              -wikipedia
     a OR b              one of them is enough                       fiets OR rijwiel
     site:example.org    that host and all hosts below it            site:kb.nl
@@ -140,7 +140,7 @@ def parse(text: str) -> TextQuery:
         raise InputError(
             said("query_empty", "The query is empty. Enter at least one word to look for.")
             if not query.excluded
-            else said("query_excludes", "The query only excludes words. Enter also a word to look for.")
+            else said("query_excludes", "The query only excludes words. Enter a word to look for as well.")
         )
     return query
 

@@ -4,7 +4,7 @@
       complete      names the files of a complete pass (`derive`); written when they are durable
       PASS/         one for each pass that was begun
         facts       for the check of the harvest
-        *.cdxj …    captures, for its package and for the captures index; texts, for the text index
+        *.cdxj …    captures, for its package and for the capture index; texts, for the text index
 
 A worker writes them when the files of a harvest are identified, so that its containers are unpacked once.
 They are removed when the container has been indexed, or the harvest rejected or withdrawn. Each step works
@@ -21,7 +21,7 @@ from pathlib import Path
 from webdepot import durable
 from webdepot.archive import Archive
 from webdepot.formats.survey import SurveyTask
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.index import capture_from_record, extract
 from webdepot.index.extract import Extract, Job
 from webdepot.model import Capture, Container, Harvest, HarvestId, HarvestKind
@@ -30,7 +30,7 @@ from webdepot.services.index.derive import DeriveTask, Fact
 from webdepot.version import VERSION
 
 _FOLDER = "derived"
-_FORM = 2
+_FORM = 3
 """Increased when the files are written in another way: they must not be read by an earlier or later program
 of the same version.
 """
@@ -85,7 +85,7 @@ def iter_facts(archive: Archive, container: Container) -> Iterator[Fact]:
     if found is not None:
         return derive.facts_in(found.facts)
     with archive.database.reading() as connection:
-        harvest = runs.get(connection, container.harvest)
+        harvest = harvest_rows.get(connection, container.harvest)
     path = archive.containers.path(container.name)
     return derive.facts_of(path, container.name, has_links=_has_links(harvest))
 

@@ -29,15 +29,15 @@ class OrderVerb(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     STOP = "stop"
-    """At a checkpoint; the harvest can be run again."""
+    """Stop at a checkpoint; the harvest can be resumed."""
     ABORT = "abort"
-    """For good: the queue is given up."""
+    """End the harvest permanently: its queue is discarded."""
     CHANGE = "change"
     """Change settings by name; the service knows what they mean."""
     ADD = "add"
     """Fetch URLs even if they are outside the scope."""
     REMOVE = "remove"
-    """Give up the waiting URLs that match one of the regular expressions."""
+    """Discard the queued URLs that match one of the regular expressions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderSummary:
-    """What is in force after a sequence of orders."""
+    """The state after a sequence of orders."""
 
     paused: bool = False
     changes: Mapping[str, object] = field(default_factory=dict)
@@ -102,7 +102,9 @@ def read(folder: Path) -> list[Order]:
 
 
 def summarize(orders: Sequence[Order]) -> OrderSummary:
-    """What is in force: a pause lasts until it is resumed; of each setting the last change counts."""
+    """The state after these orders: a pause lasts until it is resumed, and the last change of a setting
+    counts.
+    """
     paused, changes = False, dict[str, object]()
     for order in orders:
         if order.verb in (OrderVerb.PAUSE, OrderVerb.RESUME):

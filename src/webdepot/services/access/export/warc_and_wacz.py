@@ -3,7 +3,7 @@
 
 Every capture once, byte for byte, one gzip member each, but without session cookies of log-ins; for a revisit
 also the original, and for a page its images, style sheets, scripts and frames as captured nearest to it
-(`export_parts.py`), so that it can be replayed. A record of an ARC file becomes a WARC response with the same
+(`parts.py`), so that it can be replayed. A record of an ARC file becomes a WARC response with the same
 bytes. Records that cannot be read are left out: `webdepot doctor` reports them.
 
     WACZ   archive/data.warc.gz      pages/pages.jsonl     datapackage-digest.json
@@ -22,12 +22,12 @@ from contextlib import closing
 from itertools import chain
 
 from webdepot.archive import Archive, ScratchPurpose
-from webdepot.container import records
+from webdepot.container import new_records
 from webdepot.container.conversion.rewrite import member_of
 from webdepot.container.members import gzip_member
+from webdepot.container.new_records import NewRecord
 from webdepot.container.reader import read_record
 from webdepot.container.record import LONGEST_HEAD_BYTES, Record, head_end
-from webdepot.container.records import NewRecord
 from webdepot.container.streams import iter_pieces
 from webdepot.depot.bundle import zipped
 from webdepot.depot.bundle.zipped import NewZipMember
@@ -173,7 +173,7 @@ def _as_warc(record: Record, *, is_hiding: bool) -> Iterator[bytes]:
         head=block,
     )
     return gzip_member(
-        iter([records.header(new, str(sha1(new.head))), *iter_pieces(io.BytesIO(new.head)), b"\r\n\r\n"])
+        iter([new_records.header(new, str(sha1(new.head))), *iter_pieces(io.BytesIO(new.head)), b"\r\n\r\n"])
     )
 
 

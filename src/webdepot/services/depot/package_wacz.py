@@ -18,7 +18,7 @@ from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.depot.package_content import PackageFacts
 from webdepot.model import Capture, Package, RecordKind
 from webdepot.ports.object_store import ObjectStore
-from webdepot.services.access.export import records
+from webdepot.services.access.export import warc_and_wacz
 from webdepot.services.access.export.wacz_index import ExportedRecord, WaczIndex
 from webdepot.services.access.replay import replay
 from webdepot.services.depot import references
@@ -59,9 +59,9 @@ def _originals(archive: Archive, store: ObjectStore, facts: PackageFacts) -> Ite
             continue
         place = hash((original.location.container, original.location.offset))
         if place not in written:
-            if len(written) < records.MOST_REMEMBERED:
+            if len(written) < warc_and_wacz.MOST_REMEMBERED:
                 written.add(place)
-            yield from records.iter_record(archive, original)
+            yield from warc_and_wacz.iter_record(archive, original)
 
 
 def _title(archive: Archive, capture: Capture) -> str:

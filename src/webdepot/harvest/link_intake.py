@@ -53,9 +53,9 @@ class LinkIntake:
         self._guessed: set[Url] = set()
         """URLs that were queued as guesses from scripts."""
         self._named: dict[Url, Candidate] = {}
-        """Those of them that pages turned out to name, as links or parts."""
+        """Guessed URLs that a page was later found to name, as a link or a part."""
         self.recently_outside: set[Url] = set()
-        """Links that belong to no seed, on whichever page they are."""
+        """Links that belong to no seed, whatever page they are on."""
         self._build_rules()
 
     def follow(self, settings: CrawlSettings) -> None:
@@ -75,7 +75,9 @@ class LinkIntake:
         self.uncommitted += self.frontier.add(candidates)
 
     def hear_peers(self) -> bool:
-        """Queue what other processes found on our hosts, unless it is known here; whether anything came."""
+        """Queue the links to our hosts that other processes found, unless they are known; return whether
+        there were any.
+        """
         if self.peers is None:
             return False
         candidates, moves = self.peers.take()
@@ -115,8 +117,8 @@ class LinkIntake:
 
     @property
     def _do_owners_judge(self) -> bool:
-        """Whether links are handed over unjudged to the processes that own their hosts: if no rule needs
-        facts that only the finder has looked up.
+        """Whether links are handed over unjudged to the processes that own their hosts. That is so unless a
+        rule needs facts that only this process has looked up.
         """
         settings = self.settings
         return (
@@ -161,7 +163,7 @@ class LinkIntake:
         self._queue(accepted if self.peers is None else self.peers.keep_mine(accepted))
 
     def _note_guess(self, outlink: Candidate) -> None:
-        """Remember what was only guessed, and what of it a page names: that is no longer a guess."""
+        """Remember guessed URLs, and which of them a page names: those are no longer guesses."""
         if len(self._guessed) + len(self._named) > MOST_REMEMBERED:
             self._guessed.clear()
             self._named.clear()
@@ -173,7 +175,9 @@ class LinkIntake:
             self._named[outlink.url] = outlink
 
     def as_named(self, candidate: Candidate) -> Candidate:
-        """A candidate of the frontier; if it was queued as a guess, as the page names it that does."""
+        """The candidate itself, or, if it was queued as a guess that a page names, the candidate of that
+        page.
+        """
         return self._named.get(candidate.url, candidate)
 
     def _may_be_seed(self, outlink: Candidate) -> bool:
@@ -182,7 +186,7 @@ class LinkIntake:
         return is_seed_path(outlink.path) and count_redirects(outlink.path) <= redirects
 
     def _queue(self, candidates: Iterable[Candidate]) -> None:
-        """Add judged candidates to the frontier, those of minor kinds after the others."""
+        """Add judged candidates to the frontier, less important kinds after the others."""
         first: list[Candidate] = []
         last: list[Candidate] = []
         for candidate in candidates:
@@ -227,7 +231,7 @@ class LinkIntake:
 
 
 def _must_be_judged_here(source: Candidate, extracted: Extracted) -> bool:
-    """Whether something is known about the links only where the page was read: nofollow, or that a seed has
+    """Whether the links must be judged where the page was read: because of nofollow, or because a seed has
     moved.
     """
     return bool(extracted.nofollow) or "nofollow" in extracted.directives or is_seed_path(source.path)

@@ -44,13 +44,15 @@ from webdepot.database import StatementLine
 from webdepot.harvest.tables import handed_links, harvest_orders, parts
 
 CHECKPOINT_AGE = "checkpoint_age_s"
-"""In `live`: seconds since the last checkpoint when the lease was renewed."""
+"""Key in `live`: seconds since the last checkpoint when the lease was renewed."""
 LEASED = "part"
 """The kind of these leases."""
 MOST_TRIES = 50
-"""A part that was taken so often without reaching a checkpoint ends: it may be what kills its machines."""
+"""A part that was taken this many times without reaching a checkpoint ends: it may be the cause of the
+crashes.
+"""
 FAILURE_TRIES = 10
-"""How many takings a failure of the part counts for, or a death of its process alone."""
+"""How many of these tries are counted when the part fails, or when only its process dies."""
 NOW: ColumnElement[float] = literal_column("extract(epoch from clock_timestamp())::float8", Float)
 
 
@@ -62,7 +64,9 @@ class PartState(StrEnum):
 
 
 class PartLost(Exception):
-    """The lease of a part has ended, or another harvester has the part: this one must ask nothing more."""
+    """The lease of a part has ended, or another harvester has the part: this one must send no more
+    requests.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +79,7 @@ class PartLease:
     holder: str
     generation: int
     checkpoint: int
-    """The last one that was made; 0 if there is none."""
+    """The number of the last checkpoint; 0 if there is none."""
     spans: tuple[tuple[int, int], ...]
     """(generation, its last checkpoint) for all checkpoints, in their order."""
 
@@ -95,13 +99,15 @@ class PartRow:
     generation: int
     checkpoint: int
     spans: tuple[tuple[int, int], ...]
-    """As those of `PartLease`."""
+    """As in `PartLease`."""
     live: Mapping[str, Any]
     result: Mapping[str, Any]
     reason: str
     is_stopping: bool
     is_done: bool
-    """Whether nobody holds it, and it has nothing to do. A harvest is over when that is so for all parts."""
+    """Whether nobody holds it and it has nothing to do. A harvest is over when this is true of all its
+    parts.
+    """
 
     def silent_s(self, lease_s: float) -> float:
         """Time since its holder renewed the lease; 0 if nobody holds it."""
@@ -119,8 +125,9 @@ class PartRow:
 def offer(
     connection: Connection, harvest: str, count: int, *, needs_browser: bool, again: bool = True
 ) -> None:
-    """Offer the parts of a harvest. Of one that was offered before, those that ended are offered `again`;
-    without that, nothing changes: only the process that watched it has died. In a writing transaction.
+    """Offer the parts of a harvest. If it was offered before, parts that ended are offered again if `again`
+    is set; otherwise nothing changes, because only the process that watched it has died. In a writing
+    transaction.
     """
     known = set(connection.scalars(select(parts.c.part).where(parts.c.harvest == harvest)))
     if not known:
@@ -217,7 +224,7 @@ def _row(row: RowMapping) -> PartRow:
 
 
 def is_over(connection: Connection, harvest: str) -> bool:
-    """Whether no part has anything to do or can get it, and none is held."""
+    """Whether no part is held, has anything to do, or can still be given anything."""
     return not connection.scalar(
         select(exists().where(parts.c.harvest == harvest, or_(parts.c.state.in_(_OPEN), _has_new())))
     )
@@ -252,7 +259,7 @@ def stop_watching(connection: Connection, harvest: str, watcher: str) -> None:
 
 
 def find_unwatched(connection: Connection) -> list[str]:
-    """Harvests that are over, and that no process ends: the one that began them was killed."""
+    """Harvests whose parts are all over, but whose watching process was killed before it could end them."""
     is_alone = and_(parts.c.part == 0, parts.c.watched_until_s < NOW, parts.c.state.not_in(_OPEN))
     harvests = connection.scalars(select(parts.c.harvest).where(is_alone)).all()
     return [harvest for harvest in harvests if is_over(connection, harvest)]
@@ -286,7 +293,7 @@ _CAN_TAKE = text(
 
 
 def can_take(line: StatementLine) -> bool:
-    """Whether there may be a part to take: harvesters ask this all the time."""
+    """Whether there may be a part to take. Quick, because harvesters ask it all the time."""
     return bool(line.run(_CAN_TAKE, {})[0].is_any)
 
 
@@ -312,7 +319,10 @@ def take(
         return None
     wanted = (parts.c.harvest == row["harvest"], parts.c.part == row["part"])
     if row["tries"] >= MOST_TRIES:
-        reason = row["reason"] or "Its machines were stopped or killed too often before a checkpoint."
+        reason = row["reason"] or (
+            "The part was started too often without reaching a checkpoint: its harvesters were stopped or "
+            "killed. Look for the cause in their logs, then resume the harvest."
+        )
         ended = {"state": PartState.ENDED.value, "holder": "", "reason": reason}
         connection.execute(update(parts).where(*wanted).values(**ended))
         return None
@@ -381,7 +391,7 @@ def lost(lease: PartLease) -> PartLost:
 
 
 def add_order(connection: Connection, harvest: str, line: str) -> int:
-    """Add an order, as a line of `orders.jsonl`; its number. In a writing transaction."""
+    """Add an order, as a line of `orders.jsonl`; return its number. In a writing transaction."""
     highest = select(func.coalesce(func.max(harvest_orders.c.number), 0))
     number = int(connection.scalar(highest.where(harvest_orders.c.harvest == harvest)) or 0) + 1
     connection.execute(insert(harvest_orders).values(harvest=harvest, number=number, line=line))

@@ -33,8 +33,8 @@ from webdepot.model import HarvestState
 from webdepot.provenance import Outcome, append
 from webdepot.services.access import rules
 from webdepot.services.catalogue import records
-from webdepot.services.exchange import oai_harvest, transfer
-from webdepot.services.exchange.transfer import Gone
+from webdepot.services.exchange import oai_harvest, transfer_download
+from webdepot.services.exchange.transfer_download import Gone
 from webdepot.services.harvest import harvests
 from webdepot.services.intake import import_harvests, objects
 from webdepot.services.intake.ingest import is_complete, take_in
@@ -254,12 +254,12 @@ def _fetch_and_load(
                 f"the object is larger than {archive.config.exchange.largest_transfer_bytes} bytes "
                 "(exchange.largest_transfer_bytes)"
             )
-        packed = transfer.fetch(archive, partner, delivered, watch, wait)
+        packed = transfer_download.fetch(archive, partner, delivered, watch, wait)
         with archive.scratch_folder(ScratchPurpose.TAKE_OVER) as folder:
             most_members = archive.config.depot.import_members
-            files = transfer.unpack(packed, delivered, folder / "files", most_members=most_members)
+            files = transfer_download.unpack(packed, delivered, folder / "files", most_members=most_members)
             harvest = objects.load(archive, _sender(partner, record), delivered, files, folder)
-        transfer.discard(packed)
+        transfer_download.discard(packed)
     finished = import_harvests.finish(archive, harvest) if harvest.state is HarvestState.RUNNING else harvest
     take_in(archive, finished, deposit=True, watch=watch)
     missing = [file.name for file in delivered.files if not file.file_checksum]

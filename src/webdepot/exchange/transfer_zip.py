@@ -304,7 +304,7 @@ def record_tree(
 
 
 def forget_trees_with(connection: Connection, container: str) -> int:
-    """Remove the trees that have a file in a container that is being deleted; how many."""
+    """Remove the trees that have a file in a container that is being deleted; returns how many."""
     named = cast(trees.c.files, Text).contains(json.dumps(container), autoescape=True)
     return connection.execute(delete(trees).where(named)).rowcount
 

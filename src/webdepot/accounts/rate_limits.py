@@ -1,4 +1,4 @@
-"""Attempts that are limited: how many there were under a name within a time, over all portals of an archive.
+"""Rate limits: how many attempts were made under a name within a period, over all portals of an archive.
 
 Names may contain the network that somebody comes from. Only a checksum is stored, and not for longer than the
 longest window.
@@ -32,7 +32,9 @@ def note(database: Database, names: Iterable[str], now: datetime) -> None:
 def note_unless_limited(
     database: Database, limits: Mapping[str, int], now: datetime, *, since: datetime
 ) -> bool:
-    """Count an attempt under each of these names, unless one has reached its limit; whether it did."""
+    """Count an attempt under each of these names, unless one has reached its limit. Returns whether it
+    was counted; False means that a limit is reached.
+    """
     if is_limited(database, limits, since=since):  # without a write, as somebody may try very often
         return False
     with database.transaction() as connection:

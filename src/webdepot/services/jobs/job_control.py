@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy import Connection
 
 from webdepot.archive import Archive
-from webdepot.engine import jobs
-from webdepot.engine.jobs import JobPage, JobState, QueuedJob
-from webdepot.harvest import runs
+from webdepot.engine import job_queue
+from webdepot.engine.job_queue import JobPage, JobState, QueuedJob
+from webdepot.harvest import harvest_rows
 from webdepot.model import HarvestId, HarvestState
 from webdepot.provenance import append, difference
 from webdepot.services.jobs import kinds
@@ -35,7 +35,7 @@ def add(
     called in the transaction that adds a new one.
     """
     with archive.database.transaction() as connection:
-        job, is_new = jobs.add(
+        job, is_new = job_queue.add(
             connection, kind, subject, arguments or {}, by=by, now=archive.clock(), needs=needs
         )
         if is_new:
@@ -48,32 +48,32 @@ def add_end(archive: Archive, harvest: str) -> None:
     that failed: a person decides then.
     """
     with archive.database.reading() as connection:
-        is_running = runs.get(connection, HarvestId(harvest)).state is HarvestState.RUNNING
-        latest = jobs.find_latest(connection, kinds.END_HARVEST, harvest)
-    if is_running and (latest is None or latest.state not in (JobState.FAILED, *jobs.OPEN)):
+        is_running = harvest_rows.get(connection, HarvestId(harvest)).state is HarvestState.RUNNING
+        latest = job_queue.find_latest(connection, kinds.END_HARVEST, harvest)
+    if is_running and (latest is None or latest.state not in (JobState.FAILED, *job_queue.OPEN)):
         add(archive, kinds.END_HARVEST, harvest, by="harvester")
 
 
 def get(archive: Archive, number: int) -> QueuedJob:
     with archive.database.reading() as connection:
-        return jobs.get(connection, number)
+        return job_queue.get(connection, number)
 
 
 def find(archive: Archive, kind: str, subject: str) -> QueuedJob | None:
     """The newest job of this kind for this subject."""
     with archive.database.reading() as connection:
-        return jobs.find_latest(connection, kind, subject)
+        return job_queue.find_latest(connection, kind, subject)
 
 
-def newest(archive: Archive, *kinds: str, limit: int = jobs.ROWS) -> list[QueuedJob]:
+def newest(archive: Archive, *kinds: str, limit: int = job_queue.ROWS) -> list[QueuedJob]:
     """The newest jobs of these kinds."""
     with archive.database.reading() as connection:
-        return jobs.newest(connection, kinds=kinds, limit=limit)
+        return job_queue.newest(connection, kinds=kinds, limit=limit)
 
 
 def list_page(archive: Archive, state: JobState | None, *, page: int = 1) -> JobPage:
     with archive.database.reading() as connection:
-        return jobs.listing(connection, state, page=page)
+        return job_queue.listing(connection, state, page=page)
 
 
 def list_past(
@@ -81,7 +81,7 @@ def list_past(
 ) -> list[QueuedJob]:
     """The next jobs, the newest first, after the one with the number `last`."""
     with archive.database.reading() as connection:
-        return jobs.past(connection, state, kind=kind, last=last, limit=limit)
+        return job_queue.past(connection, state, kind=kind, last=last, limit=limit)
 
 
 def running(found: Collection[QueuedJob]) -> list[str]:
@@ -109,8 +109,8 @@ def wait(archive: Archive, job: QueuedJob, *, at_most_s: float) -> QueuedJob:
 def cancel(archive: Archive, number: int, *, by: str) -> QueuedJob:
     """Cancel a job that no worker has taken yet; Conflict otherwise."""
     with archive.database.transaction() as connection:
-        before = jobs.get(connection, number)
-        job = jobs.cancel(connection, number, archive.clock(), by=by)
+        before = job_queue.get(connection, number)
+        job = job_queue.cancel(connection, number, archive.clock(), by=by)
         detail = difference({"state": before.state.value}, {"state": job.state.value})
         event = archive.event(
             "cancelled", "job", str(number), by=by, message=f"{job.kind} {job.subject}".strip(), detail=detail

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, RowMapping, insert, literal, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, insert, literal, select, tuple_, update
 
 from webdepot.database import Moment
 from webdepot.errors import NotFound
@@ -25,7 +25,7 @@ from webdepot.url import Url
 
 ROWS = 50
 RECEIVED = "received"
-"""The setting that marks a harvest of another archive."""
+"""The setting that marks a harvest that another archive made."""
 _H = HarvestState
 HARVEST = Machine(
     noun="harvest",
@@ -73,7 +73,7 @@ HARVEST = Machine(
             after=_H.FINISHED,
             words="The rejection is undone; it waits for review again.",
         ),
-        Step(act="extend", before=(_H.KEPT,), after=_H.KEPT, words="Its package gets another version."),
+        Step(act="extend", before=(_H.KEPT,), after=_H.KEPT, words="Its package gets a new version."),
     ),
     meanings={
         _H.RUNNING: "a process works on it, or was killed while doing so",
@@ -156,6 +156,11 @@ def exists(connection: Connection, harvest: str) -> bool:
 def set_settings(connection: Connection, harvest: HarvestId, settings: Mapping[str, object]) -> None:
     """Replace the options of an unfinished harvest."""
     connection.execute(update(harvests).where(harvests.c.id == harvest).values(settings=dict(settings)))
+
+
+def set_seeds(connection: Connection, harvest: HarvestId, seeds: Sequence[str]) -> None:
+    """Replace the start pages of a harvest that is not deposited yet."""
+    connection.execute(update(harvests).where(harvests.c.id == harvest).values(seeds=list(seeds)))
 
 
 def latest(connection: Connection, limit: int) -> list[Harvest]:
@@ -264,8 +269,7 @@ class HarvestFilter:
     limit: int = ROWS
     """Harvests on a page."""
     past: tuple[datetime, str] | None = None
-    """Start and id of the last harvest of the page before: where a list continues whose pages have no
-    numbers.
+    """Start and id of the last harvest on the page before, from which a list without page numbers continues.
     """
 
 
@@ -278,12 +282,13 @@ class HarvestPage:
     page: int
 
 
-def list_page(connection: Connection, query: HarvestFilter) -> HarvestPage:
-    """One page of the list. One more row is read to know whether there is a next page: counting a million
-    rows takes longer than showing fifty.
+def list_page(connection: Connection, query: HarvestFilter, *also: ColumnElement[bool]) -> HarvestPage:
+    """One page of the list; `also` are further conditions. One more row is read to know whether there is a
+    next page: counting a million rows takes longer than showing fifty.
     """
     column = harvests.c
     where = [
+        *also,
         *([column.state == query.state.value] if query.state else []),
         *([column.target == query.target] if query.target else []),
         *([column.collection == query.collection] if query.collection else []),

@@ -20,8 +20,8 @@ from sqlalchemy import Connection
 from webdepot.access.policy import AccessPoint, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, NotFound
-from webdepot.harvest import runs
-from webdepot.harvest.control import OrderVerb
+from webdepot.harvest import harvest_rows
+from webdepot.harvest.order_file import OrderVerb
 from webdepot.model import HarvestState, TargetId
 from webdepot.provenance import append, difference
 from webdepot.reasons import Reason, said
@@ -54,7 +54,7 @@ class OwnerReply(StrEnum):
 
 
 class Showing(StrEnum):
-    """Where an owner lets a site be read."""
+    """Where an owner allows a site to be viewed."""
 
     OPEN = "open"
     READING_ROOM = "reading room"
@@ -140,7 +140,7 @@ def stop_harvests(archive: Archive, target: TargetId, *, by: str = "") -> list[s
     with archive.database.reading() as connection:
         running = [
             harvest
-            for harvest in runs.in_states(connection, [HarvestState.RUNNING])
+            for harvest in harvest_rows.in_states(connection, [HarvestState.RUNNING])
             if harvest.target == target
         ]
     stopped: list[str] = []

@@ -1,20 +1,21 @@
-"""Traps that only show when many responses are compared: ever new addresses that say nothing new.
+"""Crawler traps that can be detected only by comparing many responses: ever new addresses without new
+content.
 
 Endless months of a calendar, sort orders and filters of a list, session tokens. Steps:
 
 1. Addresses that a program can make without end are watched: those with a query, or with a date or a session
    token in the path. They are compared with those of the same path, without its numbers and tokens:
    `/cal/#/#`, `/shop`.
-2. What a page says (`sayings`) is compared with what all pages of its path have said: its lines of text, its
-   pictures and other parts, its links to other pages. Years and the words of the address do not count: such
-   pages repeat them.
-3. When the last pages with a parameter, such as `sort`, have all said nothing new, further addresses of the
+2. The content of a page (`page_content`) is compared with that of all pages of its path: its lines of text,
+   its pictures and other parts, its links to other pages. Years and the words of the address do not count:
+   such pages repeat them.
+3. When the last pages with a parameter, such as `sort`, have all had no new content, further addresses of the
    path with this parameter are rejected; without a query, further addresses of the path. One of `ONE_OF` is
-   still taken, and if it says something new, the others are taken again.
+   still accepted, and if it has new content, the others are accepted again.
 
-A response with a session token that is not a page says its bytes, without tokens. Others are never compared:
-numbered files may all be alike, and an archive wants each of them; nor are parts of pages, such as a frame
-on every page. Memory is bounded by `MOST_PATHS` and `MOST_SAID`.
+For a response with a session token that is not a page, the content is its bytes without tokens. Other files
+are never compared, because numbered files may all be alike, and an archive wants each of them; nor are parts
+of pages, such as a frame on every page. Memory is bounded by `MOST_PATHS` and `MOST_KNOWN`.
 """
 
 import re
@@ -30,11 +31,11 @@ from webdepot.url import Url, host_of
 
 MOST_PATHS = 20_000
 MOST_PARAMETERS = 1_000
-"""Of one path."""
-MOST_SAID = 1_000_000
+"""Most parameters of one path."""
+MOST_KNOWN = 1_000_000
 """Digests of lines and links, for all paths together."""
 FIRST_PAGES = 20
-"""Pages of a path that are not compared, because few sites with so few need it."""
+"""How many pages of a path are not compared: few sites with fewer pages have a trap."""
 SAME_ANSWERS = 100
 """Responses in a row without anything new that make a trap: more than the days between most events."""
 SAME_WITH_TOKEN = 40
@@ -51,7 +52,7 @@ _DATE = re.compile(r"[/_-][12]\d{3}[/_-][01]?\d(?![^/_-])")
 _YEAR = re.compile(r"[12]\d{3}\Z")
 _WORD = re.compile(r"[^\W_]+(?:[.,:][^\W_]+)*")
 
-Sayings = Collection[int]
+PageContent = Collection[int]
 _NO_QUERY = frozenset({""})
 
 
@@ -68,34 +69,36 @@ def may_be_endless(url: str) -> bool:
 
 
 class TrapWatch:
-    """Kept in memory only: after a restart it is soon learned again."""
+    """Detects traps. Its state is in memory only: after a restart it is soon learned again."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[str, int] = OrderedDict()
         """Path -> its pages so far."""
-        self._said: OrderedDict[str, set[int]] = OrderedDict()
-        """Path -> what its pages have said."""
-        self._said_in_all = 0
+        self._known: OrderedDict[str, set[int]] = OrderedDict()
+        """Path -> digests of the content of its pages."""
+        self._known_in_all = 0
         self._rows: dict[str, dict[str, int]] = {}
-        """Path -> parameter -> responses in a row that said nothing new."""
+        """Path -> parameter -> responses in a row without new content."""
         self.trapped: dict[str, dict[str, int]] = {}
         """Path -> parameter that makes it a trap -> the number of such responses."""
 
-    def note(self, url: str, sayings: Callable[[], Sayings | None]) -> None:
-        """Take note of a response. `sayings` is called only if it is compared; None if it cannot be."""
+    def note(self, url: str, read_content: Callable[[], PageContent | None]) -> None:
+        """Learn from a response. `read_content` is called only if it is compared, and returns None if it
+        cannot be.
+        """
         if not may_be_endless(url):
             return
         path, names = shape_of(url)
         seen = self._seen[path] = self._seen.pop(path, 0) + 1
         if len(self._seen) > MOST_PATHS:
             self._forget(self._seen.popitem(last=False)[0])
-        says = sayings() if seen > FIRST_PAGES else None
-        if says is None:
+        content = read_content() if seen > FIRST_PAGES else None
+        if content is None:
             return
         rows = self._rows.setdefault(path, {})
         if len(rows) >= MOST_PARAMETERS:
             rows.clear()
-        is_new, needed = self._add(path, says), SAME_WITH_TOKEN if _TOKEN.search(url) else SAME_ANSWERS
+        is_new, needed = self._add(path, content), SAME_WITH_TOKEN if _TOKEN.search(url) else SAME_ANSWERS
         traps = self.trapped.setdefault(path, {})
         for name in names:
             row = rows[name] = 0 if is_new else rows.get(name, 0) + 1
@@ -126,36 +129,48 @@ class TrapWatch:
         path, names = shape_of(url)
         return min(names & self.trapped[path].keys(), default=None) if path in self.trapped else None
 
-    def _add(self, path: str, says: Sayings) -> bool:
-        """Remember what a page says; whether some of it is new."""
-        said = self._said[path] = self._said.pop(path, set())
-        new = [each for each in says if each not in said]
-        said.update(new)
-        self._said_in_all += len(new)
-        while self._said_in_all > MOST_SAID and self._said:
-            self._said_in_all -= len(self._said.popitem(last=False)[1])
+    def _add(self, path: str, content: PageContent) -> bool:
+        """Remember the content of a page; return whether some of it is new."""
+        known = self._known[path] = self._known.pop(path, set())
+        new = [each for each in content if each not in known]
+        known.update(new)
+        self._known_in_all += len(new)
+        while self._known_in_all > MOST_KNOWN and self._known:
+            self._known_in_all -= len(self._known.popitem(last=False)[1])
         return bool(new)
 
     def _forget(self, path: str) -> None:
-        self._said_in_all -= len(self._said.pop(path, ()))
+        self._known_in_all -= len(self._known.pop(path, ()))
         self._rows.pop(path, None)
         self.trapped.pop(path, None)
 
 
-def sayings(
+def page_content(
     visit: Visit, links: Iterable[tuple[Url, Hop]], shown: str, is_trapped: Callable[[str], bool]
-) -> Sayings | None:
-    """What a response says. `shown` is its text in the browser, if it was opened there."""
+) -> PageContent | None:
+    """The content of a response for comparison. `shown` is its text in the browser, if it was opened
+    there.
+    """
     url = visit.candidate.url
     html = find_html(visit, limit_bytes=_READ_BYTES)
     if html is None:
         return [_digest(_TOKEN_IN_BODY.sub(b"", _body_of(visit)))] if _TOKEN.search(url) else None
     if len(html) >= _LONGEST:
         return None
+    digests = _line_digests(url, shown or visible_text(html))
+    return digests | {_digest(_TOKEN.sub("*", link)) for link in _telling(url, links, is_trapped)}
+
+
+def page_lines(visit: Visit, shown: str) -> PageContent:
+    """The lines of a page as in `page_content`; none if the response is not a page."""
+    html = find_html(visit, limit_bytes=_READ_BYTES)
+    return _line_digests(visit.candidate.url, shown or visible_text(html)) if html is not None else ()
+
+
+def _line_digests(url: Url, text: str) -> set[int]:
     own = {_plain(word) for word in _WORD.findall(unquote(url).lower())}
     own |= {_plain(word) for word in re.findall(r"\d+|[^\W\d_]+", unquote(url).lower())}
-    said = {_digest(line) for line in _lines(shown or visible_text(html), own)}
-    return said | {_digest(_TOKEN.sub("*", link)) for link in _telling(url, links, is_trapped)}
+    return {_digest(line) for line in _lines(text, own)}
 
 
 def _lines(text: str, own: Collection[str]) -> Iterator[str]:
@@ -183,7 +198,7 @@ def _telling(url: Url, links: Iterable[tuple[Url, Hop]], is_trapped: Callable[[s
             hop is Hop.LINK
             and host_of(link) == host
             and shape_of(link)[0] != path
-            and "%2f" not in link.lower()  # `/login?return=%2Fcal…` says where the reader came from
+            and "%2f" not in link.lower()  # `/login?return=%2Fcal…` contains where the reader came from
             and not is_trapped(link)
         ):
             yield link
@@ -199,6 +214,6 @@ def _body_of(visit: Visit) -> bytes:
     return visit.body.read(_READ_BYTES)
 
 
-def _digest(said: str | bytes) -> int:
-    data = said.encode("utf-8", "replace") if isinstance(said, str) else said
+def _digest(content: str | bytes) -> int:
+    data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "big")

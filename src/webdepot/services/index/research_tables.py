@@ -1,10 +1,10 @@
 """Tables for research, derived from the archive as a whole; the kinds that the Archives Unleashed Toolkit
 made common (https://aut.docs.archivesunleashed.org/docs/dataframe-schemas):
 
-    domains     a row for each host: how many captures, of what, from when to when    from the captures index
+    domains     a row for each host: how many captures, of what, from when to when    from the capture index
     web-graph   a row for each link from a page to another site, with its text        from the containers
     text        a row for each capture of a page or document, with its text           from the containers
-    images      a row for each capture of a picture, with its size                    from the captures index
+    images      a row for each capture of a picture, with its size                    from the capture index
 
 Containers are read by the worker processes of the engine. Everything is streamed: the memory needed is that
 of a few rows, and of what the workers have read ahead. What is closed to the reader is left out, as in a
@@ -25,13 +25,13 @@ from webdepot.errors import Conflict, CorruptData, InputError
 from webdepot.exchange import parquet
 from webdepot.exchange.parquet import Column, ColumnKind, Value
 from webdepot.formats import results
-from webdepot.harvest import runs
+from webdepot.harvest import harvest_rows
 from webdepot.index import extract, page_files
 from webdepot.index.extract import Extract, Job
 from webdepot.model import EVERYTHING, Capture
 from webdepot.ports.search import PageText
 from webdepot.services.access import gate
-from webdepot.services.index import derived, shown
+from webdepot.services.index import derived_files, shown
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.text.csv_text import written
 from webdepot.times import from_timestamp, to_iso
@@ -155,7 +155,7 @@ _WRITERS: dict[str, Callable[[Sequence[Column], Iterable[Row]], Iterator[bytes]]
 }
 
 
-# --- from the captures index ---
+# --- from the capture index ---
 
 
 def _captures(archive: Archive, reader: Reader, collection: str, watch: Watch) -> Iterator[Capture]:
@@ -229,7 +229,7 @@ def _images(archive: Archive, reader: Reader, collection: str, watch: Watch) -> 
 
 
 def _text(archive: Archive, reader: Reader, collection: str, watch: Watch) -> Iterator[Row]:
-    """A capture whose bytes are those of an earlier one has no row: its text is in the row of that one."""
+    """The rows of the text table. A capture with the same bytes as an earlier one has no row of its own."""
     for extracted in _extracts(archive, collection, watch):
         for page in page_files.pages_in(extracted.pages, lambda digests: _formats(archive, digests)):
             if _has_text(page) and _is_open(archive, page.key, page.timestamp, reader):
@@ -279,11 +279,13 @@ def _extracts(archive: Archive, collection: str, watch: Watch) -> Iterator[Extra
     with archive.database.reading() as connection:
         containers = shown.containers(archive)
         harvests = {each.harvest for each in containers}
-        collections = {each: runs.get(connection, each).collection for each in harvests}
+        collections = {each: harvest_rows.get(connection, each).collection for each in harvests}
     wanted = [each for each in containers if collection in (EVERYTHING, collections[each.harvest])]
     with archive.scratch_folder(ScratchPurpose.EXTRACT) as folder:
         jobs: Iterator[Job] = (
-            derived.job(archive, each, archive.containers.path(each.name), collections[each.harvest], folder)
+            derived_files.job(
+                archive, each, archive.containers.path(each.name), collections[each.harvest], folder
+            )
             for each in wanted
         )
         for number, done in enumerate(archive.engine.map(extract.run, jobs), start=1):

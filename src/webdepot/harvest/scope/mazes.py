@@ -1,0 +1,305 @@
+"""Mazes: sites that answer every address with a page that links to ever new ones, and may say anything there.
+
+Neither the shape of such addresses nor what their pages say tells them from a large wiki. But a server that
+invents pages invents one for an address that cannot exist, too, and a wiki does not. Steps:
+
+1. A page counts if only one page links to it, and if it links to addresses that were never seen. When the
+   pages below a folder mostly count (`SUSPECTED`), the folder is suspected. Most sites get there while they
+   are new to the harvest.
+2. `PROBES` addresses that cannot exist are asked for, of the form of the pages: the segments after the
+   folder, or the values of the query, are replaced. If they are errors, or pages without links of their own
+   that were never seen, the folder is not a maze, and is not suspected again. Links that repeat the address
+   do not count.
+3. Otherwise the lines that the answers have in common are what pages of the maze say: the navigation, a
+   footer, nothing. A page that lacks one of them (a `not found` that only pages for missing addresses
+   have) is not one of the maze. After `ALIKE` pages that count and have all these lines, further addresses
+   below the folder to which only one page links are rejected. A few (`ONE_OF`, at most `MOST_SAMPLES`) are
+   still taken, and if they are not like the maze, all others are again.
+
+Parts of pages (frames, styles) and sitemaps can be mazes as well; each kind counts for itself. Memory is
+bounded by `MOST_FOLDERS` and `MOST_LINKED`.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from webdepot.harvest.scope.hop_path import embed_depth, is_guess, is_seed_path
+from webdepot.harvest.scope.trap_watch import PageContent
+from webdepot.model import Answer, Candidate, Hop, Verdict
+from webdepot.url import Url, find_canonical, origin_of
+
+MAZES = "mazes"
+"""The kind of address, as in `software.toml`: it can be included."""
+SUSPECTED = 40
+"""Pages that count which make a folder suspected; one that does not count takes two away."""
+PROBES = 3
+ALIKE = 20
+"""Pages of a maze after which it is one; one that is not like it takes four away. Below half of it, it no
+longer is.
+"""
+MOST_COMPARED = 300
+"""Pages of a suspected folder that are compared until it is cleared."""
+ONE_OF = 64
+MOST_SAMPLES = 20
+MOST_FOLDERS = 20_000
+MOST_LINKED = 200_000
+"""Addresses to which several pages link, that are remembered."""
+
+Links = Iterable[tuple[Url, Hop]]
+_HOPS = {"L": Hop.LINK, "E": Hop.EMBED, "M": Hop.MANIFEST}
+_FolderKey = tuple[str, str]
+"""Kind of address, and origin with the folder, or with the path and `?`."""
+
+
+@dataclass(slots=True)
+class _Suspect:
+    """A folder whose pages look like a maze."""
+
+    probes: list[tuple[frozenset[Url], frozenset[int]]] = field(default_factory=list)
+    """Of each answer to an address that cannot exist: its new links, and its lines."""
+    dead_ends: int = 0
+    """Answers without such links."""
+    common: frozenset[int] | None = None
+    """The lines that all these answers have; None until they are known."""
+    alike: int = 0
+    compared: int = 0
+    is_maze: bool = False
+    samples: int = 0
+
+
+class MazeWatch:
+    """Of one crawl. Kept in memory only: after a restart it is soon learned again."""
+
+    def __init__(self) -> None:
+        self.is_off = False
+        self._scores: OrderedDict[_FolderKey, int] = OrderedDict()
+        self._suspects: dict[_FolderKey, _Suspect] = {}
+        self._cleared: set[_FolderKey] = set()
+        self._linked: set[int] = set()
+        """Hashes of addresses to which more than one page links."""
+
+    # --- what pages teach ---
+
+    def note(
+        self,
+        candidate: Candidate,
+        links: Links,
+        known: Collection[Url],
+        lines: Callable[[], PageContent | None],
+    ) -> None:
+        """Take note of an answer before its links are queued. `known` are the addresses queued earlier;
+        `lines` is called only if the answer is compared.
+        """
+        if self.is_off or is_guess(candidate.path):
+            return
+        kind = _kind_of(candidate)
+        origin, hop = f"{origin_of(candidate.url)}/", _HOPS[kind]
+        same = [url for url, how in links if how is hop and url.startswith(origin) and url != candidate.url]
+        new = [url for url in same if url not in known]
+        if len(self._linked) > MOST_LINKED:
+            self._linked.clear()
+        if len(new) < len(same):
+            self._linked.update(hash(url) for url in same if url in known)
+        counts = bool(new) and self._is_lonely(candidate)
+        self._score(candidate, kind, counts=counts)
+        for folder in _folders(candidate.url):
+            suspect = self._suspects.get((kind, folder))
+            if suspect is not None and suspect.common is not None and self._is_lonely(candidate):
+                self._compare((kind, folder), suspect, lines(), counts=counts)
+
+    def _score(self, candidate: Candidate, kind: str, *, counts: bool) -> None:
+        """Count a page for each folder that it is in; the deepest that has enough is suspected."""
+        deepest = None
+        for folder in _folders(candidate.url):
+            key = (kind, folder)
+            if key in self._suspects:
+                return
+            if key in self._cleared:
+                continue
+            score = self._scores.pop(key, 0)
+            score = score + 1 if counts else max(score - 2, 0)
+            if score:
+                self._scores[key] = score
+            if score >= SUSPECTED:
+                deepest = deepest or key
+        if deepest is not None:
+            self._suspects[deepest] = _Suspect()
+        while len(self._scores) > MOST_FOLDERS:
+            self._scores.popitem(last=False)
+
+    def _compare(
+        self, key: _FolderKey, suspect: _Suspect, lines: PageContent | None, *, counts: bool
+    ) -> None:
+        """Compare a page of a suspected folder with what its server invents. One that says the same but leads
+        nowhere may be a dead end of a maze, or a page of any site.
+        """
+        if lines is None or suspect.common is None or not suspect.common.issubset(lines):
+            suspect.alike = max(suspect.alike - 4, 0)
+        elif counts:
+            suspect.alike = min(suspect.alike + 1, 2 * ALIKE)
+        suspect.compared += 1
+        suspect.samples += suspect.is_maze
+        if suspect.is_maze:
+            suspect.is_maze = suspect.alike >= ALIKE // 2
+        elif suspect.alike >= ALIKE:
+            suspect.is_maze = True
+        elif suspect.compared >= MOST_COMPARED:
+            self._clear(key)
+
+    # --- addresses that cannot exist ---
+
+    def find_probe(self, candidate: Candidate) -> Url | None:
+        """An address that cannot exist, to be asked for before this candidate; None if nothing is to be
+        learned.
+        """
+        key = self._find_key(candidate, lambda suspect: suspect.common is None) if self._suspects else None
+        if key is None:
+            return None
+        suspect = self._suspects[key]
+        address = nonsense(candidate.url, key[1], len(suspect.probes) + suspect.dead_ends)
+        if address is None:
+            self._clear(key)
+        return address
+
+    def note_probe(
+        self,
+        candidate: Candidate,
+        probe: Url,
+        links: Links,
+        known: Collection[Url],
+        lines: PageContent | None,
+    ) -> None:
+        """Take note of the answer to a probe that was asked for before a candidate. `known` are the addresses
+        queued earlier; `lines` is None if the answer is an error, or if the probe must not be asked for.
+        """
+        key = self._find_key(candidate, lambda suspect: suspect.common is None)
+        if key is None:
+            return
+        suspect, hop, origin = self._suspects[key], _HOPS[key[0]], f"{origin_of(candidate.url)}/"
+        names = _nonsense_names(probe, key[1])
+        own = frozenset(
+            url
+            for url, how in links
+            if how is hop
+            and url.startswith(origin)
+            and url not in known
+            and not any(name in url for name in names)
+        )
+        if own and lines is not None:
+            suspect.probes.append((own, frozenset(lines)))
+        else:
+            suspect.dead_ends += 1
+        if lines is None or suspect.dead_ends == PROBES:
+            self._clear(key)
+        elif len(suspect.probes) == PROBES:
+            self._conclude(key, suspect)
+
+    def _conclude(self, key: _FolderKey, suspect: _Suspect) -> None:
+        """Whether each answer has links that no other has."""
+        pages = [own for own, _ in suspect.probes]
+        others = [frozenset().union(*(page for page in pages if page is not own)) for own in pages]
+        if all(own - other for own, other in zip(pages, others, strict=True)):
+            suspect.common = frozenset.intersection(*(lines for _, lines in suspect.probes))
+            suspect.probes.clear()
+        else:
+            self._clear(key)
+
+    def _clear(self, key: _FolderKey) -> None:
+        self._suspects.pop(key, None)
+        if len(self._cleared) >= MOST_FOLDERS:
+            self._cleared.clear()
+        self._cleared.add(key)
+        self._scores.pop(key, None)
+
+    # --- what follows from it ---
+
+    def find_rejection(self, candidate: Candidate) -> Verdict | None:
+        """The rejection of an address of a maze to which only one page links; None if it is not one."""
+        if not self._suspects or self.is_off or is_seed_path(candidate.path) or is_guess(candidate.path):
+            return None
+        key = self._find_key(candidate, lambda suspect: suspect.is_maze)
+        if key is None or not self._is_lonely(candidate):
+            return None
+        if self._suspects[key].samples < MOST_SAMPLES and _number(candidate.url) % ONE_OF == 0:
+            return None
+        return Verdict(
+            answer=Answer.REJECT,
+            rule=MAZES,
+            reason=f"its server invents pages below {key[1]}: also for addresses that cannot exist",
+        )
+
+    def _find_key(self, candidate: Candidate, is_meant: Callable[[_Suspect], bool]) -> _FolderKey | None:
+        kind = _kind_of(candidate)
+        for folder in _folders(candidate.url):
+            suspect = self._suspects.get((kind, folder))
+            if suspect is not None and is_meant(suspect):
+                return kind, folder
+        return None
+
+    def _is_lonely(self, candidate: Candidate) -> bool:
+        """Whether only one page is known to link to it."""
+        return not is_seed_path(candidate.path) and hash(candidate.url) not in self._linked
+
+
+def _kind_of(candidate: Candidate) -> str:
+    if embed_depth(candidate.path):
+        return "E"
+    return "M" if candidate.path.endswith(Hop.MANIFEST) else "L"
+
+
+def _folders(url: str) -> Iterator[str]:
+    """The folders that an address is in, the deepest first; of one with a query, its path is the deepest."""
+    path, question, _ = url.partition("?")
+    if question:
+        yield f"{path}?"
+    root = len(origin_of(url)) + 1
+    end = len(path.rstrip("/"))
+    while (end := path.rfind("/", 0, end)) >= root - 1:
+        yield path[: end + 1]
+
+
+def nonsense(url: str, folder: str, number: int) -> Url | None:
+    """An address of the same form in this folder that cannot exist; None if there is nothing to replace."""
+    rest = url[len(folder) :]
+    if folder.endswith("?"):
+        return find_canonical(folder + _with_nonsense(rest, "&", number))
+    path, question, query = rest.partition("?")
+    if not path.strip("/"):
+        return None
+    address = folder + "/".join(
+        _nonsense_segment(part, number + at) for at, part in enumerate(path.split("/"))
+    )
+    return find_canonical(f"{address}?{_with_nonsense(query, '&', number)}" if question else address)
+
+
+def _with_nonsense(query: str, between: str, number: int) -> str:
+    parts = (part.partition("=") for part in query.split(between))
+    return between.join(
+        f"{name}={_nonsense_segment(value, number + at)}" if value else _nonsense_segment(name, number + at)
+        for at, (name, _, value) in enumerate(parts)
+    )
+
+
+def _nonsense_segment(segment: str, number: int) -> str:
+    """A name that nobody gives: longer than any, of digits if it stands for digits; its extension stays."""
+    if not segment:
+        return ""
+    name, dot, extension = segment.rpartition(".")
+    if not dot or not extension.isalnum() or len(extension) > 5:
+        name, extension = segment, ""
+    digest = _number(f"{segment} {number}", person=b"no such page")
+    word = f"{digest % 10**18:018d}" if name.isdecimal() else f"{digest:024x}"[:24]
+    return f"{word}.{extension}" if extension else word
+
+
+def _nonsense_names(probe: str, folder: str) -> list[str]:
+    """The invented names in an address, which its page may repeat in its links."""
+    rest = probe[len(folder) :].replace("?", "/").replace("&", "/").replace("=", "/")
+    return [name for name in (part.partition(".")[0] for part in rest.split("/")) if len(name) >= 18]
+
+
+def _number(text: str, person: bytes = b"") -> int:
+    data = text.encode("utf-8", "replace")
+    return int.from_bytes(blake2b(data, digest_size=12, person=person).digest(), "big")
