@@ -131,6 +131,13 @@ def test_data_in_a_page_that_cannot_be_read_costs_nothing_else(data: str, note: 
     assert result.note == f"linksPartFailed:{note}"
 
 
+def test_data_in_a_file_of_its_own_is_a_part_that_can_be_read() -> None:
+    text = '<script type="application/ld+json" src="/data.json"></script>'
+    result = extract(PAGE, head(), BytesIO(text.encode()), LinkLimits())
+    assert result.links == [(of("data.json"), E)]
+    assert not result.note
+
+
 ENCODINGS = {
     "header": ("text/html; charset=iso-8859-1", "<a href='/?q=ü'>".encode("latin-1"), "?q=%FC"),
     "header, path is UTF-8 always": (
