@@ -202,19 +202,12 @@ def restore(
         if before is None or put != before:  # otherwise those below have its datestamp and title already
             catalogue.touch_below(connection, put.key, put.changed_at)
     if transfer_facts:
-        transfer_zip.record(
-            connection,
-            records[-1].key,
-            transfer_zip.from_document(transfer_facts),
-            now=facts.package.stored_at,
-        )
+        transfer = transfer_zip.from_document(transfer_facts)
+        transfer_zip.record(connection, records[-1].key, transfer, now=facts.package.stored_at)
         own = catalogue.find(connection, records[-1].key)
         # A rebuild restores the rules as they were; staff may have ended this one.
-        if (
-            own is not None
-            and own.access is Access.RESTRICTED
-            and (is_new or origin is PackageOrigin.FOREIGN)
-        ):
+        follows = is_new or origin is PackageOrigin.FOREIGN
+        if follows and own is not None and own.access is Access.RESTRICTED:
             object_rules.follow(archive, connection, own)
 
 
