@@ -19,7 +19,7 @@ from webdepot.depot.ocfl import layout
 from webdepot.services import pipeline
 from webdepot.services.access import lending, rules, statistics
 from webdepot.services.admin import setup
-from webdepot.services.depot import audit, replication
+from webdepot.services.depot import audit, storage_places
 from webdepot.services.depot import status as status_service
 
 pytestmark = pytest.mark.browser
@@ -33,7 +33,7 @@ def kept(tmp_path_factory, museum) -> Iterator[tuple[Served, list[str]]]:
     with Archive.open(home, clock=lambda: NOW) as archive:
         taken = pipeline.import_files(archive, [museum], collection="museums").taken
         accounts.add(archive.database, "anna", PASSWORD, [Role.CURATOR, Role.ADMINISTRATOR], NOW)
-        replication.add_place(archive, "second", str(home.parent / "second"))
+        storage_places.add_place(archive, "second", str(home.parent / "second"))
         package = status_service.list_packages(archive, limit=1)[0].package.id
         damaged = next((home / "depot" / layout.folder_of(package)).rglob("*.warc.gz"))
         damaged.write_bytes(damaged.read_bytes()[:-1])
