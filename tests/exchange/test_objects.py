@@ -449,11 +449,7 @@ BAD_CSIP = {
     "locator": ('mdRef LOCTYPE="URL"', 'mdRef LOCTYPE="OTHER"', "CSIP22: "),
     "metadata": (f'SIZE="{len(OPEN)}"', 'SIZE="1"', "CSIP27: metadata/descriptive/dc.xml has"),
     "groups": ('LABEL="Metadata"', 'LABEL="Data"', "CSIP88, CSIP90: "),
-    "label": ('LABEL="ark:/1/eark"', "", "CSIP86: the main division of METS.xml has no LABEL"),
-    "described": (' DMDID="D"', "", "CSIP92: the division Metadata of METS.xml does not refer to 'D'"),
     "no section": ('DMDID="D"', 'DMDID="D F0"', "CSIP92: the division Metadata of METS.xml refers to 'F0'"),
-    "no pointer": ('<fptr FILEID="G"/>', "", "CSIP104, CSIP119, CSIP108, CSIP109: the structural map"),
-    "media": ('MIMETYPE="text/html"', 'MIMETYPE="HTML"', "CSIP68: the MIMETYPE of the file"),
     "SIP": (
         'E-ARK-CSIP.xml"><metsHdr CREATEDATE="2020-01-01T00:00:00" csip:OAISPACKAGETYPE="SIP"',
         'E-ARK-SIP.xml"><metsHdr CREATEDATE="2020-01-01T00:00:00" csip:OAISPACKAGETYPE="AIP"',
@@ -471,6 +467,42 @@ def test_an_e_ark_package_that_is_wrong_is_refused(tmp_path, case):
     with pytest.raises(RefusedObject) as refused:
         loose_objects.read(Submission(path=folder, kind=SubmissionKind.FOLDER, root=folder))
     assert words in "; ".join(refused.value.reasons)
+
+
+WARNED_CSIP = {
+    "label": ('LABEL="ark:/1/eark"', "", "CSIP86: the main division of METS.xml has no LABEL"),
+    "described": (' DMDID="D"', "", "CSIP92: the division Metadata of METS.xml does not refer to 'D'"),
+    "no pointer": ('<fptr FILEID="G"/>', "", "CSIP104, CSIP119, CSIP108, CSIP109: the structural map"),
+    "media": ('MIMETYPE="text/html"', 'MIMETYPE="HTML"', "CSIP68: the MIMETYPE of the file"),
+    "empty address": (
+        'x:href="metadata/descriptive/dc.xml"',
+        'x:href=""',
+        "CSIP24: the href of the dmdSec 'D'",
+    ),
+}
+"""Rules that the newest version of CSIP relaxed: SHOULD instead of MUST, or a recommendation."""
+
+
+@pytest.mark.parametrize("case", WARNED_CSIP)
+def test_an_e_ark_package_that_breaks_a_rule_of_level_should_is_accepted(tmp_path, case):
+    old, new, words = WARNED_CSIP[case]
+    folder = eark(tmp_path / "sip", old=old, new=new)
+    read = loose_objects.read(Submission(path=folder, kind=SubmissionKind.FOLDER, root=folder))
+    assert words in "; ".join(read.warnings)
+
+
+def test_content_of_an_e_ark_package_may_be_in_folders_of_other_names(archive, tmp_path):
+    """The folder `representations` is of level SHOULD (CSIPSTR9)."""
+    own, other = "representations/rep1/data/thesis.html", "content/thesis.html"
+    folder = eark(tmp_path / "sip", old=own, new=other)
+    (folder / "content").mkdir()
+    (folder / own).rename(folder / other)
+    (folder / "METS.xml").write_text(
+        (folder / "METS.xml").read_text().replace('"Representations/rep1"', '"Representations"')
+    )
+    done, own_record = take(archive, folder)
+    assert delivered(archive, own_record.key) == {other: PAGE}
+    assert any("CSIPSTR9" in each for each in done.warnings)
 
 
 def test_an_e_ark_package_of_windows_is_taken_in_with_warnings(archive, tmp_path):
