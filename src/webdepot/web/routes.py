@@ -313,8 +313,8 @@ FRAME_ROUTES = (
 
 REPLAY_ROUTES = (
     RouteRow(path="/robots.txt", endpoint="reader.home:robots"),
-    RouteRow(path="/-/start/{address:path}", endpoint="replay.raw:show_start"),
-    RouteRow(path="/-/migrated/{address:path}", endpoint="replay.raw:send_migrated"),
+    RouteRow(path="/-/start/{address:path}", endpoint="replay.captures:show_start"),
+    RouteRow(path="/-/migrated/{address:path}", endpoint="replay.captures:send_migrated"),
     RouteRow(path="/-/thumbnail/{address:path}", endpoint="reader.images:send_thumbnail"),
     RouteRow(path="/cdx/search/cdx", endpoint="api.cdx:of_everything"),
     RouteRow(path="/web/timemap/cdx", endpoint="api.cdx:of_everything"),
@@ -324,7 +324,7 @@ REPLAY_ROUTES = (
     RouteRow(path="/{collection}/xmlquery", endpoint="api.cdx:of_xmlquery"),
     RouteRow(
         path="/{collection}/{address:path}",
-        endpoint="replay.raw:answer",
+        endpoint="replay.captures:answer",
         heavy=LISTS,
         methods=("GET", "POST", "PUT", "DELETE", "PATCH"),
     ),
