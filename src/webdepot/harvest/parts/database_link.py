@@ -34,7 +34,7 @@ _SHOW_AHEAD_S = 0.3
 """How long before they are stored numbers are collected: older ones would show a past state."""
 
 
-class PartLine:
+class DatabaseLink:
     """One for each running part. The crawl uses it from one thread."""
 
     def __init__(self, database: Database, lease: PartLease, *, lease_s: float) -> None:
@@ -98,7 +98,7 @@ class PartLine:
 
     def poll(self) -> list[Order]:
         """The orders given since the last call; all of them at the first call. An order to stop has no effect
-        in a part: it was meant for the parts that were running then (`rows.stop`).
+        in a part: it was meant for the parts that were running then (`part_rows.stop`).
         """
         with self._lock:
             orders, self._orders = self._orders, []
