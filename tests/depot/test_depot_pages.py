@@ -11,8 +11,10 @@ from webdepot.accounts import accounts
 from webdepot.accounts.roles import Role
 from webdepot.depot.copies import CopyState
 from webdepot.errors import CorruptData
+from webdepot.provenance import append
 from webdepot.services.depot import audit, status, storage_places
 from webdepot.web.app import build_portal
+from webdepot.web.language.language import load
 
 PATHS = ("/depot", "/depot/packages", "/depot/report.json")
 
@@ -55,10 +57,14 @@ def test_packages_copies_events_and_the_alarm(portal, archive, keep_site, tmp_pa
     assert 'role="alert"' not in page
     assert f"4 {whole}" in page or f"3 {whole}" in page
     listed = portal.get("/depot/packages", params={"lang": language}).text
-    assert all(each.title in listed for each in kept)
+    assert all(load(language).dated_title(each.title) in listed for each in kept)
     shown = portal.get(f"/depot/packages/{kept[0].id}", params={"lang": language}).text
     assert "warc/site-1.warc.gz" in shown
     assert kept[0].urn in shown
+    with archive.database.transaction() as connection:
+        append(connection, archive.event("pictured", "package", kept[0].id))
+    shown = portal.get(f"/depot/packages/{kept[0].id}", params={"lang": language}).text
+    assert load(language).texts["actions.pictured"] in shown and "pictured" not in shown
     container = next((tmp_path / "second").rglob("site-1.warc.gz"))
     container.write_bytes(b"spoiled")
     audit.audit(archive, packages=[kept[0].id], repair=False)
@@ -75,7 +81,7 @@ def test_pages_of_packages_go_on_where_the_last_ended(portal, keep_site, monkeyp
     seen, path = [], "/depot/packages"
     while path:
         text = portal.get(path).text
-        seen += [each.title for each in kept if each.title in text]
+        seen += [each.title for each in kept if load("en").dated_title(each.title) in text]
         path = text.partition('rel="next" href="')[2].partition('"')[0]
     assert sorted(seen) == sorted(each.title for each in kept)
 

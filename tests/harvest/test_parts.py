@@ -3,7 +3,7 @@ from which a frontier is built again.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
@@ -257,3 +257,28 @@ def test_nobody_is_asked_after_the_lease(database: Database) -> None:
         assert turns.begin("192.0.2.1") > 0
         with pytest.raises(PartLost):
             link.check()
+
+
+def test_numbers_are_collected_just_before_they_are_stored(database: Database) -> None:
+    offered(database, 1)
+    link = DatabaseLink(database, taken(database, "one"), lease_s=60.0)
+
+    def stored(fetched: int) -> bool:
+        with database.reading() as connection:
+            return connection.execute(select(parts.c.fetched)).scalar_one() == fetched
+
+    def until(is_true: Callable[[], bool]) -> None:
+        end_s = time.monotonic() + 60
+        while not is_true():
+            assert time.monotonic() < end_s
+            time.sleep(0.01)
+
+    for fetched in (1, 2):
+        until(link.wants_numbers)
+        assert not stored(fetched)
+        link.show({"live": {}, "fetched": fetched, "pages": 0, "size_bytes": 0})
+        if fetched == 1:
+            link.start()
+        until(lambda fetched=fetched: stored(fetched))
+        until(lambda: not link.wants_numbers())
+    link.close()

@@ -9,7 +9,7 @@ from leaks import Leaks, launched
 from museum import EDITIONS, NOW, PASSWORD, SITE, Served, serving
 from playwright.sync_api import Browser, Page, expect
 
-from looks import WIDTHS, look_at, needs_axe, signed_in
+from looks import WIDTHS, look, look_at, needs_axe, signed_in
 from webdepot.access.policy import AccessPoint, Reader, RuleAnswer
 from webdepot.access.usage import Metric
 from webdepot.accounts import accounts
@@ -132,6 +132,8 @@ def test_a_finding_is_ignored_and_stays_so(page: Page, kept):
     expect(page.locator(".finding").first).to_contain_text("Onderdeel van")
     expect(page.get_by_text("Genegeerd", exact=True)).to_have_count(0)
     page.locator(".finding li button.link").first.click()
+    look(page, "ignore-asked")
+    page.get_by_role("button", name="Yes, ignore it").click()
     page.wait_for_url("**begun=ignored**")
     page.locator("form[action$='/check'] button").click()
     page.wait_for_url(lambda url: "begun" not in url)

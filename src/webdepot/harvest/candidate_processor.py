@@ -174,7 +174,11 @@ class CandidateProcessor:
         lines: PageContent | None = None
         state.is_dirty = True
         if state.judge.of_robots(robots, probe):
-            visit = await state.turns.ask(probe, crawl_delay_s=robots.crawl_delay_s if obeys else None)
+            visit = await state.turns.ask(
+                probe,
+                crawl_delay_s=robots.crawl_delay_s if obeys else None,
+                manners=state.settings.of_host(host_of(address)).manners,
+            )
             with visit.body:
                 head = parse_head(visit.head) if visit.failure is None else NO_HEAD
                 if visit.failure is None and 200 <= visit.status < 300:

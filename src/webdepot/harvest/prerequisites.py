@@ -46,7 +46,11 @@ class Prerequisites:
             url=state.missing.address(candidate.url), via=candidate.url, path=candidate.path + Hop.SPECULATIVE
         )
         if state.judge.of_robots(known, probe):
-            visit = await state.missing.ask(probe, crawl_delay_s=known.crawl_delay_s if obeys else None)
+            visit = await state.missing.ask(
+                probe,
+                crawl_delay_s=known.crawl_delay_s if obeys else None,
+                manners=state.settings.of_host(host_of(probe.url)).manners,
+            )
             with visit.body:
                 state.log.write(of_visit(visit, mime=mime_of(parse_head(visit.head)), note=PROBE))
         else:

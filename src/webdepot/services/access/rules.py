@@ -23,7 +23,7 @@ from webdepot.errors import InputError
 from webdepot.provenance import Event, EventFilter, append, difference
 from webdepot.provenance import page as page_of_events
 from webdepot.reasons import said
-from webdepot.times import period_of, to_timestamp
+from webdepot.times import period_of, read_date, to_timestamp
 from webdepot.url import UrlMatch, address_of_key, from_typed, host_of, key_range, split_wildcard
 
 MOST_COUNTED = 100
@@ -304,7 +304,7 @@ def _edge(text: str, *, end: bool) -> str:
     if not text:
         return "9" * 14 if end else "0" * 14
     try:
-        period = period_of(text.replace("-", ""))
+        period = period_of(read_date(text))
     except ValueError:
         raise InputError(f"{text[:30]!r} is not a date. Write it like 2019, 2019-03 or 2019-03-04.") from None
     return to_timestamp(period.end if end else period.start)

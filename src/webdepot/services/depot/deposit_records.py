@@ -174,41 +174,56 @@ def restore(
         )
     if origin is PackageOrigin.FOREIGN:
         _refuse_taken(connection, facts, records)
-    is_new = origin is PackageOrigin.NEW
-    now = archive.clock()
     for record in records:
-        before = catalogue.find(connection, record.key)
-        if before is not None and (
-            origin is PackageOrigin.FOREIGN
-            or before.changed_at > record.changed_at
-            or before.withdrawn_at is not None
-        ):
-            continue
-        is_ours = record.level is RecordLevel.SITE or record.harvest == facts.harvest.id
-        # If writing the package took longer than its datestamp allowed for, a new one is needed: partners
-        # must not see a datestamp from before this commit.
-        is_late = is_new and before is None and record.changed_at < now
-        above = catalogue.find(connection, record.parent) if record.parent else None
-        changed_at = (
-            catalogue.stamp(now)
-            if is_late
-            else max(record.changed_at, above.changed_at if above else record.changed_at)
-        )
-        title = catalogue.inherited_title(record, above) if record.withdrawn_at is None else ""
-        shown = replace(record, title=title, target=target if is_ours else None, changed_at=changed_at)
-        put = catalogue.put(connection, shown if origin.is_ours else _as_foreign(shown, above))
-        if is_new and record.level is RecordLevel.SITE:
-            _record_site_values(archive, connection, before, put)
-        if before is None or put != before:  # otherwise those below have its datestamp and title already
-            catalogue.touch_below(connection, put.key, put.changed_at)
+        _restore_record(archive, connection, record, facts, target, origin)
     if transfer_facts:
         transfer = transfer_zip.from_document(transfer_facts)
         transfer_zip.record(connection, records[-1].key, transfer, now=facts.package.stored_at)
         own = catalogue.find(connection, records[-1].key)
         # A rebuild restores the rules as they were; staff may have ended this one.
-        follows = is_new or origin is PackageOrigin.FOREIGN
-        if follows and own is not None and own.access is Access.RESTRICTED:
+        if (
+            own is not None
+            and own.access is Access.RESTRICTED
+            and origin in (PackageOrigin.NEW, PackageOrigin.FOREIGN)
+        ):
             object_rules.follow(archive, connection, own)
+
+
+def _restore_record(
+    archive: Archive,
+    connection: Connection,
+    record: CatalogueRecord,
+    facts: PackageFacts,
+    target: TargetId,
+    origin: PackageOrigin,
+) -> None:
+    """Write one record of a package to the catalogue, unless the one there must stay."""
+    before = catalogue.find(connection, record.key)
+    if before is not None and (
+        origin is PackageOrigin.FOREIGN
+        or before.changed_at > record.changed_at
+        or before.withdrawn_at is not None
+    ):
+        return
+    is_ours = record.level is RecordLevel.SITE or record.harvest == facts.harvest.id
+    is_new = origin is PackageOrigin.NEW
+    now = archive.clock()
+    # If writing the package took longer than its datestamp allowed for, a new one is needed: partners
+    # must not see a datestamp from before this commit.
+    is_late = is_new and before is None and record.changed_at < now
+    above = catalogue.find(connection, record.parent) if record.parent else None
+    changed_at = (
+        catalogue.stamp(now)
+        if is_late
+        else max(record.changed_at, above.changed_at if above else record.changed_at)
+    )
+    title = catalogue.inherited_title(record, above) if record.withdrawn_at is None else ""
+    shown = replace(record, title=title, target=target if is_ours else None, changed_at=changed_at)
+    put = catalogue.put(connection, shown if origin.is_ours else _as_foreign(shown, above))
+    if is_new and record.level is RecordLevel.SITE:
+        _record_site_values(archive, connection, before, put)
+    if before is None or put != before:  # otherwise those below have its datestamp and title already
+        catalogue.touch_below(connection, put.key, put.changed_at)
 
 
 def _as_foreign(record: CatalogueRecord, above: CatalogueRecord | None) -> CatalogueRecord:

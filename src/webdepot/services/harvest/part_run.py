@@ -10,7 +10,6 @@
 
 import asyncio
 import shutil
-import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, closing, suppress
 from dataclasses import replace
@@ -47,7 +46,6 @@ from webdepot.services.harvest.processes import SharedLimits, reached_limit
 from webdepot.services.progress import unwatched
 
 RECENT_LINES = 15
-SHOW_EVERY_S = 1.0
 
 
 def run(archive: Archive, lease: PartLease) -> None:
@@ -189,13 +187,9 @@ class _Part:
             size_bytes=options.limit_bytes,
         )
 
-        show_at_s = 0.0
-
         def report(progress: CrawlProgress) -> None:
-            nonlocal show_at_s
             self._link.check()
-            if time.monotonic() >= show_at_s:
-                show_at_s = time.monotonic() + SHOW_EVERY_S
+            if self._link.wants_numbers():
                 self._link.show(columns_of(progress, log.recent(folder, RECENT_LINES)))
             beat = self._link.beat
             if stop.is_set() or beat is None:
