@@ -84,7 +84,7 @@ INDEX = """
 import sys
 from pathlib import Path
 from webdepot.index import capture_from_record
-from webdepot.index.captures import SqliteCaptureIndex
+from webdepot.index.sqlite_captures import SqliteCaptureIndex
 index = SqliteCaptureIndex(Path(sys.argv[2]))
 path = Path(sys.argv[1])
 print(index.add(path.name, capture_from_record.of_container(path, path.name, on_finding=print), collection="bench"))

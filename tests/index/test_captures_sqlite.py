@@ -98,7 +98,7 @@ def test_a_killed_writer_leaves_whole_containers(tmp_path):
         from pathlib import Path
         sys.path.insert(0, sys.argv[2])
         from test_captures_sqlite import capture
-        from webdepot.index.captures import SqliteCaptureIndex
+        from webdepot.index.sqlite_captures import SqliteCaptureIndex
         index = SqliteCaptureIndex(Path(sys.argv[1]))
         index.add("whole.warc.gz", [capture(at, container="whole.warc.gz") for at in range(100)], collection="c")
         def killed():

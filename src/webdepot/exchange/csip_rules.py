@@ -182,11 +182,10 @@ def _check_header(header: etree._Element, where: str) -> Iterator[Finding]:
         yield _warning("CSIP8", f"the header of {where} has no LASTMODDATE")
     kind = _own(header, "OAISPACKAGETYPE")
     if kind not in _PACKAGE_KINDS:
-        package_type = f"the OAISPACKAGETYPE {kind[:40]!r}" if kind else "no OAISPACKAGETYPE"
+        stated = f"the OAISPACKAGETYPE {kind[:40]!r}" if kind else "no OAISPACKAGETYPE"
         yield _error(
             "CSIP9",
-            f"the header of {where} has {package_type}; "
-            f"it must be one of {', '.join(sorted(_PACKAGE_KINDS))}",
+            f"the header of {where} has {stated}; it must be one of {', '.join(sorted(_PACKAGE_KINDS))}",
         )
     agents = header.findall(f"{{{METS}}}agent")
     if not agents:
