@@ -54,6 +54,7 @@ PYPI = [
 ]
 SITE = "https://mill.example/"
 LIMIT_S = 120
+COMPILE_LIMIT_S = 1800
 
 
 class Unavailable(Exception):
@@ -477,17 +478,29 @@ def _jwarc() -> tuple[Path, str]:
     return jar, version
 
 
+def compiled(command: list[str], **variables: str) -> None:
+    """Compile a tool; Unavailable if that fails or takes too long."""
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            timeout=COMPILE_LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"not compiled within {COMPILE_LIMIT_S // 60} minutes") from None
+    if done.returncode:
+        raise Unavailable(" ".join(done.stderr.split())[-200:])
+
+
 def check_go(module: str, program: str, *arguments: str, world: World) -> str:
     if not shutil.which("go"):
         raise Unavailable("Go is not installed")
     target = PLACE / "go"
     if not (target / program).exists():
-        done = subprocess.run(
-            ["go", "install", f"{module}@latest"],
-            env={**os.environ, "GOBIN": str(target)}, capture_output=True, text=True, timeout=1200, check=False,
-        )  # fmt: skip
-        if done.returncode:
-            raise Unavailable(done.stderr.strip()[-200:])
+        compiled(["go", "install", f"{module}@latest"], GOBIN=str(target))
     for path in world.warcs:
         run([target / program, *arguments, path])
     return "latest"
@@ -498,12 +511,8 @@ def check_rocfl(world: World) -> str:
         raise Unavailable("cargo is not installed")
     program = PLACE / "cargo" / "bin" / "rocfl"
     if not program.exists():
-        done = subprocess.run(
-            ["cargo", "install", "--quiet", "--root", str(PLACE / "cargo"), "--no-default-features", "rocfl"],
-            capture_output=True, text=True, timeout=1800, check=False,
-        )  # fmt: skip
-        if done.returncode:
-            raise Unavailable(done.stderr.strip()[-200:])
+        root = str(PLACE / "cargo")
+        compiled(["cargo", "install", "--quiet", "--root", root, "--no-default-features", "rocfl"])
     run([program, "-r", world.folder / "ocfl", "validate"])
     return run([program, "--version"]).split()[-1]
 
