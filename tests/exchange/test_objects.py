@@ -41,7 +41,12 @@ from webdepot.services.access.replay import replay
 from webdepot.services.admin import setup
 from webdepot.services.catalogue import records
 from webdepot.services.depot import export
-from webdepot.services.exchange import oai_harvest, oai_provider, partner_admin, partner_ingest
+from webdepot.services.exchange import (
+    oai_harvest,
+    object_delivery,
+    partner_admin,
+    partner_ingest,
+)
 from webdepot.services.harvest import profiles, runner
 from webdepot.services.intake import loose_objects, submissions
 from webdepot.url import key
@@ -95,7 +100,7 @@ def take(archive: Archive, path: Path):
 
 def delivered(archive: Archive, key: str, *, reader: Reader = ANYONE) -> dict[str, bytes]:
     """The files that a partner fetches."""
-    found = oai_provider.hand_over(archive, key, reader=reader)
+    found = object_delivery.hand_over(archive, key, reader=reader)
     with zipfile.ZipFile(io.BytesIO(b"".join(found.pieces(0, found.layout.size_bytes)))) as packed:
         return {name: packed.read(name) for name in packed.namelist()}
 
