@@ -53,7 +53,9 @@ PYPI = [
     "waybackpy",
 ]
 SITE = "https://mill.example/"
+JS_WACZ = "@harvard-lil/js-wacz"
 LIMIT_S = 120
+COMPILE_LIMIT_S = 1800
 
 
 class Unavailable(Exception):
@@ -217,24 +219,53 @@ def check_wacz(world: World) -> str:
 
 
 def check_wacz_pages(world: World) -> str:
-    """Title and text of a list of pages in a WACZ that it has written."""
-    folder = world.folder / "written"
-    folder.mkdir()
+    """Title and text of a list of pages in a WACZ that py-wacz has written."""
+    folder = _crawled(world.folder / "py-wacz")
+    create = [PLACE / "bin" / "wacz", "create", "-o", "app.wacz", "-p", "pages/pages.jsonl", "app.warc.gz"]
+    run(create, folder=folder)
+    _find_text_of_pages(folder)
+    return version_of("wacz")
+
+
+def check_js_wacz(world: World) -> str:
+    """Title and text of a list of pages in a WACZ that js-wacz has written."""
+    npm, place = shutil.which("npm"), PLACE / "js-wacz"
+    if not npm:
+        raise Unavailable("npm is not installed")
+    program = place / "node_modules" / ".bin" / "js-wacz"
+    if not program.exists():
+        place.mkdir(exist_ok=True)
+        (place / "package.json").write_text("{}")
+        try:
+            run([npm, "install", "--silent", "--ignore-scripts", "--no-audit", JS_WACZ], folder=place)
+        except Different as error:
+            raise Unavailable(f"npm: {error}") from error
+    folder = _crawled(world.folder / "js-wacz")
+    run([program, "create", "-f", "app.warc.gz", "-o", "app.wacz", "--pages", "pages"], folder=folder)
+    _find_text_of_pages(folder)
+    facts = place / "node_modules" / JS_WACZ / "package.json"
+    return json.loads(facts.read_text())["version"]
+
+
+def _crawled(folder: Path) -> Path:
+    """A folder with a container and the list of its pages: a page without words has its text in the list."""
+    (folder / "pages").mkdir(parents=True)
     pages = [
         {"format": "json-pages-1.0", "id": "pages", "title": "All Pages"},
         {"url": f"{SITE}app", "ts": "2024-03-01T00:00:00Z", "title": "Sails", "text": "Canvas and spars"},
     ]
-    (folder / "pages.jsonl").write_text("".join(json.dumps(page) + "\n" for page in pages))
+    (folder / "pages" / "pages.jsonl").write_text("".join(json.dumps(page) + "\n" for page in pages))
     small_warcs.write_warc(
         folder / "app.warc.gz", {f"{SITE}app": b"<script></script>"}, when=datetime(2024, 3, 1, tzinfo=UTC)
     )
-    create = [PLACE / "bin" / "wacz", "create", "-o", "app.wacz", "-p", "pages.jsonl", "app.warc.gz"]
-    run(create, folder=folder)
+    return folder
+
+
+def _find_text_of_pages(folder: Path) -> None:
     own = [ROOT / ".venv" / "bin" / "webdepot", "--home", folder / "home"]
     run([*own, "init"])
     run([*own, "import", folder / "app.wacz"])
     run([*own, "search", "canvas"], expected="Sails")
-    return version_of("wacz")
 
 
 def check_bag(world: World) -> str:
@@ -477,17 +508,29 @@ def _jwarc() -> tuple[Path, str]:
     return jar, version
 
 
+def compiled(command: list[str], **variables: str) -> None:
+    """Compile a tool; Unavailable if that fails or takes too long."""
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            timeout=COMPILE_LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"not compiled within {COMPILE_LIMIT_S // 60} minutes") from None
+    if done.returncode:
+        raise Unavailable(" ".join(done.stderr.split())[-200:])
+
+
 def check_go(module: str, program: str, *arguments: str, world: World) -> str:
     if not shutil.which("go"):
         raise Unavailable("Go is not installed")
     target = PLACE / "go"
     if not (target / program).exists():
-        done = subprocess.run(
-            ["go", "install", f"{module}@latest"],
-            env={**os.environ, "GOBIN": str(target)}, capture_output=True, text=True, timeout=1200, check=False,
-        )  # fmt: skip
-        if done.returncode:
-            raise Unavailable(done.stderr.strip()[-200:])
+        compiled(["go", "install", f"{module}@latest"], GOBIN=str(target))
     for path in world.warcs:
         run([target / program, *arguments, path])
     return "latest"
@@ -498,12 +541,8 @@ def check_rocfl(world: World) -> str:
         raise Unavailable("cargo is not installed")
     program = PLACE / "cargo" / "bin" / "rocfl"
     if not program.exists():
-        done = subprocess.run(
-            ["cargo", "install", "--quiet", "--root", str(PLACE / "cargo"), "--no-default-features", "rocfl"],
-            capture_output=True, text=True, timeout=1800, check=False,
-        )  # fmt: skip
-        if done.returncode:
-            raise Unavailable(done.stderr.strip()[-200:])
+        root = str(PLACE / "cargo")
+        compiled(["cargo", "install", "--quiet", "--root", root, "--no-default-features", "rocfl"])
     run([program, "-r", world.folder / "ocfl", "validate"])
     return run([program, "--version"]).split()[-1]
 
@@ -526,6 +565,7 @@ TOOLS = (
     Tool(name="pywb", source="PyPI", what="our TimeGate as a source", check=check_pywb_memento),
     Tool(name="pywb", source="PyPI", what="our XML query as a source", check=check_pywb_xmlquery),
     Tool(name="har2warc", source="PyPI", what="a HAR file becomes the same captures", check=check_har2warc),
+    Tool(name="js-wacz", source="npm", what="its list of pages is used", check=check_js_wacz),
     Tool(name="ReplayWeb.page", source="npm", what="replay a WACZ of a later harvest", check=check_replayweb),
     Tool(name="jwarc", source="Maven", what="validate WARC files", check=check_jwarc),
     Tool(name="jwarc", source="Maven", what="deduplicate against us (OutbackCDX)", check=check_jwarc_dedupe),

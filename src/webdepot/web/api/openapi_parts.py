@@ -119,6 +119,7 @@ ADDRESS = parameter(
     "url", "The archived address, unescaped, with its own query string.", where="path", required=True
 )
 NOT_KEPT = {
+    "400": {"description": "The address or a parameter is not valid."},
     "404": {"description": "It is not archived, or it is hidden."},
     "451": {"description": "An access rule refuses it; the answer contains the reason."},
 }
