@@ -37,6 +37,7 @@ from urllib.parse import urlsplit
 
 from bench import fidelity_archives as archives
 from bench import fidelity_blogs as blogs
+from bench import fidelity_documents as documents
 from bench import fidelity_frameworks as frameworks
 from bench import fidelity_manuals as manuals
 from bench import fidelity_npm as npm
@@ -44,6 +45,7 @@ from bench import fidelity_servers as servers
 from bench import fidelity_sites as sites
 from bench import fidelity_software as software
 from bench import fidelity_viewers as viewers
+from bench import fidelity_wikis as wikis
 from bench.fidelity_views import GOOD, LivePage, LiveSiteFailed, PageScore, Viewer, compare, view_live
 
 ROOT = Path(__file__).parent.parent
@@ -70,6 +72,13 @@ SITES: dict[str, Callable[[Path], sites.Site]] = {
     "angular": frameworks.build_angular,
     "storybook": frameworks.build_storybook,
     "viewers": viewers.build_viewers,
+    "docsify": documents.build_docsify,
+    "jupyter-book": documents.build_jupyter_book,
+    "pdoc": documents.build_pdoc,
+    "svelte": documents.build_svelte,
+    "otterwiki": wikis.build_otterwiki,
+    "ikiwiki": wikis.build_ikiwiki,
+    "tiddlywiki": wikis.build_tiddlywiki,
     "pelican": blogs.build_pelican,
     "nikola": blogs.build_nikola,
     "roundup": blogs.build_roundup,

@@ -48,6 +48,9 @@ NPM = {
         "ol@10.10.0",
         "redoc@2.5.4",
     ),
+    "docsify": ("docsify@5.0.0", "husky@9.1.7"),
+    "svelte": ("@sveltejs/vite-plugin-svelte@5.1.1", "page@1.9.0", "svelte@5.57.3", "vite@6.4.6"),
+    "tiddlywiki": ("tiddlywiki@5.4.1",),
     "next": ("next@15.5.29", "react@19.3.1", "react-dom@19.3.1"),
     "sveltekit": (
         "@sveltejs/kit@2.70.4",

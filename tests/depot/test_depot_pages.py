@@ -12,7 +12,7 @@ from webdepot.accounts.roles import Role
 from webdepot.depot.copies import CopyState
 from webdepot.errors import CorruptData
 from webdepot.provenance import append
-from webdepot.services.depot import audit, replication, status
+from webdepot.services.depot import audit, status, storage_places
 from webdepot.web.app import build_portal
 from webdepot.web.language.language import load
 
@@ -51,8 +51,8 @@ def test_an_empty_depot_has_pages(portal, language):
 def test_packages_copies_events_and_the_alarm(portal, archive, keep_site, tmp_path, language, whole, damaged):
     sign_in(portal)
     kept = [keep_site(number) for number in range(1, 4)]
-    replication.add_place(archive, "second", str(tmp_path / "second"))
-    replication.fill(archive)
+    storage_places.add_place(archive, "second", str(tmp_path / "second"))
+    storage_places.fill(archive)
     page = portal.get("/depot", params={"lang": language}).text
     assert 'role="alert"' not in page
     assert f"4 {whole}" in page or f"3 {whole}" in page
@@ -113,8 +113,8 @@ def test_levels_are_not_claimed_beyond_what_is_true(archive, keep_site, tmp_path
     keep_site(1)
     levels = {level.area: level.level for level in status.status(archive).levels}
     assert levels["storage"] == levels["integrity"] == levels["metadata"] == 0
-    replication.add_place(archive, "second", str(tmp_path / "second"))
-    replication.fill(archive)
+    storage_places.add_place(archive, "second", str(tmp_path / "second"))
+    storage_places.fill(archive)
     object.__setattr__(archive.config.depot, "virus_scanner", "true")
     levels = {level.area: level.level for level in status.status(archive).levels}
     assert (levels["storage"], levels["integrity"], levels["metadata"]) == (1, 4, 4)

@@ -13,7 +13,8 @@ from harvest_site import Asked, Site, whole
 
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.fetch.fetch_mode import Fetching, Screenshots
-from webdepot.harvest.report.result import CrawlResult, End
+from webdepot.harvest.politeness.pauses import Manners
+from webdepot.harvest.report.result import CrawlResult, End, HostSettings
 from webdepot.harvest.scope import mazes, software_rules
 from webdepot.harvest.scope.limits import ScopeLimits
 from webdepot.harvest.scope.mazes import MAZES, nonsense
@@ -90,6 +91,37 @@ def test_a_maze_of_random_pages_ends(site: Site, tmp_path: Path, form: str, link
     assert "invents pages" in str(refused(tmp_path)[0]["reason"])
 
 
+@pytest.mark.parametrize("form", ["{}{}/", "{}x{}"])
+def test_a_maze_whose_addresses_continue_those_of_its_pages_ends(
+    site: Site, tmp_path: Path, form: str
+) -> None:
+    rng = random.Random(11)
+
+    def invented(asked: Asked) -> bytes | None:
+        if asked.path in ("/robots.txt", "/sitemap.xml"):
+            return None
+        return whole(_text(rng) + _links([form.format(asked.path, letter) for letter in _name(rng, 2)]))
+
+    site.fallback = invented
+    result = crawl(tmp_path, site)
+    assert result.end is End.FINISHED and result.counts["left_out_mazes"] > 0
+
+
+def test_a_wiki_that_offers_to_write_missing_pages_is_no_maze(site: Site, tmp_path: Path) -> None:
+    """Its answer repeats the address in links, and has the navigation of all other pages."""
+
+    def around(path: str) -> str:
+        return _links([f"{path}/edit", f"/login?return={path[6:]}"])
+
+    addresses = _tree(site, 300, "/wiki/{name}", lambda path: f"{around(path)}<p>Last change</p>")
+    site.fallback = lambda asked: (
+        whole(f"<nav>News</nav>{around(asked.path)}") if asked.path.startswith("/wiki/") else None
+    )
+    crawl(tmp_path, site, rejects=("/edit", "/login"))
+    assert set(addresses) <= set(site.paths())
+    assert refused(tmp_path) == []
+
+
 def test_a_maze_that_says_the_same_everywhere_ends(site: Site, tmp_path: Path) -> None:
     """Only the texts of its links differ, so its pages are not those that the host shows for missing pages."""
     rng = random.Random(1)
@@ -125,6 +157,55 @@ def test_a_maze_with_dead_ends_that_links_back_to_the_site_ends(site: Site, tmp_
     assert {str(line["reason"]).split("/")[-2] for line in refused(tmp_path)} == {"poison"}
 
 
+@pytest.mark.parametrize("answers", ["redirects", "errors", "dead ends"])
+def test_a_maze_of_which_some_addresses_lead_nowhere_ends(site: Site, tmp_path: Path, answers: str) -> None:
+    """An address that cannot exist may be one of them."""
+    rng = random.Random(7)
+
+    def invented(asked: Asked) -> bytes | None:
+        if asked.path in ("/robots.txt", "/sitemap.xml"):
+            return None
+        if asked.path != "/" and rng.random() < 0.33:
+            return {
+                "redirects": whole("", status="302 Found", Location=f"/{_name(rng)}"),
+                "errors": None,
+                "dead ends": whole(_text(rng)),
+            }[answers]
+        return whole(_text(rng) + _links([f"/{_name(rng)}" for _ in range(4)]))
+
+    site.fallback = invented
+    result = crawl(tmp_path, site)
+    assert result.end is End.FINISHED and result.counts["left_out_mazes"] > 0
+
+
+@pytest.mark.parametrize("kind", ["styles", "scripts", "feeds", "playlists"])
+def test_files_that_name_ever_new_files_end(site: Site, tmp_path: Path, kind: str) -> None:
+    rng = random.Random(8)
+    form, mime = {
+        "styles": ("@import '/part/{}.css';", "text/css"),
+        "scripts": ("import '/part/{}.js';", "text/javascript"),
+        "feeds": ("<link rel='next' href='/part/{}'/>", "application/atom+xml"),
+        "playlists": ("#EXT-X-STREAM-INF:BANDWIDTH=1\n/part/{}.m3u8", "application/vnd.apple.mpegurl"),
+    }[kind]
+    around = {
+        "feeds": "<?xml version='1.0'?><feed xmlns='http://www.w3.org/2005/Atom'>\n{}</feed>",
+        "playlists": "#EXTM3U\n{}",
+    }
+
+    def invented(asked: Asked) -> bytes | None:
+        parts = "\n".join(form.format(_name(rng)) for _ in range(3))
+        return whole(around.get(kind, "{}").format(parts), mime=mime) if "/part/" in asked.path else None
+
+    site.fallback = invented
+    site.page(
+        "/",
+        "<link rel=stylesheet href=/part/a.css><script type=module src=/part/a.js></script>"
+        "<a href=/part/feed>News</a><video src=/part/a.m3u8></video>",
+    )
+    result = crawl(tmp_path, site)
+    assert result.end is End.FINISHED and len(site.paths()) < 600
+
+
 def test_frames_in_frames_and_sitemaps_of_sitemaps_end(site: Site, tmp_path: Path) -> None:
     rng = random.Random(3)
 
@@ -153,13 +234,13 @@ def test_a_maze_is_taken_if_it_is_asked_for(site: Site, tmp_path: Path) -> None:
     assert "left_out_mazes" not in result.counts
 
 
-def _tree(site: Site, pages: int, form: str) -> list[str]:
+def _tree(site: Site, pages: int, form: str, more: Callable[[str], str] = lambda address: "") -> list[str]:
     """Pages of which each is linked from one other only, and links to two new ones: as in a maze."""
     rng = random.Random(pages)
     addresses = [form.format(number=number, name=_name(rng)) for number in range(pages)]
     for number, address in enumerate(addresses):
         children = [addresses[child] for child in (2 * number + 1, 2 * number + 2) if child < pages]
-        site.page(address, f"<nav>News</nav>{_text(rng)}{_links(children)}")
+        site.page(address, f"<nav>News</nav>{_text(rng)}{more(address)}{_links(children)}")
     site.page("/", _links(addresses[:1]))
     return addresses
 
@@ -189,6 +270,47 @@ def test_a_site_that_suggests_other_pages_where_there_is_none_is_no_maze(site: S
     assert refused(tmp_path) == []
 
 
+def test_a_site_that_shows_a_front_page_for_missing_pages_is_no_maze(site: Site, tmp_path: Path) -> None:
+    """Each time with other articles, and without any words of its own: only the articles have such."""
+    addresses = _tree(site, 600, "/news/{name}", lambda path: "<p>Print this article</p>")
+    rng = random.Random(9)
+    site.fallback = lambda asked: (
+        None
+        if asked.path in ("/robots.txt", "/sitemap.xml")
+        else whole(f"<nav>News</nav>{_text(rng)}{_links(rng.sample(addresses, 4))}")
+    )
+    crawl(tmp_path, site)
+    assert set(addresses) <= set(site.paths())
+    assert refused(tmp_path) == []
+
+
+def test_a_wiki_that_redirects_unknown_titles_is_no_maze(site: Site, tmp_path: Path) -> None:
+    addresses, rng = _tree(site, 600, "/wiki/{name}"), random.Random(10)
+
+    def elsewhere(asked: Asked) -> bytes | None:
+        if not asked.path.startswith("/wiki/"):
+            return None
+        return whole("", status="302 Found", Location=rng.choice(addresses))
+
+    site.fallback = elsewhere
+    crawl(tmp_path, site)
+    assert set(addresses) <= set(site.paths())
+    assert refused(tmp_path) == []
+
+
+def test_addresses_that_cannot_exist_are_asked_for_at_the_pace_of_their_host(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mazes, "SUSPECTED", 4)
+    _tree(site, 14, "/news/{name}")
+    slow = HostSettings(manners=Manners(delay_s=0.2, delay_factor=0.0))
+    crawl(tmp_path, site, of_host=lambda host: slow)
+    probes = [at for at, asked in enumerate(site.log) if re.search(r"/[0-9a-f]{24}\Z", asked.target)]
+    assert len(probes) > 2
+    for at in probes:
+        assert site.log[at + 1].began_s - site.log[at].ended_s >= 0.19
+
+
 def test_a_maze_that_turns_out_to_have_pages_is_none_any_more() -> None:
     watch = mazes.MazeWatch()
     rng, made = random.Random(6), iter(range(10**6))
@@ -215,7 +337,7 @@ def test_a_maze_that_turns_out_to_have_pages_is_none_any_more() -> None:
     assert watch.find_probe(last) is None
     for _ in range(mazes.ALIKE):
         assert not is_rejected()
-        page({1, 2})
+        page({1, next(made)})
     assert is_rejected()
     for _ in range(3):
         page({2, 3})

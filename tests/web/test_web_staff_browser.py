@@ -21,7 +21,7 @@ from webdepot.selection.domains.profile import OrganisationProfile
 from webdepot.services import pipeline
 from webdepot.services.access import lending, rules, statistics
 from webdepot.services.admin import setup
-from webdepot.services.depot import audit, replication
+from webdepot.services.depot import audit, storage_places
 from webdepot.services.depot import status as status_service
 
 pytestmark = pytest.mark.browser
@@ -39,7 +39,7 @@ def kept(tmp_path_factory, museum) -> Iterator[tuple[Served, list[str]]]:
         with archive.database.transaction() as connection:
             profile = OrganisationProfile(root="museum.example", host="www.museum.example")
             organisations.save(connection, profile, now=NOW)
-        replication.add_place(archive, "second", str(home.parent / "second"))
+        storage_places.add_place(archive, "second", str(home.parent / "second"))
         package = status_service.list_packages(archive, limit=1)[0].package.id
         damaged = next((home / "depot" / layout.folder_of(package)).rglob("*.warc.gz"))
         damaged.write_bytes(damaged.read_bytes()[:-1])

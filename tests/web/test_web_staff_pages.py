@@ -31,7 +31,7 @@ from webdepot.services import pipeline
 from webdepot.services.access import rules, search
 from webdepot.services.admin import setup, target_view
 from webdepot.services.catalogue import records
-from webdepot.services.depot import replication
+from webdepot.services.depot import storage_places
 from webdepot.services.harvest import harvests
 from webdepot.services.review import reviews
 from webdepot.services.schedule import plans, scheduler
@@ -372,7 +372,7 @@ def test_places_are_added_only_where_the_configuration_allows(tmp_path):
             "s3://b?endpoint=http://h",
         ):
             with pytest.raises(NotPermitted):
-                replication.check_portal_place(archive, address)
+                storage_places.check_portal_place(archive, address)
     with serving(home) as served:
         boss = sign_in(served, "boss")
         form = {"name": "Not A Name", "address": f"{tmp_path}/vaults/one"}

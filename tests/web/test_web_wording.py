@@ -30,7 +30,8 @@ from webdepot.quality.compare import HarvestMeasures
 from webdepot.quality.record_facts import Observation, RecordFacts
 from webdepot.selection import permission
 from webdepot.selection.cases import CaseState
-from webdepot.selection.permission import Ground, Notice, PermissionBasis
+from webdepot.selection.implied_consent import Notice
+from webdepot.selection.permission_basis import Ground, PermissionBasis
 from webdepot.selection.states import TARGET, LetterState, TargetState
 from webdepot.services.selection import targets
 from webdepot.web.language import event_words, wording

@@ -5,8 +5,8 @@ pages that do not exist.
 from collections.abc import Callable, Sequence
 
 from webdepot.container.http import parse_head
-from webdepot.harvest.answer import mime_of
 from webdepot.harvest.crawl_state import CrawlState
+from webdepot.harvest.pending_answer import mime_of
 from webdepot.harvest.politeness.robots import RobotsRules
 from webdepot.harvest.politeness.robots_cache import RobotsAnswer
 from webdepot.harvest.report.log import PROBE, of_visit
@@ -46,7 +46,11 @@ class Prerequisites:
             url=state.missing.address(candidate.url), via=candidate.url, path=candidate.path + Hop.SPECULATIVE
         )
         if state.judge.of_robots(known, probe):
-            visit = await state.missing.ask(probe, crawl_delay_s=known.crawl_delay_s if obeys else None)
+            visit = await state.missing.ask(
+                probe,
+                crawl_delay_s=known.crawl_delay_s if obeys else None,
+                manners=state.settings.of_host(host_of(probe.url)).manners,
+            )
             with visit.body:
                 state.log.write(of_visit(visit, mime=mime_of(parse_head(visit.head)), note=PROBE))
         else:

@@ -6,18 +6,19 @@ invents pages invents one for an address that cannot exist, too, and a wiki does
 1. A page counts if only one page links to it, and if it links to addresses that were never seen. When the
    pages below a folder mostly count (`SUSPECTED`), the folder is suspected. Most sites get there while they
    are new to the harvest.
-2. `PROBES` addresses that cannot exist are asked for, of the form of the pages: the segments after the
-   folder, or the values of the query, are replaced. If they are errors, or pages without links of their own
-   that were never seen, the folder is not a maze, and is not suspected again. Links that repeat the address
-   do not count.
-3. Otherwise the lines that the answers have in common are what pages of the maze say: the navigation, a
-   footer, nothing. A page that lacks one of them (a `not found` that only pages for missing addresses
-   have) is not one of the maze. After `ALIKE` pages that count and have all these lines, further addresses
-   below the folder to which only one page links are rejected. A few (`ONE_OF`, at most `MOST_SAMPLES`) are
-   still taken, and if they are not like the maze, all others are again.
+2. Addresses that cannot exist are asked for, of the form of the pages: the segments after the folder, or the
+   values of the query, are replaced. Errors, redirects, and pages without links of their own that were never
+   seen, clear the folder when there are `DEAD_ENDS` more of them than of other answers. It is suspected again
+   when `PATIENCE` times as many pages count, because a maze may have dead ends, too.
+3. After `PROBES` other answers, the lines that they have in common are what pages of the maze say: the
+   navigation, a footer, nothing. A page that lacks one of them (a `not found` that only pages for missing
+   addresses have) is not one of the maze. If `ALIKE` pages that count have all these lines, and no other line
+   in common (a `print this page` that only real pages have), further addresses below the folder to which
+   only one page links are rejected. A few (`ONE_OF`, at most `MOST_SAMPLES`) are still taken, and if they
+   are not like the maze, all others are again.
 
 Parts of pages (frames, styles) and sitemaps can be mazes as well; each kind counts for itself. Memory is
-bounded by `MOST_FOLDERS` and `MOST_LINKED`.
+bounded by `MOST_FOLDERS`, `MOST_SUSPECTS` and `MOST_LINKED`.
 """
 
 from collections import OrderedDict
@@ -33,8 +34,10 @@ from webdepot.url import Url, find_canonical, origin_of
 MAZES = "mazes"
 """The kind of address, as in `software.toml`: it can be included."""
 SUSPECTED = 40
-"""Pages that count which make a folder suspected; one that does not count takes two away."""
+"""Pages that count which make a folder suspected; one to which several pages link takes two away."""
+PATIENCE = 4
 PROBES = 3
+DEAD_ENDS = 2
 ALIKE = 20
 """Pages of a maze after which it is one; one that is not like it takes four away. Below half of it, it no
 longer is.
@@ -44,6 +47,7 @@ MOST_COMPARED = 300
 ONE_OF = 64
 MOST_SAMPLES = 20
 MOST_FOLDERS = 20_000
+MOST_SUSPECTS = 1_000
 MOST_LINKED = 200_000
 """Addresses to which several pages link, that are remembered."""
 
@@ -63,6 +67,8 @@ class _Suspect:
     """Answers without such links."""
     common: frozenset[int] | None = None
     """The lines that all these answers have; None until they are known."""
+    shared: frozenset[int] | None = None
+    """The lines that all pages that are like them have."""
     alike: int = 0
     compared: int = 0
     is_maze: bool = False
@@ -76,7 +82,8 @@ class MazeWatch:
         self.is_off = False
         self._scores: OrderedDict[_FolderKey, int] = OrderedDict()
         self._suspects: dict[_FolderKey, _Suspect] = {}
-        self._cleared: set[_FolderKey] = set()
+        self._needed: OrderedDict[_FolderKey, int] = OrderedDict()
+        """Pages that count after which a folder that was cleared is suspected again."""
         self._linked: set[int] = set()
         """Hashes of addresses to which more than one page links."""
 
@@ -102,30 +109,30 @@ class MazeWatch:
             self._linked.clear()
         if len(new) < len(same):
             self._linked.update(hash(url) for url in same if url in known)
-        counts = bool(new) and self._is_lonely(candidate)
-        self._score(candidate, kind, counts=counts)
+        is_lonely = self._is_lonely(candidate)
+        counts = bool(new) and is_lonely
+        self._score(candidate, kind, 1 if counts else 0 if is_lonely else -2)
         for folder in _folders(candidate.url):
             suspect = self._suspects.get((kind, folder))
-            if suspect is not None and suspect.common is not None and self._is_lonely(candidate):
+            if suspect is not None and suspect.common is not None and is_lonely:
                 self._compare((kind, folder), suspect, lines(), counts=counts)
 
-    def _score(self, candidate: Candidate, kind: str, *, counts: bool) -> None:
+    def _score(self, candidate: Candidate, kind: str, points: int) -> None:
         """Count a page for each folder that it is in; the deepest that has enough is suspected."""
         deepest = None
         for folder in _folders(candidate.url):
             key = (kind, folder)
             if key in self._suspects:
                 return
-            if key in self._cleared:
-                continue
-            score = self._scores.pop(key, 0)
-            score = score + 1 if counts else max(score - 2, 0)
+            score = max(self._scores.pop(key, 0) + points, 0)
             if score:
                 self._scores[key] = score
-            if score >= SUSPECTED:
+            if points > 0 and score >= self._needed.get(key, SUSPECTED):
                 deepest = deepest or key
         if deepest is not None:
             self._suspects[deepest] = _Suspect()
+            if len(self._suspects) > MOST_SUSPECTS:
+                del self._suspects[next(iter(self._suspects))]
         while len(self._scores) > MOST_FOLDERS:
             self._scores.popitem(last=False)
 
@@ -139,11 +146,14 @@ class MazeWatch:
             suspect.alike = max(suspect.alike - 4, 0)
         elif counts:
             suspect.alike = min(suspect.alike + 1, 2 * ALIKE)
+            suspect.shared = (
+                frozenset(lines) if suspect.shared is None else suspect.shared.intersection(lines)
+            )
         suspect.compared += 1
         suspect.samples += suspect.is_maze
         if suspect.is_maze:
             suspect.is_maze = suspect.alike >= ALIKE // 2
-        elif suspect.alike >= ALIKE:
+        elif suspect.alike >= ALIKE and suspect.shared == suspect.common:
             suspect.is_maze = True
         elif suspect.compared >= MOST_COMPARED:
             self._clear(key)
@@ -172,26 +182,22 @@ class MazeWatch:
         lines: PageContent | None,
     ) -> None:
         """Take note of the answer to a probe that was asked for before a candidate. `known` are the addresses
-        queued earlier; `lines` is None if the answer is an error, or if the probe must not be asked for.
+        queued earlier; `lines` is None if the answer is not a page, or if the probe must not be asked for.
         """
         key = self._find_key(candidate, lambda suspect: suspect.common is None)
         if key is None:
             return
         suspect, hop, origin = self._suspects[key], _HOPS[key[0]], f"{origin_of(candidate.url)}/"
-        names = _nonsense_names(probe, key[1])
         own = frozenset(
             url
             for url, how in links
-            if how is hop
-            and url.startswith(origin)
-            and url not in known
-            and not any(name in url for name in names)
+            if how is hop and url.startswith(origin) and url not in known and url != probe
         )
         if own and lines is not None:
             suspect.probes.append((own, frozenset(lines)))
         else:
             suspect.dead_ends += 1
-        if lines is None or suspect.dead_ends == PROBES:
+        if suspect.dead_ends == len(suspect.probes) + DEAD_ENDS:
             self._clear(key)
         elif len(suspect.probes) == PROBES:
             self._conclude(key, suspect)
@@ -208,10 +214,10 @@ class MazeWatch:
 
     def _clear(self, key: _FolderKey) -> None:
         self._suspects.pop(key, None)
-        if len(self._cleared) >= MOST_FOLDERS:
-            self._cleared.clear()
-        self._cleared.add(key)
         self._scores.pop(key, None)
+        self._needed[key] = PATIENCE * self._needed.pop(key, SUSPECTED)
+        if len(self._needed) > MOST_FOLDERS:
+            self._needed.popitem(last=False)
 
     # --- what follows from it ---
 
@@ -292,12 +298,6 @@ def _nonsense_segment(segment: str, number: int) -> str:
     digest = _number(f"{segment} {number}", person=b"no such page")
     word = f"{digest % 10**18:018d}" if name.isdecimal() else f"{digest:024x}"[:24]
     return f"{word}.{extension}" if extension else word
-
-
-def _nonsense_names(probe: str, folder: str) -> list[str]:
-    """The invented names in an address, which its page may repeat in its links."""
-    rest = probe[len(folder) :].replace("?", "/").replace("&", "/").replace("=", "/")
-    return [name for name in (part.partition(".")[0] for part in rest.split("/")) if len(name) >= 18]
 
 
 def _number(text: str, person: bytes = b"") -> int:

@@ -28,6 +28,7 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from urllib.parse import unquote
 
+from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.politeness.server_turns import ServerTurns
 from webdepot.harvest.scope.hop_path import embed_depth, is_seed_path
 from webdepot.harvest.scope.limits import path_of
@@ -80,11 +81,13 @@ class MissingPages:
         name = blake2b(origin.encode(), digest_size=12, person=b"no such page").hexdigest()
         return Url(f"{origin}/{name}{_form(url)}")
 
-    async def ask(self, candidate: Candidate, *, crawl_delay_s: float | None) -> Visit:
+    async def ask(
+        self, candidate: Candidate, *, crawl_delay_s: float | None, manners: Manners | None
+    ) -> Visit:
         """Fetch a candidate with the `address` and remember the words of the response. The caller logs and
         closes the visit.
         """
-        visit = await self._turns.ask(candidate, crawl_delay_s=crawl_delay_s)
+        visit = await self._turns.ask(candidate, crawl_delay_s=crawl_delay_s, manners=manners)
         self._remember(_place(candidate.url), _find_page_words(visit))
         return visit
 

@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from webdepot.accounts.roles import REVIEWERS
 from webdepot.errors import Conflict, InputError
 from webdepot.selection.cases import ROWS, CaseState, Decision, Objection, Who
-from webdepot.selection.templates import LANGUAGES
+from webdepot.selection.letter_templates import LANGUAGES
 from webdepot.services.permission import case_view, complaints
 from webdepot.services.permission.complaints import Area, Audience, Ruling
 from webdepot.web import confirmation
