@@ -121,10 +121,12 @@ def test_a_harvest_is_resumed_before_the_scheduler_has_ended_the_turn_of_its_sto
             scheduled_harvests.move(connection, turn, "finish", planned.clock(), reason="stopped")
 
     scheduler_thread = threading.Timer(0.5, end)
+    assert plans.is_ending(planned, harvests.get(planned, harvest.id))
     scheduler_thread.start()
     again = plans.continue_harvest(planned, harvest.id, by="Ada")
     scheduler_thread.join()
     assert again.id != turn.id and again.state is TurnState.WAITING
+    assert not plans.is_ending(planned, harvests.get(planned, harvest.id))
 
 
 def test_review_patch_accept(planned: Archive, site: Site, clock: Clock):

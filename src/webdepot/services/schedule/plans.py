@@ -238,10 +238,7 @@ def continue_harvest(archive: Archive, harvest: str, *, by: str = "") -> Turn:
 def _await_end_of_turn(archive: Archive, harvest: Harvest) -> None:
     """Wait while the scheduler is about to end the turn of a harvest that has just been stopped."""
     deadline = monotonic() + _END_OF_TURN_WAIT_S
-    while monotonic() < deadline:
-        turn = find_open(archive, harvest.target)
-        if turn is None or turn.harvest != harvest.id or not _is_ending(turn, harvest):
-            return
+    while is_ending(archive, harvest) and monotonic() < deadline:
         sleep(0.1)
 
 
@@ -260,6 +257,12 @@ def find_waiting(archive: Archive, harvest: Harvest) -> Turn | None:
     if turn is None or turn.harvest != harvest.id:
         return None
     return None if _is_ending(turn, harvest) else turn
+
+
+def is_ending(archive: Archive, harvest: Harvest) -> bool:
+    """Whether a harvest has ended, but not yet its turn; until then it cannot be resumed."""
+    turn = find_open(archive, harvest.target)
+    return turn is not None and turn.harvest == harvest.id and _is_ending(turn, harvest)
 
 
 def _is_ending(turn: Turn, harvest: Harvest) -> bool:
