@@ -15,6 +15,7 @@ QUESTIONS = (
     "frontier",
     "harvest",
     "harvesters",
+    "orders",
     "politeness",
     "several_portals",
     "storage_kills",

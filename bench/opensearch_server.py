@@ -1,11 +1,6 @@
-"""A real OpenSearch for tests and benchmarks: Maven has its jars, and Java runs them (`opensearch/`).
+"""A real OpenSearch for tests and benchmarks, with any number of nodes, that ends with the block."""
 
-The jars are fetched once for a machine, into its cache.
-"""
-
-import hashlib
 import http.client
-import os
 import shutil
 import signal
 import socket
@@ -17,9 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-_SOURCE = Path(__file__).parent / "opensearch"
+from webdepot.cluster.opensearch_server import fetch_jars, java_command
+from webdepot.errors import ConfigError
+
 _READY_S = 180
-_FETCH_S = 600
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """For tests: half the processor time at the start, and slower later."""
 
@@ -45,7 +41,10 @@ def running(*options: str, nodes: int = 1, heap_mb: int = 512) -> Iterator[Seque
     """Run an empty cluster for the length of the block; `options` are those of Java. Unavailable if it cannot
     be started.
     """
-    jars = _jars()
+    try:
+        jars = fetch_jars()
+    except ConfigError as error:
+        raise Unavailable(str(error)) from error
     # In memory where possible: an index has many small files, each of which waits for the disk.
     memory = Path("/dev/shm")
     folder = Path(tempfile.mkdtemp(prefix="webdepot-opensearch-", dir=memory if memory.is_dir() else None))
@@ -62,42 +61,6 @@ def running(*options: str, nodes: int = 1, heap_mb: int = 512) -> Iterator[Seque
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _jars() -> Path:
-    """The folder of the jars and of our launcher, which is filled once."""
-    for program in ("java", "javac", "mvn"):
-        if shutil.which(program) is None:
-            raise Unavailable(f"{program} is not installed (Debian: apt install default-jdk-headless maven)")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "webdepot"
-    # Another launcher needs another folder.
-    launcher = hashlib.sha256((_SOURCE / "Launcher.java").read_bytes()).hexdigest()[:8]
-    complete = cache / f"opensearch-2.19.1.0-{launcher}"
-    if not (complete / "Launcher.class").exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="opensearch-", dir=cache) as folder:
-            _run(
-                "mvn", "-B", "-q", "-f", str(_SOURCE / "pom.xml"), "dependency:copy-dependencies",
-                f"-DoutputDirectory={folder}",
-            )  # fmt: skip
-            _run("javac", "-cp", f"{folder}/*", "-d", folder, str(_SOURCE / "Launcher.java"))
-            if not complete.exists():  # another process may have been faster
-                Path(folder).chmod(0o755)
-                shutil.copytree(folder, f"{folder}-whole")
-                try:
-                    Path(f"{folder}-whole").rename(complete)
-                except OSError:
-                    shutil.rmtree(f"{folder}-whole")
-    return complete
-
-
-def _run(*command: str) -> None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_FETCH_S, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise Unavailable(f"{command[0]} took longer than {_FETCH_S} s") from error
-    if done.returncode:
-        raise Unavailable(f"{command[0]} failed: {(done.stdout + done.stderr).strip()[-500:]}")
-
-
 def _start(
     jars: Path, folder: Path, number: int, ports: Sequence[int], options: Sequence[str], heap_mb: int
 ) -> OpenSearchNode:
@@ -109,8 +72,8 @@ def _start(
         "node.name": f"node-{number}",
         "path.home": str(home),
         "network.host": "127.0.0.1",
-        "http.port": ports[number],
-        "transport.port": ports[nodes + number],
+        "http.port": str(ports[number]),
+        "transport.port": str(ports[nodes + number]),
         "cluster.routing.allocation.disk.threshold_enabled": "false",
     }
     if nodes == 1:
@@ -120,13 +83,14 @@ def _start(
         settings["cluster.initial_cluster_manager_nodes"] = ",".join(f"node-{each}" for each in range(nodes))
     with (folder / f"log-{number}").open("wb") as log:
         process = subprocess.Popen(
-            [
-                "java", f"-Xms{heap_mb}m", f"-Xmx{heap_mb}m", "-Dopensearch.set.netty.runtime.available.processors=false",
-                "-Dlog4j2.disable.jmx=true", *options, "-cp", f"{jars}:{jars}/*", "Launcher",
-                *(f"{name}={value}" for name, value in settings.items()),
-            ],
-            stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
-        )  # fmt: skip
+            java_command(
+                jars, settings, heap_mb=heap_mb, options=("-Dwebdepot.until-input-ends=true", *options)
+            ),
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
     return OpenSearchNode(url=f"http://127.0.0.1:{ports[number]}", process=process)
 
 

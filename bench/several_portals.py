@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,7 +27,7 @@ from typing import Any
 
 from aiosmtpd.controller import UnthreadedController
 from bench import postgres_server
-from sqlalchemy import create_engine, make_url, text
+from sqlalchemy import Connection, create_engine, make_url, text
 
 from webdepot import event_loop
 from webdepot.access.policy import Reader, RuleAnswer
@@ -50,16 +50,14 @@ def measure_rules(home: Path, address: str, tries: int) -> dict[str, object]:
     """The longest time for which a page stayed open at portal B after portal A had closed it."""
     with Archive.open(home) as a, Archive.open(home) as b:
         usual = [_closed_after_s(a, b, number) for number in range(tries)]
-        cut = []
         with create_engine(address, isolation_level="AUTOCOMMIT").connect() as connection:
-            for number in range(tries, tries + tries // 10):
-                connection.execute(
-                    text(
-                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                        "WHERE query LIKE 'LISTEN%' OR query = 'SELECT 1'"
-                    )
-                )
-                cut.append(_closed_after_s(a, b, number))
+            cuts = list[int]()
+            cut = [
+                _closed_after_s(a, b, number, before=lambda: cuts.append(_cut_connections(connection)))
+                for number in range(tries, tries + tries // 10)
+            ]
+    if not all(cuts):
+        raise AssertionError("There was no connection for notifications to cut.")
     return {
         "rules": len(usual),
         "rules_late": sum(each > 0.1 for each in usual),
@@ -70,11 +68,23 @@ def measure_rules(home: Path, address: str, tries: int) -> dict[str, object]:
     }
 
 
-def _closed_after_s(a: Archive, b: Archive, number: int) -> float:
+def _cut_connections(connection: Connection) -> int:
+    """End all connections that wait for notifications; how many there were."""
+    query = text(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+        "WHERE query LIKE 'LISTEN%' OR query = 'SELECT 1'"
+    )
+    return int(connection.execute(query).scalar_one())
+
+
+def _closed_after_s(
+    a: Archive, b: Archive, number: int, *, before: Callable[[], object] = lambda: None
+) -> float:
     """How long a page stays open at B after A has closed it, by the clock of this process. A request that
-    began before does not count.
+    began before does not count. `before` is called when B has cached the earlier state.
     """
-    gate.closed_areas(b, Reader())  # so that B has cached the earlier state
+    gate.closed_areas(b, Reader())
+    before()
     rules.add(a, f"http://site{number}.example/", answer=RuleAnswer.HIDE, reason="bench")
     committed_s = time.monotonic()
     while True:

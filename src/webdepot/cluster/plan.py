@@ -20,6 +20,7 @@ from pathlib import Path
 from webdepot import durable
 from webdepot.cluster import dask_programs, readiness
 from webdepot.cluster.free_ports import free_ports
+from webdepot.cluster.opensearch_server import OpenSearchServer
 from webdepot.cluster.postgresql_server import PostgresqlServer
 from webdepot.cluster.processes import Program
 from webdepot.cluster.seaweedfs import GRPC, VOLUMES, S3Key, SeaweedCluster
@@ -28,6 +29,8 @@ from webdepot.errors import CorruptData
 FOLDER = "cluster"
 DEPOT, WORK = "depot", "work"
 """Buckets."""
+_OPENSEARCH = ("opensearch", "opensearch-transport")
+"""Its ports, in a plan that has it."""
 _KEY = "webdepot"
 _ROOTS_FOLDER = Path("/var/lib/webdepot-cluster")
 _CONNECTIONS = 400
@@ -96,6 +99,14 @@ class ClusterPlan:
         )
 
     @property
+    def opensearch(self) -> OpenSearchServer | None:
+        """None if the text index is a folder, because Java was not there when the cluster was created."""
+        if _OPENSEARCH[0] not in self.ports:
+            return None
+        http, transport = (self.ports[name] for name in _OPENSEARCH)
+        return OpenSearchServer(folder=self.folder / "opensearch", http=http, transport=transport)
+
+    @property
     def environment(self) -> dict[str, str]:
         """The secrets, as all commands of the archive need them."""
         keys = {
@@ -107,12 +118,13 @@ class ClusterPlan:
 
     def settings(self) -> str:
         """The configuration of an archive that uses these engines."""
-        endpoint = self.seaweedfs.endpoint
+        endpoint, opensearch = self.seaweedfs.endpoint, self.opensearch
+        text_index = f'engine = "opensearch"\nopensearch_url = "{opensearch.url}"\n' if opensearch else ""
         return (
             f'[database]\nurl = "{self.postgresql.url()}"\n\n'
             f'[depot]\nplace = "s3://{DEPOT}?endpoint={endpoint}"\n\n'
             f'[work]\nplace = "s3://{WORK}?endpoint={endpoint}"\n\n'
-            '[index]\ncaptures = "postgresql"\n\n'
+            f'[index]\ncaptures = "postgresql"\n{text_index}\n'
             f'[engine]\nkind = "dask"\nscheduler = "{dask_programs.address_of(self.ports["dask"])}"\n\n'
             "[cluster]\nharvesters = true\nlease_s = 10\n\n"
             "[harvest]\nprocesses = 6\n\n"
@@ -175,13 +187,16 @@ def load(home: Path) -> ClusterPlan | None:
         raise CorruptData(text, where=str(path)) from error
 
 
-def prepare(home: Path, counts: Mapping[str, int]) -> ClusterPlan:
-    """The plan of a home, created if there is none; `counts` replaces what it says about our roles."""
+def prepare(home: Path, counts: Mapping[str, int], *, with_opensearch: bool = False) -> ClusterPlan:
+    """The plan of a home, created if there is none; `counts` replaces what it says about our roles. A new one
+    has OpenSearch if that is wanted.
+    """
     known = load(home)
     wanted = {role.name: role.count for role in ROLES} | dict(known.counts if known else {}) | dict(counts)
     ports = dict(known.ports) if known else {}
     engines = ["postgresql", "dask", "master", "filer", "s3"]
     engines += [f"volume-{number}" for number in range(1, VOLUMES + 1)]
+    engines += _OPENSEARCH if with_opensearch and known is None else ()
     own = [
         f"{role.name}-{number}-{kind}"
         for role in ROLES

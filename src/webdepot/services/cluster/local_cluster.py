@@ -1,6 +1,7 @@
 """A whole cluster on one machine, to try it: engines, and our own roles as processes of their own.
 
-    up       prepare and start what does not run: PostgreSQL, SeaweedFS, Dask, then our roles
+    up       prepare and start what does not run: OpenSearch where Java is, PostgreSQL, SeaweedFS, Dask, then
+             our roles
     kill     end one of them as a power cut would; `up` starts it again
     down     stop everything, our roles first
 
@@ -17,12 +18,12 @@ from pathlib import Path
 
 from webdepot import durable
 from webdepot.archive import is_founded
-from webdepot.cluster import plan
+from webdepot.cluster import opensearch_server, plan
 from webdepot.cluster.plan import ClusterPlan
 from webdepot.cluster.processes import ProcessFolder, Program
 from webdepot.config import config
 from webdepot.config.config import FILE_NAME
-from webdepot.errors import InputError, NotFound
+from webdepot.errors import ConfigError, InputError, NotFound
 from webdepot.services.admin import setup
 
 _READY_S = 120.0
@@ -58,7 +59,9 @@ def up(home: Path, counts: Mapping[str, int], *, agent: str = "", say: Say) -> C
     durable.make_folders(home)
     home.chmod(0o700)
     with _locked(home):
-        known = plan.prepare(home, counts)
+        known = plan.prepare(
+            home, counts, with_opensearch=plan.load(home) is None and can_run_opensearch(say)
+        )
         os.environ.update(known.environment)  # for us, as for the processes that we start
         started = _start_engines(known, say)
         is_founded_now = is_founded(config.read(home))
@@ -79,6 +82,17 @@ def up(home: Path, counts: Mapping[str, int], *, agent: str = "", say: Say) -> C
         settings=known.folder / FILE_NAME,
         is_elsewhere=is_elsewhere,
     )
+
+
+def can_run_opensearch(say: Say) -> bool:
+    """Whether OpenSearch can be run here. The first time, its jars are fetched, which may take minutes."""
+    say("Preparing OpenSearch")
+    try:
+        opensearch_server.fetch_jars()
+    except ConfigError as error:
+        say(f"The text index will be a folder. {error}")
+        return False
+    return True
 
 
 def _prepare_homes(home: Path, known: ClusterPlan) -> None:
@@ -166,7 +180,9 @@ def _locked(home: Path) -> Iterator[None]:
 
 
 def _engines(known: ClusterPlan) -> Iterator[Program]:
-    # PostgreSQL and Dask take a moment to begin; SeaweedFS starts meanwhile.
+    # OpenSearch, PostgreSQL and Dask take a moment to begin; SeaweedFS starts meanwhile.
+    if known.opensearch is not None:
+        yield known.opensearch.program()
     yield known.postgresql.program()
     yield from known.dask()
     yield from known.seaweedfs.programs()
@@ -175,6 +191,8 @@ def _engines(known: ClusterPlan) -> Iterator[Program]:
 def _start_engines(known: ClusterPlan, say: Say) -> list[str]:
     postgresql, seaweedfs = known.postgresql, known.seaweedfs
     say("Preparing PostgreSQL and SeaweedFS")
+    if known.opensearch is not None:
+        known.opensearch.prepare()
     postgresql.prepare()
     seaweedfs.prepare()
     started = _start(known, list(_engines(known)), say)

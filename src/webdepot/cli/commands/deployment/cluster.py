@@ -32,7 +32,8 @@ def up(
     quiet: Quiet = False,
 ) -> None:
     """Start PostgreSQL, SeaweedFS, Dask, harvesters, workers and two portals on this machine, and create the
-    archive if there is none. Processes that run already are not restarted.
+    archive if there is none. Where Java and Maven are, a new cluster also has OpenSearch. Processes that run
+    already are not restarted.
     """
     call = call_of(context)
     output, folder = call.output(json, quiet), _home(call, home)
@@ -86,7 +87,9 @@ def down(
     home: Home = None,
     only_roles: Annotated[
         bool,
-        typer.Option("--only-roles", help="Only portals and workers; PostgreSQL, SeaweedFS and Dask stay."),
+        typer.Option(
+            "--only-roles", help="Only portals and workers; PostgreSQL, SeaweedFS and the other servers stay."
+        ),
     ] = False,
     json: Json = False,
     quiet: Quiet = False,

@@ -18,8 +18,9 @@ import org.opensearch.transport.Netty4Plugin;
  * One node of OpenSearch with the modules that Webdepot needs, from the jars of a Maven repository:
  * the distribution itself is not in one.
  *
- * Arguments: settings, each as NAME=VALUE. The node runs until the standard input ends, so that it
- * does not outlive the process that started it.
+ * Arguments: settings, each as NAME=VALUE. The node runs until it receives a signal or, with
+ * -Dwebdepot.until-input-ends=true, until the standard input ends, so that it does not outlive the
+ * process that started it.
  */
 public final class Launcher extends Node {
     private static final List<Class<? extends Plugin>> MODULES =
@@ -53,8 +54,20 @@ public final class Launcher extends Node {
             settings.build(), Map.of(), home.resolve("config"), () -> "node");
         Launcher node = new Launcher(environment);
         node.start();
+        if (!Boolean.getBoolean("webdepot.until-input-ends")) {
+            Runtime.getRuntime().addShutdownHook(new Thread(() -> close(node)));
+            Thread.currentThread().join();
+        }
         while (System.in.read() >= 0) {
         }
         Runtime.getRuntime().halt(0);
+    }
+
+    private static void close(Node node) {
+        try {
+            node.close();
+        } catch (java.io.IOException error) {
+            error.printStackTrace();
+        }
     }
 }
