@@ -1,5 +1,6 @@
 """Review of harvests: patch, accept, reject, acceptance rules, four eyes."""
 
+import threading
 from dataclasses import replace
 from datetime import timedelta
 
@@ -18,7 +19,7 @@ from webdepot.harvest.harvest_rows import HARVEST, HarvestFilter
 from webdepot.harvest.order_file import OrderVerb
 from webdepot.model import HarvestId, HarvestState, TargetId
 from webdepot.provenance import iter_of
-from webdepot.selection import targets
+from webdepot.selection import scheduled_harvests, targets
 from webdepot.selection.scheduled_harvests import TurnState
 from webdepot.services import pipeline
 from webdepot.services.admin.doctor import doctor
@@ -99,6 +100,33 @@ def test_a_harvest_that_was_paused_and_stopped_runs_when_it_is_resumed(planned: 
     assert turn.state is TurnState.DONE
     assert harvests.get(planned, harvest.id).state is HarvestState.FINISHED
     assert_hidden(planned)
+
+
+def test_a_harvest_is_resumed_before_the_scheduler_has_ended_the_turn_of_its_stop(
+    planned: Archive, site: Site, clock: Clock
+):
+    harvest = harvests.get(planned, begun(planned, site))
+    plans.continue_harvest(planned, harvest.id)
+    with planned.database.transaction() as connection:
+        [turn] = scheduled_harvests.take(
+            connection, planned.clock(), holder="scheduler", lease=timedelta(minutes=5), limit=1
+        )
+    clock.now += timedelta(minutes=1)
+    with harvests.locked(harvests.folder_of(planned, harvest)):
+        control.give(planned, harvest.id, OrderVerb.STOP, by="Ada")
+    assert runner.run(planned, harvest).state is HarvestState.STOPPED
+
+    def end() -> None:
+        with planned.database.transaction() as connection:
+            scheduled_harvests.move(connection, turn, "finish", planned.clock(), reason="stopped")
+
+    scheduler_thread = threading.Timer(0.5, end)
+    assert plans.is_ending(planned, harvests.get(planned, harvest.id))
+    scheduler_thread.start()
+    again = plans.continue_harvest(planned, harvest.id, by="Ada")
+    scheduler_thread.join()
+    assert again.id != turn.id and again.state is TurnState.WAITING
+    assert not plans.is_ending(planned, harvests.get(planned, harvest.id))
 
 
 def test_review_patch_accept(planned: Archive, site: Site, clock: Clock):

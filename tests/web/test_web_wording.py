@@ -533,3 +533,19 @@ def test_every_sentence_of_the_registry_of_formats_is_said_in_the_readers_langua
         event_words.value_of(language, "archive", "risk", "at risk") == language.texts["formats.risk_at_risk"]
     )
     assert language.texts["formats.risk_at_risk"] != "at risk"
+
+
+@pytest.mark.parametrize("code", ["nl", "de"])
+def test_errors_of_forms_are_said_in_the_readers_language(code):
+    language = load(code)
+    said = {
+        "A password needs 12 to 1000 characters.": "12",
+        "There is already a person named <b>. Choose another name.": "<b>",
+        "'4-13-2019' is not a date. Write it like 2019, 2019-03 or 2019-03-04.": "'4-13-2019'",
+        "The last day 2026-05-02 is before the first day 2026-06-01.": "2026-05-02",
+        "No criterion was answered.": "criteri",
+    }
+    for english, kept in said.items():
+        words = wording.of_said(language, "error", english)
+        assert words != english and kept in words.replace("Kriteri", "criteri"), words
+    assert wording.of_said(load("en"), "error", "No criterion was answered.") == "No criterion was answered."

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
+from time import monotonic, sleep
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
@@ -28,6 +29,8 @@ from webdepot.services.harvest import control, harvests, profiles
 from webdepot.services.selection import targets as targets_service
 
 SHOWN_TURNS = 20
+_END_OF_TURN_WAIT_S = 15.0
+"""How long resuming a harvest waits for the scheduler to end the turn in which it was stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +225,7 @@ def continue_harvest(archive: Archive, harvest: str, *, by: str = "") -> Turn:
     is_idle = stopped.kind is HarvestKind.HARVEST and not harvests.is_locked(archive, stopped)
     if not is_idle or stopped.state not in (HarvestState.STOPPED, HarvestState.RUNNING):
         raise Conflict(f"Harvest {stopped.id} cannot be resumed: it is {stopped.state.value}.")
+    _await_end_of_turn(archive, stopped)
     verdict, now = targets_service.may_harvest(archive, stopped.target), archive.clock()
     with archive.database.transaction() as connection:
         turn = _add_turn(connection, archive, stopped.target, verdict, now, by=by)
@@ -229,6 +233,13 @@ def continue_harvest(archive: Archive, harvest: str, *, by: str = "") -> Turn:
         append(connection, archive.event("asked to resume", "harvest", stopped.id, by=by))
     control.lift_pause(archive, stopped.id, by=by)
     return turn
+
+
+def _await_end_of_turn(archive: Archive, harvest: Harvest) -> None:
+    """Wait while the scheduler is about to end the turn of a harvest that has just been stopped."""
+    deadline = monotonic() + _END_OF_TURN_WAIT_S
+    while is_ending(archive, harvest) and monotonic() < deadline:
+        sleep(0.1)
 
 
 def find_open(archive: Archive, target: TargetId) -> Turn | None:
@@ -245,11 +256,22 @@ def find_waiting(archive: Archive, harvest: Harvest) -> Turn | None:
     turn = find_open(archive, harvest.target)
     if turn is None or turn.harvest != harvest.id:
         return None
-    # A harvest that ended during its turn waits for nothing: the scheduler is about to end the turn too.
-    is_ended = (
-        harvest.ended_at is not None and turn.began_at is not None and harvest.ended_at >= turn.began_at
-    )
-    return None if turn.state is TurnState.RUNNING and is_ended else turn
+    return None if _is_ending(turn, harvest) else turn
+
+
+def is_ending(archive: Archive, harvest: Harvest) -> bool:
+    """Whether a harvest has ended, but not yet its turn; until then it cannot be resumed."""
+    turn = find_open(archive, harvest.target)
+    return turn is not None and turn.harvest == harvest.id and _is_ending(turn, harvest)
+
+
+def _is_ending(turn: Turn, harvest: Harvest) -> bool:
+    """Whether the harvest of a turn has ended, so that it waits for nothing: the scheduler is about to end
+    the turn too.
+    """
+    if turn.state is not TurnState.RUNNING or harvest.ended_at is None or turn.began_at is None:
+        return False
+    return harvest.ended_at >= turn.began_at
 
 
 def archive_page(archive: Archive, typed: str, *, by: str = "") -> Harvest:
@@ -295,7 +317,9 @@ def _add_turn(
     is_free = not scheduled_harvests.has_open(connection, target)
     turn = scheduled_harvests.add(connection, target, now, not_before=now, reason=reason) if is_free else None
     if turn is None:
-        raise Conflict(f"A harvest of {name} is already waiting or running. See: webdepot schedule queue")
+        raise Conflict(
+            said("harvest_is_open", "A harvest of {name} is already waiting or running.", name=name)
+        )
     return turn
 
 

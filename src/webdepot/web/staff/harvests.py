@@ -223,6 +223,7 @@ def _values(request: Request) -> dict[str, Any]:
     numbers = watched.live
     pace = charts.of_pace(numbers.pace, numbers.elapsed_s, language_of(request)) if numbers else None
     waits = not watched.is_running and plans.find_waiting(archive, watched.harvest) is not None
+    is_ending = not watched.is_running and not waits and plans.is_ending(archive, watched.harvest)
     return {
         "watched": watched,
         "recent": recent,
@@ -230,7 +231,8 @@ def _values(request: Request) -> dict[str, Any]:
         "may_steer": may_steer and has_log,
         "numbers": _NUMBERS,
         "waits": waits,
-        "is_live": watched.is_running or waits,
+        "is_ending": is_ending,
+        "is_live": watched.is_running or waits or is_ending,
         "pace": pace,
         "pictures": live_pictures.last(archive, watched.harvest) if watched.is_running else (),
         "ratings": ratings.of_harvest(archive, watched.harvest.id),
