@@ -266,3 +266,9 @@ def test_the_crawl_page_names_modules_that_exist() -> None:
     named = re.findall(r"\b((?:politeness|scope|fetch|browser|links|report|parts)/\w+)", page)
     assert len(named) >= 10
     assert [name for name in named if not (harvest / f"{name}.py").exists()] == []
+
+
+@pytest.mark.parametrize("page", HAND_WRITTEN, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_first_line_of_a_block_is_as_deep_as_the_second(page: Path) -> None:
+    wrong = re.compile(r"(?<=\n\n) {8}(\S.*)\n {4}\S")
+    assert wrong.findall(page.read_text(encoding="utf-8")) == []

@@ -20,7 +20,6 @@ FILES = [
 ]
 FILE = re.compile(r"`([\w/]*[a-z_]\.py)`")
 DOTTED = re.compile(r"`((?:[A-Za-z_]\w*\.)+(?!html|css)[A-Za-z_]\w*)(?:\(\))?`")
-AREA = re.compile(r"^\| `(\w+)` \| ([^|]+) \|", re.MULTILINE)
 
 
 @cache
@@ -90,16 +89,6 @@ def _ends(path: Path, reference: str) -> bool:
 def test_only_modules_that_exist_are_named(path: Path) -> None:
     local = names_in(path) if path.suffix == ".py" else frozenset()
     assert [reference for prose in prose_of(path) for reference in missing_in(prose, local)] == []
-
-
-def test_the_table_of_services_names_every_module() -> None:
-    text = (ROOT / "docs" / "explanation" / "data-flow.md").read_text(encoding="utf-8")
-    rows = {area: set(modules.split(", ")) for area, modules in AREA.findall(text)}
-    for folder in (SOURCE / "services").iterdir():
-        if (folder / "__init__.py").exists():
-            modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
-            folders = {f"{path.parent.name}/" for path in folder.glob("*/__init__.py")}
-            assert rows[folder.name] == modules | folders
 
 
 @pytest.mark.parametrize(

@@ -222,12 +222,12 @@ class StatementLine:
             if self._connection is None:
                 self._connection = self._open()
             try:
-                found = self._connection.execute(statement, values).all()
+                rows = self._connection.execute(statement, values).all()
                 self._connection.commit()  # only for SQLAlchemy; nothing is sent
             except BaseException:
                 self._drop()
                 raise
-            return found
+            return rows
 
     def close(self) -> None:
         """Close it; a statement that still waits for the server is left alone."""

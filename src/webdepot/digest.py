@@ -60,10 +60,10 @@ def find_value(text: str) -> bytes | None:
 
 def _decode(text: str) -> tuple[str, bytes] | None:
     """Algorithm and value."""
-    found = _SPELLED.fullmatch(text)
-    if found is None:
+    match = _SPELLED.fullmatch(text)
+    if match is None:
         return None
-    label, spelled = found.groups("sha1")
+    label, spelled = match.groups("sha1")
     algorithm = label.lower().replace("-", "")
     size = _SIZES.get(algorithm, 0)
     surplus_bits = len(spelled) * 5 - size * 8

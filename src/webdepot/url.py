@@ -276,8 +276,8 @@ def _key_host(host: str) -> str:
     if host.startswith("["):
         address, _, port = host[1:].partition("]")
         return _unescaped(address.lower() + port)
-    found = _PORT.search(host)
-    name, port = (host[: found.start()], found[0].rstrip(":")) if found else (host, "")
+    match = _PORT.search(host)
+    name, port = (host[: match.start()], match[0].rstrip(":")) if match else (host, "")
     name = _unescaped(name).lower().replace("..", ".").strip(".")
     www = _WWW.match(name)
     if www:

@@ -59,6 +59,11 @@ def test_an_address_found_twice_keeps_its_best_hop() -> None:
     assert found("<a href=/x.png><img src=/x.png>") == {of("x.png"): E}
 
 
+def test_templates_of_addresses_in_scripts_are_not_guessed() -> None:
+    page = """<script>load("/tiles/%d.png", "%%URL%%/mjx-zero.woff2", "/img/%s/a.jpg", "/img/100%25.png")</script>"""
+    assert list(found(page, limits=LinkLimits(guess=True))) == [of("img/100%25.png")]
+
+
 def test_guessing_from_scripts_is_asked_for() -> None:
     page = (
         "<script>var next = '/x.html', cdn = \"https://b.example/y\", t = 'text/html', v = '1.2.3';</script>"

@@ -89,6 +89,22 @@ PRODUCTS = {
             "listings": ("/timeline?from=2026-01-01T10%3A00%3A00Z&precision=second", "/query?status=!closed"),
         },
     ),
+    "otterwiki": Product(
+        '<link href="/static/css/otterwiki.css" rel="stylesheet" media="screen" />',
+        '<link rel="stylesheet" href="/static/css/otterwiki.css?1763"/>',
+        ("/", "/Home", "/Ships/Anchor", "/Ships/Anchor/a/plan.pdf", "/History", "/The-source", "/edit"),
+        {
+            "histories": ("/Ships/Anchor/history", "/Home/blame/adc1e2", "/Home?revision=adc1e2", "/-/commit/adc1e2",
+                          "/-/changelog/576778", "/Home/view/adc1e2"),
+            "edits": ("/Home/edit", "/-/create", "/Home/delete/", "/-/revert/adc1e2"),
+            "exports": ("/Ships/Anchor/source",),
+            "logins": ("/-/login", "/-/register"),
+            "searches": ("/-/search/tide", "/-/search?query=tide"),
+            "tools": ("/-/help/syntax", "/-/about"),
+            "feeds": ("/-/changelog/feed.rss",),
+            "listings": ("/-/index", "/-/changelog", "/Home/attachments"),
+        },
+    ),
     "gitweb": Product(
         '<meta name="generator" content="gitweb/2.39.5 git/2.39.5"/>',
         "<!-- git web interface version 2.39.5, (C) 2005-2006, Kay Sievers -->",

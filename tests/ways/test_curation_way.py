@@ -171,6 +171,8 @@ def test_from_a_nomination_to_a_closed_page_by_keyboard_alone(
     staff.go(site.url)
     staff.skip()
     staff.go("Accept harvest")
+    staff.skip()
+    staff.go("Yes, accept it", "button")
     for _ in range(90):  # it is kept and indexed beside the portal
         if page.goto(f"{portal}/all/*/{site.url}/a.html").status == 200:
             break

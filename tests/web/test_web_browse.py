@@ -18,6 +18,7 @@ from webdepot.archive import Archive
 from webdepot.services.access import rules
 from webdepot.services.harvest import harvests
 from webdepot.services.quality import harvest_check
+from webdepot.url import key as key_of
 from webdepot.web.language import format_words
 from webdepot.web.language.language import load
 
@@ -147,7 +148,14 @@ def test_the_pages_are_accessible_fit_a_phone_and_do_not_move(browsed: Served):
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         page = browser.new_context(bypass_csp=True, color_scheme="dark").new_page()
-        for path in ("/", "/collections/towers", "/search?q=tower&group=site", "/catalogue/subjects"):
+        at = urlencode({"url": f"{CLOCKS}/", "at": NEW})
+        why = urlencode({"q": "tower", "key": key_of(f"{CLOCKS}/")})
+        for path in (
+            *("/", "/collections", "/collections/towers", "/catalogue/subjects", "/sign-in"),
+            *("/search", "/search?q=tower", "/search?q=tower&group=site", "/search?q=nothing"),
+            *("/search/images?q=tower", "/search/trend?w=tower", f"/search/why?{why}"),
+            *(f"/evidence?{at}", f"/compare?{at}", "/help", "/about", "/developers"),
+        ):
             look_at(page, browsed.portal, path)
         page.add_init_script(
             "window.shift = 0; new PerformanceObserver(list => list.getEntries().forEach(each => "

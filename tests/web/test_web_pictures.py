@@ -133,9 +133,5 @@ def test_the_screen_of_pictures(served: Served):
         assert page.locator(".pictures li").count() == 2
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         page.evaluate(AXE.read_text())
-        serious = page.evaluate(
-            "axe.run().then(r => r.violations"
-            ".filter(v => ['serious', 'critical'].includes(v.impact)).map(v => v.id))"
-        )
-        assert serious == []
+        assert page.evaluate("axe.run().then(r => r.violations.map(v => v.id))") == []
         browser.close()

@@ -74,7 +74,5 @@ def test_pages_of_the_proxy_fit_a_phone_and_keep_nobody_out(
         assert page.evaluate("document.documentElement.scrollWidth") <= 375, address
         page.add_script_tag(path=AXE)
         found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-        assert [
-            each["id"] for each in found["violations"] if each["impact"] in ("serious", "critical")
-        ] == [], address
+        assert [each["id"] for each in found["violations"]] == [], address
     context.close()

@@ -16,6 +16,8 @@ from webdepot.accounts import accounts
 from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.depot.ocfl import layout
+from webdepot.selection.domains import organisations
+from webdepot.selection.domains.profile import OrganisationProfile
 from webdepot.services import pipeline
 from webdepot.services.access import lending, rules, statistics
 from webdepot.services.admin import setup
@@ -33,6 +35,10 @@ def kept(tmp_path_factory, museum) -> Iterator[tuple[Served, list[str]]]:
     with Archive.open(home, clock=lambda: NOW) as archive:
         taken = pipeline.import_files(archive, [museum], collection="museums").taken
         accounts.add(archive.database, "anna", PASSWORD, [Role.CURATOR, Role.ADMINISTRATOR], NOW)
+        accounts.add(archive.database, "petra", PASSWORD, [Role.PARTNER], NOW)
+        with archive.database.transaction() as connection:
+            profile = OrganisationProfile(root="museum.example", host="www.museum.example")
+            organisations.save(connection, profile, now=NOW)
         storage_places.add_place(archive, "second", str(home.parent / "second"))
         package = status_service.list_packages(archive, limit=1)[0].package.id
         damaged = next((home / "depot" / layout.folder_of(package)).rglob("*.warc.gz"))
@@ -45,6 +51,8 @@ def kept(tmp_path_factory, museum) -> Iterator[tuple[Served, list[str]]]:
         "/formats?collection=museums",
         "/formats/watch",
         "/formats/registry",
+        "/organisations",
+        "/organisations/museum.example",
     ]
     pages += ["/formats/registry?format=fmt/101", "/depot", "/depot/packages", f"/depot/packages/{package}"]
     pages += [
@@ -102,6 +110,13 @@ def test_every_page_fits_and_keeps_nobody_out(page: Page, kept):
             path,
             status=next((status for part, status in STATUSES.items() if part in path), 200),
         )
+
+
+@needs_axe
+def test_the_pages_of_a_partner_fit_and_keep_nobody_out(browser: Browser, kept):
+    with signed_in(browser, kept[0].portal, "petra") as page:
+        for path in ("/nominations", "/targets/new", "/account"):
+            look_at(page, kept[0].portal, path)
 
 
 SHIFTS = """window.shifts = [];

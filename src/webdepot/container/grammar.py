@@ -22,8 +22,8 @@ def after_line_ends(data: bytes) -> bytes | None:
     """The data after the line ends that follow a block; None if these are not whole, so that the block must
     end elsewhere.
     """
-    found = _LINE_ENDS.match(data)
-    rest = data[found.end() :] if found else data
+    match = _LINE_ENDS.match(data)
+    rest = data[match.end() :] if match else data
     return None if rest[:1] in (b"\r", b"\n") else rest
 
 

@@ -84,9 +84,9 @@ def parse_head(data: bytes) -> HttpHead:
     """Read a head, up to its empty line or the end of the data. Never raises."""
     text = data.decode("latin-1")
     status, reason = 0, ""
-    if found := _STATUS_LINE.match(text):
-        version, status, reason = found[1], int(found[2]), (found[3] or "").strip()
-        rest = text[found.end() :]
+    if match := _STATUS_LINE.match(text):
+        version, status, reason = match[1], int(match[2]), (match[3] or "").strip()
+        rest = text[match.end() :]
     elif version := _version_of_request(text):
         rest = text[text.find("\n") :] if "\n" in text else ""
     else:

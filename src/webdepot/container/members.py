@@ -172,9 +172,9 @@ class MemberReader:
     def find_member(self, offset: int, starts: re.Pattern[bytes], *, until: int | None = None) -> int | None:
         """The next member from that byte on (and before `until`) whose content begins with the pattern."""
         while (until is None or offset < until) and (block := self.bytes_at(offset, BLOCK_BYTES)):
-            for found in _START.finditer(block):
-                if self._begins_with(offset + found.start(), starts):
-                    return offset + found.start()
+            for match in _START.finditer(block):
+                if self._begins_with(offset + match.start(), starts):
+                    return offset + match.start()
             if len(block) < BLOCK_BYTES:
                 return None
             offset += len(block) - len(MAGIC)

@@ -146,10 +146,10 @@ class Record:
         """
         if self._data is None or not self._has_head(b"HTTP/"):
             return None
-        found = _USUAL_RESPONSE.match(
+        match = _USUAL_RESPONSE.match(
             self._data, self._start, min(self._end, self._start + LONGEST_HEAD_BYTES)
         )
-        return (int(found[1]), found[2].decode("latin-1").strip()) if found else None
+        return (int(match[1]), match[2].decode("latin-1").strip()) if match else None
 
     @property
     def content_type(self) -> str:

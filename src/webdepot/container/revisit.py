@@ -21,10 +21,12 @@ def find(visits: Sequence[tuple[Visit, str]], captures: CaptureIndex) -> list[Ca
     """For each visit and its payload digest, the earlier response with the same payload, of the same URL if
     there is one.
     """
-    asked = [_may_repeat(visit, digest) for visit, digest in visits]
-    payloads = [(digest, visit.candidate.url) for (visit, digest), is_asked in zip(visits, asked) if is_asked]
+    repeatable = [_may_repeat(visit, digest) for visit, digest in visits]
+    payloads = [
+        (digest, visit.candidate.url) for (visit, digest), is_asked in zip(visits, repeatable) if is_asked
+    ]
     originals = iter(captures.find_digests(payloads) if payloads else ())
-    return [_response(next(originals)) if is_asked else None for is_asked in asked]
+    return [_response(next(originals)) if is_asked else None for is_asked in repeatable]
 
 
 def _response(capture: Capture | None) -> Capture | None:

@@ -231,14 +231,14 @@ class ByteWindow:
         while True:
             self.need(at + _READ_BYTES)
             # One byte earlier, for the line end that the pattern requires before a record.
-            found = pattern.search(self.data, max(0, at - 1 - self.start))
-            if found and self.start + found.start("record") < at:
-                found = pattern.search(self.data, found.end() - 1)
-            if found:
+            match = pattern.search(self.data, max(0, at - 1 - self.start))
+            if match and self.start + match.start("record") < at:
+                match = pattern.search(self.data, match.end() - 1)
+            if match:
                 # A match at the very end may be longer, or not a match, once more is read.
-                if found.end() == len(self.data) and self.need(self.end + 1):
+                if match.end() == len(self.data) and self.need(self.end + 1):
                     continue
-                return self.start + found.start("record")
+                return self.start + match.start("record")
             if not self.need(self.end + 1):
                 return None
             at = max(at, self.end - _OVERLAP_BYTES)

@@ -212,7 +212,7 @@ class ContainerWriter:
 
 def _next_number(folder: Path, prefix: str) -> int:
     named = re.compile(rf"{re.escape(prefix)}-([0-9]+)\.warc\.gz(?:\.open)?\Z")
-    numbers = [int(found[1]) for path in folder.iterdir() if (found := named.match(path.name))]
+    numbers = [int(match[1]) for path in folder.iterdir() if (match := named.match(path.name))]
     return max(numbers, default=-1) + 1
 
 

@@ -119,9 +119,9 @@ def add(
     needs: str = "",
 ) -> tuple[QueuedJob, bool]:
     """A new job; or the open one of this kind for this subject. The second value says whether it is new."""
-    found = find_latest(connection, kind, subject)
-    if found is not None and found.is_open:
-        return found, False
+    latest = find_latest(connection, kind, subject)
+    if latest is not None and latest.is_open:
+        return latest, False
     values = {
         "kind": kind,
         "subject": subject,

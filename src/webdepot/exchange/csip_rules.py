@@ -182,10 +182,11 @@ def _check_header(header: etree._Element, where: str) -> Iterator[Finding]:
         yield _warning("CSIP8", f"the header of {where} has no LASTMODDATE")
     kind = _own(header, "OAISPACKAGETYPE")
     if kind not in _PACKAGE_KINDS:
-        said = f"the OAISPACKAGETYPE {kind[:40]!r}" if kind else "no OAISPACKAGETYPE"
+        package_type = f"the OAISPACKAGETYPE {kind[:40]!r}" if kind else "no OAISPACKAGETYPE"
         yield _error(
             "CSIP9",
-            f"the header of {where} has {said}; it must be one of {', '.join(sorted(_PACKAGE_KINDS))}",
+            f"the header of {where} has {package_type}; "
+            f"it must be one of {', '.join(sorted(_PACKAGE_KINDS))}",
         )
     agents = header.findall(f"{{{METS}}}agent")
     if not agents:
@@ -243,8 +244,8 @@ def _check_sections(root: etree._Element, where: str, folders: Collection[str]) 
             "CSIP21", f"there are files in metadata/descriptive, but no dmdSec of {where} has an mdRef"
         )
     rights = root.findall(f"{{{METS}}}amdSec/{{{METS}}}rightsMD")
-    for section, found in (("dmdSec", described), ("digiprovMD", provenance), ("rightsMD", rights)):
-        for each in found:
+    for section, elements in (("dmdSec", described), ("digiprovMD", provenance), ("rightsMD", rights)):
+        for each in elements:
             yield from _check_section(each, section, where)
 
 
@@ -374,9 +375,12 @@ def _check_structure(
 def _check_metadata_division(
     root: etree._Element, divisions: list[etree._Element], where: str
 ) -> Iterator[Finding]:
-    found = [each for each in divisions if each.get("LABEL") == "Metadata"]
-    if len(found) != 1:
-        yield _error("CSIP88, CSIP90", f"{where} has {len(found) or 'no'} divisions Metadata instead of one")
+    metadata_divisions = [each for each in divisions if each.get("LABEL") == "Metadata"]
+    if len(metadata_divisions) != 1:
+        yield _error(
+            "CSIP88, CSIP90",
+            f"{where} has {len(metadata_divisions) or 'no'} divisions Metadata instead of one",
+        )
         return
     for name, paths, number in (
         ("ADMID", ("amdSec/{ns}digiprovMD", "amdSec/{ns}rightsMD"), "CSIP91"),
@@ -385,7 +389,7 @@ def _check_metadata_division(
         sections = [
             each for path in paths for each in root.iterfind(f"{{{METS}}}{path.format(ns=f'{{{METS}}}')}")
         ]
-        listed = set(found[0].get(name, "").split())
+        listed = set(metadata_divisions[0].get(name, "").split())
         # Some refer to the whole amdSec instead of to each part of it.
         missing = [
             each

@@ -169,11 +169,11 @@ def _with_paths(url: str, member: str, delivered: DeliveredObject) -> tuple[str,
     parts = urlsplit(url)
     path = member.partition("/")[2]
     own = f"{parts.scheme}://{parts.netloc}/{quote(path, safe='/~@!$&()*+,;=:%')}"
-    asked = f"{own}?{parts.query}" if parts.query and not {"?", "@"} & set(path) else own
+    resource = f"{own}?{parts.query}" if parts.query and not {"?", "@"} & set(path) else own
     start = urlsplit(next(iter(delivered.levels[0].fields.get("addresses", ())), url))
     beside = f"{start.scheme}://{start.netloc}/{quote(member, safe='/~@!$&()*+,;=:%')}"
     is_elsewhere = start.netloc != parts.netloc
-    return tuple(dict.fromkeys((url, own, asked, *((beside,) if is_elsewhere else ()))))
+    return tuple(dict.fromkeys((url, own, resource, *((beside,) if is_elsewhere else ()))))
 
 
 def address_without_site(urn: str, member: str, addresses: Sequence[str], *, count: int) -> str:

@@ -67,7 +67,7 @@ def find_false(url: str, data: bytes) -> FalsePage | None:
     """Examine the beginning of an HTML page that came with status 200; None if it is an ordinary page."""
     import turbohtml  # slow to load, and many commands import this module without reading a page
 
-    document = turbohtml.parse(data[:READ_BYTES])
+    document = turbohtml.parse(data[:READ_BYTES], positions=False)
     title = _text(document, "title")
     heading = _text(document, "h1") or _text(document, "h2")
     body = document.find("body")

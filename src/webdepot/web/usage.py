@@ -92,18 +92,18 @@ def uses_of(request: Request, status: int) -> list[tuple[Metric, str, str]]:
         collection, url = fields.get("collection", [""])[0], fields.get("url", [""])[0]
         raw, query = f"/{_collection(collection)}/*/{url}".encode(), b""
     try:
-        asked = address.find_address(raw.removeprefix(_BANNER), query)
+        place = address.find_address(raw.removeprefix(_BANNER), query)
     except InputError:
         return []
-    if asked is None or asked.modifier not in ("", "*") or preview.find_harvest(asked.collection):
+    if place is None or place.modifier not in ("", "*") or preview.find_harvest(place.collection):
         return []
     if status in (LEGAL, LOCKED):
-        return [(Metric.REFUSED if status == LEGAL else Metric.IN_USE, asked.collection, asked.url)]
+        return [(Metric.REFUSED if status == LEGAL else Metric.IN_USE, place.collection, place.url)]
     is_missing = status == 404 and getattr(request.state, "is_missing", False)
-    if is_missing or (asked.modifier == "*" and status != 200):
+    if is_missing or (place.modifier == "*" and status != 200):
         return []
-    opened = [] if asked.modifier else [(Metric.REQUESTS, asked.collection, str(asked.url))]
-    return [*opened, (Metric.INVESTIGATIONS, asked.collection, str(asked.url))]
+    opened = [] if place.modifier else [(Metric.REQUESTS, place.collection, str(place.url))]
+    return [*opened, (Metric.INVESTIGATIONS, place.collection, str(place.url))]
 
 
 def _collection(text: str) -> str:

@@ -78,8 +78,8 @@ def show(context: typer.Context, case: Which, json: Json = False) -> None:
     """Show a complaint with its history."""
     call = call_of(context)
     with call.archive() as archive:
-        found = complaints.get(archive, case)
-        events = complaints.history(archive, found)
+        complaint = complaints.get(archive, case)
+        events = complaints.history(archive, complaint)
     history = [
         {"at": event.at, "agent": event.agent, "action": event.action, "message": event.message}
         for event in events
@@ -88,8 +88,11 @@ def show(context: typer.Context, case: Which, json: Json = False) -> None:
         f"{event.at:%Y-%m-%d %H:%M}  {plain(event.action)}  {plain(event.agent)}  {plain(event.message)}"
         for event in events
     ]
-    head = f"[bold]{found.reference}[/bold] {found.state.value}: {plain(found.url)}\n{plain(found.words)}"
-    call.output(json).result({**fields(found), "history": history}, "\n".join([head, *lines]))
+    head = (
+        f"[bold]{complaint.reference}[/bold] {complaint.state.value}: {plain(complaint.url)}\n"
+        f"{plain(complaint.words)}"
+    )
+    call.output(json).result({**fields(complaint), "history": history}, "\n".join([head, *lines]))
 
 
 @commands.command(

@@ -187,10 +187,10 @@ def list_(
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        found = job_control.list_page(archive, state, page=page)
-    for job in found.rows:
+        jobs = job_control.list_page(archive, state, page=page)
+    for job in jobs.rows:
         _print(output, job)
-    output.say(f"There are more. Next: --page {page + 1}" if found.has_more else "End of the list.")
+    output.say(f"There are more. Next: --page {page + 1}" if jobs.has_more else "End of the list.")
 
 
 @job_commands.command(epilog="Example: webdepot job cancel 12")

@@ -80,12 +80,12 @@ class _Scanner:
 
     def _next(self, pattern: re.Pattern[bytes], begin: int) -> bytes | None:
         """The next token; the position is after it. None at the end of the file."""
-        while (found := pattern.search(self._data, self._at)) is None:
+        while (match := pattern.search(self._data, self._at)) is None:
             self._at = len(self._data)
             if not self._fill(begin):
                 return None
-        self._at = found.end()
-        return found[0]
+        self._at = match.end()
+        return match[0]
 
     def _string(self, begin: int) -> bytes:
         """The rest of a string whose quote was read, up to a kilobyte; the position is after it."""
@@ -106,10 +106,10 @@ class _Scanner:
     def _opens_list(self) -> bool:
         while len(self._data) - self._at < 64 and self._fill(-1):
             pass
-        found = _LIST_BEGINS.match(self._data, self._at)
-        if found:
-            self._at = found.end()
-        return found is not None
+        match = _LIST_BEGINS.match(self._data, self._at)
+        if match:
+            self._at = match.end()
+        return match is not None
 
     def _fill(self, begin: int) -> bool:
         """Read one more chunk; False at the end of the file."""

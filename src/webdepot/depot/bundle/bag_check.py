@@ -344,8 +344,8 @@ def _check_oxum(bag: _Bag, info: str, stated: str) -> Iterator[Finding]:
             "oxum", info, f"{info}: Payload-Oxum {stated[:50]!r} is not bytes and files, like 279164409.7"
         )
     elif (int(match[1]), int(match[2])) != (size, len(bag.payload)):
-        made = _warning if bag.lost else _error
-        yield made(
+        finding_of = _warning if bag.lost else _error
+        yield finding_of(
             "oxum",
             info,
             f"Payload-Oxum says {match[1]} bytes in {match[2]} files; "

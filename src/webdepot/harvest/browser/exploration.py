@@ -262,7 +262,7 @@ class Exploration:
         address, links, lines = await self.page.run("webdepot.news()")
         self.links += links
         self._route = address.partition("#")[2]
-        asked = list(self.page.addresses)[before:]
+        requested = list(self.page.addresses)[before:]
         is_here = _without_hash(address) == _without_hash(self._start)
         self.has_moved |= address != self._start
         if is_here and self._letters < MOST_REVEALED_LETTERS:
@@ -271,7 +271,7 @@ class Exploration:
         if item.kind == "link":
             self.memory.are_new([f"click:{item.href}"])
             self.memory.note(self.page.host, "link", is_fruitful=True)
-        is_new = self.memory.are_new([*asked, *links, *(lines if is_here else ())])
+        is_new = self.memory.are_new([*requested, *links, *(lines if is_here else ())])
         destination = address if address != self._start else ""
         self.memory.note(self.page.host, item.key, is_fruitful=is_new, destination=destination)
         if not is_here:

@@ -36,6 +36,8 @@ def charset_of(body: bytes) -> str:
 
 def references(text: str) -> Iterator[Reference]:
     """Addresses as written, in order; all of them are parts of the page."""
+    if "(" not in text and "@" not in text:
+        return  # as most style attributes
     for token in _TOKEN.finditer(text):
         imported = token[1] or token[2]
         address = token[3] or token[4] or token[5]

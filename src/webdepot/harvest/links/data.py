@@ -31,6 +31,8 @@ _QUOTED = re.compile(r"""(["'`])((?:[^"'`\\\s<>{}]|\\/){3,2000})\1""")
 _ABSOLUTE = re.compile(r"(?i)(?:https?:)?//[^\s/$.?#\"'<>]++\.?[^\s\"'<>]*+\Z")
 _IN_TEXT = re.compile(r"(?i)\bhttps?://[^\s<>\"'`\\^{}|]{3,2000}")
 _NOT_IN_ADDRESS = re.compile("[ \t\n<>{}]")
+_GAP = re.compile("%(?![0-9A-Fa-f]{2})")
+"""What a script replaces before it asks: `/tiles/%d.png`, `%%URL%%/font.woff2`."""
 _URI_ATTRIBUTE = re.compile(r'URI="([^"]+)"')
 
 
@@ -112,7 +114,8 @@ def guesses(script: str) -> Iterator[Reference]:
         is_file = (
             bool(_FILE.search(address)) and ":" not in address and not address.startswith(("//", "/*", "."))
         )
-        if is_file or address.startswith(("./", "../")) or _ABSOLUTE.match(address):
+        is_address = is_file or address.startswith(("./", "../")) or _ABSOLUTE.match(address)
+        if is_address and not _GAP.search(address):
             yield address, Hop.SPECULATIVE
 
 

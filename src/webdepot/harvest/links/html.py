@@ -59,13 +59,14 @@ _LAZY = names(
     "data-interchange-src data-zoom-image data-video data-video-src data-mp4 data-webm data-audio-src "
     "data-pagespeed-lazy-src data-cfsrc data-hx-get data-spec-url hx-get lowsrc dynsrc spec-url"
 )
-_OTHERS_THAN_DATA = ("dynsrc", "href", "hx-get", "lowsrc", "spec-url")
 _LAZY_SETS = ["data-srcset", "data-lazy-srcset", "data-original-set", "data-bgset"]
 _LAZY_LINKS = ["data-href", "data-link", "data-url", "data-permalink"]
 _HANDLERS = ["onclick", "onchange"]
 _WATCHED = frozenset(
     (*_LAZY, *_LAZY_SETS, *_LAZY_LINKS, *_HANDLERS, "content", "manifest", "srcdoc", "style", "value")
 )
+_OF_ATTRIBUTES = frozenset((*_LAZY, *_LAZY_SETS, *_LAZY_LINKS, *_HANDLERS, "href"))
+"""Those that `_of_attributes` reads."""
 _OF_ELEMENTS = {
     "content": "meta[content]",
     "manifest": "html[manifest]",
@@ -130,14 +131,14 @@ def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = 
         _HOPS.get((element.tag, attribute)) or _hop(element, element.tag, attribute)
         for element, attribute, _ in links
     ]
-    if "rel" in attributes and document.select_one("[rel~=nofollow i]") is not None:
+    if "rel" in attributes and (unfollowed := set(document.select("[rel~=nofollow i]"))):
         page.nofollow += [
             (url, Hop.LINK)
             for (element, _, url), hop in zip(links, hops)
-            if hop is Hop.LINK and _says_nofollow(element)
+            if hop is Hop.LINK and element in unfollowed
         ]
         hops = [
-            None if hop is Hop.LINK and _says_nofollow(element) else hop
+            None if hop is Hop.LINK and element in unfollowed else hop
             for (element, _, _), hop in zip(links, hops)
         ]
     collected = page.references
@@ -175,10 +176,6 @@ def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = 
         for inner in _conditional_parts(text):
             collected.extend(references(inner, guess=guess, nested=nested + 1).references)
     return page
-
-
-def _says_nofollow(element: turbohtml.Element) -> bool:
-    return "nofollow" in (element.attr("rel") or "").lower().split()
 
 
 @lru_cache(maxsize=1024)
@@ -266,7 +263,7 @@ def _more(
         yield from css.references(element.text)
     if style := element.attr("style"):
         yield from css.references(style)
-    if any(name.startswith(("data-", "on")) or name in _OTHERS_THAN_DATA for name in element.attrs):
+    if not _OF_ATTRIBUTES.isdisjoint(element.attrs):
         yield from _of_attributes(element)
 
 
@@ -308,16 +305,19 @@ def _of_meta(element: turbohtml.Element) -> Iterator[Reference]:
 
 
 def _of_script(element: turbohtml.Element, *, guess: bool, modules: Mapping[str, str]) -> Iterator[Reference]:
+    text = element.text
+    if not text:
+        return  # its file is among the links
     kind = (element.attr("type") or "").strip().lower()
     if kind == "importmap":
-        yield from ((address, Hop.EMBED) for address in script.files_of(element.text))
+        yield from ((address, Hop.EMBED) for address in script.files_of(text))
     elif "json" in kind or kind == "speculationrules":
-        yield from data.of_json(element.text, guess="ld+json" not in kind)
+        yield from data.of_json(text, guess="ld+json" not in kind)
     elif not kind or "javascript" in kind or "ecmascript" in kind or kind == "module":
-        links = script.references(element.text, modules)
+        links = script.references(text, modules)
         yield from ((address, Hop.EMBED) for address in (*links.of_script, *links.of_page))
         if guess:
-            yield from data.guesses(element.text)
+            yield from data.guesses(text)
 
 
 def _named_modules(document: turbohtml.Document) -> dict[str, str]:

@@ -87,8 +87,8 @@ class OpenSearchClient:
         if left_s is not None:
             body = {**body, "timeout": f"{max(1, int(left_s * 1000))}ms"}
         parameters["allow_partial_search_results"] = "false"
-        asked = "&".join(f"{name}={value}" for name, value in parameters.items())
-        path = f"/{index}/_search?{asked}" if index else f"/_search?{asked}"
+        query = "&".join(f"{name}={value}" for name, value in parameters.items())
+        path = f"/{index}/_search?{query}" if index else f"/_search?{query}"
         try:
             answer = self.read("POST", path, body)
         except ServerRefusal as error:

@@ -274,8 +274,8 @@ class OpenSearchTextIndex:
         """Those of these containers that were added, or that are being added."""
         left, kinds = iter(containers), dict[str, str]()
         while some := list(islice(left, _MOST_NAMES)):
-            asked = {"ids": [token_of(name) for name in some]}
-            answer = self._client.read("POST", f"/{self._names.containers}/_mget", asked)
+            body = {"ids": [token_of(name) for name in some]}
+            answer = self._client.read("POST", f"/{self._names.containers}/_mget", body)
             kinds.update(
                 (document["_source"]["name"], document["_source"]["kind"])
                 for document in answer["docs"]

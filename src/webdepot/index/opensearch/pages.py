@@ -223,8 +223,8 @@ class PageStates:
     def _read(self, index: str, places: Sequence[tuple[str, str]]) -> Iterator[Mapping[str, Any]]:
         """Documents by name and routing, as they are now."""
         for some in _pieces(places, _MOST_READ):
-            asked = {"docs": [{"_id": name, "routing": routing} for name, routing in some]}
-            for document in self._client.write("POST", f"/{index}/_mget", asked)["docs"]:
+            body = {"docs": [{"_id": name, "routing": routing} for name, routing in some]}
+            for document in self._client.write("POST", f"/{index}/_mget", body)["docs"]:
                 if "error" in document:
                     raise RemoteError(
                         f"The search server could not read a page ({document['error'].get('reason')}).",

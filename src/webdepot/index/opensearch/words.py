@@ -64,7 +64,7 @@ class WordCounts:
         return sorted(words)
 
     def _add_counts(self, counts: dict[str, int], routing: str) -> None:
-        asked = {
+        body = {
             "doc": {"text": " ".join(counts)},
             "per_field_analyzer": {"text": "whitespace"},
             "fields": ["text"],
@@ -75,7 +75,7 @@ class WordCounts:
             "payloads": False,
         }
         path = f"/{self._names.states}/_termvectors?routing={routing}"
-        terms = self._client.write("POST", path, asked)["term_vectors"].get("text", {}).get("terms", {})
+        terms = self._client.write("POST", path, body)["term_vectors"].get("text", {}).get("terms", {})
         for word, facts in terms.items():
             counts[word] = counts.get(word, 0) + facts.get("doc_freq", 0)
 

@@ -44,7 +44,7 @@ def apply(archive: Archive, site: str, *, text: str = "", dry_run: bool = False)
     host = host_of(from_typed(site))
     captured, lines = _lines(archive, host)
     patterns = [(answer, pattern) for answer, value in lines if (pattern := _pattern(host, value))]
-    made: list[Rule] = []
+    added: list[Rule] = []
     if not dry_run:
         start, stop = key_range(host, UrlMatch.HOST)
         with archive.database.transaction() as connection:
@@ -52,7 +52,7 @@ def apply(archive: Archive, site: str, *, text: str = "", dry_run: bool = False)
                 if rule.reason == REASON and start <= rule.prefix < stop:
                     rules_service.remove(archive, rule.id, connection=connection)
             for answer, pattern in patterns:
-                made += rules_service.add(
+                added += rules_service.add(
                     archive,
                     pattern,
                     answer=answer,
@@ -61,7 +61,7 @@ def apply(archive: Archive, site: str, *, text: str = "", dry_run: bool = False)
                     connection=connection,
                 )
     left_out = [value for _, value in lines if not _pattern(host, value)]
-    return AppliedRobots(captured=captured, patterns=patterns, left_out=left_out, made=made)
+    return AppliedRobots(captured=captured, patterns=patterns, left_out=left_out, made=added)
 
 
 def _lines(archive: Archive, host: str) -> tuple[str, list[tuple[RuleAnswer, str]]]:

@@ -63,5 +63,5 @@ def check(target: ObjectStore, *, watch: Watch) -> None:
 
 def inventories(store: ObjectStore) -> dict[str, str]:
     """The checksum of the inventory of each object."""
-    found = {name: objects.find_inventory(store, name) for name in objects.iter_objects(store)}
-    return {name: inventory.sha256 for name, inventory in found.items() if inventory is not None}
+    inventories = {name: objects.find_inventory(store, name) for name in objects.iter_objects(store)}
+    return {name: inventory.sha256 for name, inventory in inventories.items() if inventory is not None}

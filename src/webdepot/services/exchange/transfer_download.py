@@ -155,9 +155,11 @@ def _origin(url: str) -> str:
 def unpack(packed: Path, delivered: DeliveredObject, folder: Path, *, most_members: int) -> list[CheckedFile]:
     """Unpack the ZIP into the folder; its files, all equal to the record. RefusedObject if one differs."""
     checked: list[CheckedFile] = []
-    found = unpacking.look(packed, folder, most_members=most_members)
-    reasons = list(found.reasons) if found.kind == "zip" else ["the ZIP cannot be unpacked: it is not a ZIP"]
-    reasons += incoming.check_members(found.members, delivered) if not reasons else []
+    contents = unpacking.look(packed, folder, most_members=most_members)
+    reasons = (
+        list(contents.reasons) if contents.kind == "zip" else ["the ZIP cannot be unpacked: it is not a ZIP"]
+    )
+    reasons += incoming.check_members(contents.members, delivered) if not reasons else []
     if not reasons:
         reasons += unpacking.unpack(packed, folder, most_members=most_members).reasons
     if not reasons:

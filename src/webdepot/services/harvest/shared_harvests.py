@@ -94,17 +94,17 @@ def _watch(
                 if is_stopping.is_set() and not is_stopped:
                     part_rows.stop(connection, harvest.id)
                     is_stopped = True
-                found = part_rows.of_harvest(connection, harvest.id)
+                parts = part_rows.of_harvest(connection, harvest.id)
         except RemoteError as error:
             if not error.retry:
                 raise
             time.sleep(_LOOK_EVERY_S)  # harvesters wait for the database as well
             continue
-        shown = [each for part in found if (each := progress_of(part.live)) is not None]
+        shown = [each for part in parts if (each := progress_of(part.live)) is not None]
         if shown:
             report(processes.add_up(shown))
-        if all(part.is_done for part in found):
-            return found
+        if all(part.is_done for part in parts):
+            return parts
         time.sleep(_LOOK_EVERY_S)
 
 

@@ -149,10 +149,10 @@ def find(folder: Path) -> Derived | None:
     gone.
     """
     try:
-        found: Derived = pickle.loads((folder / COMPLETE).read_bytes())  # noqa: S301 - our own file
+        derived: Derived = pickle.loads((folder / COMPLETE).read_bytes())  # noqa: S301 - our own file
     except FileNotFoundError:
         return None
-    return found if found.facts.exists() else None
+    return derived if derived.facts.exists() else None
 
 
 def facts_in(path: Path) -> Iterator[Fact]:

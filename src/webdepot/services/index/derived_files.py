@@ -61,10 +61,10 @@ def job(archive: Archive, container: Container, path: Path, collection: str, fol
 
 def find_extract(archive: Archive, container: Container) -> Extract | None:
     """The captures and texts of a container, if they are still there."""
-    found = derive.find(_folder_of(archive, container))
-    if found is None:
+    derived = derive.find(_folder_of(archive, container))
+    if derived is None:
         return None
-    extracted = found.extract
+    extracted = derived.extract
     # Indexing removes them one after the other.
     is_whole = all(path.exists() for path in (extracted.captures, extracted.pages, extracted.links))
     return extracted if is_whole else None
@@ -81,9 +81,9 @@ def iter_captures(archive: Archive, container: Container) -> Iterator[Capture]:
 
 def iter_facts(archive: Archive, container: Container) -> Iterator[Fact]:
     """What the check needs to know about each record of a container."""
-    found = derive.find(_folder_of(archive, container))
-    if found is not None:
-        return derive.facts_in(found.facts)
+    derived = derive.find(_folder_of(archive, container))
+    if derived is not None:
+        return derive.facts_in(derived.facts)
     with archive.database.reading() as connection:
         harvest = harvest_rows.get(connection, container.harvest)
     path = archive.containers.path(container.name)

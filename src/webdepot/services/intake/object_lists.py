@@ -8,6 +8,8 @@
 `dc.title`, and `journal`, `issn`, `volume`, `issue` of articles. Several values are separated by `|` or are
 in columns of the same name. The whole list is checked before the first object is taken in; then each line is
 a submission by itself, so that an interrupted import of a list can be repeated.
+
+A ZIP or tar file and an upload may contain the list beside its files; then it must list all of them.
 """
 
 import csv
@@ -60,15 +62,40 @@ def is_list(path: Path) -> bool:
     return "title" in names and any(name in _FILES for name in names)
 
 
+def find_in(folder: Path) -> Path | None:
+    """The list at the top of a folder that names files of this folder; None if there is none, or several.
+    A folder around everything is passed over.
+    """
+    entries = list(folder.iterdir())
+    if len(entries) == 1 and entries[0].is_dir() and not entries[0].is_symlink():
+        return find_in(entries[0])
+    lists = [path for path in sorted(folder.iterdir()) if is_list(path)]
+    if len(lists) != 1:
+        return None
+    try:
+        named = list(_named(lists[0]))
+    except InputError:
+        return lists[0]
+    return lists[0] if any(is_key(name) and (folder / name).exists() for name in named) else None
+
+
+def read_whole(path: Path) -> list[ListedObject]:
+    """As `read`; InputError too if the folder of the list has files that it does not list."""
+    objects = read(path)
+    listed = {file for each in objects for file in each.files.values()} | {path}
+    others = sorted(set(filter(Path.is_file, path.parent.rglob("*"))) - listed)
+    if others:
+        names = ", ".join(str(each.relative_to(path.parent)) for each in others[:_MOST_REASONS])
+        raise InputError(
+            f"{path.name} does not list {names[:2000]}. Add a line, or leave the file out. "
+            "To import everything as one object, leave out the list or send a bag."
+        )
+    return objects
+
+
 def read(path: Path) -> list[ListedObject]:
     """All objects of a list; InputError with all reasons if a line is wrong."""
-    if path.stat().st_size > LONGEST_BYTES:
-        raise InputError(f"{path.name} is larger than {LONGEST_BYTES >> 20} MB. Split it.")
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path.name} is not CSV in UTF-8: {error}") from error
+    rows = _rows(path)
     header = _columns(rows[0]) if rows else []
     objects: list[ListedObject] = []
     reasons: list[str] = []
@@ -85,6 +112,24 @@ def read(path: Path) -> list[ListedObject]:
     if not objects:
         raise InputError(f"{path.name} lists no objects.")
     return objects
+
+
+def _rows(path: Path) -> list[list[str]]:
+    if path.stat().st_size > LONGEST_BYTES:
+        raise InputError(f"{path.name} is larger than {LONGEST_BYTES >> 20} MB. Split it.")
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+        return list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path.name} is not CSV in UTF-8: {error}") from error
+
+
+def _named(path: Path) -> Iterator[str]:
+    """The files that a list names, whether or not they are there."""
+    rows = _rows(path)
+    header = _columns(rows[0]) if rows else []
+    for row in rows[1:]:
+        yield from _names(_cells(header, row))
 
 
 def lay_out(listed: ListedObject, folder: Path) -> Path:

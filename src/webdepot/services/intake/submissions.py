@@ -17,7 +17,7 @@ another Webdepot.
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -78,15 +78,34 @@ def receive(archive: Archive, path: Path, *, collection: str, watch: Watch = unw
 def receive_each(
     archive: Archive, path: Path, *, collection: str, watch: Watch = unwatched
 ) -> Iterator[ReceivedSubmission]:
-    """As `receive`; one result for each object of a list (`object_lists`) or of an OCFL storage root.
-    InputError if a line of the list is wrong; then nothing is taken in.
+    """As `receive`; one result for each object of a list (`object_lists`), also of one in a ZIP or tar file,
+    or of an OCFL storage root. InputError if a line of the list is wrong; then nothing is taken in.
     """
-    if not object_lists.is_list(path):
+    if object_lists.is_list(path):
+        yield from _receive_listed(archive, path.name, object_lists.read(path), collection, watch)
+    else:
         yield from _receive_parts(archive, path, collection, watch)
-        return
-    for listed in object_lists.read(path):
+
+
+def receive_folder(
+    archive: Archive, folder: Path, *, collection: str, watch: Watch = unwatched
+) -> Iterator[ReceivedSubmission]:
+    """As `receive_each` for a folder in which somebody put files together: with a list of objects at its top,
+    each line is an object, and the list must name every file.
+    """
+    if listing := object_lists.find_in(folder):
+        whole = object_lists.read_whole(listing)
+        yield from _receive_listed(archive, listing.name, whole, collection, watch)
+    else:
+        yield receive(archive, folder, collection=collection, watch=watch)
+
+
+def _receive_listed(
+    archive: Archive, name: str, objects: Sequence[ListedObject], collection: str, watch: Watch
+) -> Iterator[ReceivedSubmission]:
+    for listed in objects:
         with archive.scratch_folder(ScratchPurpose.UNPACK) as folder:
-            watch(Progress(phase=Phase.IMPORT, done=0, note=f"{path.name}, line {listed.line}"))
+            watch(Progress(phase=Phase.IMPORT, done=0, note=f"{name}, line {listed.line}"))
             top = object_lists.lay_out(listed, folder)
             most_members = archive.config.depot.import_members
             opened = submission.open_up(top, folder / "submission", most_members=most_members)
@@ -102,6 +121,11 @@ def _receive_parts(
         watch(Progress(phase=Phase.IMPORT, done=0, note=f"checking {path.name}"))
         most_members = archive.config.depot.import_members
         opened = submission.open_up(path, folder / "submission", most_members=most_members)
+        is_packed = opened.kind in (SubmissionKind.ZIP, SubmissionKind.TAR) and not opened.reasons
+        if is_packed and not is_one and (listing := object_lists.find_in(opened.root)):
+            whole = object_lists.read_whole(listing)
+            yield from _receive_listed(archive, f"{path.name}/{listing.name}", whole, collection, watch)
+            return
         parts = [] if is_one else submission.parts_of(opened)
         for number, part in enumerate(parts):
             watch(Progress(phase=Phase.IMPORT, done=0, note=f"{part.name}, {number + 1} of {len(parts)}"))

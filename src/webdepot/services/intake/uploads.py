@@ -51,7 +51,7 @@ def take_object(
     archive: Archive, place: str, *, collection: str, watch: Watch
 ) -> Iterator[ReceivedSubmission]:
     """Take in the files of an upload as one object, or as those of a list or storage root. Several files are
-    one object, named like the first that is not a record.
+    one object, named like the first that is not a record, unless one of them is a list of objects.
     """
     files = files_in(archive, place)
     if len(files) == 1:
@@ -63,7 +63,7 @@ def take_object(
         top.mkdir()
         for file in files:
             os.link(file, top / file.name)
-        yield submissions.receive(archive, top, collection=collection, watch=watch)
+        yield from submissions.receive_folder(archive, top, collection=collection, watch=watch)
 
 
 def check_room(archive: Archive, size_bytes: int) -> None:

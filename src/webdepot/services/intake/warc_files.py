@@ -140,8 +140,8 @@ def take_files(
     watch: Watch,
 ) -> IntakeResult:
     """Copy the new containers among these files into one harvest, as `take` says."""
-    found = [import_sources.of_file(path) for path in paths]
-    return take(archive, found, copy_in, collection=collection, settings=settings, note=note, watch=watch)
+    sources = [import_sources.of_file(path) for path in paths]
+    return take(archive, sources, copy_in, collection=collection, settings=settings, note=note, watch=watch)
 
 
 def find_known(archive: Archive, source: ImportSource | UnreadableSource) -> Container | None:

@@ -109,7 +109,7 @@ def _groups(
     groups: dict[str, list[FindingLine]] = {group: [] for group in (*GROUPS, OTHER)}
     for each, line in lines.items():
         groups[named.get(each, OTHER)].append(line)
-    return [(group, found) for group, found in groups.items() if found]
+    return [(group, findings) for group, findings in groups.items() if findings]
 
 
 def _pages(archive: Archive, dossier: ReviewDossier, rated: Sequence[PageRating]) -> list[ReviewedPage]:

@@ -130,12 +130,12 @@ def _store_answers(
     person: Person | None,
     agent: str,
 ) -> None:
-    asked = {criterion.code: criterion for criterion in criteria.every(connection)}
+    by_code = {criterion.code: criterion for criterion in criteria.every(connection)}
     for judgement in given:
-        criterion = asked.get(judgement.criterion)
+        criterion = by_code.get(judgement.criterion)
         if criterion is None:
             raise InputError(
-                f"There is no criterion {judgement.criterion[:60]!r}. Known: {', '.join(asked)}."
+                f"There is no criterion {judgement.criterion[:60]!r}. Known: {', '.join(by_code)}."
             )
         if person is not None and not person.roles & criterion.roles:
             raise NotPermitted(f"Only {', '.join(sorted(criterion.roles))} may answer {criterion.code!r}.")

@@ -69,18 +69,18 @@ def forget(request: Request, response: Response) -> Response:
 
 def words(request: Request, shown: str) -> str:
     """What the banner says if another date was asked for than that of the version shown; else empty."""
-    asked, _, noted = request.cookies.get(site_of(request).cookie_name(COOKIE), "").partition("-")
+    date_text, _, noted = request.cookies.get(site_of(request).cookie_name(COOKIE), "").partition("-")
     if noted != shown:
         return ""
     try:
-        period = times.period_of(asked[:_DAY_DIGITS])
+        period = times.period_of(date_text[:_DAY_DIGITS])
     except ValueError:
         return ""
     spoken, moment = language_of(request), times.moment_of(shown)
     if moment in period:
         return ""
     key = "answers.asked_earlier" if moment < period.start else "answers.asked_later"
-    return spoken.say(key, asked=_named(asked, spoken), shown=spoken.date(shown))
+    return spoken.say(key, asked=_named(date_text, spoken), shown=spoken.date(shown))
 
 
 def _named(asked: str, spoken: Language) -> str:

@@ -23,21 +23,21 @@ def cite(request: Request) -> Response:
     collection = query.get("collection", EVERYTHING).lower()
     try:
         form = CitationForm(query.get("form", "bibtex"))
-        asked = address.find_address(
+        place = address.find_address(
             f"/{collection}/{query.get('at', '')}/{query.get('url', '')}".encode(), b""
         )
     except ValueError:
         raise HTTPException(400) from None
-    if asked is None or asked.modifier:
+    if place is None or place.modifier:
         raise InputError("A citation needs an address (url) and a timestamp (at).")
     site = site_of(request)
-    stamp = address.nearest_stamp(asked.timestamp, site.archive.clock())
+    stamp = address.nearest_stamp(place.timestamp, site.archive.clock())
     text = citation_service.cite_as(
         site.archive,
-        asked.url,
+        place.url,
         stamp,
         form,
-        collection=asked.collection,
+        collection=place.collection,
         reader=reader_of(request),
         # The version that is cited, not the moment asked for: a later harvest may be closer to that one day.
         address_of=lambda capture: (

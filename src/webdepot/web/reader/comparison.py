@@ -63,10 +63,10 @@ def compare(request: Request) -> Response:
 
 def send_picture(request: Request) -> Response:
     """The screenshot of a version, never interpreted as anything but a picture."""
-    archive, asked = site_of(request).archive, _asked(request, "at")
-    stamp = address.nearest_stamp(asked.timestamp, archive.clock())
-    reader = reader_of(request, asked)
-    capture = lookup.find_closest(archive, asked.url, stamp, collection=asked.collection, reader=reader)
+    archive, place = site_of(request).archive, _asked(request, "at")
+    stamp = address.nearest_stamp(place.timestamp, archive.clock())
+    reader = reader_of(request, place)
+    capture = lookup.find_closest(archive, place.url, stamp, collection=place.collection, reader=reader)
     screenshot = page_pictures.find_shown(archive, capture, reader)
     if screenshot is None:
         raise HTTPException(404)
@@ -81,12 +81,12 @@ def send_picture(request: Request) -> Response:
 def _asked(request: Request, name: str) -> ReplayAddress:
     query = request.query_params
     collection = query.get("collection", EVERYTHING).lower()
-    asked = address.find_address(
+    place = address.find_address(
         f"/{collection}/{query.get(name, '')}/{query.get('url', '').strip()}".encode(), b""
     )
-    if asked is None or asked.modifier:
+    if place is None or place.modifier:
         raise HTTPException(400)
-    return asked
+    return place
 
 
 def _starts(request: Request, asked: ReplayAddress, captures: Sequence[Capture]) -> list[tuple[Capture, str]]:

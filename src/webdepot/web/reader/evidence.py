@@ -33,20 +33,20 @@ def show(request: Request) -> Response:
     collection = query.get("collection", EVERYTHING).lower()
     try:
         form = EvidenceForm(query.get("form", "page"))
-        asked = address.find_address(
+        place = address.find_address(
             f"/{collection}/{query.get('at', '')}/{query.get('url', '')}".encode(), b""
         )
     except ValueError:
         raise HTTPException(400) from None
-    if asked is None or asked.modifier:
+    if place is None or place.modifier:
         raise InputError("Evidence needs an address (url) and a timestamp (at).")
     facts = evidence_service.collect(
         site.archive,
-        asked.url,
-        address.nearest_stamp(asked.timestamp, site.archive.clock()),
-        collection=asked.collection,
+        place.url,
+        address.nearest_stamp(place.timestamp, site.archive.clock()),
+        collection=place.collection,
         reader=reader_of(request),
-        address=site.portal_url + address.path_of(asked.collection, "{timestamp}", asked.url),
+        address=site.portal_url + address.path_of(place.collection, "{timestamp}", place.url),
     )
     if form is EvidenceForm.PDF:
         return _send_pdf(request, facts)
@@ -56,7 +56,7 @@ def show(request: Request) -> Response:
         request,
         "evidence.html",
         facts=facts,
-        collection=asked.collection,
+        collection=place.collection,
         sections=evidence_sheet.sections(facts, language_of(request)),
         made_at=evidence_sheet.exact(language_of(request), facts.made_at),
         key_path=KEY_PATH,

@@ -82,13 +82,13 @@ def as_json(request: Request) -> Response:
 
 def send_thumbnail(request: Request) -> Response:
     """The thumbnail of a picture that this reader may see."""
-    asked = address.address_of(request, below="/-/thumbnail")
-    if asked is None:
+    place = address.address_of(request, below="/-/thumbnail")
+    if place is None:
         raise HTTPException(404)
     archive = site_of(request).archive
-    stamp = address.nearest_stamp(asked.timestamp, archive.clock())
-    reader = reader_of(request, asked)
-    data = images.thumbnail(archive, asked.url, stamp, reader=reader, collection=asked.collection)
+    stamp = address.nearest_stamp(place.timestamp, archive.clock())
+    reader = reader_of(request, place)
+    data = images.thumbnail(archive, place.url, stamp, reader=reader, collection=place.collection)
     headers = {
         "X-Content-Type-Options": "nosniff",
         "Cache-Control": "private, max-age=300",

@@ -30,17 +30,17 @@ def send(request: Request) -> Response:
     """
     query, archive = request.query_params, site_of(request).archive
     collection = query.get("collection", EVERYTHING).lower()
-    asked = address.find_address(f"/{collection}/{query.get('at', '')}/{query.get('url', '')}".encode(), b"")
+    place = address.find_address(f"/{collection}/{query.get('at', '')}/{query.get('url', '')}".encode(), b"")
     size = query.get("size", "card").upper()
-    if asked is None or asked.modifier or size not in PictureSize.__members__:
+    if place is None or place.modifier or size not in PictureSize.__members__:
         raise HTTPException(400)
     data = page_pictures.small(
         archive,
-        asked.url,
-        address.nearest_stamp(asked.timestamp, archive.clock()),
+        place.url,
+        address.nearest_stamp(place.timestamp, archive.clock()),
         PictureSize[size],
-        collection=asked.collection,
-        reader=reader_of(request, asked),
+        collection=place.collection,
+        reader=reader_of(request, place),
     )
     headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "private, max-age=300"}
     return Response(data, media_type=MIME, headers=headers)

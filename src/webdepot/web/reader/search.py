@@ -45,6 +45,7 @@ from webdepot.web.site import language_of, reader_of, render, site_of
 PAGE_HITS = 10
 MOST_PAGES = 100
 LONGEST_QUERY = 1000
+_YEAR = re.compile("19[89][0-9]|20[0-9]{2}")
 _ISO_DATE = re.compile(r"\d{4}(?:-\d\d){0,2}\Z", re.ASCII)
 LONGEST_DATE = 20
 _MOST_YEARS = 30
@@ -84,6 +85,17 @@ class SearchQuery:
     def wrong_dates(self) -> list[str]:
         """What was typed into a date field and is not a date."""
         return [date for date in (self.from_, self.to, self.as_of) if date and not _ISO_DATE.match(date)]
+
+    @property
+    def year_meant(self) -> tuple[str, str] | None:
+        """The other words and the year of a query such as `opening hours 2009`: whoever types it may want
+        pages that are from 2009, not only pages on which 2009 can be read.
+        """
+        words = self.words.split()
+        years = [word for word in words if _YEAR.fullmatch(word)]
+        if len(years) != 1 or len(words) == 1 or '"' in self.words or self.from_ or self.to or self.as_of:
+            return None
+        return " ".join(word for word in words if word != years[0]), years[0]
 
     @property
     def text(self) -> str:

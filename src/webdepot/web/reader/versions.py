@@ -58,26 +58,26 @@ def look_up(request: Request) -> Response:
         return problem(request, 400, explain(request, error))
     if url is None or not address.COLLECTION.match(collection):
         return RedirectResponse("/", status_code=303)
-    asked = ReplayAddress(collection=collection.lower(), timestamp="", modifier="*", url=url)
+    place = ReplayAddress(collection=collection.lower(), timestamp="", modifier="*", url=url)
     if split_wildcard(typed)[1] is not UrlMatch.EXACT:
         return _addresses(request, collection.lower(), typed.strip())
     if any(request.query_params.get(name) for name in ("status", "type", "changed")):
-        return _versions(request, asked)
+        return _versions(request, place)
     return RedirectResponse(address.path_of(collection, f"{_year(request)}*", url), status_code=303)
 
 
 def show_archived(request: Request) -> Response:
     """Every path of the form /{collection}/{timestamp}/{url}: all versions, or one in its frame."""
     request.state.is_archived = True
-    asked = address.address_of(request)
-    if asked is None:
+    place = address.address_of(request)
+    if place is None:
         raise HTTPException(404)
-    if asked.modifier == "*":
-        return _versions(request, asked)
-    if asked.modifier:
+    if place.modifier == "*":
+        return _versions(request, place)
+    if place.modifier:
         # Raw captures and answers for machines are on the replay origin; old links keep working.
-        return RedirectResponse(site_of(request).replay_url + _path(asked), status_code=307)
-    return _frame(request, asked)
+        return RedirectResponse(site_of(request).replay_url + _path(place), status_code=307)
+    return _frame(request, place)
 
 
 def show_banner(request: Request) -> Response:
@@ -114,28 +114,28 @@ def renew_seat(request: Request) -> Response:
     """Note that the page is still open at this terminal (see `services/access/lending.py`); 423 when another
     reader has it now.
     """
-    asked = _address_of_seat(request, "/-/seat")
+    place = _address_of_seat(request, "/-/seat")
     archive = site_of(request).archive
-    stamp = address.nearest_stamp(asked.timestamp, archive.clock())
-    reader = reader_of(request, asked)
-    capture = lookup.find_closest(archive, asked.url, stamp, collection=asked.collection, reader=reader)
+    stamp = address.nearest_stamp(place.timestamp, archive.clock())
+    reader = reader_of(request, place)
+    capture = lookup.find_closest(archive, place.url, stamp, collection=place.collection, reader=reader)
     lending.hold(archive, capture, reader)
     return Response(status_code=204)
 
 
 def leave_seat(request: Request) -> Response:
     """Note that the page was closed at this terminal."""
-    asked = _address_of_seat(request, "/-/left")
-    lending.leave(site_of(request).archive, asked.url, reader_of(request, asked))
+    place = _address_of_seat(request, "/-/left")
+    lending.leave(site_of(request).archive, place.url, reader_of(request, place))
     return Response(status_code=204)
 
 
 def _address_of_seat(request: Request, below: str) -> ReplayAddress:
     request.state.is_archived = True
-    asked = address.address_of(request, below=below)
-    if asked is None or asked.modifier:
+    place = address.address_of(request, below=below)
+    if place is None or place.modifier:
         raise HTTPException(404)
-    return asked
+    return place
 
 
 def _addresses(request: Request, collection: str, typed: str) -> Response:

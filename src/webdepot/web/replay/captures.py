@@ -74,24 +74,24 @@ def answer(request: Request) -> Response:
     if request.headers.get("service-worker") == "script":
         # An archived script must never become the worker of this origin.
         raise HTTPException(403)
-    asked = address.address_of(request)
-    if asked is None:
+    place = address.address_of(request)
+    if place is None:
         raise HTTPException(404)
     try:
-        if asked.modifier == "timemap":
-            return timemap.answer(request, asked)
-        if timegate.is_meant(request, asked):
-            return timegate.answer(request, asked)
+        if place.modifier == "timemap":
+            return timemap.answer(request, place)
+        if timegate.is_meant(request, place):
+            return timegate.answer(request, place)
     except WebdepotError as error:
-        return not_there(request, asked, error)
-    if asked.modifier in ("*", ""):
-        return _to_portal(request, asked)
-    if asked.modifier in DOCUMENT_MODIFIERS and request.headers.get("sec-fetch-dest", "document") in {
+        return not_there(request, place, error)
+    if place.modifier in ("*", ""):
+        return _to_portal(request, place)
+    if place.modifier in DOCUMENT_MODIFIERS and request.headers.get("sec-fetch-dest", "document") in {
         *_FRAMES,
         "document",
     }:
-        return _start(request, asked)
-    return _raw(request, asked)
+        return _start(request, place)
+    return _raw(request, place)
 
 
 def describe_api(site: Site) -> dict[str, Any]:
@@ -136,14 +136,14 @@ def quick(request: Request) -> Response | None:
     """A small raw capture that needs no waiting; None for everything else, refusals and errors included."""
     if "service-worker" in request.headers:
         return None
-    asked = address.find_address(request.scope["raw_path"], request.scope["query_string"])
-    if asked is None or asked.token or asked.modifier != RAW or len(asked.timestamp) != 14:
+    place = address.find_address(request.scope["raw_path"], request.scope["query_string"])
+    if place is None or place.token or place.modifier != RAW or len(place.timestamp) != 14:
         return None
-    reader = _reader(request, asked)
+    reader = _reader(request, place)
     opened = replay_answer.find_small(
-        site_of(request).archive, asked.url, asked.timestamp, collection=asked.collection, reader=reader
+        site_of(request).archive, place.url, place.timestamp, collection=place.collection, reader=reader
     )
-    return _answer(request, asked, opened, reader) if opened is not None else None
+    return _answer(request, place, opened, reader) if opened is not None else None
 
 
 def show_start(request: Request) -> Response:
@@ -151,26 +151,26 @@ def show_start(request: Request) -> Response:
     opens the archived page.
     """
     request.state.is_archived = True
-    asked = address.address_of(request, below="/-/start")
-    if asked is None:
+    place = address.address_of(request, below="/-/start")
+    if place is None:
         raise HTTPException(404)
-    return _start(request, asked)
+    return _start(request, place)
 
 
 def send_migrated(request: Request) -> Response:
     """A capture in the format it was migrated to; the original is at its usual address."""
     request.state.is_archived = True
-    asked = address.address_of(request, below="/-/migrated")
-    if asked is None:
+    place = address.address_of(request, below="/-/migrated")
+    if place is None:
         raise HTTPException(404)
     archive = site_of(request).archive
-    stamp = address.nearest_stamp(asked.timestamp, archive.clock())
+    stamp = address.nearest_stamp(place.timestamp, archive.clock())
     try:
         opened = replay.open_conversion(
-            archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request, asked)
+            archive, place.url, stamp, collection=place.collection, reader=reader_of(request, place)
         )
     except WebdepotError as error:
-        return not_there(request, asked, error)
+        return not_there(request, place, error)
     headers = [
         ("X-Content-Type-Options", "nosniff"),
         ("Cache-Control", "no-cache"),

@@ -88,10 +88,10 @@ def _archived(request: Request, host: str, body: bytes) -> Response:
     text = f"{request.scope['scheme']}://{host}{raw_path}{'?' if query else ''}{query}"
     url = find_canonical(text)
     if url is None:
-        asked = ReplayAddress(collection=EVERYTHING, timestamp="", modifier="", url=Url(text[:200]))
-        return _missing(request, asked, InputError(f"{text[:200]!r} is not a web address."))
+        place = ReplayAddress(collection=EVERYTHING, timestamp="", modifier="", url=Url(text[:200]))
+        return _missing(request, place, InputError(f"{text[:200]!r} is not a web address."))
     collection = _choice(request).collection or site.archive.config.web.proxy_collection
-    asked = ReplayAddress(collection=collection, timestamp="", modifier="", url=url)
+    place = ReplayAddress(collection=collection, timestamp="", modifier="", url=url)
     try:
         opened = replay_answer.open_requested(
             site.archive,
@@ -104,9 +104,9 @@ def _archived(request: Request, host: str, body: bytes) -> Response:
             reader=reader_of(request),
         )
     except WebdepotError as error:
-        return _missing(request, asked, error)
+        return _missing(request, place, error)
     try:
-        return _answer(request, asked, opened)
+        return _answer(request, place, opened)
     except BaseException:
         opened.close()
         raise

@@ -75,12 +75,12 @@ ACTION = (
 
 
 def show_list(request: Request) -> Response:
-    asked = read_query(request, LIST_QUERY)
-    limit, past = asked.get("limit", ROWS), read_cursor(asked.get("cursor", ""), int)
+    query = read_query(request, LIST_QUERY)
+    limit, past = query.get("limit", ROWS), read_cursor(query.get("cursor", ""), int)
     rows = complaints.list_past(
         site_of(request).archive,
-        state=CaseState(asked["state"]) if "state" in asked else None,
-        host=asked.get("host", ""),
+        state=CaseState(query["state"]) if "state" in query else None,
+        host=query.get("host", ""),
         last=past[0] if past else None,
         limit=limit + 1,
     )

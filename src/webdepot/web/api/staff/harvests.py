@@ -96,14 +96,14 @@ ORDER = (
 
 
 def show_list(request: Request) -> Response:
-    asked = read_query(request, LIST_QUERY)
-    limit, past = asked.get("limit", ROWS), read_cursor(asked.get("cursor", ""), datetime, str)
+    query = read_query(request, LIST_QUERY)
+    limit, past = query.get("limit", ROWS), read_cursor(query.get("cursor", ""), datetime, str)
     wanted = HarvestFilter(
-        state=HarvestState(asked["state"]) if "state" in asked else None,
-        kind=HarvestKind(asked["kind"]) if "kind" in asked else None,
-        collection=asked.get("collection", ""),
-        target=asked.get("target", 0),
-        oldest_first=asked.get("oldest_first", False),
+        state=HarvestState(query["state"]) if "state" in query else None,
+        kind=HarvestKind(query["kind"]) if "kind" in query else None,
+        collection=query.get("collection", ""),
+        target=query.get("target", 0),
+        oldest_first=query.get("oldest_first", False),
         limit=limit + 1,
         past=(past[0], past[1]) if past else None,
     )
@@ -174,14 +174,14 @@ def _order(request: Request, sent: Mapping[str, Any]) -> Response:
 
 def show_findings(request: Request) -> Response:
     """What the checks found, the most severe first."""
-    asked, archive = read_query(request, FINDINGS_QUERY), site_of(request).archive
-    limit, past = asked.get("limit", ROWS), read_cursor(asked.get("cursor", ""), str, int)
+    query, archive = read_query(request, FINDINGS_QUERY), site_of(request).archive
+    limit, past = query.get("limit", ROWS), read_cursor(query.get("cursor", ""), str, int)
     if past is not None and past[0] not in tuple(Severity):
         past = read_cursor("-")  # not a cursor of this list
     rows = harvest_check.findings_page(
         archive,
         harvests.get(archive, request.path_params["harvest"]),
-        code=asked.get("code", ""),
+        code=query.get("code", ""),
         limit=limit + 1,
         past=(Severity(past[0]), past[1]) if past else None,
     )

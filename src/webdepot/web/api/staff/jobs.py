@@ -48,12 +48,12 @@ async def import_files(request: Request) -> Response:
 
 
 def show_list(request: Request) -> Response:
-    asked = read_query(request, LIST_QUERY)
-    limit, past = asked.get("limit", ROWS), read_cursor(asked.get("cursor", ""), int)
+    query = read_query(request, LIST_QUERY)
+    limit, past = query.get("limit", ROWS), read_cursor(query.get("cursor", ""), int)
     rows = job_control.list_past(
         site_of(request).archive,
-        JobState(asked["state"]) if "state" in asked else None,
-        kind=asked.get("kind", ""),
+        JobState(query["state"]) if "state" in query else None,
+        kind=query.get("kind", ""),
         last=past[0] if past else None,
         limit=limit + 1,
     )

@@ -150,11 +150,11 @@ def _contact_json(contact: Contact) -> dict[str, Any]:
 
 
 def show_list(request: Request) -> Response:
-    asked = read_query(request, LIST_QUERY)
-    limit, past = asked.get("limit", ROWS), read_cursor(asked.get("cursor", ""), int)
+    query = read_query(request, LIST_QUERY)
+    limit, past = query.get("limit", ROWS), read_cursor(query.get("cursor", ""), int)
     rows = letters.list_past(
         site_of(request).archive,
-        LetterState(asked["state"]) if "state" in asked else None,
+        LetterState(query["state"]) if "state" in query else None,
         last=past[0] if past else None,
         limit=limit + 1,
     )

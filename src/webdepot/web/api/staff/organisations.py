@@ -82,8 +82,8 @@ def _survey(request: Request, sent: dict[str, Any]) -> Response:
 
 
 def show(request: Request) -> Response:
-    asked = read_query(request, ONE_QUERY)
-    return JSONResponse(_whole_json(request, kind=asked.get("own", "")))
+    query = read_query(request, ONE_QUERY)
+    return JSONResponse(_whole_json(request, kind=query.get("own", "")))
 
 
 async def decide(request: Request) -> Response:

@@ -61,8 +61,8 @@ NEW_PLACE = (
 
 
 def show_list(request: Request) -> Response:
-    asked = read_query(request, PAGING)
-    limit, past = asked.get("limit", ROWS), read_cursor(asked.get("cursor", ""), datetime, str)
+    query = read_query(request, PAGING)
+    limit, past = query.get("limit", ROWS), read_cursor(query.get("cursor", ""), datetime, str)
     site = site_of(request)
     rows = status.list_packages(site.archive, limit=limit + 1, past=(past[0], past[1]) if past else None)
     return answer_page(

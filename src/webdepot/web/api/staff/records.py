@@ -71,12 +71,12 @@ CHANGE = (
 
 
 def show_list(request: Request) -> Response:
-    asked = read_query(request, LIST_QUERY)
-    limit, past = asked.get("limit", ROWS), read_cursor(asked.get("cursor", ""), str)
+    query = read_query(request, LIST_QUERY)
+    limit, past = query.get("limit", ROWS), read_cursor(query.get("cursor", ""), str)
     site = site_of(request)
     rows = records.list_records(
         site.archive,
-        **{name: asked.get(name, "") for name in _SEARCHED},
+        **{name: query.get(name, "") for name in _SEARCHED},
         limit=limit + 1,
         after=past[0] if past else "",
     )

@@ -77,13 +77,13 @@ END = (InputField(name="why", words="Why the rule ends.", required=True, longest
 
 
 def show_list(request: Request) -> Response:
-    asked = read_query(request, LIST_QUERY)
-    limit, past = asked.get("limit", ROWS), read_cursor(asked.get("cursor", ""), int)
+    query = read_query(request, LIST_QUERY)
+    limit, past = query.get("limit", ROWS), read_cursor(query.get("cursor", ""), int)
     rows = rules.list_past(
         site_of(request).archive,
-        words=asked.get("q", ""),
-        answer=RuleAnswer(asked["answer"]) if "answer" in asked else None,
-        embargoes=asked.get("embargoes", False),
+        words=query.get("q", ""),
+        answer=RuleAnswer(query["answer"]) if "answer" in query else None,
+        embargoes=query.get("embargoes", False),
         last=past[0] if past else None,
         limit=limit + 1,
     )

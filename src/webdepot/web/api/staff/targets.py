@@ -121,13 +121,13 @@ START = (
 
 
 def show_list(request: Request) -> Response:
-    asked = read_query(request, LIST_QUERY)
-    limit, past = asked.get("limit", ROWS), read_cursor(asked.get("cursor", ""), int)
+    query = read_query(request, LIST_QUERY)
+    limit, past = query.get("limit", ROWS), read_cursor(query.get("cursor", ""), int)
     wanted = TargetFilter(
-        state=TargetState(asked["state"]) if "state" in asked else None,
-        words=asked.get("q", ""),
-        collection=asked.get("collection", ""),
-        origin=Origin(asked["origin"]) if "origin" in asked else None,
+        state=TargetState(query["state"]) if "state" in query else None,
+        words=query.get("q", ""),
+        collection=query.get("collection", ""),
+        origin=Origin(query["origin"]) if "origin" in query else None,
     )
     rows = targets.list_past(site_of(request).archive, wanted, last=past[0] if past else 0, limit=limit + 1)
     return answer_page(

@@ -28,12 +28,12 @@ def show_own(request: Request) -> Response:
     """What a partner nominated, and what became of it."""
     page = page_number(request)
     archive, reader = site_of(request).archive, reader_of(request)
-    found = target_view.nominations_of(archive, name_of(request), reader, page=page)
+    nominations = target_view.nominations_of(archive, name_of(request), reader, page=page)
     return render(
         request,
         "nominations.html",
-        rows=found.rows,
-        listing=found.listing,
+        rows=nominations.rows,
+        listing=nominations.listing,
         done=bool(request.query_params.get("done")),
     )
 
