@@ -100,7 +100,7 @@ class OpenSearchServer:
         return f"http://127.0.0.1:{self.http}"
 
     def prepare(self) -> None:
-        """Create its folder, and fetch the jars again if the cache was emptied."""
+        """Create its folder, and fetch the jars if they are missing."""
         fetch_jars()
         durable.make_folders(self.folder / "config")
 

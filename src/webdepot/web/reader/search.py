@@ -88,8 +88,8 @@ class SearchQuery:
 
     @property
     def year_meant(self) -> tuple[str, str] | None:
-        """The other words and the year of a query such as `opening hours 2009`: whoever types it may want
-        pages that are from 2009, not only pages on which 2009 can be read.
+        """The other words and the year of a query such as `opening hours 2009`, which may ask for pages
+        of 2009, not only for pages that contain the number.
         """
         words = self.words.split()
         years = [word for word in words if _YEAR.fullmatch(word)]
