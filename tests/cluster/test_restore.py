@@ -17,6 +17,7 @@ from small_warcs import write_warc
 from webdepot.cluster import postgresql_server
 from webdepot.services.admin import setup
 
+pytestmark = pytest.mark.slow
 HOW_TO = (Path(__file__).parents[2] / "docs" / "how-to" / "several-machines.md").read_text()
 BIN = Path(sys.executable).parent
 PAGES = {

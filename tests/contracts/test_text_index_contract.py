@@ -330,7 +330,8 @@ def test_known_words(index):
         "a",
         [page("http://a.org/", text="haven Haven havenmeester"), page("http://b.org/", text="haven schip")],
     )
-    assert list(index.words("hav", limit=10)) == [("haven", 2), ("havenmeester", 1)]
+    # As many as spellings are compared with: more than OpenSearch returns at once.
+    assert list(index.words("hav", limit=20_000)) == [("haven", 2), ("havenmeester", 1)]
     assert list(index.words("hav", limit=1)) == [("haven", 2)]
     assert list(index.words("x", limit=10)) == []
 

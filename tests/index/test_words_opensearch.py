@@ -14,6 +14,7 @@ from ports import free_port
 from text_indexes import HISTORY, page, urls
 from webdepot import query_budget
 from webdepot.errors import RemoteError, TooExpensive
+from webdepot.index.opensearch import words
 from webdepot.index.opensearch.client import OpenSearchClient, ServerAddress
 from webdepot.index.opensearch.index import OpenSearchPlace, OpenSearchTextIndex
 from webdepot.index.opensearch.pages import PageStates
@@ -235,3 +236,12 @@ def test_writing_waits_for_a_server_that_returns(impostor):
     threading.Timer(0.3, lambda: answer.update(status=200, body={"acknowledged": True})).start()
     assert client.write("GET", "/") == {"acknowledged": True}
     client.close()
+
+
+@pytest.mark.opensearch
+def test_words_are_fetched_in_several_requests(index, monkeypatch: pytest.MonkeyPatch):
+    index.add("a", [page("http://a.org/", text="harbour haven hall")])
+    monkeypatch.setattr(words, "_MOST_AT_ONCE", 2)
+    expected = [("hall", 1), ("harbour", 1), ("haven", 1)]
+    assert list(index.words("ha", limit=10)) == expected
+    assert list(index.words("ha", limit=2)) == expected[:2]

@@ -16,6 +16,8 @@ from webdepot.index.text.words import folded, prepared
 from webdepot.index.word_analysis import analysers
 
 _COUNTED_AT_ONCE = 2000
+_MOST_AT_ONCE = 10_000
+"""The server refuses to return more hits at once."""
 _MOST_ROUTINGS = 10_000
 
 
@@ -43,14 +45,21 @@ class WordCounts:
         self._refresh()
 
     def starting_with(self, prefix: str, limit: int) -> list[tuple[str, int]]:
-        body = {
-            "query": {"prefix": {"word": folded(prefix)}},
-            "sort": [{"states": "desc"}, {"word": "asc"}],
-            "size": limit,
-            "track_total_hits": False,
-        }
-        hits = self._client.search(self._names.words, body)["hits"]["hits"]
-        return [(hit["_source"]["word"], hit["_source"]["states"]) for hit in hits]
+        counts, after = list[tuple[str, int]](), dict[str, object]()
+        while (size := min(limit - len(counts), _MOST_AT_ONCE)) > 0:
+            body = {
+                "query": {"prefix": {"word": folded(prefix)}},
+                "sort": [{"states": "desc"}, {"word": "asc"}],
+                "size": size,
+                "track_total_hits": False,
+                **after,
+            }
+            hits = self._client.search(self._names.words, body)["hits"]["hits"]
+            counts += [(hit["_source"]["word"], hit["_source"]["states"]) for hit in hits]
+            if len(hits) < size:
+                break
+            after = {"search_after": hits[-1]["sort"]}
+        return counts
 
     def _number_of(self, word: str) -> int:
         body = {"query": {"term": {"text": word}}}
