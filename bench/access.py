@@ -54,7 +54,7 @@ from webdepot.access.policy import RuleAnswer
 from webdepot.archive import Archive
 from webdepot.digest import sha1
 from webdepot.index import capture_from_record
-from webdepot.index.captures import SqliteCaptureIndex
+from webdepot.index.sqlite_captures import SqliteCaptureIndex
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.services.access import rules
 from webdepot.services.admin import setup

@@ -28,8 +28,8 @@ import psycopg
 from bench import postgres_server
 from sqlalchemy import make_url
 
-from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.index.postgresql_captures import PostgresqlCaptureIndex
+from webdepot.index.sqlite_captures import SqliteCaptureIndex
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.ports.captures import CaptureIndex
 from webdepot.url import key as key_of

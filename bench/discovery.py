@@ -24,10 +24,10 @@ from bench import discovery_harvest
 from bench.discovery_world import NOW, World
 from PIL import Image, ImageDraw
 
+from webdepot.selection.domains.host_discovery import HostDiscovery
+from webdepot.selection.domains.ownership_rules import registrant_similarity
 from webdepot.selection.domains.profile import ProfileMatcher
 from webdepot.selection.domains.profiler import profile_of
-from webdepot.selection.domains.rules import registrant_similarity
-from webdepot.selection.domains.survey import Survey
 from webdepot.selection.domains.verdict import HostJudge
 
 SEEDS = (11, 12, 13, 14, 15)
@@ -77,7 +77,7 @@ async def survey(seed: int, size: int) -> tuple[World, Scores, Scores]:
     begun_s = time.perf_counter()
     profile, facts = await profile_of(world.root, world, now=NOW)
     judge = HostJudge(sources=world, profile=profile, now=NOW)
-    seen = await Survey(judge=judge).run(world.root, root_facts=facts)
+    seen = await HostDiscovery(judge=judge).run(world.root, root_facts=facts)
     world.seconds = time.perf_counter() - begun_s  # type: ignore[attr-defined]
     world.questions = Counter(world.asked)  # type: ignore[attr-defined]
     ours = {item.judgement.host: item.judgement.score for item in seen if item.judgement.is_resolved}

@@ -19,7 +19,7 @@ from ipaddress import ip_address, ip_network
 
 from bench.discovery_words import AGENCIES, TOWNS, UNITS, WORDS
 
-from webdepot.selection.domains import page as pages
+from webdepot.selection.domains import page_facts
 from webdepot.selection.domains.facts import (
     Certificate,
     HostRecords,
@@ -486,7 +486,7 @@ class World:
         html = place.pages.get(f"/{path}")
         if html is None:
             return PageFacts(url=url, status=404)
-        return pages.parse_html(url, html, as_imprint=as_imprint)
+        return page_facts.parse_html(url, html, as_imprint=as_imprint)
 
     async def registration(self, domain: str) -> Registration:
         kept = self._kept.get(("domain", domain))

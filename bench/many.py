@@ -31,7 +31,7 @@ from webdepot.archive import Archive
 from webdepot.database import metadata
 from webdepot.depot.tables import growth
 from webdepot.index import page_files
-from webdepot.index.captures import SqliteCaptureIndex
+from webdepot.index.sqlite_captures import SqliteCaptureIndex
 from webdepot.model import Capture, Harvest, Location, RecordKind
 from webdepot.ports.search import PageFile
 from webdepot.services.admin import setup

@@ -46,11 +46,11 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
-from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.index.content import text as content_text
-from webdepot.index.stems import analysers
+from webdepot.index.sqlite_captures import SqliteCaptureIndex
 from webdepot.index.text.sqlite_index import SqliteTextIndex
 from webdepot.index.text.tantivy_index import TantivyTextIndex
+from webdepot.index.word_analysis import analysers
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.ports.search import ClosedArea, Facet, SearchSort, TextIndex, TextQuery
 from webdepot.times import Period, from_timestamp

@@ -33,10 +33,10 @@ from webdepot import event_loop
 from webdepot.access.policy import Reader, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.cluster.free_ports import free_port
-from webdepot.selection import letters, scheduled_harvests
-from webdepot.selection.letters import Letter
+from webdepot.selection import letter_rows, scheduled_harvests
+from webdepot.selection.letter_rows import Letter
+from webdepot.selection.letter_templates import LetterKind
 from webdepot.selection.scheduled_harvests import TurnState
-from webdepot.selection.templates import LetterKind
 from webdepot.services.access import gate, rules
 from webdepot.services.admin import setup
 from webdepot.services.permission import delivery
@@ -118,7 +118,7 @@ def measure_letters(home: Path, port: int, count: int) -> dict[str, object]:
         target = targets.enter(archive, targets.draft(["http://owner.example/"]))[0].id
         with archive.database.transaction() as connection:
             for number in range(count):
-                letters.add(
+                letter_rows.add(
                     connection,
                     Letter(
                         kind=LetterKind.DECIDED,

@@ -430,7 +430,7 @@ def floor_words(files: list[Path]) -> Callable[[], None]:
     from resiliparse.extract.html2text import extract_plain_text
     from resiliparse.parse.html import HTMLTree
 
-    from webdepot.index.stems import analysers
+    from webdepot.index.word_analysis import analysers
 
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("url", stored=True, tokenizer_name="raw", index_option="basic")

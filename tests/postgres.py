@@ -27,19 +27,19 @@ def _archives_on_postgresql(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     databases: Databases = request.getfixturevalue("databases")
-    found = setup.create
+    create = setup.create
 
-    def found_there(home: Path, *, settings: str = "", **given: object) -> bool:
+    def create_there(home: Path, *, settings: str = "", **given: object) -> bool:
         if "[database]" not in settings and (not home.is_dir() or not setup.is_complete(home)):
             address, file = address_of(home) or databases.create(), home / FILE_NAME
             if settings or not file.exists():
                 settings = with_address(settings, address)
             elif not address_of(home):
                 file.write_text(with_address(file.read_text(), address))
-        return found(home, settings=settings, **given)  # type: ignore[arg-type]
+        return create(home, settings=settings, **given)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(setup, "found", found_there)
+        patch.setattr(setup, create.__name__, create_there)
         yield
 
 

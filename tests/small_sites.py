@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from webdepot.archive import Archive
 from webdepot.model import TargetId
 from webdepot.selection.criteria import Judgement
-from webdepot.selection.permission import Ground
+from webdepot.selection.permission_basis import Ground
 from webdepot.services.permission import owner_answers
 from webdepot.services.selection import criteria as criteria_service
 from webdepot.services.selection import targets

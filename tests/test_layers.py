@@ -86,7 +86,7 @@ DEFERRED: dict[tuple[str, str], str] = {
     ("webdepot.archive", "webdepot.formats.examine"): "pygfried, in the guarded process: subprocess and mmap",
     ("webdepot.archive", "webdepot.formats.signature_sets"): "pygfried",
     ("webdepot.archive", "webdepot.index.sqlite_file"): "sqlite3",
-    ("webdepot.archive", "webdepot.index.captures"): "sqlite3",
+    ("webdepot.archive", "webdepot.index.sqlite_captures"): "sqlite3",
     ("webdepot.archive", "webdepot.index.opensearch.client"): "ssl",
     ("webdepot.archive", "webdepot.index.opensearch.index"): "tantivy",
     ("webdepot.archive", "webdepot.index.postgresql_captures"): "psycopg",
@@ -139,7 +139,7 @@ def part_of(name: str) -> str:
 
 
 def area_of(name: str) -> str:
-    """`webdepot.services.harvest.runs` belongs to the area `harvest`; everything outside services to none."""
+    """`webdepot.services.harvest.runner` belongs to the area `harvest`; everything outside services to none."""
     parts = name.split(".")
     return parts[2] if len(parts) > 2 and parts[1] == "services" else ""
 
@@ -312,18 +312,18 @@ def test_which_part_may_import_which(importer: str, imported: str, allowed: bool
 def test_imports_inside_functions_and_relative_ones_are_seen() -> None:
     lines = (
         "def late():",
-        "    from webdepot.index import captures",
+        "    from webdepot.index import sqlite_captures",
         "    import webdepot.depot.ocfl",
         "    from webdepot import services",
         "    import json",
     )
     assert {module_of(origin, name) for _, origin, name in imports("\n".join(lines), "webdepot.harvest")} == {
-        "webdepot.index.captures",
+        "webdepot.index.sqlite_captures",
         "webdepot.depot.ocfl",
         "webdepot.services",
     }
     relative = {
-        "from ..index import captures": "webdepot.index.captures",
+        "from ..index import sqlite_captures": "webdepot.index.sqlite_captures",
         "from .links import extract": "webdepot.harvest.links.extract",
         "from .. import index": "webdepot.index",
     }

@@ -8,7 +8,7 @@ import pytest
 
 from webdepot.database import Database
 from webdepot.dialects import sqlite_wal
-from webdepot.index.captures import SqliteCaptureIndex
+from webdepot.index.sqlite_captures import SqliteCaptureIndex
 from webdepot.selection.domains.lookup.answer_cache import KeptAnswers
 
 

@@ -1,6 +1,6 @@
 """Style sheets: addresses in them, and rewriting, which must change nothing but addresses."""
 
-from webdepot.access.replay import rewrite_without_worker
+from webdepot.access.replay import server_rewrite
 from webdepot.harvest.links import css
 
 TOKENS = (
@@ -16,9 +16,9 @@ def one_input(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     for address, _ in css.references(text):
         assert isinstance(address, str)
-    same = rewrite_without_worker.css(text, _PAGE, lambda _: None)
+    same = server_rewrite.css(text, _PAGE, lambda _: None)
     assert _plain(same) == _plain(text), "rewriting without a lead changes the style sheet"
-    rewritten = rewrite_without_worker.css(text, _PAGE, lambda address: _MARK + address)
+    rewritten = server_rewrite.css(text, _PAGE, lambda address: _MARK + address)
     kept = rewritten.split(_MARK)
     assert len("".join(kept)) >= len(text) - sum(map(len, kept[1:])), "text was lost"
 

@@ -3,7 +3,7 @@
 from io import BytesIO
 
 from webdepot.container.http import HttpHead
-from webdepot.selection.domains import page
+from webdepot.selection.domains import page_facts
 from webdepot.selection.domains.lookup import certificate
 
 TOKENS = (
@@ -19,5 +19,5 @@ TOKENS = (
 def one_input(data: bytes) -> None:
     head = HttpHead(version="HTTP/1.1", status=200, reason="", headers=(("Content-Type", "text/html"),))
     for as_imprint in (False, True):
-        page.read("http://a.example/", head, BytesIO(data), as_imprint=as_imprint)
+        page_facts.read("http://a.example/", head, BytesIO(data), as_imprint=as_imprint)
     certificate.read(data, is_trusted=False)

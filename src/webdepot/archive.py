@@ -172,7 +172,7 @@ class Archive:
             from webdepot.index.postgresql_captures import PostgresqlCaptureIndex
 
             return PostgresqlCaptureIndex(self.config.database.url, password=self.config.database.password)
-        from webdepot.index.captures import SqliteCaptureIndex
+        from webdepot.index.sqlite_captures import SqliteCaptureIndex
 
         return SqliteCaptureIndex(self._captures_file)
 

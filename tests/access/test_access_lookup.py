@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from webdepot.access import lookup
-from webdepot.index.captures import SqliteCaptureIndex
+from webdepot.index.sqlite_captures import SqliteCaptureIndex
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.ports.captures import ANY_TIME
 from webdepot.times import from_timestamp, moment_of

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webdepot.access import rules
+from webdepot.access import rule_rows
 from webdepot.access.closed_areas import areas
 from webdepot.access.policy import DEFAULT_TEXT, AccessPoint, Reader, Rule, RuleAnswer, allows
 from webdepot.database import Database, metadata
@@ -136,14 +136,14 @@ def test_rules_come_back_as_they_were_kept(database: Database):
         valid_to=date(2027, 1, 1),
     )
     with database.transaction() as connection:
-        kept = rules.add(connection, given)
-        rules.add(connection, rule(0, prefix="com,other)"))
+        kept = rule_rows.add(connection, given)
+        rule_rows.add(connection, rule(0, prefix="com,other)"))
     assert kept.id == 1
     with database.reading() as connection:
-        prefixed = rules.by_prefix(connection)
+        prefixed = rule_rows.by_prefix(connection)
         assert prefixed.covering("org,example)/a/b") == [kept]
         assert prefixed.covering("org,example)/") == []
-        assert [one.prefix for one in rules.every(connection)] == ["org,example)/a", "com,other)"]
+        assert [one.prefix for one in rule_rows.every(connection)] == ["org,example)/a", "com,other)"]
 
 
 @pytest.mark.parametrize(
@@ -156,4 +156,4 @@ def test_rules_come_back_as_they_were_kept(database: Database):
 )
 def test_rules_about_everything_or_nothing_are_refused(database: Database, bad):
     with database.transaction() as connection, pytest.raises(InputError):
-        rules.add(connection, rule(0, **bad))
+        rule_rows.add(connection, rule(0, **bad))

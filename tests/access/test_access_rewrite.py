@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webdepot.access.replay import rewrite_without_worker
+from webdepot.access.replay import server_rewrite
 
 BASE = "http://www.example.org/dir/page.html"
 
@@ -62,7 +62,7 @@ ROOT, HERE = "/all/2009ns_/http://www.example.org", "/all/2009ns_/http://www.exa
     ],
 )
 def test_addresses_are_led_into_the_archive(given_, wanted):
-    made = rewrite_without_worker.html(given_, BASE, lead)
+    made = server_rewrite.html(given_, BASE, lead)
     if wanted is not None:
         assert made == wanted
     elif "base" in given_:
@@ -81,15 +81,15 @@ def test_addresses_are_led_into_the_archive(given_, wanted):
     ],
 )  # fmt: skip
 def test_everything_else_stays_as_it_is(text):
-    assert rewrite_without_worker.html(text, BASE, lead) == text
+    assert server_rewrite.html(text, BASE, lead) == text
 
 
 def test_style_sheets():
     sheet = "/* url(no.png) */ @import url(a.css); @import 'b.css'; a { b: url('c.png'), URL(d.png) } e::after { content: 'url(f)' }"
-    made = rewrite_without_worker.css(sheet, BASE, lead)
+    made = server_rewrite.css(sheet, BASE, lead)
     assert "/* url(no.png) */" in made
     assert made.count(HERE) == 5 and f"url('{HERE}/a.css')" in made and f"@import '{HERE}/b.css'" in made
-    assert rewrite_without_worker.css("a { b: url() } c { d: e }", BASE, lead) == "a { b: url() } c { d: e }"
+    assert server_rewrite.css("a { b: url() } c { d: e }", BASE, lead) == "a { b: url() } c { d: e }"
 
 
 @pytest.mark.parametrize(
@@ -102,15 +102,15 @@ def test_style_sheets():
     ],
 )
 def test_pages_are_decoded_as_browsers_do(data, content_type, word):
-    assert word in rewrite_without_worker.text_of(data, content_type)
+    assert word in server_rewrite.text_of(data, content_type)
 
 
 @given(st.text(alphabet=st.sampled_from(" <>=\"'/abhrefsrcset,url()@import;&#x\\\n!-1"), max_size=200))
 @settings(max_examples=200, deadline=None)
 def test_any_text_is_rewritten(text):
-    rewrite_without_worker.html(text, BASE, lead)
-    rewrite_without_worker.css(text, BASE, lead)
-    rewrite_without_worker.srcset(text, BASE, lead)
+    server_rewrite.html(text, BASE, lead)
+    server_rewrite.css(text, BASE, lead)
+    server_rewrite.srcset(text, BASE, lead)
 
 
 @pytest.mark.parametrize(
@@ -125,6 +125,6 @@ def test_any_text_is_rewritten(text):
     ],
 )
 def test_hostile_texts_take_no_time(text):
-    rewrite_without_worker.html(text, BASE, lead)
-    rewrite_without_worker.css(text, BASE, lead)
-    rewrite_without_worker.srcset(text[:20_000], BASE, lead)
+    server_rewrite.html(text, BASE, lead)
+    server_rewrite.css(text, BASE, lead)
+    server_rewrite.srcset(text[:20_000], BASE, lead)

@@ -23,7 +23,7 @@ SERVICES = {
     "webdepot.services.access.search",
 }
 CRAWLER = {"pycurl", "turbohtml", "pikepdf", "webdepot.harvest.crawl"}
-LOOKING_UP = {"dns", "cryptography", "webdepot.selection.domains.survey"}
+LOOKING_UP = {"dns", "cryptography", "webdepot.selection.domains.host_discovery"}
 WEB = {"starlette", "uvicorn", "jinja2"}
 
 

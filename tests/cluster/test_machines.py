@@ -10,8 +10,8 @@ import pytest
 from databases import configure, needs_file
 from webdepot.archive import Archive
 from webdepot.config.config import FILE_NAME
-from webdepot.engine import job_queue, workers
-from webdepot.engine.workers import WorkerRole, WorkerRow
+from webdepot.engine import job_queue, process_rows
+from webdepot.engine.process_rows import WorkerRole, WorkerRow
 from webdepot.services.admin.doctor import doctor, resources
 from webdepot.services.cluster import heartbeat, machines
 
@@ -33,10 +33,10 @@ def row(name: str, *, age_s: float) -> WorkerRow:
 def test_a_silent_worker_counts_as_dead_and_its_job_is_seen_with_its_successor(home):
     with Archive.open(home, clock=lambda: NOW) as archive:
         with archive.database.transaction() as connection:
-            workers.show(connection, row("old", age_s=5))
-            workers.show(connection, row("dead", age_s=31))
-            workers.show(connection, row("forgotten", age_s=90_000))
-            workers.show(connection, row("old", age_s=4))
+            process_rows.show(connection, row("old", age_s=5))
+            process_rows.show(connection, row("dead", age_s=31))
+            process_rows.show(connection, row("forgotten", age_s=90_000))
+            process_rows.show(connection, row("old", age_s=4))
             job, _ = job_queue.add(connection, "audit", "x", {}, by="anna", now=NOW)
             lease = timedelta(seconds=30)
             every = {"limit": 9, "can_run": lambda job: True, "lease": lease}
@@ -53,7 +53,7 @@ def test_a_silent_worker_counts_as_dead_and_its_job_is_seen_with_its_successor(h
         assert [each.id for each in view.waiting] == [job.id] and not view.is_shared
         with archive.database.transaction() as connection:
             job_queue.take(connection, NOW, holder="old", **every)
-            workers.show(connection, replace(row("new", age_s=0), role=WorkerRole.PORTAL))
+            process_rows.show(connection, replace(row("new", age_s=0), role=WorkerRole.PORTAL))
         view = machines.look(archive)
         assert view.takeovers == [replace(lost, taken_by="old")]
         held = {each.row.name: [one.id for one in each.jobs] for each in view.workers}
@@ -105,7 +105,7 @@ def test_doctor_sees_two_machines_that_share_nothing(home):
     with Archive.open(home, clock=lambda: NOW) as archive:
         with archive.database.transaction() as connection:
             for name in ("one", "two"):
-                workers.show(connection, replace(row(name, age_s=1), machine=name))
+                process_rows.show(connection, replace(row(name, age_s=1), machine=name))
         assert resources.check_machines(archive).state == "error"
 
 

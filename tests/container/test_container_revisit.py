@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from webdepot.container import revisit
-from webdepot.index.captures import SqliteCaptureIndex
+from webdepot.index.sqlite_captures import SqliteCaptureIndex
 from webdepot.model import Candidate, Capture, Failure, Location, RecordKind, Visit
 from webdepot.url import Url
 

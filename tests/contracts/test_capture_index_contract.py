@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from webdepot import times
 from webdepot.digest import sha1
-from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.index.postgresql_captures import PostgresqlCaptureIndex
+from webdepot.index.sqlite_captures import SqliteCaptureIndex
 from webdepot.model import EVERYTHING, Capture, Location, RecordKind
 from webdepot.ports.captures import place_of
 from webdepot.times import Period

@@ -12,7 +12,7 @@ from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
 from webdepot.reasons import Reason, said, together
 from webdepot.selection import plan_dates, plans, target_list, target_words, targets
 from webdepot.selection import tables as selection_tables
-from webdepot.selection.permission import Ground
+from webdepot.selection.permission_basis import Ground
 from webdepot.selection.plan_dates import Plan
 from webdepot.selection.states import TargetState
 from webdepot.selection.target_list import TargetFilter, TargetSort

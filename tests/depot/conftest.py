@@ -9,7 +9,7 @@ from depot_samples import Clock, content_of
 from webdepot.archive import Archive
 from webdepot.depot import package
 from webdepot.model import Package
-from webdepot.services.depot import deposit, replication
+from webdepot.services.depot import deposit, storage_places
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def keep_site(archive: Archive, tmp_path: Path) -> Callable[..., Package]:
         facts = package.build(archive.store, content_of(tmp_path, number, **more))
         adopted = deposit.adopt(archive)
         assert [each.id for each in adopted] == [facts.package.id]
-        replication.copy_out(archive, facts.package.id)
+        storage_places.copy_out(archive, facts.package.id)
         return facts.package
 
     return keep

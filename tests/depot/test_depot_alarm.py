@@ -74,7 +74,7 @@ from webdepot.depot import copies, fixity, holdings, package
 from webdepot.depot.ocfl import objects
 from webdepot.depot.copies import CopyState
 from webdepot.errors import NoSpace
-from webdepot.services.depot import audit, deposit, replication
+from webdepot.services.depot import audit, deposit, storage_places
 
 home, folder, disk = map(Path, sys.argv[1:])
 
@@ -83,12 +83,12 @@ def fill_up(path, left):
     (path / "ballast").write_bytes(bytes(max(0, room.f_bavail * room.f_frsize - left)))
 
 with Archive.open(home, agent="test") as archive:
-    replication.add_place(archive, "second", str(disk / "second"))
+    storage_places.add_place(archive, "second", str(disk / "second"))
     kept = [package.build(archive.store, content_of(folder, number)).package for number in range(3)]
     deposit.adopt(archive)
     # The disk of a copy is full: the others continue, the copy waits, nothing incomplete is visible.
     fill_up(disk, 20_000)
-    report = replication.fill(archive)
+    report = storage_places.fill(archive)
     assert "is full" in report.away["second"], report
     assert report.waiting >= 1, report
     for identifier in objects.iter_objects(archive.stores()["second"]):
@@ -96,7 +96,7 @@ with Archive.open(home, agent="test") as archive:
     audited = audit.audit(archive, older_than_days=0)
     assert any("is full" in words for words in audited.alarms), audited.alarms
     (disk / "ballast").unlink()
-    report = replication.fill(archive)
+    report = storage_places.fill(archive)
     assert (report.waiting, report.away) == (0, {}), report
     with archive.database.reading() as connection:
         for each in kept:

@@ -18,7 +18,7 @@ from webdepot.depot.store.folder import FolderStore
 from webdepot.depot.tables import copies as table
 from webdepot.errors import Conflict, InputError
 from webdepot.provenance import iter_of
-from webdepot.services.depot import audit, replication
+from webdepot.services.depot import audit, storage_places
 
 
 def flip(path: Path) -> None:
@@ -57,8 +57,8 @@ def check_tallies(archive) -> None:
 def second(archive, keep_site, tmp_path):
     """A package in two places."""
     kept = keep_site(1)
-    replication.add_place(archive, "second", str(tmp_path / "second"))
-    report = replication.fill(archive)
+    storage_places.add_place(archive, "second", str(tmp_path / "second"))
+    report = storage_places.fill(archive)
     assert (report.copied, report.waiting) == (1, 0)
     return kept
 
@@ -226,43 +226,43 @@ def test_the_oldest_are_read_first_and_limits_hold(archive, keep_site, clock):
 
 
 def test_only_one_audit_at_a_time(archive, second):
-    with replication.locked(archive), pytest.raises(Conflict):
+    with storage_places.locked(archive), pytest.raises(Conflict):
         audit.audit(archive)
 
 
 def test_a_removed_place_keeps_its_files(archive, second, tmp_path):
-    replication.remove_place(archive, "second")
+    storage_places.remove_place(archive, "second")
     assert bytes_of(tmp_path / "second") == bytes_of(archive.home / "depot")
     with archive.database.reading() as connection:
         assert places.every(connection) == []
         assert [copy.place for copy in copies.of_package(connection, second.id)] == ["main"]
-    replication.add_place(archive, "second", str(tmp_path / "second"))
-    assert replication.fill(archive).size_bytes == 0, "all was there: nothing is copied again"
+    storage_places.add_place(archive, "second", str(tmp_path / "second"))
+    assert storage_places.fill(archive).size_bytes == 0, "all was there: nothing is copied again"
 
 
 @pytest.mark.parametrize("name", ["main", "Second", "", "a b", "../x", "x" * 41])
 def test_names_that_are_none(archive, tmp_path, name):
     with pytest.raises(InputError):
-        replication.add_place(archive, name, str(tmp_path / "x"))
+        storage_places.add_place(archive, name, str(tmp_path / "x"))
 
 
 @pytest.mark.parametrize("address", ["s3://key:secret@bucket/x", "s3://bucket?secret_key=x", "s3:///x"])
 def test_addresses_hold_no_secrets(archive, address):
     with pytest.raises(InputError):
-        replication.add_place(archive, "vault", address)
+        storage_places.add_place(archive, "vault", address)
 
 
 def test_a_place_laid_out_otherwise_is_refused(archive, tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "ocfl_layout.json").write_text('{"extension": "0002-flat-direct-storage-layout"}')
     with pytest.raises(Conflict):
-        replication.add_place(archive, "other", str(tmp_path / "other"))
+        storage_places.add_place(archive, "other", str(tmp_path / "other"))
 
 
 def test_an_interrupted_fill_goes_on(archive, keep_site, tmp_path):
     for number in range(1, 4):
         keep_site(number)
-    replication.add_place(archive, "second", str(tmp_path / "second"))
+    storage_places.add_place(archive, "second", str(tmp_path / "second"))
     # An interrupted copy leaves a part of the content and no inventory.
     shutil.copytree(archive.home / "depot", tmp_path / "second", dirs_exist_ok=True)
     left = [
@@ -273,7 +273,7 @@ def test_an_interrupted_fill_goes_on(archive, keep_site, tmp_path):
     for path in left:
         path.unlink()
     flip(next((tmp_path / "second").rglob("*.warc.gz")))
-    report = replication.fill(archive)
+    report = storage_places.fill(archive)
     assert report.copied == 3
     assert bytes_of(tmp_path / "second") == bytes_of(archive.home / "depot")
 

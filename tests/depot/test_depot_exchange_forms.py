@@ -24,7 +24,7 @@ from webdepot.depot.bundle.submission import SubmissionKind, SubmissionState
 from webdepot.errors import Conflict, CorruptData, InputError, NotFound
 from webdepot.provenance import iter_of
 from webdepot.services.admin import setup
-from webdepot.services.depot import export, replication
+from webdepot.services.depot import export, storage_places
 from webdepot.services.depot.export import PackageForm
 from webdepot.services.intake import submissions
 
@@ -100,8 +100,8 @@ def test_an_export_from_a_damaged_main_place_comes_from_another_or_not_at_all(ar
         export.export(archive, kept.id, PackageForm.BAGIT, tmp_path / "bag")
     assert not (tmp_path / "bag").exists()
     container.write_bytes(good)
-    replication.add_place(archive, "second", str(tmp_path / "second"))
-    replication.fill(archive)
+    storage_places.add_place(archive, "second", str(tmp_path / "second"))
+    storage_places.fill(archive)
     container.write_bytes(b"x" + good[1:])
     assert export.export(archive, kept.id, PackageForm.BAGIT, tmp_path / "bag").place == "second"
     bagit.Bag(str(tmp_path / "bag")).validate()

@@ -15,7 +15,7 @@ from webdepot.depot.copies import CopyState
 from webdepot.depot.ocfl import objects
 from webdepot.depot.store.folder import FolderStore
 from webdepot.provenance import iter_of
-from webdepot.services.depot import audit, deposit, replication
+from webdepot.services.depot import audit, deposit, storage_places
 
 KILLS = 30
 
@@ -34,7 +34,7 @@ def work(home: Path, folder: Path, acknowledged: Path) -> None:
                 log.write(f"{facts.package.id} {content.containers[0].sha256}\n")
                 log.flush()
                 os.fsync(log.fileno())
-            replication.fill(archive)
+            storage_places.fill(archive)
             victim = chance.choice(acknowledged.read_text().split("\n")[:-1]).partition(" ")[0]
             spoiled = files_of(folder / "second", victim)
             if spoiled:
@@ -48,7 +48,7 @@ def test_killed_at_any_moment_nothing_acknowledged_is_lost(home, tmp_path):
     acknowledged = tmp_path / "acknowledged"
     acknowledged.touch()
     with Archive.open(home) as archive:
-        replication.add_place(archive, "second", str(tmp_path / "second"))
+        storage_places.add_place(archive, "second", str(tmp_path / "second"))
     chance = random.Random(7)
     for number in range(KILLS):
         before = acknowledged.stat().st_size

@@ -11,8 +11,10 @@ from webdepot.accounts import accounts
 from webdepot.accounts.roles import Role
 from webdepot.depot.copies import CopyState
 from webdepot.errors import CorruptData
-from webdepot.services.depot import audit, replication, status
+from webdepot.provenance import append
+from webdepot.services.depot import audit, status, storage_places
 from webdepot.web.app import build_portal
+from webdepot.web.language.language import load
 
 PATHS = ("/depot", "/depot/packages", "/depot/report.json")
 
@@ -49,16 +51,20 @@ def test_an_empty_depot_has_pages(portal, language):
 def test_packages_copies_events_and_the_alarm(portal, archive, keep_site, tmp_path, language, whole, damaged):
     sign_in(portal)
     kept = [keep_site(number) for number in range(1, 4)]
-    replication.add_place(archive, "second", str(tmp_path / "second"))
-    replication.fill(archive)
+    storage_places.add_place(archive, "second", str(tmp_path / "second"))
+    storage_places.fill(archive)
     page = portal.get("/depot", params={"lang": language}).text
     assert 'role="alert"' not in page
     assert f"4 {whole}" in page or f"3 {whole}" in page
     listed = portal.get("/depot/packages", params={"lang": language}).text
-    assert all(each.title in listed for each in kept)
+    assert all(load(language).dated_title(each.title) in listed for each in kept)
     shown = portal.get(f"/depot/packages/{kept[0].id}", params={"lang": language}).text
     assert "warc/site-1.warc.gz" in shown
     assert kept[0].urn in shown
+    with archive.database.transaction() as connection:
+        append(connection, archive.event("pictured", "package", kept[0].id))
+    shown = portal.get(f"/depot/packages/{kept[0].id}", params={"lang": language}).text
+    assert load(language).texts["actions.pictured"] in shown and "pictured" not in shown
     container = next((tmp_path / "second").rglob("site-1.warc.gz"))
     container.write_bytes(b"spoiled")
     audit.audit(archive, packages=[kept[0].id], repair=False)
@@ -75,7 +81,7 @@ def test_pages_of_packages_go_on_where_the_last_ended(portal, keep_site, monkeyp
     seen, path = [], "/depot/packages"
     while path:
         text = portal.get(path).text
-        seen += [each.title for each in kept if each.title in text]
+        seen += [each.title for each in kept if load("en").dated_title(each.title) in text]
         path = text.partition('rel="next" href="')[2].partition('"')[0]
     assert sorted(seen) == sorted(each.title for each in kept)
 
@@ -107,8 +113,8 @@ def test_levels_are_not_claimed_beyond_what_is_true(archive, keep_site, tmp_path
     keep_site(1)
     levels = {level.area: level.level for level in status.status(archive).levels}
     assert levels["storage"] == levels["integrity"] == levels["metadata"] == 0
-    replication.add_place(archive, "second", str(tmp_path / "second"))
-    replication.fill(archive)
+    storage_places.add_place(archive, "second", str(tmp_path / "second"))
+    storage_places.fill(archive)
     object.__setattr__(archive.config.depot, "virus_scanner", "true")
     levels = {level.area: level.level for level in status.status(archive).levels}
     assert (levels["storage"], levels["integrity"], levels["metadata"]) == (1, 4, 4)

@@ -19,7 +19,7 @@ from webdepot.services import pipeline
 from webdepot.services.access import search
 from webdepot.services.access.replay import replay
 from webdepot.services.admin import rebuild, setup
-from webdepot.services.depot import audit, replication
+from webdepot.services.depot import audit, storage_places
 
 PAGES = {
     "https://museum.example/": b"<!doctype html><title>Museum</title>"
@@ -75,16 +75,16 @@ def filled(home: Path, tmp_path: Path) -> Path:
         assert report.taken is not None
         assert report.taken.package is not None
         accounts.add(archive.database, "piet", "a long password", [Role.CURATOR], archive.clock())
-        replication.add_place(archive, "second", str(tmp_path / "second"))
+        storage_places.add_place(archive, "second", str(tmp_path / "second"))
         assert audit.audit(archive, older_than_days=0).alarms == []
-        assert replication.write_register(archive), "the audit itself made events"
+        assert storage_places.write_register(archive), "the audit itself made events"
     return home
 
 
 @pytest.mark.parametrize("place", ["main", "second"])
 def test_rebuilt_on_an_empty_machine_all_is_as_it_was(filled, tmp_path, place):
     with Archive.open(filled) as archive:
-        replication.fill(archive)
+        storage_places.fill(archive)
         before, seen = catalogue(archive), answers(archive)
     depot = tmp_path / "rescued"
     (filled / "depot" if place == "main" else tmp_path / "second").rename(depot)
@@ -157,7 +157,7 @@ def test_the_register_holds_no_secrets(filled):
 def test_a_register_that_says_nothing_new_adds_no_version(filled):
     with Archive.open(filled) as archive:
         before = objects.read_inventory(archive.store, register.id_of(archive.clock().year)).head
-        assert not replication.write_register(archive)
+        assert not storage_places.write_register(archive)
         assert objects.read_inventory(archive.store, register.id_of(archive.clock().year)).head == before
 
 

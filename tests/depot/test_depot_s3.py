@@ -22,7 +22,7 @@ from webdepot.errors import NotPermitted, RemoteError
 from webdepot.services import pipeline
 from webdepot.services.access.replay import replay
 from webdepot.services.admin import setup
-from webdepot.services.depot import audit, replication, withdrawal
+from webdepot.services.depot import audit, storage_places, withdrawal
 
 
 @pytest.fixture
@@ -42,9 +42,9 @@ def test_a_copy_in_a_bucket_is_whole_is_damaged_and_is_mended(request, archive, 
     server = request.getfixturevalue(kind)
     kept = keep_site(1)
     address = server.new_address()
-    place = replication.add_place(archive, "cloud", address)
+    place = storage_places.add_place(archive, "cloud", address)
     assert place.refuses_overwriting is (kind == "seaweed")
-    assert replication.fill(archive).copied == 1
+    assert storage_places.fill(archive).copied == 1
     store = places.open_store("cloud", address)
     assert not list(fixity.verify_package(store, kept.id))
     client = server.client()
@@ -83,8 +83,8 @@ def test_the_main_place_in_a_bucket_indexing_and_replay_go_on(tmp_path, seaweed,
             opened = replay.open_capture(archive, url, "20240517123001", collection="all", reader=ANYONE)
             assert opened.payload.read() == body
             opened.close()
-        replication.add_place(archive, "local", str(tmp_path / "local"))
-        assert replication.fill(archive).copied == 1
+        storage_places.add_place(archive, "local", str(tmp_path / "local"))
+        assert storage_places.fill(archive).copied == 1
         assert audit.audit(archive, older_than_days=0).alarms == []
         assert report.taken.package is not None
         done = withdrawal.withdraw(archive, report.taken.package.id, reason="court", approved_by="Piet")
@@ -175,8 +175,8 @@ def flaky(seaweed) -> Iterator[Flaky]:
 def test_a_server_that_fails_throttles_and_shows_stale_lists(archive, keep_site, seaweed, flaky, keys, clock):
     kept = [keep_site(number) for number in range(1, 3)]
     address = f"s3://{seaweed.bucket}/{seaweed.new_prefix()}?endpoint={flaky.endpoint}"
-    replication.add_place(archive, "flaky", address)
-    while replication.fill(archive).waiting:
+    storage_places.add_place(archive, "flaky", address)
+    while storage_places.fill(archive).waiting:
         pass
     assert audit.audit(archive, packages=[each.id for each in kept]).counts == {AuditOutcome.WHOLE: 4}
     flaky.away = True
@@ -218,8 +218,8 @@ def test_keys_that_cannot_delete_leave_the_copy_in_peace(archive, keep_site, sea
     """The portal has read-only keys: it cannot delete or overwrite, and a withdrawal says what is left."""
     kept = keep_site(1)
     address = seaweed.new_address()
-    replication.add_place(archive, "vault", address, write_once=True)
-    replication.fill(archive)
+    storage_places.add_place(archive, "vault", address, write_once=True)
+    storage_places.fill(archive)
     monkeypatch.setenv("WEBDEPOT_PLACE_VAULT_ACCESS_KEY", "auditor")
     monkeypatch.setenv("WEBDEPOT_PLACE_VAULT_SECRET_KEY", "auditor-secret")
     with Archive.open(archive.home, agent="portal") as portal:
@@ -245,8 +245,10 @@ def test_object_lock_refuses_to_delete_a_version_and_the_copy_can_be_had_again(
     client = seaweed.client()
     bucket = "locked-depot"
     client.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)
-    replication.add_place(archive, "vault", f"s3://{bucket}/d?endpoint={seaweed.endpoint}", write_once=True)
-    replication.fill(archive)
+    storage_places.add_place(
+        archive, "vault", f"s3://{bucket}/d?endpoint={seaweed.endpoint}", write_once=True
+    )
+    storage_places.fill(archive)
     key = next(
         entry["Key"]
         for entry in client.list_objects_v2(Bucket=bucket)["Contents"]

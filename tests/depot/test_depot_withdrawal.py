@@ -19,7 +19,7 @@ from webdepot.services import pipeline
 from webdepot.services.access import lookup, search
 from webdepot.services.access.replay import replay
 from webdepot.services.admin import rebuild
-from webdepot.services.depot import format_migration, replication, withdrawal
+from webdepot.services.depot import format_migration, storage_places, withdrawal
 from webdepot.services.intake import submissions
 from webdepot.web.app import build_portal, build_replay
 
@@ -33,7 +33,7 @@ PAGES = {"https://x.example/": b"<!doctype html><title>X</title><p>The windmill 
 @pytest.fixture
 def kept(archive, tmp_path):
     """A real package with searchable text, in two places."""
-    replication.add_place(archive, "second", str(tmp_path / "second"))
+    storage_places.add_place(archive, "second", str(tmp_path / "second"))
     write_warc(tmp_path / "x.warc.gz", PAGES)
     report = pipeline.import_files(archive, [tmp_path / "x.warc.gz"], collection="news")
     assert report.taken is not None
@@ -95,7 +95,7 @@ def test_a_place_that_is_away_is_cleared_by_the_next_audit(archive, kept, tmp_pa
     (tmp_path / "unmounted").rename(tmp_path / "second")
     assert withdrawal.finish_waiting(archive) == 0
     assert not list((tmp_path / "second" / layout.folder_of(kept.id)).rglob("*"))
-    replication.fill(archive)
+    storage_places.fill(archive)
     assert tombstone.read(FolderStore(tmp_path / "second"), kept.id).reason == "x"
 
 
@@ -132,7 +132,7 @@ def test_retention_and_dated_holds_end_by_themselves(archive, keep_site, clock):
 
 
 def test_an_old_picture_is_kept_as_png_too(archive, tmp_path):
-    replication.add_place(archive, "second", str(tmp_path / "second"))
+    storage_places.add_place(archive, "second", str(tmp_path / "second"))
     write_warc(
         tmp_path / "x.warc.gz",
         {"https://x.example/a.xbm": XBM, "https://x.example/b.xbm": b"#define broken"},

@@ -19,9 +19,9 @@ import oaipmh.metadata
 import oaipmh.server
 from lxml import etree
 
-from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.exchange.metadata import regbib
+from webdepot.exchange.object_addresses import ObjectAddresses
 from webdepot.exchange.transfer_zip import Transfer, TransferFile, TransferForm
 
 Answer = tuple[int, dict[str, str], bytes]

@@ -224,7 +224,7 @@ def test_who_may_fetch_a_site_counts_for_its_slices(archive, kept):
     from webdepot.access.policy import ANYONE
     from webdepot.exchange.catalogue import Access
     from webdepot.services.catalogue import description
-    from webdepot.services.exchange import oai_provider
+    from webdepot.services.exchange import object_delivery
 
     own = records_service.find_of_harvest(archive, kept.harvest.id)
     description.save(
@@ -233,10 +233,10 @@ def test_who_may_fetch_a_site_counts_for_its_slices(archive, kept):
     site, own = records_service.get(archive, own.parent), records_service.get(archive, own.key)
     assert (site.access, own.access, site.ddc) == (Access.RESTRICTED, Access.RESTRICTED, ("529.7",))
     assert ("ddc:529" in catalogue.sets_of(site), "open_access" in catalogue.sets_of(own)) == (True, False)
-    with pytest.raises(oai_provider.TokenNeeded):
-        oai_provider.hand_over(archive, own.key, reader=ANYONE)
+    with pytest.raises(object_delivery.TokenNeeded):
+        object_delivery.hand_over(archive, own.key, reader=ANYONE)
     description.save(archive, own.target, {"title": "Clocks", "access": "open"}, by="anna")
-    assert oai_provider.hand_over(archive, own.key, reader=ANYONE).record.access is Access.OPEN
+    assert object_delivery.hand_over(archive, own.key, reader=ANYONE).record.access is Access.OPEN
 
 
 def test_sets_have_their_parents():

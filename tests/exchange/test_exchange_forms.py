@@ -20,7 +20,7 @@ from webdepot.services import pipeline
 from webdepot.services.admin import rebuild, setup
 from webdepot.services.catalogue import records
 from webdepot.services.depot import export, withdrawal
-from webdepot.services.exchange import oai_provider
+from webdepot.services.exchange import oai_provider, object_delivery
 from webdepot.services.intake import submissions
 
 M = {"m": METS, "x": "http://www.w3.org/1999/xlink"}
@@ -111,12 +111,12 @@ def test_the_same_answers_from_a_depot_that_was_rebuilt(archive, kept, tmp_path)
 
     before = answers(archive)
     assert b"deleted" in before["oai_dc"]
-    found = oai_provider.hand_over(archive, kept.key, reader=_anyone())
+    found = object_delivery.hand_over(archive, kept.key, reader=_anyone())
     whole = b"".join(found.pieces(0, found.layout.size_bytes))
     rebuild.rebuild(tmp_path / "again", archive.depot_address)
     with Archive.open(tmp_path / "again") as again:
         assert answers(again) == before
-        found = oai_provider.hand_over(again, kept.key, reader=_anyone())
+        found = object_delivery.hand_over(again, kept.key, reader=_anyone())
         assert b"".join(found.pieces(0, found.layout.size_bytes)) == whole
 
 

@@ -14,7 +14,6 @@ from oai_rules import NS, checked, errors, headers, token
 
 from webdepot.errors import TooExpensive
 from webdepot.exchange import catalogue
-from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.exchange.catalogue import RecordLevel
 from webdepot.exchange.metadata import lmer
 from webdepot.exchange.metadata.lmer import Version
@@ -22,6 +21,7 @@ from webdepot.exchange.metadata.mab import MAB
 from webdepot.exchange.metadata.marc import MARC
 from webdepot.exchange.oai import provider
 from webdepot.exchange.oai.provider import FORMATS, Repository
+from webdepot.exchange.object_addresses import ObjectAddresses
 from webdepot.query_budget import QueryBudget, spending
 from webdepot.services.exchange import oai_provider, partner_admin
 

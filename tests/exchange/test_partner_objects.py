@@ -26,7 +26,13 @@ from webdepot.services.access import search
 from webdepot.services.access.replay import replay
 from webdepot.services.admin import setup
 from webdepot.services.catalogue import records
-from webdepot.services.exchange import oai_harvest, oai_provider, partner_admin, partner_ingest
+from webdepot.services.exchange import (
+    oai_harvest,
+    oai_provider,
+    object_delivery,
+    partner_admin,
+    partner_ingest,
+)
 
 
 def test_a_loose_site_becomes_a_package_that_replays_and_goes_out_as_it_came(archive, partner):
@@ -56,7 +62,7 @@ def test_a_loose_site_becomes_a_package_that_replays_and_goes_out_as_it_came(arc
         "http://www.gartenschau.example/index.html",
     }
     assert hits
-    found = oai_provider.hand_over(archive, own.key, reader=Reader.staff("test"))
+    found = object_delivery.hand_over(archive, own.key, reader=Reader.staff("test"))
     data = b"".join(found.pieces(0, found.layout.size_bytes))
     with zipfile.ZipFile(io.BytesIO(data)) as packed:
         assert {name: packed.read(name) for name in packed.namelist()} == offer.files
@@ -157,7 +163,7 @@ def test_a_thesis_is_taken_in_found_shown_and_handed_on_to_a_third_depot(archive
                 "application/pdf",
             )
             opened.close()
-            found = oai_provider.hand_over(depot, own.key, reader=ANYONE)
+            found = object_delivery.hand_over(depot, own.key, reader=ANYONE)
             with zipfile.ZipFile(io.BytesIO(b"".join(found.pieces(0, found.layout.size_bytes)))) as packed:
                 assert {name: packed.read(name) for name in packed.namelist()} == THESIS_FILES
             told = oai_provider.answer(

@@ -31,7 +31,13 @@ from webdepot.services.admin import setup
 from webdepot.services.catalogue import records
 from webdepot.services.depot import unpacked as unpacked_service
 from webdepot.services.depot import withdrawal
-from webdepot.services.exchange import oai_harvest, oai_provider, partner_admin, partner_ingest
+from webdepot.services.exchange import (
+    oai_harvest,
+    oai_provider,
+    object_delivery,
+    partner_admin,
+    partner_ingest,
+)
 
 HOST = "http://www.uhren.example"
 HOME = b"<!doctype html><title>Uhren</title><h1>Tulpen und Uhren</h1><a href=/news>News</a>"
@@ -85,7 +91,7 @@ def keep(archive: Archive, path: Path):
 
 
 def zip_of(archive: Archive, key: str) -> bytes:
-    found = oai_provider.hand_over(archive, key, reader=ANYONE, unpacked=True)
+    found = object_delivery.hand_over(archive, key, reader=ANYONE, unpacked=True)
     return b"".join(found.pieces(0, found.layout.size_bytes))
 
 
@@ -119,7 +125,7 @@ def test_a_tree_has_the_last_good_answers_byte_for_byte_and_any_range_of_it_can_
     }
     assert tree.start == "www.uhren.example/index.html"
     assert {"www.uhren.example/style.css", "www.uhren.example/news/3@a=1&b=2.html"} <= found.keys()
-    handed = oai_provider.hand_over(archive, own.key, reader=ANYONE, unpacked=True)
+    handed = object_delivery.hand_over(archive, own.key, reader=ANYONE, unpacked=True)
     middle = data.index(LARGE) + 100_003
     for first, stop in (
         (0, 1),
@@ -176,11 +182,11 @@ def test_a_page_that_another_process_hides_is_not_in_the_next_answer(archive, tm
     token = partner_admin.issue_token(archive, "f")
     own = keep(archive, write(tmp_path / "a.warc.gz"))
     assert len(regbib.read(listed(archive, token)[0]).files) == len(FILES)
-    assert oai_provider.is_open(archive, own, ANYONE)
+    assert object_delivery.is_open(archive, own, ANYONE)
     with Archive.open(archive.home, agent="test") as other:
         rules.add(other, f"{HOST}/news", answer=RuleAnswer.HIDE)
     assert len(regbib.read(listed(archive, token)[0]).files) == 1
-    assert not oai_provider.is_open(archive, own, ANYONE)
+    assert not object_delivery.is_open(archive, own, ANYONE)
 
 
 def test_too_many_files_stay_in_containers_and_are_offered_so(tmp_path):

@@ -28,7 +28,7 @@ from webdepot.services.access.replay import replay
 from webdepot.services.admin import setup
 from webdepot.services.catalogue import records
 from webdepot.services.depot import export
-from webdepot.services.exchange import oai_provider
+from webdepot.services.exchange import oai_provider, object_delivery
 from webdepot.services.intake import submissions
 
 NAME = urn.mint("urn:nbn:de:example", "diss-2004-17")
@@ -119,7 +119,7 @@ def test_a_thesis_becomes_a_package_that_is_found_shown_and_handed_on(archive, t
     opened = replay.open_capture(archive, hit.url, "20040924", collection="all", reader=ANYONE)
     assert opened.payload.read() == PAGE
     opened.close()
-    found = oai_provider.hand_over(archive, own.key, reader=ANYONE)
+    found = object_delivery.hand_over(archive, own.key, reader=ANYONE)
     with zipfile.ZipFile(io.BytesIO(b"".join(found.pieces(0, found.layout.size_bytes)))) as packed:
         assert {f"content/{name}": packed.read(name) for name in packed.namelist()} == bytes_of(THESIS)
     asked = [

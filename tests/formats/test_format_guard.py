@@ -11,7 +11,7 @@ import pytest
 from format_samples import HTML, image, slow_zip
 
 from webdepot.formats.examine import Exhibit, FileExaminer
-from webdepot.formats.validity import Validity
+from webdepot.formats.validation_result import Validity
 from webdepot.guard import scratch
 from webdepot.guard.batch import Batch
 from webdepot.guard.process import Guard, GuardFailure, Limits

@@ -20,7 +20,7 @@ from PIL import Image
 
 from webdepot.formats import validate
 from webdepot.formats.examine import FileExaminer
-from webdepot.formats.validity import CheckResult, Validity
+from webdepot.formats.validation_result import CheckResult, Validity
 from webdepot.guard.process import Limits
 from webdepot.model import Basis, Format, FormatVerdict, Severity
 

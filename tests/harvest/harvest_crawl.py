@@ -11,14 +11,14 @@ from pathlib import Path
 
 from webdepot import event_loop
 from webdepot.harvest import crawl
-from webdepot.harvest.answer import Attached, Kept
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.crawl_state import CrawlParts
-from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.cookies import CookieJar
 from webdepot.harvest.fetch.curl_transfer import FetchLimits
+from webdepot.harvest.fetch.host_addresses import Router
 from webdepot.harvest.fetch.http import CurlFetcher
 from webdepot.harvest.frontier import LmdbFrontier
+from webdepot.harvest.pending_answer import Attached, Kept
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.politeness.servers import SharedServers
 from webdepot.harvest.report import log

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from webdepot import event_loop
-from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.curl_transfer import FetchLimits
+from webdepot.harvest.fetch.host_addresses import Router
 from webdepot.harvest.fetch.http import CurlFetcher
 from webdepot.model import Candidate, Visit
 from webdepot.url import Url

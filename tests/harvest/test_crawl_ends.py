@@ -19,10 +19,10 @@ from harvest_site import Asked, Site, fill, of, whole
 
 from ports import free_port
 from webdepot.errors import NoSpace
-from webdepot.harvest.answer import Kept
-from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.curl_transfer import FetchLimits
+from webdepot.harvest.fetch.host_addresses import Router
 from webdepot.harvest.frontier import LmdbFrontier
+from webdepot.harvest.pending_answer import Kept
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.report.result import CrawlProgress, End, Trouble

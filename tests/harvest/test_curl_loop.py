@@ -5,8 +5,8 @@ the next one has.
 import asyncio
 
 from webdepot import event_loop
-from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.curl_transfer import FetchLimits
+from webdepot.harvest.fetch.host_addresses import Router
 from webdepot.harvest.fetch.http import CurlFetcher
 from webdepot.model import Candidate
 from webdepot.url import Url

@@ -11,7 +11,7 @@ import pytest
 from harvest_crawl import kept, run
 from harvest_site import Site, fill
 
-from webdepot.harvest.fetch.addresses import Router
+from webdepot.harvest.fetch.host_addresses import Router
 from webdepot.harvest.politeness.pauses import Manners
 
 HOUR_S = 3600.0

@@ -9,7 +9,7 @@ from harvest_site import Site
 
 from webdepot import event_loop
 from webdepot.errors import ConfigError
-from webdepot.harvest.fetch.addresses import Router, is_public, parse_connect_to
+from webdepot.harvest.fetch.host_addresses import Router, is_public, parse_connect_to
 from webdepot.harvest.fetch.http import CurlFetcher
 from webdepot.model import Candidate, Failure
 from webdepot.url import Url
@@ -108,7 +108,7 @@ def test_the_socket_itself_is_checked(site: Site) -> None:
 
     class Careless(Router):
         def _checked(self, host: str, addresses: tuple[str, ...]):  # type: ignore[no-untyped-def]
-            from webdepot.harvest.fetch.addresses import Route
+            from webdepot.harvest.fetch.host_addresses import Route
 
             return Route(addresses=addresses)
 

@@ -7,7 +7,7 @@ from harvest_fetch import fetch, fetching
 from harvest_site import Asked, Site
 
 from webdepot import event_loop
-from webdepot.harvest.fetch.addresses import Router
+from webdepot.harvest.fetch.host_addresses import Router
 from webdepot.harvest.fetch.http import CurlFetcher
 from webdepot.model import Candidate
 from webdepot.url import Url

@@ -10,7 +10,7 @@ from h2.events import RequestReceived
 from harvest_fetch import certificate
 
 from webdepot import event_loop
-from webdepot.harvest.fetch.addresses import Router
+from webdepot.harvest.fetch.host_addresses import Router
 from webdepot.harvest.fetch.http import CurlFetcher
 from webdepot.model import Candidate, Failure
 from webdepot.url import Url

@@ -3,7 +3,7 @@ from which a frontier is built again.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
@@ -18,9 +18,9 @@ from webdepot.errors import CorruptData
 from webdepot.harvest import frontier
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.parts import part_rows, part_statements, server_rows
+from webdepot.harvest.parts.database_link import DatabaseLink
 from webdepot.harvest.parts.journal import Journal
 from webdepot.harvest.parts.leased_servers import LeasedServers
-from webdepot.harvest.parts.line import PartLine
 from webdepot.harvest.parts.objects import PartObjects
 from webdepot.harvest.parts.part_rows import PartLease, PartLost, PartState
 from webdepot.harvest.parts.part_statements import Beat
@@ -227,7 +227,7 @@ def test_one_part_at_a_time_has_the_turn_at_a_server(database: Database) -> None
 
 def test_a_turn_whose_answer_was_lost_is_given_back_when_another_part_waits(database: Database) -> None:
     offered(database, 2)
-    line = PartLine(database, taken(database, "one"), lease_s=60.0)
+    link = DatabaseLink(database, taken(database, "one"), lease_s=60.0)
     other = taken(database, "two")
 
     def ask(holder: str) -> dict[str, float]:
@@ -235,8 +235,8 @@ def test_a_turn_whose_answer_was_lost_is_given_back_when_another_part_waits(data
             return server_rows.take(connection, ["192.0.2.1"], holder)
 
     assert ask("one")  # and "one" never learns it
-    line.start()
-    with closing(line), closing(LeasedServers(database, line)):
+    link.start()
+    with closing(link), closing(LeasedServers(database, link)):
         end_s = time.monotonic() + 60
         while not ask(other.holder):
             assert time.monotonic() < end_s
@@ -245,15 +245,40 @@ def test_a_turn_whose_answer_was_lost_is_given_back_when_another_part_waits(data
 
 def test_nobody_is_asked_after_the_lease(database: Database) -> None:
     offered(database, 1)
-    line = PartLine(database, taken(database, "one"), lease_s=60.0)
-    line.start()
-    with closing(line), closing(LeasedServers(database, line)) as turns:
+    link = DatabaseLink(database, taken(database, "one"), lease_s=60.0)
+    link.start()
+    with closing(link), closing(LeasedServers(database, link)) as turns:
         while turns.begin("192.0.2.1"):
             pass
         turns.end("192.0.2.1", 0.0)
         assert turns.begin("192.0.2.1") == 0.0
         turns.end("192.0.2.1", 0.0)
-        line.held_until_s = 0.0
+        link.held_until_s = 0.0
         assert turns.begin("192.0.2.1") > 0
         with pytest.raises(PartLost):
-            line.check()
+            link.check()
+
+
+def test_numbers_are_collected_just_before_they_are_stored(database: Database) -> None:
+    offered(database, 1)
+    link = DatabaseLink(database, taken(database, "one"), lease_s=60.0)
+
+    def stored(fetched: int) -> bool:
+        with database.reading() as connection:
+            return connection.execute(select(parts.c.fetched)).scalar_one() == fetched
+
+    def until(is_true: Callable[[], bool]) -> None:
+        end_s = time.monotonic() + 60
+        while not is_true():
+            assert time.monotonic() < end_s
+            time.sleep(0.01)
+
+    for fetched in (1, 2):
+        until(link.wants_numbers)
+        assert not stored(fetched)
+        link.show({"live": {}, "fetched": fetched, "pages": 0, "size_bytes": 0})
+        if fetched == 1:
+            link.start()
+        until(lambda fetched=fetched: stored(fetched))
+        until(lambda: not link.wants_numbers())
+    link.close()

@@ -12,12 +12,12 @@ from webdepot.harvest import profile
 from webdepot.harvest.judge import CrawlJudge
 from webdepot.harvest.politeness.robots import RobotsPolicy, judge, of_answer, page_directives, tag_directives
 from webdepot.harvest.report.result import CrawlSettings
-from webdepot.harvest.scope import rules, scope
+from webdepot.harvest.scope import profile_rules, scope
 from webdepot.harvest.scope.conditions import CONDITIONS, ScopeFacts
 from webdepot.harvest.scope.identity import identity, identity_without
 from webdepot.harvest.scope.limits import ScopeLimits
 from webdepot.harvest.scope.membership import ScopeKind
-from webdepot.harvest.scope.rules import RuleSpec
+from webdepot.harvest.scope.profile_rules import RuleSpec
 from webdepot.harvest.scope.trap_watch import FIRST_PAGES, SAME_ANSWERS, SAME_WITH_TOKEN, TrapWatch, shape_of
 from webdepot.model import Answer, Candidate, Verdict
 from webdepot.url import Url
@@ -80,7 +80,7 @@ def spec_of(
     table: dict[str, object] = {answer.value: condition, "unless": unless}
     if compared is not None:
         table["over" if isinstance(compared, int) else "of"] = compared
-    return rules.from_table(table, "test")
+    return profile_rules.from_table(table, "test")
 
 
 def test_every_condition_is_tried_here() -> None:
@@ -90,8 +90,8 @@ def test_every_condition_is_tried_here() -> None:
 @pytest.mark.parametrize("condition", CASES)
 def test_a_condition_holds_or_does_not_and_unless_turns_it_round(condition: str) -> None:
     compared, holding, other = CASES[condition]
-    rule = rules.rule_of(spec_of(condition, compared), FACTS)
-    turned = rules.rule_of(spec_of(condition, compared, unless=True), FACTS)
+    rule = profile_rules.rule_of(spec_of(condition, compared), FACTS)
+    turned = profile_rules.rule_of(spec_of(condition, compared, unless=True), FACTS)
     assert rule is not None
     assert turned is not None
     verdict = rule(candidate(*holding))
@@ -107,22 +107,22 @@ def test_a_condition_holds_or_does_not_and_unless_turns_it_round(condition: str)
 @pytest.mark.parametrize("condition", CASES)
 def test_a_rule_goes_into_a_table_and_back(condition: str) -> None:
     spec = spec_of(condition, CASES[condition][0], Answer.ACCEPT, unless=True)
-    assert rules.from_table(rules.to_table(spec), "again") == spec
+    assert profile_rules.from_table(profile_rules.to_table(spec), "again") == spec
     assert condition in str(spec)
 
 
 def test_limits_by_number_do_not_hold_below_them() -> None:
     for condition in ("host_pages", "host_bytes", "pages", "bytes"):
-        rule = rules.rule_of(spec_of(condition, 10**9), FACTS)
+        rule = profile_rules.rule_of(spec_of(condition, 10**9), FACTS)
         assert rule is not None
         assert rule(candidate("http://a.example/", "L")).answer is Answer.PASS
 
 
 def test_never_harvested_counts_as_long_ago() -> None:
-    rule = rules.rule_of(spec_of("harvested_days", 9, unless=True), FACTS)
+    rule = profile_rules.rule_of(spec_of("harvested_days", 9, unless=True), FACTS)
     assert rule is not None
     assert rule(candidate("http://a.example/new", "L")).answer is Answer.PASS
-    recent = rules.rule_of(spec_of("harvested_days", 30, unless=True), FACTS)
+    recent = profile_rules.rule_of(spec_of("harvested_days", 30, unless=True), FACTS)
     assert recent is not None
     assert recent(candidate("http://a.example/old", "L")).answer is Answer.REJECT
 
@@ -145,7 +145,7 @@ def test_never_harvested_counts_as_long_ago() -> None:
 )
 def test_a_wrong_rule_is_reported(table: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        rules.from_table(table, "profile x: rule 1")
+        profile_rules.from_table(table, "profile x: rule 1")
 
 
 TEXT = """
@@ -224,7 +224,7 @@ def judge_of(**given: object) -> CrawlJudge:
 
 def test_the_last_real_answer_wins() -> None:
     specs = tuple(
-        rules.from_table(table, "t")
+        profile_rules.from_table(table, "t")
         for table in ({"reject": "extension", "of": "avi"}, {"accept": "path", "of": "/films/"})
     )
     made = judge_of(rules=specs)
@@ -241,7 +241,7 @@ def test_the_last_real_answer_wins() -> None:
 
 
 def test_types_decide_about_keeping_but_not_of_seeds() -> None:
-    made = judge_of(rules=(rules.from_table({"reject": "mime", "of": ["video/*"]}, "t"),))
+    made = judge_of(rules=(profile_rules.from_table({"reject": "mime", "of": ["video/*"]}, "t"),))
     assert made.of_answer(candidate("http://a.example/x", "L"), "video/mp4").rule == "mime"
     assert made.of_answer(candidate("http://a.example/x", "L"), "text/html")
     assert made.of_answer(Candidate(url=Url("http://a.example/")), "video/mp4")
@@ -260,17 +260,23 @@ def test_nofollow_directives(nofollow: str, page: bool, link: bool) -> None:
 def test_a_later_rule_about_an_address_wins_over_one_about_types() -> None:
     no_video = {"reject": "mime", "of": "video/*"}
     made = judge_of(
-        rules=tuple(rules.from_table(table, "t") for table in (no_video, {"accept": "path", "of": "/films/"}))
+        rules=tuple(
+            profile_rules.from_table(table, "t") for table in (no_video, {"accept": "path", "of": "/films/"})
+        )
     )
     assert made.of_answer(candidate("http://a.example/films/x", "L"), "video/mp4")
     assert made.of_answer(candidate("http://a.example/x", "L"), "video/mp4").rule == "mime"
     turned = judge_of(
-        rules=tuple(rules.from_table(table, "t") for table in ({"accept": "path", "of": "/films/"}, no_video))
+        rules=tuple(
+            profile_rules.from_table(table, "t") for table in ({"accept": "path", "of": "/films/"}, no_video)
+        )
     )
     assert turned.of_answer(candidate("http://a.example/films/x", "L"), "video/mp4").rule == "mime"
     # Rules about the address were applied before: a limit reached meanwhile discards no response.
     late = judge_of(
-        rules=tuple(rules.from_table(table, "t") for table in (no_video, {"reject": "path", "of": "/x"}))
+        rules=tuple(
+            profile_rules.from_table(table, "t") for table in (no_video, {"reject": "path", "of": "/x"})
+        )
     )
     assert late.of_answer(candidate("http://a.example/x", "L"), "text/html")
 
@@ -285,7 +291,7 @@ def test_a_verdict_is_remembered_once_until_rules_change_and_never_where_rules_c
     made.remember(page, told)
     made.follow(settings(rejects=("/x$",)), [Url("http://a.example/")])
     assert made.before_asking(page).rule == "reject"
-    counting = judge_of(rules=(rules.from_table({"reject": "extension", "of": "avi"}, "t"),))
+    counting = judge_of(rules=(profile_rules.from_table({"reject": "extension", "of": "avi"}, "t"),))
     counting.remember(page, told)
     assert counting.before_asking(page).rule == "host"
     turning = candidate("http://a.example/s/ab12cd34ef56gh78/x", "L")
@@ -401,6 +407,6 @@ def test_ignored_query_arguments() -> None:
 def test_any_address_gets_an_answer_from_every_condition(tail: str) -> None:
     asked = candidate(f"http://a.example/{tail}", "L")
     for condition, (compared, _, _) in CASES.items():
-        rule = rules.rule_of(spec_of(condition, compared), FACTS)
+        rule = profile_rules.rule_of(spec_of(condition, compared), FACTS)
         assert rule is not None
         assert rule(asked).answer in (Answer.PASS, Answer.REJECT)

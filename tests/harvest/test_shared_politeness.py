@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from webdepot.errors import ConfigError
 from webdepot.harvest import order_file, peer_processes
 from webdepot.harvest.fetch import login
-from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.cookies import CookieJar
+from webdepot.harvest.fetch.host_addresses import Router
 from webdepot.harvest.order_file import Orders, OrderVerb
 from webdepot.harvest.peer_processes import PeerReport
 from webdepot.harvest.politeness.pauses import Manners

@@ -14,7 +14,7 @@ from harvest_site import Asked, Site, whole
 from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.report.result import HostSettings
-from webdepot.harvest.scope import rules
+from webdepot.harvest.scope import profile_rules
 from webdepot.harvest.scope.address_traps import endless_dates
 from webdepot.harvest.scope.conditions import ScopeFacts
 from webdepot.harvest.scope.limits import ScopeLimits
@@ -267,7 +267,7 @@ def test_rules_of_a_profile_in_a_crawl(site: Site, tmp_path: Path) -> None:
     site.page("/clip", "mp4", mime="video/mp4")
     site.page("/page", "page")
     tables = [{"reject": "extension", "of": "avi"}, {"reject": "mime", "of": "video/*"}]
-    specs = tuple(rules.from_table(table, "test") for table in tables)
+    specs = tuple(profile_rules.from_table(table, "test") for table in tables)
     result = run(tmp_path, [f"{site.url}/"], rules=specs, connect_to={"b.example": f"127.0.0.1:{site.port}"})
     assert "/film.avi" not in site.paths()
     assert f"{site.url}/clip" not in kept(tmp_path)
@@ -312,7 +312,7 @@ def test_hosts_are_looked_up_before_links_to_them_are_judged(site: Site, tmp_pat
     run(
         tmp_path,
         [f"{site.url}/"],
-        rules=(rules.from_table({"accept": "ip_range", "of": ["192.0.2.0/24"]}, "test"),),
+        rules=(profile_rules.from_table({"accept": "ip_range", "of": ["192.0.2.0/24"]}, "test"),),
         facts=ScopeFacts(addresses_of=lambda host: known.get(host, ())),
         look_up=look_up,
         connect_to={"in.example": place, "out.example": place},

@@ -10,7 +10,7 @@ import pytest
 
 from webdepot.errors import Conflict, CorruptData
 from webdepot.index import sqlite_file
-from webdepot.index.captures import SqliteCaptureIndex
+from webdepot.index.sqlite_captures import SqliteCaptureIndex
 from webdepot.index.sqlite_file import discard
 from webdepot.model import Capture, Location, RecordKind
 

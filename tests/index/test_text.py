@@ -16,7 +16,7 @@ from webdepot.index import extract, page_files
 from webdepot.index.content import html, text
 from webdepot.index.content.documents import DocumentReader
 from webdepot.index.content.language import language_of
-from webdepot.index.text import folding
+from webdepot.index.text import near_duplicates
 
 LANGUAGES = ("nl", "de", "en")
 PAGE = """<!DOCTYPE html><html><head><title>Het archief &amp; meer</title><style>p {}</style></head><body>
@@ -432,8 +432,11 @@ def test_pictures_and_links_that_lead_away(made):
 def test_likeness_tells_nearly_equal_texts():
     words = [f"word{number}" for number in range(400)]
     one, other = " ".join(words), " ".join([*words[:399], "changed"])
-    assert (folding.likeness(one) ^ folding.likeness(other)).bit_count() <= folding.FARTHEST_BITS
     assert (
-        folding.likeness(one) ^ folding.likeness(" ".join(f"else{number}" for number in range(400)))
+        near_duplicates.likeness(one) ^ near_duplicates.likeness(other)
+    ).bit_count() <= near_duplicates.FARTHEST_BITS
+    assert (
+        near_duplicates.likeness(one)
+        ^ near_duplicates.likeness(" ".join(f"else{number}" for number in range(400)))
     ).bit_count() > 10
-    assert folding.likeness("too short") == 0
+    assert near_duplicates.likeness("too short") == 0

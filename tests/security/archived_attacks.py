@@ -77,7 +77,7 @@ async ({ attack, attacker, stamp, victim }) => {
         await cache.put(page, made("text/html"));
         await cache.put(`/all/${stamp}sw_/${victim}/`, made("text/html"));
         await cache.put(`/-/start/all/${stamp}mp_/${victim}/`, made("text/html"));
-        for (const path of ["/sw.js", "/-/start.js", "/-/inside.js", "/static/wombat.js"]) {
+        for (const path of ["/sw.js", "/-/start.js", "/-/archived_page.js", "/static/wombat.js"]) {
           await cache.put(path, new Response("document.write('FORGED')",
                                              { headers: { "Content-Type": "text/javascript" } }));
         }

@@ -12,7 +12,7 @@ import pytest
 from harvest_site import running_site
 
 from webdepot import event_loop
-from webdepot.harvest.fetch.addresses import Router, is_public
+from webdepot.harvest.fetch.host_addresses import Router, is_public
 from webdepot.harvest.fetch.http import CurlFetcher
 from webdepot.selection.domains.lookup.answer_cache import KeptAnswers
 from webdepot.selection.domains.lookup.http_query import Asker

@@ -386,7 +386,7 @@ def test_a_page_does_not_get_into_the_origin_of_another(
           for (const mode of ["cors", "no-cors"]) {{
             await fetch(raw, {{ mode }}).then(() => loaded.push(mode), () => 0);
           }}
-          await when(make("script"), "script", "src", theirs + "/-/inside.js");
+          await when(make("script"), "script", "src", theirs + "/-/archived_page.js");
           await when(make("img"), "picture", "src", raw);
           const frame = make("iframe");
           bare.document.body.append(frame);

@@ -11,9 +11,8 @@ from sqlalchemy import insert
 from letters import LetterBox
 from webdepot.archive import Archive
 from webdepot.config.sections.selection import MailConfig
-from webdepot.selection import templates
+from webdepot.selection.letter_templates import FIELDS, LetterKind
 from webdepot.selection.tables import letter_templates
-from webdepot.selection.templates import LetterKind
 from webdepot.services.admin import setup
 from webdepot.services.permission import complaints, delivery
 
@@ -62,4 +61,4 @@ def test_a_complaint_form_sends_nobodys_words(
 
 
 def test_staff_cannot_put_the_words_into_the_confirmation_again() -> None:
-    assert not templates.FIELDS[LetterKind.RECEIVED] & {"words", "address", "recipient"}
+    assert not FIELDS[LetterKind.RECEIVED] & {"words", "address", "recipient"}

@@ -20,13 +20,13 @@ from text_indexes import MAKERS, page
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
 from webdepot.errors import InputError, TooExpensive
-from webdepot.index.captures import SqliteCaptureIndex
-from webdepot.index.text import folding
+from webdepot.index.sqlite_captures import SqliteCaptureIndex
+from webdepot.index.text import near_duplicates
 from webdepot.ports.search import TextQuery
 from webdepot.query_budget import QueryBudget, spending
 from webdepot.services.access import search
-from webdepot.web import heavy_turns, heavy_work
-from webdepot.web.heavy_turns import MOST_WAITING_OF_SENDER, PLACES, HeavyWork, Turns
+from webdepot.web import heavy_work, request_turns
+from webdepot.web.request_turns import MOST_WAITING_OF_SENDER, PLACES, HeavyWork, Turns
 
 PAGES = 60
 FEW_ROWS = """
@@ -242,7 +242,7 @@ def test_similar_pages_are_compared_only_as_long_as_there_is_time() -> None:
     ranked = [(1.0, number, number % 999 << 20 | 0xFFFF) for number in range(200_000)]
     begun_s = time.thread_time()
     with spending(QueryBudget(0.05)), pytest.raises(TooExpensive):
-        folding.fold_groups(ranked)
+        near_duplicates.fold_groups(ranked)
     assert time.thread_time() - begun_s < 5
 
 
@@ -314,7 +314,7 @@ def test_those_who_cannot_be_served_soon_are_told_so(monkeypatch: pytest.MonkeyP
         with pytest.raises(HTTPException) as refused:
             await turns.run("greedy", lambda: None)
         assert refused.value.status_code == 503 and refused.value.headers["Retry-After"]
-        monkeypatch.setattr(heavy_turns, "PATIENCE_S", 0.05)
+        monkeypatch.setattr(request_turns, "PATIENCE_S", 0.05)
         with pytest.raises(HTTPException):
             await turns.run("modest", lambda: None)
         leaving = asyncio.create_task(turns.run("leaving", lambda: None))
@@ -331,7 +331,7 @@ def test_those_who_cannot_be_served_soon_are_told_so(monkeypatch: pytest.MonkeyP
 
 def test_long_answers_of_one_network_are_limited() -> None:
     heavy = HeavyWork()
-    for _ in range(heavy_turns.MOST_STREAMS_OF_SENDER):
+    for _ in range(request_turns.MOST_STREAMS_OF_SENDER):
         heavy.check_streams("greedy")
         heavy.begin_stream("greedy")
     with pytest.raises(HTTPException):

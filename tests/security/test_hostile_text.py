@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from webdepot.access import cdx
-from webdepot.access.replay import rewrite_without_worker, title
+from webdepot.access.replay import server_rewrite, title
 from webdepot.container.http import HttpHead, parse_head
 from webdepot.errors import InputError
 from webdepot.harvest import profile
@@ -95,7 +95,7 @@ def test_style_sheets(unit):
     sheet = ("url(" + unit * (300_000 // len(unit)))[:300_000]
     head = HttpHead(version="HTTP/1.1", status=200, reason="", headers=(("Content-Type", "text/css"),))
     with quick():
-        rewrite_without_worker.css(sheet, "http://x.example/a.css", lambda address: address)
+        server_rewrite.css(sheet, "http://x.example/a.css", lambda address: address)
         extract.extract(Url("http://x.example/a.css"), head, io.BytesIO(sheet.encode()), bodies.LinkLimits())
 
 
@@ -113,8 +113,8 @@ def test_titles_and_refreshes(unit):
     page = (unit * 100_000)[:65_536]
     with quick():
         title.of_html(io.BytesIO(page.encode()), "text/html")
-        rewrite_without_worker.refresh(page, "http://x.example/", lambda address: address)
-        rewrite_without_worker.srcset(page, "http://x.example/", lambda address: address)
+        server_rewrite.refresh(page, "http://x.example/", lambda address: address)
+        server_rewrite.srcset(page, "http://x.example/", lambda address: address)
 
 
 def test_a_refresh_and_a_list_of_images_are_rewritten_as_before():
@@ -123,15 +123,12 @@ def test_a_refresh_and_a_list_of_images_are_rewritten_as_before():
 
     base = "http://x.example/"
     assert (
-        rewrite_without_worker.refresh(' 5; URL = "a.html" ', base, lead)
-        == "5; URL = /all/http://x.example/a.html"
+        server_rewrite.refresh(' 5; URL = "a.html" ', base, lead) == "5; URL = /all/http://x.example/a.html"
     )
-    assert rewrite_without_worker.refresh("0;'a'b'", base, lead) == "0;/all/http://x.example/a'b"
-    assert rewrite_without_worker.refresh("5", base, lead) == "5"
+    assert server_rewrite.refresh("0;'a'b'", base, lead) == "0;/all/http://x.example/a'b"
+    assert server_rewrite.refresh("5", base, lead) == "5"
     led = "/all/http://x.example/"
-    assert (
-        rewrite_without_worker.srcset("a.png 1x,  b.png 2x", base, lead) == f"{led}a.png 1x,  {led}b.png 2x"
-    )
+    assert server_rewrite.srcset("a.png 1x,  b.png 2x", base, lead) == f"{led}a.png 1x,  {led}b.png 2x"
 
 
 def test_languages_of_a_reader():

@@ -10,7 +10,7 @@ import pytest
 from museum import Warc, ask, make_home, serving
 
 from webdepot.archive import Archive
-from webdepot.index.captures import SqliteCaptureIndex
+from webdepot.index.sqlite_captures import SqliteCaptureIndex
 from webdepot.index.sqlite_file import MOST_IDLE
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.services.index import indexer

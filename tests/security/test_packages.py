@@ -25,7 +25,7 @@ from webdepot.selection.states import TargetState
 from webdepot.services import pipeline
 from webdepot.services.admin import rebuild, setup
 from webdepot.services.catalogue import records
-from webdepot.services.depot import deposit, export, replication
+from webdepot.services.depot import deposit, export, storage_places
 from webdepot.services.depot.export import PackageForm
 from webdepot.services.harvest import harvests
 from webdepot.services.intake import submissions
@@ -273,7 +273,7 @@ def test_decisions_of_another_archive_open_and_change_nothing(archive, honest, t
     assert (
         again and submissions.receive(archive, tmp_path / "own.zip", collection="x").receipt.harvest == own.id
     )
-    replication.write_register(archive)
+    storage_places.write_register(archive)
     rebuild.rebuild(tmp_path / "rebuilt", archive.depot_address)
     with Archive.open(tmp_path / "rebuilt") as rebuilt:
         check(rebuilt)

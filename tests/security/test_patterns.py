@@ -30,7 +30,7 @@ ALL_METHODS = ("search", "match", "findall")
 BOUNDED: dict[str, tuple[int, str]] = {
     "webdepot.exchange.metadata.mab:_RUN": (100, "LONGEST_RUN"),
     "webdepot.harvest.links.data:_FILE": (2083, "could_be_address, _QUOTED"),
-    "webdepot.quality.pages:_MISSING": (2000, "LONGEST_TEXT"),
+    "webdepot.quality.false_pages:_MISSING": (2000, "LONGEST_TEXT"),
     "webdepot.selection.domains.imprint:_OTHER": (400, "_LONGEST_LINE"),
     "webdepot.selection.domains.imprint:_LEGAL_END": (400, "_LONGEST_LINE"),
     "webdepot.selection.domains.imprint:_TAIL": (400, "_LONGEST_LINE"),

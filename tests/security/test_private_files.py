@@ -23,9 +23,9 @@ from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import ConfigError
 from webdepot.guard import environment
 from webdepot.harvest.browser import launch
-from webdepot.selection import letters
-from webdepot.selection.letters import Letter
-from webdepot.selection.templates import LetterKind
+from webdepot.selection import letter_rows
+from webdepot.selection.letter_rows import Letter
+from webdepot.selection.letter_templates import LetterKind
 from webdepot.services.admin import setup
 from webdepot.services.admin.doctor import doctor
 from webdepot.services.depot import alarm
@@ -130,11 +130,11 @@ def test_the_link_in_a_waiting_letter_is_not_in_the_register(tmp_path: Path) -> 
             recipient="owner@example.org",
             subject="subject",
             body=f"See https://archive.example/answer/{TOKEN}, please",
-            token_hash=letters.hash_of(TOKEN),
+            token_hash=letter_rows.hash_of(TOKEN),
             agent="test",
             queued_at=NOW,
         )
-        letters.add(connection, letter)
+        letter_rows.add(connection, letter)
         settings = f'[mail]\npassword = "{SECRET}"\nhost = "mail.example"\n'
         assert register.write(store, connection, config=settings, user="test", created=NOW) is not None
     written = b"".join(

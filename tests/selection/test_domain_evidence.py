@@ -7,15 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webdepot.selection.domains.evidence import (
-    REPEATED,
-    Group,
-    HostOrigin,
-    Sign,
-    log_odds,
-    score_of,
-    signs_of,
-)
 from webdepot.selection.domains.facts import (
     Certificate,
     HostFacts,
@@ -29,6 +20,15 @@ from webdepot.selection.domains.facts import (
 )
 from webdepot.selection.domains.names import Rarity
 from webdepot.selection.domains.organisations import KnownHost
+from webdepot.selection.domains.ownership_signs import (
+    REPEATED,
+    Group,
+    HostOrigin,
+    Sign,
+    log_odds,
+    score_of,
+    signs_of,
+)
 from webdepot.selection.domains.profile import OrganisationProfile, ProfileMatcher, SourcedValue
 from webdepot.selection.domains.sharing import Sharing
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webdepot.container.http import parse_head
-from webdepot.selection.domains import imprint, names, page
+from webdepot.selection.domains import imprint, names, page_facts
 from webdepot.selection.domains.names import Kinship, Rarity, compare, folded, similarity
 
 
@@ -144,7 +144,7 @@ PAGE = """<html><head><title>Seen | Universität Konstanz</title>
 
 
 def test_a_page_tells_about_its_owner() -> None:
-    found = page.parse_html("https://www.seen.example/", PAGE)
+    found = page_facts.parse_html("https://www.seen.example/", PAGE)
     assert found.title == "Seen | Universität Konstanz"
     assert found.structured == ("Universität Konstanz",)
     assert found.aliases == ("Uni KN",)
@@ -159,20 +159,20 @@ def test_a_page_tells_about_its_owner() -> None:
 def test_redirects_and_other_types() -> None:
     from io import BytesIO
 
-    moved = page.read(
+    moved = page_facts.read(
         "http://a.example/",
         parse_head(b"HTTP/1.1 301 Moved\r\nLocation: https://b.example/\r\n\r\n"),
         BytesIO(),
     )
     assert moved.redirect == "https://b.example/"
-    picture = page.read(
+    picture = page_facts.read(
         "http://a.example/",
         parse_head(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n"),
         BytesIO(b"\x89PNG"),
     )
     assert (picture.title, picture.links) == ("", ())
     contact = b"Contact: mailto:cert@uni.example\nContact: https://form.uni.example/x\nExpires: 2030"
-    text = page.read(
+    text = page_facts.read(
         "http://a.example/x",
         parse_head(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"),
         BytesIO(contact),
@@ -182,13 +182,16 @@ def test_redirects_and_other_types() -> None:
 
 @given(st.text(max_size=2000))
 def test_no_page_breaks_the_reader(text: str) -> None:
-    page.parse_html(
+    page_facts.parse_html(
         "http://a.example/", f"<html>{text}<a href='http://b.example'>Impressum</a>", as_imprint=True
     )
 
 
 def test_hostile_pages_stay_small() -> None:
     many = "".join(f"<a href='http://h{number}.example/'>x</a>" for number in range(5000))
-    assert len(page.parse_html("http://a.example/", many).links) <= page.MOST_LINKS + page.MOST_NEAR
+    assert (
+        len(page_facts.parse_html("http://a.example/", many).links)
+        <= page_facts.MOST_LINKS + page_facts.MOST_NEAR
+    )
     deep = '<script type="application/ld+json">' + "[" * 50_000 + "</script>"
-    assert page.parse_html("http://a.example/", deep).structured == ()
+    assert page_facts.parse_html("http://a.example/", deep).structured == ()

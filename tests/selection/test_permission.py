@@ -4,7 +4,8 @@ import pytest
 
 from webdepot.model import Answer
 from webdepot.selection.criteria import DEFAULT, Criterion, Judgement, judge
-from webdepot.selection.permission import Ground, PermissionBasis, may_harvest
+from webdepot.selection.permission import may_harvest
+from webdepot.selection.permission_basis import Ground, PermissionBasis
 
 TODAY = date(2026, 11, 15)
 

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webdepot.errors import Conflict
-from webdepot.selection.permission import Ground, Notice, PermissionBasis, gate
+from webdepot.selection.implied_consent import Notice
+from webdepot.selection.permission import gate
+from webdepot.selection.permission_basis import Ground, PermissionBasis
 from webdepot.selection.states import LETTER, TARGET, LetterState, TargetState
 
 TODAY = date(2026, 11, 15)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rule_matrix import DAYS, STAMPS, URLS, random_rules, reference
-from webdepot.access import cdx, rules
+from webdepot.access import cdx, rule_rows
 from webdepot.access.cdx import Dialect
 from webdepot.access.policy import AccessPoint, Reader, Rule, RuleAnswer
 from webdepot.archive import Archive
@@ -59,9 +59,9 @@ def test_every_surface_agrees_with_the_reference(home: Path):
     ) as archive:
         for _ in range(RULE_SETS):
             with archive.database.transaction() as connection:
-                for rule in rules.every(connection):
-                    rules.remove(connection, rule.id)
-                every = [rules.add(connection, rule) for rule in random_rules(chance)]
+                for rule in rule_rows.every(connection):
+                    rule_rows.remove(connection, rule.id)
+                every = [rule_rows.add(connection, rule) for rule in random_rules(chance)]
             for today in DAYS:
                 for point in AccessPoint:
                     reader = Reader(access_point=point)

@@ -8,7 +8,7 @@ from webdepot.archive import Archive
 from webdepot.errors import InputError
 from webdepot.selection import target_batches
 from webdepot.selection.contacts import Contact
-from webdepot.selection.permission import Ground
+from webdepot.selection.permission_basis import Ground
 from webdepot.selection.states import TargetState
 from webdepot.selection.target_batches import TargetChoice
 from webdepot.selection.target_list import TargetFilter

@@ -17,18 +17,18 @@ from webdepot.archive import Archive
 from webdepot.config.sections.selection import MailConfig
 from webdepot.errors import Conflict, InputError, NotFound, NotPermitted
 from webdepot.model import HarvestState
-from webdepot.selection import letters
+from webdepot.selection import letter_rows
 from webdepot.selection.contacts import Contact
 from webdepot.selection.criteria import AnswerKind, Criterion, Judgement
-from webdepot.selection.permission import Ground
+from webdepot.selection.letter_templates import LetterKind, Template
+from webdepot.selection.permission_basis import Ground
 from webdepot.selection.states import LetterState, TargetState
 from webdepot.selection.target_list import TargetFilter, TargetSort
 from webdepot.selection.targets import Origin
-from webdepot.selection.templates import LetterKind, Template
 from webdepot.services.access import rules
 from webdepot.services.harvest import harvests, runner
 from webdepot.services.harvest.options import HarvestOptions
-from webdepot.services.permission import deadlines, delivery, owner_answers
+from webdepot.services.permission import delivery, owner_answers, periodic_run
 from webdepot.services.permission import letters as letters_service
 from webdepot.services.permission.owner_answers import Conditions, OwnerReply, Showing
 from webdepot.services.selection import contacts, targets
@@ -265,7 +265,7 @@ def test_a_letter_goes_out_and_silence_is_consent_the_day_after_the_term(
     )
     assert targets.get(office, dossier.id).state is TargetState.ASKED
     clock.pass_days(28)
-    deadlines.process_deadlines(office)
+    periodic_run.process_deadlines(office)
     with pytest.raises(NotPermitted, match="until 2026-12-03"):
         targets.admit(office, dossier.target)
     clock.pass_days(1)
@@ -273,7 +273,8 @@ def test_a_letter_goes_out_and_silence_is_consent_the_day_after_the_term(
         "also before anything was tended"
     )
     assert (
-        deadlines.process_deadlines(office).implied == 1 and deadlines.process_deadlines(office).implied == 0
+        periodic_run.process_deadlines(office).implied == 1
+        and periodic_run.process_deadlines(office).implied == 0
     )
     assert targets.get(office, dossier.id).state is TargetState.CLEARED
     targets.admit(office, dossier.target)
@@ -290,11 +291,11 @@ def test_a_letter_goes_out_and_silence_is_consent_the_day_after_the_term(
 def test_one_reminder_goes_out_while_the_term_runs(office: Archive, clock: Clock, letter_box: LetterBox):
     asked(office)
     clock.pass_days(13)
-    assert deadlines.process_deadlines(office).reminders == 0
+    assert periodic_run.process_deadlines(office).reminders == 0
     clock.pass_days(1)
     assert (
-        deadlines.process_deadlines(office).reminders == 1
-        and deadlines.process_deadlines(office).reminders == 0
+        periodic_run.process_deadlines(office).reminders == 1
+        and periodic_run.process_deadlines(office).reminders == 0
     )
     delivery.deliver(office)
     reminder = letter_box.letters[-1]
@@ -305,7 +306,7 @@ def test_one_reminder_goes_out_while_the_term_runs(office: Archive, clock: Clock
         and "by 30 November 2026" in words
     )
     clock.pass_days(1)
-    assert deadlines.process_deadlines(office).reminders == 0
+    assert periodic_run.process_deadlines(office).reminders == 0
     assert len(letter_box.letters) == 2
 
 
@@ -335,7 +336,7 @@ def test_a_refusal_closes_access_at_once_and_consent_opens_it_again(office: Arch
     with pytest.raises(NotPermitted, match="No thank you"):
         targets.admit(office, dossier.target, [targets.operators_decision(office)])
     clock.pass_days(60)
-    deadlines.process_deadlines(office)
+    periodic_run.process_deadlines(office)
     assert not targets.may_harvest(office, dossier.id)
     with pytest.raises(Conflict, match="only after the owner consents"):
         owner_answers.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="CC BY")
@@ -356,7 +357,7 @@ def test_conditions_become_rules_of_access(office: Archive, clock: Clock):
     assert targets.may_harvest(office, dossier.id)
     clock.now = datetime(2027, 1, 1, tzinfo=UTC)
     assert "ended on 2026-12-31" in targets.may_harvest(office, dossier.id).reason
-    assert deadlines.process_deadlines(office).ended == 1
+    assert periodic_run.process_deadlines(office).ended == 1
     assert targets.get(office, dossier.id).state is TargetState.SELECTED
 
 
@@ -367,12 +368,12 @@ def test_a_letter_that_comes_back_never_starts_a_term(office: Archive, clock: Cl
     assert delivery.deliver(office).returned == 1
     assert targets.get(office, dossier.id).state is TargetState.SELECTED
     clock.pass_days(100)
-    deadlines.process_deadlines(office)
+    periodic_run.process_deadlines(office)
     assert "was returned" in targets.may_harvest(office, dossier.id).reason
     other = asked(office, typed="https://later.example/", mail="later@later.example")
     owner_answers.reply(office, other.id, OwnerReply.UNDELIVERABLE, words="bounced")
     clock.pass_days(100)
-    deadlines.process_deadlines(office)
+    periodic_run.process_deadlines(office)
     assert not targets.may_harvest(office, other.id)
     with pytest.raises(Conflict, match="has no sent letter"):
         owner_answers.reply(office, other.id, OwnerReply.UNDELIVERABLE)
@@ -397,15 +398,15 @@ def test_a_letter_that_another_process_is_sending_is_left_to_it_until_its_claim_
 ):
     letters_service.ask(office, [selected(office).id])
     with office.database.transaction() as connection:
-        [letter] = letters.waiting(connection, limit=10)
-        assert letters.claim(connection, letter, now=office.clock())
-        assert not letters.claim(connection, letter, now=office.clock())
+        [letter] = letter_rows.waiting(connection, limit=10)
+        assert letter_rows.claim(connection, letter, now=office.clock())
+        assert not letter_rows.claim(connection, letter, now=office.clock())
     assert delivery.deliver(office) == delivery.DeliveryResult(sent=0, returned=0, failed=0)
     assert letter_box.letters == []
     clock.pass_days(1)  # it was killed
     assert delivery.deliver(office).sent == 1
     with office.database.transaction() as connection:
-        assert not letters.claim(connection, letter, now=office.clock())  # it is sent
+        assert not letter_rows.claim(connection, letter, now=office.clock())  # it is sent
 
 
 def test_a_whole_list_is_asked_and_those_that_cannot_be_are_named(office: Archive, letter_box: LetterBox):
@@ -517,5 +518,5 @@ def test_letters_are_listed_and_counted(office: Archive):
     asked(office)
     counts = dict.fromkeys(LetterState, 0) | {LetterState.SENT: 1}
     with office.database.reading() as connection:
-        assert letters.counts(connection) == counts
-        assert letters.listing(connection, LetterState.SENT, 1)[1] == 1
+        assert letter_rows.counts(connection) == counts
+        assert letter_rows.listing(connection, LetterState.SENT, 1)[1] == 1

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from webdepot.access import rules
-from webdepot.access.evidence import CaptureEvidence
+from webdepot.access import rule_rows
+from webdepot.access.capture_evidence import CaptureEvidence
 from webdepot.access.policy import ANYONE, Rule, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.cli.main import main
@@ -18,7 +18,7 @@ from webdepot.errors import Closed, CorruptData, InputError, NotFound
 from webdepot.services import pipeline
 from webdepot.services.access import evidence
 from webdepot.services.admin import setup
-from webdepot.services.depot import audit, replication
+from webdepot.services.depot import audit, storage_places
 from webdepot.url import key as key_of
 
 URL, OTHER = "http://mill.example/", "http://mill.example/after"
@@ -85,8 +85,8 @@ def archive(tmp_path_factory: pytest.TempPathFactory):
     setup.create(folder / "home", settings='[archive]\nname = "Mill archive"\n[index]\nworkers = 1\n')
     with Archive.open(folder / "home", agent="clerk") as opened:
         pipeline.import_files(opened, [folder / "mill.warc.gz"], collection="mills")
-        replication.add_place(opened, "vault", str(folder / "vault"))
-        replication.fill(opened)
+        storage_places.add_place(opened, "vault", str(folder / "vault"))
+        storage_places.fill(opened)
         audit.audit(opened, older_than_days=0)
         yield opened
 
@@ -158,13 +158,13 @@ def test_a_revisit_names_the_record_that_holds_its_content(archive: Archive):
         created_at=archive.clock(),
     )
     with archive.database.transaction() as connection:
-        made = rules.add(connection, rule)
+        made = rule_rows.add(connection, rule)
     try:
         assert evidence_of(archive, stamp=STAMPS[0]).timestamp == STAMPS[1]
         assert evidence_of(archive, stamp=STAMPS[1]).original is None
     finally:
         with archive.database.transaction() as connection:
-            rules.remove(connection, made.id)
+            rule_rows.remove(connection, made.id)
 
 
 def test_what_may_not_be_shown_has_no_evidence(archive: Archive):
@@ -178,13 +178,13 @@ def test_what_may_not_be_shown_has_no_evidence(archive: Archive):
         created_at=archive.clock(),
     )
     with archive.database.transaction() as connection:
-        made = rules.add(connection, rule)
+        made = rule_rows.add(connection, rule)
     try:
         with pytest.raises(Closed):
             evidence_of(archive)
     finally:
         with archive.database.transaction() as connection:
-            rules.remove(connection, made.id)
+            rule_rows.remove(connection, made.id)
 
 
 def test_a_changed_document_is_noticed(archive: Archive, tmp_path: Path):

@@ -17,7 +17,7 @@ from webdepot.services.admin import archive_status, setup
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "webdepot"
 DECIDING = {
     "webdepot.access.policy": {"allows", "decisive"},
-    "webdepot.access.rules": {"by_prefix", "RulesByPrefix"},
+    "webdepot.access.rule_rows": {"by_prefix", "RulesByPrefix"},
     "webdepot.access.closed_areas": {"areas", "open_spans", "open_segments"},
 }
 """What only the gate may use outside the component `access`."""

@@ -27,7 +27,7 @@ from webdepot.quality import finding_rows
 from webdepot.services import pipeline
 from webdepot.services.admin import setup
 from webdepot.services.admin.doctor import doctor
-from webdepot.services.depot import audit, deposit, examination, replication, withdrawal
+from webdepot.services.depot import audit, deposit, examination, storage_places, withdrawal
 from webdepot.services.harvest import harvests
 from webdepot.services.quality import format_watch, harvest_check, identification
 
@@ -231,8 +231,8 @@ def copied(home, tmp_path):
     """The harvest with a copy of its package in a second place, and newer signatures."""
     place, harvest = home
     with Archive.open(place) as archive:
-        replication.add_place(archive, "second", str(tmp_path / "second"))
-        replication.fill(archive)
+        storage_places.add_place(archive, "second", str(tmp_path / "second"))
+        storage_places.fill(archive)
         identification.update_signatures(archive, other_signatures(tmp_path / "other.sig"))
     return place, harvest
 

@@ -17,9 +17,9 @@ from webdepot.archive import Archive
 from webdepot.config.sections.selection import MailConfig
 from webdepot.selection.contacts import Contact
 from webdepot.selection.criteria import Judgement
-from webdepot.selection.permission import Ground
+from webdepot.selection.permission_basis import Ground
 from webdepot.selection.states import LetterState, TargetState
-from webdepot.services.permission import deadlines, delivery, owner_answers
+from webdepot.services.permission import delivery, owner_answers, periodic_run
 from webdepot.services.permission import letters as letters_service
 from webdepot.services.permission.owner_answers import Conditions, OwnerReply
 from webdepot.services.schedule import plans
@@ -138,7 +138,7 @@ def answers(archive: Archive, target: int, token: str) -> set[bool]:
 def before_and_after_the_run(archive: Archive, target: int, letter_box: LetterBox) -> set[bool]:
     [token] = re.findall(r"/answer/(\S+)", letter_box.letters[0].text)
     before = answers(archive, target, token)
-    deadlines.process_deadlines(archive)
+    periodic_run.process_deadlines(archive)
     return before | answers(archive, target, token)
 
 
@@ -193,7 +193,7 @@ def test_silence_counts_though_another_ground_was_recorded_and_withdrawn(
     assert targets.get(office, dossier.id).state is TargetState.SELECTED
     clock.now = START + TERM + timedelta(days=1)
     assert bool(targets.may_harvest(office, dossier.id))
-    assert deadlines.process_deadlines(office).implied == 1
+    assert periodic_run.process_deadlines(office).implied == 1
     assert targets.may_harvest(office, dossier.id).rule == Ground.IMPLIED_CONSENT.value
 
 
@@ -207,7 +207,7 @@ def test_consent_that_a_curator_records_answers_the_letter(office: Archive, cloc
     ]
     clock.now = START + TERM + timedelta(days=1)
     assert not targets.may_harvest(office, dossier.id)
-    assert deadlines.process_deadlines(office).implied == 0
+    assert periodic_run.process_deadlines(office).implied == 0
     assert not targets.may_harvest(office, dossier.id)
 
 
@@ -216,7 +216,7 @@ def test_a_target_that_was_ended_gets_no_ground_from_silence(office: Archive, cl
     targets.decide(office, dossier.id, "end", reason="the site has moved")
     clock.now = START + TERM + timedelta(days=1)
     assert not targets.may_harvest(office, dossier.id)
-    assert deadlines.process_deadlines(office).implied == 0
+    assert periodic_run.process_deadlines(office).implied == 0
     assert owner_answers.grounds_of(office, dossier.id) == []
     assert not targets.may_harvest(office, dossier.id)
 
@@ -228,5 +228,5 @@ def test_conditions_with_a_last_day_end_the_permission(office: Archive, clock: C
     assert targets.may_harvest(office, dossier.id)
     clock.now = START + TERM + timedelta(days=1)
     assert not targets.may_harvest(office, dossier.id)
-    assert deadlines.process_deadlines(office).ended == 1
+    assert periodic_run.process_deadlines(office).ended == 1
     assert not targets.may_harvest(office, dossier.id)

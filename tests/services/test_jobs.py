@@ -28,7 +28,7 @@ from webdepot.selection.target_batches import TargetChoice
 from webdepot.selection.target_list import TargetFilter
 from webdepot.services import pipeline
 from webdepot.services.admin.bulk_actions import BulkAct, BulkOrder
-from webdepot.services.depot import replication
+from webdepot.services.depot import storage_places
 from webdepot.services.harvest import control, crawl_test, harvests
 from webdepot.services.intake import uploads
 from webdepot.services.jobs import bulk, job_control, kinds, work
@@ -84,9 +84,9 @@ def test_an_action_on_many_sites_killed_in_a_batch_is_done_once_on_each(archive:
 @pytest.mark.both_databases
 def test_an_audit_and_copies_killed_between_two_packages_continue(archive: Archive, tmp_path: Path):
     keep(archive, tmp_path, 3)
-    replication.add_place(archive, "second", str(tmp_path / "second"))
+    storage_places.add_place(archive, "second", str(tmp_path / "second"))
     fill = job_control.add(archive, kinds.FILL, "second", by="Ada")
-    killed_in(archive.home, "webdepot.services.depot.replication:copy_package", call=2)
+    killed_in(archive.home, "webdepot.services.depot.storage_places:copy_package", call=2)
     assert finish(archive, fill).state is JobState.DONE
     assert set(events_of(archive, "copied").values()) == {1}
     audit = job_control.add(archive, kinds.AUDIT, "", {"everything": True}, by="Ada")

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from webdepot import digest
 from webdepot.container.writer import ContainerWriter
 from webdepot.harvest.frontier import LmdbFrontier
-from webdepot.index.captures import SqliteCaptureIndex
+from webdepot.index.sqlite_captures import SqliteCaptureIndex
 from webdepot.model import Candidate, Capture, Location, RecordKind, Visit
-from webdepot.services.harvest.keeper import ContainerKeeper
+from webdepot.services.harvest.container_keeper import ContainerKeeper
 from webdepot.times import utc_now
 from webdepot.url import Url
 from webdepot.url import key as key_of

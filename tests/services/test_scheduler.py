@@ -16,7 +16,7 @@ from webdepot.model import HarvestState
 from webdepot.provenance import EventFilter, iter_of
 from webdepot.selection import plan_dates, scheduled_harvests
 from webdepot.selection.criteria import Judgement
-from webdepot.selection.permission import Ground
+from webdepot.selection.permission_basis import Ground
 from webdepot.selection.plans import PlanFilter
 from webdepot.selection.scheduled_harvests import TurnState
 from webdepot.selection.tables import turns

@@ -10,7 +10,7 @@ from warcio.warcwriter import WARCWriter
 
 import text_indexes
 from databases import configure, copy_home
-from webdepot.access import rules
+from webdepot.access import rule_rows
 from webdepot.access.policy import ANYONE, AccessPoint, Reader, Rule, RuleAnswer
 from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container import locations
@@ -188,7 +188,7 @@ def test_a_wrong_query_is_the_readers_error(filled):
 
 def closing(archive, prefix, **said):
     with archive.database.transaction() as connection:
-        rules.add(
+        rule_rows.add(
             connection,
             Rule(
                 **{

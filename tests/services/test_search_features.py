@@ -14,7 +14,7 @@ from test_search import FIRST, SECOND, closing, container, found, taken
 from warcio.archiveiterator import ArchiveIterator
 
 from databases import configure, copy_home
-from webdepot.access import saved
+from webdepot.access import saved_search_rows
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
 from webdepot.container import locations
@@ -392,16 +392,18 @@ def test_exports_leave_out_what_is_closed(archive):
 
 def test_saved_searches_belong_to_a_person(archive):
     with archive.database.transaction() as connection:
-        kept = saved.save(connection, "ann", name="", query="lighthouse", collection="all", now=NOW)
-        assert (kept.name, saved.get(connection, kept.token)) == ("lighthouse", kept)
-        saved.remove(connection, "bob", kept.token)
-        assert saved.of_person(connection, "ann") == [kept]
-        saved.remove(connection, "ann", kept.token)
-        assert saved.of_person(connection, "ann") == []
+        kept = saved_search_rows.save(
+            connection, "ann", name="", query="lighthouse", collection="all", now=NOW
+        )
+        assert (kept.name, saved_search_rows.get(connection, kept.token)) == ("lighthouse", kept)
+        saved_search_rows.remove(connection, "bob", kept.token)
+        assert saved_search_rows.of_person(connection, "ann") == [kept]
+        saved_search_rows.remove(connection, "ann", kept.token)
+        assert saved_search_rows.of_person(connection, "ann") == []
         with pytest.raises(NotFound):
-            saved.get(connection, kept.token)
+            saved_search_rows.get(connection, kept.token)
         with pytest.raises(InputError):
-            saved.save(connection, "ann", name="x", query=" ", collection="all", now=NOW)
+            saved_search_rows.save(connection, "ann", name="x", query=" ", collection="all", now=NOW)
 
 
 def test_status_shows_how_complete_the_indexes_are(archive):

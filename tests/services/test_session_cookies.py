@@ -20,7 +20,7 @@ from webdepot.services.access.export import export
 from webdepot.services.access.export.export import ExportForm
 from webdepot.services.access.replay import replay, replay_answer, session_cookies
 from webdepot.services.admin import setup
-from webdepot.services.exchange import oai_provider
+from webdepot.services.exchange import object_delivery
 
 MEMBERS, OTHERS = "https://members.example/page", "https://open.example/page"
 PAGE = b"<title>Mill</title><p>The windmill of the members"
@@ -80,10 +80,10 @@ def test_exported_records_have_no_session_cookies(kept, form):
 def test_partners_do_not_get_the_container_but_staff_does(kept):
     archive, taken = kept
     with pytest.raises(NotPermitted, match="session cookies"):
-        oai_provider.hand_over(archive, taken.harvest.id, reader=ANYONE)
-    assert oai_provider.hand_over(archive, taken.harvest.id, reader=Reader.staff("Ada")).transfer.files
+        object_delivery.hand_over(archive, taken.harvest.id, reader=ANYONE)
+    assert object_delivery.hand_over(archive, taken.harvest.id, reader=Reader.staff("Ada")).transfer.files
     (archive.home / "logins.toml").write_text(LOGINS.replace("members.example", "elsewhere.example"))
-    assert oai_provider.hand_over(archive, taken.harvest.id, reader=ANYONE).transfer.files
+    assert object_delivery.hand_over(archive, taken.harvest.id, reader=ANYONE).transfer.files
 
 
 def test_terminals_get_no_cookies_of_a_login(kept):

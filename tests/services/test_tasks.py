@@ -8,7 +8,7 @@ from webdepot.archive import Archive
 from webdepot.model import TargetId
 from webdepot.selection.contacts import Contact
 from webdepot.selection.criteria import Judgement
-from webdepot.selection.permission import Ground
+from webdepot.selection.permission_basis import Ground
 from webdepot.selection.states import TargetState
 from webdepot.services.admin import target_path, target_view, tasks
 from webdepot.services.admin.target_path import NextStep, PathFacts, Station, StationState

@@ -29,7 +29,7 @@ from webdepot.archive import Archive
 from webdepot.services.admin import setup
 from webdepot.services.harvest import runner
 from webdepot.services.harvest.options import HarvestOptions
-from webdepot.services.index import indexer, shown
+from webdepot.services.index import indexer, visible_harvests
 from webdepot.services.intake import warc_files
 from webdepot.services.progress import unwatched
 
@@ -392,7 +392,7 @@ def harvested(home: Path, *, udp_port: int) -> Path:
             )
             seeds = [f"http://{HOST}/", *(f"http://{OTHER}{path}" for path in FAR)]
             harvest = runner.run(archive, runner.start_or_resume(archive, seeds, options))
-            shown.show(archive, harvest)
+            visible_harvests.show(archive, harvest)
             indexer.index_harvest(archive, harvest.id)
             taken = warc_files.take_files(
                 archive, [posted(home.parent / "posted.warc.gz")], collection="default", watch=unwatched

@@ -27,7 +27,7 @@ from PIL import Image
 from starlette.routing import compile_path
 
 from rule_matrix import DAYS, STAMPS, URLS, random_rules, reference
-from webdepot.access import rules
+from webdepot.access import rule_rows
 from webdepot.access.policy import AccessPoint, Reader, Rule, RuleAnswer
 from webdepot.accounts import accounts
 from webdepot.accounts.roles import Role
@@ -224,9 +224,9 @@ def test_every_surface_agrees_with_the_reference_over_http(served: Served):
     compared = 0
     for _ in range(RULE_SETS):
         with served.archive() as archive, archive.database.transaction() as connection:
-            for rule in rules.every(connection):
-                rules.remove(connection, rule.id)
-            every = [rules.add(connection, rule) for rule in random_rules(chance, SHOWS)]
+            for rule in rule_rows.every(connection):
+                rule_rows.remove(connection, rule.id)
+            every = [rule_rows.add(connection, rule) for rule in random_rules(chance, SHOWS)]
         for today in DAYS:
             served.set_clock(_noon(today))
             for point in AccessPoint:

@@ -457,14 +457,14 @@ def walk_plans_and_orders(walk: Walk) -> None:
         walk.post(orders, order="limits", limit_pages="500")
         walk.post(orders, order="add", urls="https://path.example/more")
         walk.post_final(orders, order="remove", patterns="/calendar/")
-        walk.post(orders, order="reject", patterns="/calendar/")
+        walk.post_final(orders, order="reject", patterns="/calendar/")
         walk.post(orders, order="stop")
         walk.post_final(orders, order="abort")
 
 
 def walk_quality_and_review(walk: Walk) -> None:
     first, second = walk.office.harvests
-    walk.post(f"/review/{first}/ignore", code="quality.link-broken", reason="known")
+    walk.post_final(f"/review/{first}/ignore", code="quality.link-broken", reason="known")
     walk.post(f"/review/{first}/check")
     walk.post(f"/review/{first}/note", words="looks good")
     walk.post(f"/review/{first}/patch")
@@ -472,7 +472,7 @@ def walk_quality_and_review(walk: Walk) -> None:
     walk.post(f"/review/{first}/rate", url="https://path.example/", rating="good", words="complete")
     walk.post_final(f"/review/{first}/decide", order="reject", words="too little")
     walk.post(f"/review/{first}/decide", order="reopen", words="on second thoughts")
-    walk.post(f"/review/{first}/decide", order="accept", words="good")
+    walk.post_final(f"/review/{first}/decide", order="accept", words="good")
 
 
 def walk_cases(walk: Walk) -> None:

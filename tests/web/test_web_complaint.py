@@ -16,7 +16,7 @@ from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.selection.cases import Decision
 from webdepot.services import pipeline
 from webdepot.services.admin import setup
-from webdepot.services.exchange import oai_provider, partner_admin
+from webdepot.services.exchange import object_delivery, partner_admin
 from webdepot.services.permission import complaints
 from webdepot.services.permission.complaints import Ruling
 
@@ -115,5 +115,5 @@ def partner_too(archive: Archive) -> None:
     token = partner_admin.issue_token(archive, "north")
     key = next(each.key for each in every_record(archive) if each.is_object)
     with pytest.raises(NotPermitted):
-        oai_provider.hand_over(archive, key, reader=Reader(access_point=AccessPoint.PARTNER), token=token)
+        object_delivery.hand_over(archive, key, reader=Reader(access_point=AccessPoint.PARTNER), token=token)
     partner_admin.remove(archive, "north")

@@ -57,7 +57,7 @@ def test_the_portal_passes_the_date_on_to_the_frame(served: Served):
     "typed",
     [
         *("1.1.2010", "1-1-2010", "2010-01-01", "01%2F01%2F2010"),
-        *("1+January+2010", "1+januari+2010", "1.+Januar+2010", "Jan+1,+2010"),
+        *("1+January+2010", "1+januari+2010", "1.+Januar+2010", "Jan+1,+2010", "1.+Jan.+2010"),
     ],
 )
 def test_the_box_goes_to_a_date_typed_in_any_manner(served: Served, typed: str):

@@ -225,6 +225,7 @@ def test_a_profile_is_edited_in_a_form_and_its_text_keeps_everything_else(served
         'delay_s = 0.5\n# ours\nscope = "domain" # why\n\n[hosts."a.example"]\ndelay_s = 9\n\n'
         '[[rules]]\nreject = "extension"\nof = ["avi", "mp4"]\n'
     )
+    assert "het hele domein, met alle hosts" in get(served, "/profiles?lang=nl").text
     wrong = post(
         served, "/profiles/form", **sent | {"text": saved, "limit_pages": "many", "reject": "("}, **rule
     )

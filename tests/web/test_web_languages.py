@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from datetime import date
 from importlib.resources import files
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from museum import Served, ask
 
-from webdepot.model import HarvestState
+from webdepot.model import Failure, HarvestState
 from webdepot.provenance import Outcome
 from webdepot.web.language.language import CODES, choose, load
 
@@ -21,7 +22,7 @@ def test_every_language_has_every_text_with_the_same_gaps(code):
     assert set(other.texts) == set(english.texts)
     for key, text in english.texts.items():
         assert set(re.findall(r"{\w+}", other.texts[key])) == set(re.findall(r"{\w+}", text)), key
-    assert len(other.months) == 12 and len(other.days) == 7
+    assert len(other.months) == len(other.short_months) == 12 and len(other.days) == 7
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -38,6 +39,20 @@ def test_every_state_and_outcome_has_its_text():
         texts = load(code).texts
         assert not [state for state in HarvestState if f"status.state_{state}" not in texts]
         assert not [outcome for outcome in Outcome if f"status.outcome_{outcome}" not in texts]
+
+
+def test_every_reason_without_a_response_has_its_text():
+    for code in CODES:
+        texts = load(code).texts
+        assert not [each for each in Failure if f"harvests.status_{each.replace('-', '_')}" not in texts]
+
+
+def test_dates_where_there_is_little_room():
+    day = date(2026, 3, 7)
+    assert [load(code).short_day(day) for code in CODES] == ["7 Mar", "7 mrt", "7. März"]
+    assert [load(code).short_month("2026-10") for code in CODES] == ["Oct 2026", "okt 2026", "Okt. 2026"]
+    titles = [load("nl").dated_title(title) for title in ("A, b, 2024-04-18", "A, b", "2024-04-18", "")]
+    assert titles == ["A, b, 18 april 2024", "A, b", "18 april 2024", ""]
 
 
 def test_no_text_is_left_unused():

@@ -10,7 +10,7 @@ from museum import EDITIONS, SITE, Warc, make_home
 from webdepot.access.policy import ANYONE, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.errors import NotFound, NotPermitted
-from webdepot.services.access import lookup, robots_rules, rules
+from webdepot.services.access import lookup, rules, rules_from_robots
 from webdepot.services.index import indexer
 from webdepot.services.intake import warc_files
 from webdepot.services.progress import unwatched
@@ -45,12 +45,12 @@ def closed(archive: Archive) -> set[str]:
 def test_the_newest_robots_txt_is_applied(home: Path, tmp_path: Path):
     with Archive.open(home) as archive:
         assert closed(archive) == set(), "by itself it closes nothing"
-        assert robots_rules.apply(archive, "www.example.org", dry_run=True).patterns == [
+        assert rules_from_robots.apply(archive, "www.example.org", dry_run=True).patterns == [
             (RuleAnswer.REFUSE, "www.example.org")
         ]
         assert closed(archive) == set()
         rules.add(archive, "www.example.org/a/*", answer=RuleAnswer.SHOW, reason="owner")
-        robots_rules.apply(archive, "www.example.org", text="By robots.txt.")
+        rules_from_robots.apply(archive, "www.example.org", text="By robots.txt.")
         assert closed(archive) == {"/", "/private/x", "/private/open/x", "/one.html", "/one.html.bak"}, (
             "other rules stay"
         )
@@ -63,9 +63,9 @@ def test_the_newest_robots_txt_is_applied(home: Path, tmp_path: Path):
         taken = warc_files.take_files(archive, [newer], collection="museums", watch=unwatched)
         assert taken.harvest is not None
         indexer.index_harvest(archive, taken.harvest.id)
-        applied = robots_rules.apply(archive, SITE, text="By robots.txt.")
+        applied = rules_from_robots.apply(archive, SITE, text="By robots.txt.")
         assert (applied.captured, applied.left_out) == (EDITIONS[3], ["/*/tmp"])
         assert closed(archive) == {"/private/x", "/one.html"}
         assert len(rules.every(archive)) == 4, "three of the file, one of the owner"
         with pytest.raises(NotFound):
-            robots_rules.apply(archive, "nowhere.example.net")
+            rules_from_robots.apply(archive, "nowhere.example.net")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from museum import EDITIONS, SITE, Served, ask, make_home, serving
 
-from webdepot.access import rules
+from webdepot.access import rule_rows
 from webdepot.access.policy import Rule, RuleAnswer
 from webdepot.archive import Archive
 
@@ -37,7 +37,7 @@ def ruled(tmp_path_factory: pytest.TempPathFactory, museum: Path):
                 "captured_from": "2019",
             },
         ):
-            rules.add(connection, Rule(id=0, created_at=made, **given))
+            rule_rows.add(connection, Rule(id=0, created_at=made, **given))
     with serving(home) as running:
         yield running
 

@@ -394,6 +394,7 @@ def test_by_keyboard_and_without_scripts_a_harvest_is_accepted_and_public(
     page.keyboard.type("whole enough")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
+    page.get_by_role("button", name="Yes, accept it").press("Enter")
     expect(page.locator(".state.kept, .notice").first).to_be_visible(timeout=30_000)
     with office.served.archive() as archive:
         for _ in range(300):
@@ -432,6 +433,7 @@ def steer(page: Page) -> None:
     page.get_by_text("Add or remove addresses").click()
     page.locator("#patterns").fill("/slow5")
     page.locator("button[value=reject]").click()
+    page.get_by_role("button", name="Yes, exclude them").click()
     expect(page.locator("#orders ~ div tbody tr")).to_have_count(5, timeout=20_000)
     page.get_by_role(
         "button", name="Stop harvest"

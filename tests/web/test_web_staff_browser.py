@@ -9,7 +9,7 @@ from leaks import Leaks, launched
 from museum import EDITIONS, NOW, PASSWORD, SITE, Served, serving
 from playwright.sync_api import Browser, Page, expect
 
-from looks import WIDTHS, look_at, needs_axe, signed_in
+from looks import WIDTHS, look, look_at, needs_axe, signed_in
 from webdepot.access.policy import AccessPoint, Reader, RuleAnswer
 from webdepot.access.usage import Metric
 from webdepot.accounts import accounts
@@ -19,7 +19,7 @@ from webdepot.depot.ocfl import layout
 from webdepot.services import pipeline
 from webdepot.services.access import lending, rules, statistics
 from webdepot.services.admin import setup
-from webdepot.services.depot import audit, replication
+from webdepot.services.depot import audit, storage_places
 from webdepot.services.depot import status as status_service
 
 pytestmark = pytest.mark.browser
@@ -33,7 +33,7 @@ def kept(tmp_path_factory, museum) -> Iterator[tuple[Served, list[str]]]:
     with Archive.open(home, clock=lambda: NOW) as archive:
         taken = pipeline.import_files(archive, [museum], collection="museums").taken
         accounts.add(archive.database, "anna", PASSWORD, [Role.CURATOR, Role.ADMINISTRATOR], NOW)
-        replication.add_place(archive, "second", str(home.parent / "second"))
+        storage_places.add_place(archive, "second", str(home.parent / "second"))
         package = status_service.list_packages(archive, limit=1)[0].package.id
         damaged = next((home / "depot" / layout.folder_of(package)).rglob("*.warc.gz"))
         damaged.write_bytes(damaged.read_bytes()[:-1])
@@ -132,6 +132,8 @@ def test_a_finding_is_ignored_and_stays_so(page: Page, kept):
     expect(page.locator(".finding").first).to_contain_text("Onderdeel van")
     expect(page.get_by_text("Genegeerd", exact=True)).to_have_count(0)
     page.locator(".finding li button.link").first.click()
+    look(page, "ignore-asked")
+    page.get_by_role("button", name="Yes, ignore it").click()
     page.wait_for_url("**begun=ignored**")
     page.locator("form[action$='/check'] button").click()
     page.wait_for_url(lambda url: "begun" not in url)

@@ -31,7 +31,7 @@ from webdepot.services import pipeline
 from webdepot.services.access import rules, search
 from webdepot.services.admin import setup, target_view
 from webdepot.services.catalogue import records
-from webdepot.services.depot import replication
+from webdepot.services.depot import storage_places
 from webdepot.services.harvest import harvests
 from webdepot.services.review import reviews
 from webdepot.services.schedule import plans, scheduler
@@ -140,13 +140,17 @@ def test_a_rule_is_added_listed_and_ended_with_who_and_why(office: Served, cooki
     wrong = post(office, "/rules", reviewer, form | {"valid_to": "never"})
     assert wrong.status == 400 and len(wrongs(wrong)) == 1 and url in wrong.text
     assert "&lt;script&gt;" in wrong.text and "<script>alert" not in wrong.text
-    assert post(office, "/rules", reviewer, form).status == 303
+    wrong = post(office, "/rules", reviewer, form | {"captured_from": "4-13-2019"})
+    assert wrong.status == 400 and 'value="4-13-2019"' in wrong.text
+    period = {"captured_from": "mrt 2001", "captured_to": "31-12-2025"}
+    assert post(office, "/rules", reviewer, form | period).status == 303
     assert get(office, f"/all/*/{url}").status == 451
     page = get(office, f"/rules?q={url}", cookies["curator"]).text
     assert "example.org/news.html" in page and "reviewer" in page and "1 capture" in page
     assert 'name="end"' not in page, "a curator reads only"
     with office.archive() as archive:
         [rule] = rules.every(archive)
+    assert (rule.captured_from, rule.captured_to) == ("20010301000000", "20251231235959")
     silent = post(office, "/rules", reviewer, {"end": str(rule.id), "why": ""})
     assert silent.status == 400 and len(wrongs(silent)) == 1
     assert (
@@ -368,7 +372,7 @@ def test_places_are_added_only_where_the_configuration_allows(tmp_path):
             "s3://b?endpoint=http://h",
         ):
             with pytest.raises(NotPermitted):
-                replication.check_portal_place(archive, address)
+                storage_places.check_portal_place(archive, address)
     with serving(home) as served:
         boss = sign_in(served, "boss")
         form = {"name": "Not A Name", "address": f"{tmp_path}/vaults/one"}

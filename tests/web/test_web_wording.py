@@ -30,7 +30,8 @@ from webdepot.quality.compare import HarvestMeasures
 from webdepot.quality.record_facts import Observation, RecordFacts
 from webdepot.selection import permission
 from webdepot.selection.cases import CaseState
-from webdepot.selection.permission import Ground, Notice, PermissionBasis
+from webdepot.selection.implied_consent import Notice
+from webdepot.selection.permission_basis import Ground, PermissionBasis
 from webdepot.selection.states import TARGET, LetterState, TargetState
 from webdepot.services.selection import targets
 from webdepot.web.language import event_words, wording
@@ -160,7 +161,7 @@ def test_details_of_findings_are_said_in_the_readers_language(tmp_path):
         "edits (Bearbeitungsformulare), Wiki (edits): edit; 1.234 davon wurden abgerufen."
     )
     assert german["maze-stopped"].startswith("1 Adressen wie diese")
-    assert "weil die Site endlos Seiten erfindet" in german["maze-stopped"]
+    assert "weil die Website endlos Seiten erfindet" in german["maze-stopped"]
     assert "cannot exist" not in german["maze-stopped"], german["maze-stopped"]
     assert german["trap-stopped"].endswith("9 Zeichen (Regel: length).")
     assert "7 von 1.234 Bytes empfangen" in german["body-truncated"]

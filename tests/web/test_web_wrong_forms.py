@@ -16,7 +16,7 @@ from museum import PASSWORD, Answer, Served, ask, serving, sign_in
 from webdepot.accounts import accounts
 from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
-from webdepot.selection import letters as kept_letters
+from webdepot.selection import letter_rows as kept_letters
 from webdepot.selection.contacts import Contact
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.domains import organisations

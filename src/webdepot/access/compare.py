@@ -19,7 +19,7 @@ from itertools import islice
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
-from webdepot.access.replay.rewrite_without_worker import text_of
+from webdepot.access.replay.server_rewrite import text_of
 from webdepot.url import find_canonical
 
 MOST_LINES = 3000

@@ -1,5 +1,5 @@
-"""The common interface of the two container formats, so that one reader serves both: `warc.GRAMMAR` and
-`arc.GRAMMAR`.
+"""The common interface of the two container formats, so that one reader serves both:
+`warc_headers.GRAMMAR` and `arc.GRAMMAR`.
 """
 
 import re

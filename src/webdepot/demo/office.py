@@ -25,14 +25,14 @@ from webdepot.model import TargetId
 from webdepot.selection.cases import Objection, Who
 from webdepot.selection.contacts import Contact
 from webdepot.selection.criteria import Judgement
-from webdepot.selection.permission import Ground
+from webdepot.selection.permission_basis import Ground
 from webdepot.selection.states import TargetState
 from webdepot.selection.targets import Origin
 from webdepot.services.admin import demo_accounts
-from webdepot.services.depot import audit, replication
+from webdepot.services.depot import audit, storage_places
 from webdepot.services.exchange import partner_admin
 from webdepot.services.harvest import options, profiles
-from webdepot.services.permission import complaints, deadlines, delivery, letters, owner_answers
+from webdepot.services.permission import complaints, delivery, letters, owner_answers, periodic_run
 from webdepot.services.permission.owner_answers import OwnerReply
 from webdepot.services.quality import format_watch
 from webdepot.services.schedule import plans, scheduler
@@ -210,7 +210,7 @@ def _select(archive: Archive, clock: _SettableClock) -> None:
         archive, "tuindersvereniging", OwnerReply.REFUSAL, "The minutes name members who are still alive."
     )
     clock.set_days_ago(20)
-    deadlines.process_deadlines(archive, portal_url=_PORTAL)
+    periodic_run.process_deadlines(archive, portal_url=_PORTAL)
     clock.set_days_ago(6)
     _ask(archive, [each for each in SITES if "fietsroutes" in each.address])
 
@@ -364,8 +364,8 @@ def _exchange_and_copy(archive: Archive, clock: _SettableClock) -> None:
     with suppress(Conflict):
         partner_admin.add(archive, "landesarchiv", "https://oai.landesarchiv.example/oai", by=_BY)
     folder = archive.home / "copy"
-    replication.add_place(archive, _COPY, str(folder))
-    replication.fill(archive)
+    storage_places.add_place(archive, _COPY, str(folder))
+    storage_places.fill(archive)
     damaged = max((path for path in folder.rglob("*.warc.gz")), key=lambda path: path.stat().st_size)
     _damage(damaged)
     clock.set_days_ago(0.5)

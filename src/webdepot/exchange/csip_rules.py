@@ -1,7 +1,8 @@
 """The rules of CSIP 2 for the METS file of an E-ARK package, each with its number.
 
 https://earkcsip.dilcis.eu/ describes them. A rule of level MUST is an error, one of level SHOULD a warning.
-Vocabularies grow with each version of the specification, so a term that is not known here is a warning.
+Packages do not say which version they follow, so a rule that the newest version (2.2) relaxed or dropped is
+a warning. Vocabularies grow with each version, so a term that is not known here is a warning too.
 Rules about folders (CSIPSTR) need the files: `check_folders`. Identifiers (`ID`) are checked where a receiver
 needs them.
 """
@@ -261,8 +262,11 @@ def _check_section(element: etree._Element, section: str, where: str) -> Iterato
         return
     first = _FIRST_NUMBERS[section]
     for offset, name in enumerate(_REFERENCE):
-        full = f"{{{XLINK}}}{name}" if name in ("type", "href") else name
-        yield from _check_fact(reference, full, f"CSIP{first + offset}", what)
+        full, number = f"{{{XLINK}}}{name}" if name in ("type", "href") else name, f"CSIP{first + offset}"
+        if name == "href" and reference.get(full) == "":
+            yield _warning(number, f"the href of {what} is empty")
+        else:
+            yield from _check_fact(reference, full, number, what)
 
 
 def _check_fact(element: etree._Element, name: str, number: str, what: str) -> Iterator[Finding]:
@@ -274,7 +278,7 @@ def _check_fact(element: etree._Element, name: str, number: str, what: str) -> I
     elif expected and value != expected:
         yield _error(number, f"the {shown} of {what} is {value[:40]!r}, not {expected}")
     elif name == "MIMETYPE" and (len(value) > 256 or not _MEDIA_TYPE.fullmatch(value)):
-        yield _error(number, f"the MIMETYPE of {what}, {value[:60]!r}, is not a media type")
+        yield _warning(number, f"the MIMETYPE of {what}, {value[:60]!r}, is not a media type")
 
 
 def _check_files(
@@ -348,7 +352,7 @@ def _check_structure(
     if not top.get("ID", "").strip():
         yield _error("CSIP85", f"the main division of {where} has no ID")
     if not top.get("LABEL", "").strip():
-        yield _error("CSIP86", f"the main division of {where} has no LABEL")
+        yield _warning("CSIP86", f"the main division of {where} has no LABEL")
     elif top.get("LABEL") != root.get(
         "OBJID"
     ):  # also in packages that the specification's authors call valid
@@ -392,7 +396,7 @@ def _check_metadata_division(
         ]
         if missing:
             identifier = missing[0].get("ID", "")[:60]
-            yield _error(
+            yield _warning(
                 number, f"the division Metadata of {where} does not refer to {identifier!r} ({name})"
             )
         known = {each.get("ID") for each in sections} | {
@@ -429,8 +433,9 @@ def _check_division(
     pointed = {name for each in divisions for name in _pointed(each)}
     if wanted - pointed:
         missing = min(wanted - pointed)
-        finding = _warning if label == "Schemas" else _error  # nothing of the object depends on schemas
-        yield finding(references, f"the structural map of {where} leaves out the file group {missing[:60]!r}")
+        yield _warning(
+            references, f"the structural map of {where} leaves out the file group {missing[:60]!r}"
+        )
     wrong = {name for each in own for name in _pointed(each)} & groups.keys() - wanted
     if wrong:
         yield _error(references, f"the division {label} of {where} refers to {min(wrong)[:60]!r}")

@@ -21,12 +21,12 @@ from lxml import etree
 
 from webdepot.errors import InputError
 from webdepot.exchange import urn
-from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
 from webdepot.exchange.metadata import descriptions, lmer, mab, markup, regbib
 from webdepot.exchange.metadata.lmer import LmerFile, LmerObject
 from webdepot.exchange.metadata.markup import XSI, add
 from webdepot.exchange.metadata.regbib import METS, SCHEMA, XLINK, DeliveredLevel, DeliveredObject
+from webdepot.exchange.object_addresses import ObjectAddresses
 from webdepot.exchange.transfer_zip import Transfer
 from webdepot.times import from_iso, to_iso
 

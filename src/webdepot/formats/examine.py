@@ -33,7 +33,7 @@ from webdepot.formats.identify import (
     quick_look,
 )
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import CheckResult, Property, Validity
+from webdepot.formats.validation_result import CheckResult, Property, Validity
 from webdepot.guard import child
 from webdepot.guard.batch import Batch, PayloadSlice
 from webdepot.guard.child import Message

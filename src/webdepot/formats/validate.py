@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from webdepot.formats import media
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import CheckResult, Validity
+from webdepot.formats.validation_result import CheckResult, Validity
 from webdepot.model import Format, FormatVerdict
 
 Check = Callable[[BinaryIO], CheckResult]

@@ -5,9 +5,9 @@
 2. If robots.txt forbids it, that is logged and the candidate is finished.
 3. It is fetched. After a temporary failure (no connection, timeout, 429, 5xx) it goes back with a growing
    delay, until its tries are used up. A page that must be opened in the browser is opened (`page_opener`).
-4. The answer is kept (`keeper.keep`) and its links are extracted; those that the scope rules accept are added
+4. The answer is kept (`Keeper.keep`) and its links are extracted; those that the scope rules accept are added
    to the frontier (`intake`).
-5. The answer is written with its links (`keeper.write`), the line is logged, and the host rests.
+5. The answer is written with its links (`Keeper.write`), the line is logged, and the host rests.
 
 Steps 4 and 5 are done for all answers that have arrived meanwhile (`settle`), one step after the other: the
 same code runs over many pages, which takes two thirds of the time of page after page. There is no `await` in
@@ -21,11 +21,11 @@ from dataclasses import replace
 
 from webdepot.container.http import parse_head
 from webdepot.harvest import program_errors
-from webdepot.harvest.answer import NO_HEAD, PendingAnswer, is_temporary, mime_of
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.page_opener import PageOpener
 from webdepot.harvest.crawl_state import CrawlState
 from webdepot.harvest.links.extract import Extracted
+from webdepot.harvest.pending_answer import NO_HEAD, PendingAnswer, is_temporary, mime_of
 from webdepot.harvest.politeness import pauses
 from webdepot.harvest.politeness.robots import RobotsPolicy, RobotsRules
 from webdepot.harvest.prerequisites import Prerequisites

@@ -16,7 +16,6 @@ from datetime import timedelta
 from functools import partial
 
 from webdepot.container.http import HttpHead
-from webdepot.harvest.answer import Keeper, PendingAnswer
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.host_book import HostBook
 from webdepot.harvest.judge import CrawlJudge
@@ -24,6 +23,7 @@ from webdepot.harvest.link_intake import LinkIntake
 from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.peer_processes import Peers
+from webdepot.harvest.pending_answer import Keeper, PendingAnswer
 from webdepot.harvest.politeness import robots
 from webdepot.harvest.politeness.robots_cache import RobotsCache
 from webdepot.harvest.politeness.server_turns import ServerTurns

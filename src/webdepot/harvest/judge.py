@@ -6,7 +6,7 @@
     answer came       `of_answer`      is it kept?       rules about media types
 
 Rejections are counted by rule (`refusals`), for the report; the crawl logs them. Traps that need memory are
-in `traps` and `mazes`.
+in `trap_watch` and `mazes`.
 """
 
 import json
@@ -18,7 +18,7 @@ from webdepot.harvest.host_book import HostBook
 from webdepot.harvest.politeness import robots
 from webdepot.harvest.politeness.robots import RobotsRules
 from webdepot.harvest.report.result import CrawlSettings
-from webdepot.harvest.scope import host_rules, rules, scope
+from webdepot.harvest.scope import host_rules, profile_rules, scope
 from webdepot.harvest.scope.hop_path import embed_depth, is_guess
 from webdepot.harvest.scope.mazes import MAZES, MazeWatch
 from webdepot.harvest.scope.membership import OUTSIDE, belongs
@@ -81,11 +81,13 @@ class CrawlJudge:
         self._is_steady = not settings.rules and settings.host_rules is None
         facts = replace(settings.facts, pages_of=self._pages_of, bytes_of=self._bytes_of)
         more = [
-            (str(spec), rule) for spec in settings.rules if (rule := rules.rule_of(spec, facts)) is not None
+            (str(spec), rule)
+            for spec in settings.rules
+            if (rule := profile_rules.rule_of(spec, facts)) is not None
         ]
         self.software.follow(settings.software, settings.include)
         self.mazes.is_off = not {MAZES, ALL}.isdisjoint(settings.include)
-        self._answer_rules = rules.of_answers(settings.rules, facts)
+        self._answer_rules = profile_rules.of_answers(settings.rules, facts)
         self._belongs = belongs(settings.scope, seeds)
         self.named = scope.named_chain(
             settings.scope,

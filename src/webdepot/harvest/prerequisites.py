@@ -5,8 +5,8 @@ pages that do not exist.
 from collections.abc import Callable, Sequence
 
 from webdepot.container.http import parse_head
-from webdepot.harvest.answer import mime_of
 from webdepot.harvest.crawl_state import CrawlState
+from webdepot.harvest.pending_answer import mime_of
 from webdepot.harvest.politeness.robots import RobotsRules
 from webdepot.harvest.politeness.robots_cache import RobotsAnswer
 from webdepot.harvest.report.log import PROBE, of_visit

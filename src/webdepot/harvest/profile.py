@@ -5,7 +5,7 @@
     scope = "domain"
     limit_host_pages = 20000
 
-    [[profiles.museum.rules]]              # the documented set: `rules.CONDITIONS`
+    [[profiles.museum.rules]]              # the documented set: `conditions.CONDITIONS`
     reject = "extension"
     of = ["avi", "mp4"]
 
@@ -29,9 +29,9 @@ from webdepot import durable
 from webdepot.errors import ConfigError, InputError, NotFound
 from webdepot.harvest.fetch.fetch_mode import BEHAVIOURS, Fetching, Screenshots
 from webdepot.harvest.politeness.robots import RobotsPolicy
-from webdepot.harvest.scope import rules
+from webdepot.harvest.scope import profile_rules
 from webdepot.harvest.scope.membership import ScopeKind
-from webdepot.harvest.scope.rules import RuleSpec
+from webdepot.harvest.scope.profile_rules import RuleSpec
 from webdepot.reasons import said
 from webdepot.text.patterns import LinearPattern
 
@@ -268,7 +268,8 @@ def from_tree(name: str, tree: Mapping[str, Any], *, origin: str) -> HarvestProf
         seeds=tuple(values.get("seeds", ())),
         values={key: value for key, value in values.items() if key not in _APART},
         rules=tuple(
-            rules.from_table(table, f"{where}: rule {number}") for number, table in enumerate(tables, start=1)
+            profile_rules.from_table(table, f"{where}: rule {number}")
+            for number, table in enumerate(tables, start=1)
         ),
         hosts=hosts,
         origin=origin,

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from webdepot.model import Capture
-from webdepot.quality import pages
+from webdepot.quality import false_pages
 from webdepot.quality.record_facts import RecordFacts
 from webdepot.url import key
 
@@ -128,7 +128,7 @@ class CheckDatabase:
                     self._observe_page(url, *false_before[url])
 
     def _observe_page(self, url: str, code: str, detail: str) -> None:
-        if code != "page-login" or not pages.is_sign_in(url):
+        if code != "page-login" or not false_pages.is_sign_in(url):
             self._observe(url, code, "", detail)
 
     def count_documents(self) -> int:

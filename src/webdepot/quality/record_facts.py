@@ -16,7 +16,7 @@ from webdepot.container.http import HttpHead, content_decoded
 from webdepot.container.record import Record
 from webdepot.http_headers import stated_number
 from webdepot.model import RecordKind
-from webdepot.quality import pages
+from webdepot.quality import false_pages
 from webdepot.url import find_canonical, key
 
 LinkFact = tuple[str, str]
@@ -110,7 +110,7 @@ def _of_response(record: Record, extract: Extract | None, measure: PayloadMeasur
         if content and extract is not None:
             links += extract(record.url, head, content)
         if content and mime in _HTML and head.status == 200:
-            page = pages.find_false(record.url, content)
+            page = false_pages.find_false(record.url, content)
             false = Observation(page.code, "", page.evidence) if page else None
     elif payload_digest:
         stated = digest.parse(payload_digest)

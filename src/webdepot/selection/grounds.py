@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 
 from webdepot.errors import InputError, NotFound
 from webdepot.model import TargetId
-from webdepot.selection.permission import Ground, PermissionBasis
+from webdepot.selection.permission_basis import Ground, PermissionBasis
 from webdepot.selection.tables import grounds
 
 

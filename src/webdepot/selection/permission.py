@@ -8,87 +8,17 @@ that the verdict can be stored.
 If it may not be harvested, the verdict says what is missing: the judgement, the letter, the answer, or the
 day on which the deadline has passed.
 
-`implied_consent` alone decides when silence becomes consent; pages, gate and periodic run all call it.
+`implied_consent.py` decides when silence becomes consent.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import date, timedelta
-from enum import StrEnum
+from datetime import date
 
 from webdepot.model import Answer, Verdict
 from webdepot.reasons import Reason, said
+from webdepot.selection.implied_consent import ON_THE_LIST, Notice, implied_consent, silence_counts_from
+from webdepot.selection.permission_basis import Ground, PermissionBasis
 from webdepot.selection.states import LetterState, TargetState
-
-
-class Ground(StrEnum):
-    CONSENT = "consent"
-    IMPLIED_CONSENT = "implied consent"
-    GOVERNMENT_WORK = "government work without reservation"
-    OPEN_LICENCE = "open licence"
-    PUBLIC_DOMAIN = "public-domain statement"
-    LAW = "legal deposit law"
-    OPERATOR = "decision of the operator"
-    """The person at the command line took the responsibility; recorded with their name."""
-    REFUSAL = "refusal"
-
-
-WITHOUT_LETTER = (
-    Ground.CONSENT,
-    Ground.GOVERNMENT_WORK,
-    Ground.OPEN_LICENCE,
-    Ground.PUBLIC_DOMAIN,
-    Ground.LAW,
-)
-"""Grounds that a person can record without a letter; consent is then an explicit opt-in."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionBasis:
-    """One ground with its first day and, if it ends, its last."""
-
-    ground: Ground
-    since: date
-    until: date | None = None
-    reason: str = ""
-
-    def is_valid_on(self, day: date) -> bool:
-        return self.since <= day and (self.until is None or day <= self.until)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
-    """What the gate needs to know about a letter to the owner."""
-
-    state: LetterState
-    term_ends_on: date | None = None
-    """The deadline: the last day on which the owner can refuse. None before the letter is sent."""
-
-
-def deadline_of(sent_on: date, days: int) -> date:
-    """The last day on which the owner can refuse."""
-    return sent_on + timedelta(days=days)
-
-
-def silence_counts_from(deadline: date) -> date:
-    """The first day on which silence counts as consent: the day after the deadline."""
-    return deadline + timedelta(days=1)
-
-
-def implied_consent(state: TargetState, notice: Notice, today: date) -> PermissionBasis | None:
-    """The ground that the owner's silence gives; None if there is none.
-
-    The letter was sent and not answered, the deadline has passed, and the target is still on the selection
-    list. Once this ground is recorded the letter is `silent` and the ground exists on its own, so that it can
-    also be withdrawn.
-    """
-    if state not in _ON_THE_LIST or notice.state is not LetterState.SENT or notice.term_ends_on is None:
-        return None
-    since = silence_counts_from(notice.term_ends_on)
-    if today < since:
-        return None
-    reason = said("silence", "no answer by {day}", day=notice.term_ends_on)
-    return PermissionBasis(ground=Ground.IMPLIED_CONSENT, since=since, reason=reason)
 
 
 def may_harvest(bases: Sequence[PermissionBasis], today: date) -> Verdict:
@@ -135,14 +65,13 @@ def gate(
             if verdict.rule == Ground.REFUSAL.value
             else said("owner_refused", "the owner refused"),
         )
-    if verdict and not is_operator and state not in _ON_THE_LIST:
+    if verdict and not is_operator and state not in ON_THE_LIST:
         return Verdict(answer=Answer.REJECT, rule="not selected", reason=_selection_missing(state))
     if verdict or verdict.rule == Ground.REFUSAL.value:
         return verdict
     return Verdict(answer=Answer.REJECT, rule=verdict.rule, reason=_missing(state, bases, notices, today))
 
 
-_ON_THE_LIST = frozenset({TargetState.SELECTED, TargetState.ASKED, TargetState.CLEARED})
 _SELECTION_MISSING = {
     TargetState.SUGGESTED: "it has only been suggested; nominate it and judge it against the criteria",
     TargetState.NOMINATED: "it has only been nominated; judge it against the criteria and select it",
@@ -162,7 +91,7 @@ def _selection_missing(state: TargetState) -> Reason:
 def _missing(
     state: TargetState, bases: Sequence[PermissionBasis], notices: Sequence[Notice], today: date
 ) -> Reason:
-    if state not in _ON_THE_LIST:
+    if state not in ON_THE_LIST:
         return said("then_a_ground", "{what}; after that it needs a ground", what=_selection_missing(state))
     deadlines = [
         notice.term_ends_on

@@ -18,7 +18,7 @@ from webdepot.errors import Conflict
 from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.services.depot import deposit as deposit_service
 from webdepot.services.harvest import harvests, runner
-from webdepot.services.index import shown
+from webdepot.services.index import visible_harvests
 from webdepot.services.intake import imports, ingest
 from webdepot.services.intake.imports import ImportReport
 from webdepot.services.intake.ingest import ArchiveReport
@@ -95,9 +95,9 @@ def _needs_review(archive: Archive, harvest: Harvest) -> bool:
     """
     if harvest.kind is HarvestKind.PATCH:
         parent = harvests.get(archive, str(harvest.settings.get("patch_of")))
-        return not shown.is_shown(archive, parent)
+        return not visible_harvests.is_shown(archive, parent)
     is_planned = harvest.kind is HarvestKind.HARVEST and not harvests.is_direct(archive, harvest)
-    return is_planned and not shown.is_shown(archive, harvest)
+    return is_planned and not visible_harvests.is_shown(archive, harvest)
 
 
 def import_files(

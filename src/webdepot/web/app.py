@@ -24,10 +24,10 @@ from webdepot.query_budget import spend
 from webdepot.services.access.statistics import Counter
 from webdepot.web import heavy_work
 from webdepot.web.api import cdx
-from webdepot.web.heavy_turns import HeavyWork
 from webdepot.web.problems import HANDLERS, problem
 from webdepot.web.quick_answers import QuickAnswers
 from webdepot.web.replay import captures, worker
+from webdepot.web.request_turns import HeavyWork
 from webdepot.web.route_row import Endpoint, RouteRow, load_endpoint
 from webdepot.web.routes import FRAME_ROUTES, PORTAL_ROUTES, REPLAY_ROUTES
 from webdepot.web.security import SAFE_METHODS, OriginGuard, PolicyHeaders, portal_headers, replay_headers
@@ -217,7 +217,11 @@ async def _refuse_origin(scope: Scope, receive: Receive, send: Send) -> None:
     await response(scope, receive, send)
 
 
-_REPLAY_FILES = {"start.js": "text/javascript", "start.css": "text/css", "inside.js": "text/javascript"}
+_REPLAY_FILES = {
+    "start.js": "text/javascript",
+    "start.css": "text/css",
+    "archived_page.js": "text/javascript",
+}
 
 
 def _send_static(request: Request) -> Response:

@@ -22,6 +22,7 @@ from starlette.requests import Request
 from webdepot.errors import InputError
 from webdepot.reasons import said
 from webdepot.web.client_address import network_of
+from webdepot.web.language.language import read_date
 
 LONGEST_FIELD_BYTES = 4096
 MOST_FIELDS = 20
@@ -120,6 +121,17 @@ def get_day(text: str) -> date | None:
         return date.fromisoformat(text) if text else None
     except ValueError:
         raise InputError(f"{text[:30]!r} is not a day. Write it like 2026-01-31.") from None
+
+
+def date_typed(text: str) -> str:
+    """A year, month or day as people write it (`read_date`) in the form 2019-03-04; other text as it is, for
+    the error.
+    """
+    try:
+        digits = read_date(text)
+    except ValueError:
+        return text.strip()
+    return "-".join(part for part in (digits[:4], digits[4:6], digits[6:]) if part)
 
 
 # --- large files ---

@@ -35,9 +35,9 @@ from webdepot.errors import ConfigError, Conflict, InputError
 from webdepot.services.admin import proxy_probe
 from webdepot.web.app import build_frame, build_portal, build_replay
 from webdepot.web.client_address import ForwardedClient
-from webdepot.web.heavy_turns import HeavyWork
 from webdepot.web.jobs.portal_worker import start_worker, stop_worker
 from webdepot.web.protocol import BoundedHttp, OpenConnections, ServerConfig, limit_connections
+from webdepot.web.request_turns import HeavyWork
 from webdepot.web.security import HostGuard, SiteHostGuard
 from webdepot.web.site import WebOrigin
 from webdepot.web.staff.dashboard import stop_counting

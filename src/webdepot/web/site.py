@@ -27,11 +27,11 @@ from webdepot.ports.search import Hit
 from webdepot.services.access import gate
 from webdepot.url import host_of
 from webdepot.version import VERSION
-from webdepot.web.heavy_turns import HeavyWork
 from webdepot.web.language import language, wording
 from webdepot.web.language.language import Language
 from webdepot.web.replay import address, staff_passes
 from webdepot.web.replay.address import ReplayAddress
+from webdepot.web.request_turns import HeavyWork
 from webdepot.web.staff_menu import menu_of
 
 LANGUAGE_COOKIE = "language"

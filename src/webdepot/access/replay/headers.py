@@ -9,7 +9,7 @@
 * `Memento-Datetime` and `Link` follow RFC 7089 (https://www.rfc-editor.org/rfc/rfc7089).
 * The Content-Security-Policy keeps every request of an archived page inside our origin. It allows neither
   `ws:` nor `wss:`. `object-src` is 'none', because browsers request the data of `<object>` without the
-  worker, so it would arrive raw; `inside.js` shows pages and images in frames instead.
+  worker, so it would arrive raw; `archived_page.js` shows pages and images in frames instead.
 """
 
 import re

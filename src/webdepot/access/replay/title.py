@@ -3,7 +3,7 @@
 import re
 from typing import BinaryIO
 
-from webdepot.access.replay.rewrite_without_worker import text_of
+from webdepot.access.replay.server_rewrite import text_of
 from webdepot.text.entities import unescape
 
 READ_BYTES = 1 << 16

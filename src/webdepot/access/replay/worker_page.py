@@ -5,7 +5,7 @@
     <embed>           wabac.js waits for an end tag, which this element never has, takes that of the next
                       script instead and loses the rest of the page: we add an end tag
     _parent           wabac.js makes it the outermost page, as `_top`: written `_Parent`, which means the same
-                      in browsers, it is left for `inside.js`
+                      in browsers, it is left for `archived_page.js`
     letters outside   in pages of another encoding wabac.js reads addresses as UTF-8, and every character
     ASCII             reference in a tag as one byte: addresses are escaped, references replaced by the letter
 

@@ -12,10 +12,10 @@ from webdepot.errors import CorruptData
 from webdepot.model import Severity
 from webdepot.services.admin import rebuild as rebuild_service
 from webdepot.services.depot import audit as audit_service
-from webdepot.services.depot import replication, withdrawal
 from webdepot.services.depot import status as status_service
+from webdepot.services.depot import storage_places, withdrawal
 from webdepot.services.depot.audit import AuditReport
-from webdepot.services.depot.replication import FillReport
+from webdepot.services.depot.storage_places import FillReport
 
 EXIT_LOST = CorruptData.exit_status
 
@@ -247,7 +247,7 @@ def add(
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
-        place = replication.add_place(archive, name, address, write_once=write_once)
+        place = storage_places.add_place(archive, name, address, write_once=write_once)
         if not place.refuses_overwriting:
             output.warn(
                 "This server allows objects to be overwritten. Copies there are still checked, "
@@ -256,7 +256,7 @@ def add(
         filled = (
             FillReport(copied=0, size_bytes=0, waiting=0)
             if no_fill
-            else replication.fill(archive, place=name, rate_bytes_s=rate, watch=watch)
+            else storage_places.fill(archive, place=name, rate_bytes_s=rate, watch=watch)
         )
     _print_fill(output, filled)
 
@@ -275,7 +275,7 @@ def fill(
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
-        filled = replication.fill(archive, place=name, rate_bytes_s=rate, watch=watch)
+        filled = storage_places.fill(archive, place=name, rate_bytes_s=rate, watch=watch)
     _print_fill(output, filled)
 
 
@@ -284,7 +284,7 @@ def remove(context: typer.Context, name: PlaceName, json: Json = False) -> None:
     """Remove a place from the depot. Its files are not deleted."""
     call = call_of(context)
     with call.archive() as archive:
-        place = replication.remove_place(archive, name)
+        place = storage_places.remove_place(archive, name)
     message = f"Removed {plain(name)}. Its files are still at {plain(place.address)}."
     call.output(json).result({"place": name, "address": place.address}, message)
 

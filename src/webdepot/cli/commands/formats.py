@@ -12,7 +12,7 @@ from webdepot.cli.call import Call, Json, Quiet, call_of
 from webdepot.cli.output import plain, size_words
 from webdepot.cli.progress import shown
 from webdepot.errors import InputError, NotFound
-from webdepot.formats.validity import Validity
+from webdepot.formats.validation_result import Validity
 from webdepot.model import Finding, FormatVerdict
 from webdepot.services.depot import examination
 from webdepot.services.quality import format_watch, identification

@@ -10,7 +10,7 @@ from webdepot.access.policy import AccessPoint, Rule, RuleAnswer
 from webdepot.cli.call import Json, call_of, read_limited
 from webdepot.cli.output import plain
 from webdepot.errors import InputError
-from webdepot.services.access import lending, robots_rules, rules
+from webdepot.services.access import lending, rules, rules_from_robots
 
 commands = typer.Typer(no_args_is_help=True)
 
@@ -188,7 +188,7 @@ def robots_(
     """Add access rules from the robots.txt of a site. They replace those of an earlier run."""
     call = call_of(context)
     with call.archive() as archive:
-        result = robots_rules.apply(archive, site, text=text, dry_run=dry_run)
+        result = rules_from_robots.apply(archive, site, text=text, dry_run=dry_run)
     output = call.output(json)
     for answer, pattern in result.patterns:
         output.result(

@@ -11,7 +11,7 @@ import typer
 from webdepot.archive import Archive
 from webdepot.cli.call import Json, Quiet, call_of
 from webdepot.cli.output import Output, plain
-from webdepot.engine.workers import WorkerRole
+from webdepot.engine.process_rows import WorkerRole
 from webdepot.model import TargetId
 from webdepot.selection.plan_dates import Frequency, Plan
 from webdepot.selection.plans import PlanFilter

@@ -19,7 +19,7 @@ from webdepot.archive import Archive
 from webdepot.cli.call import Call, Json, Quiet, call_of
 from webdepot.cli.output import Output, plain
 from webdepot.engine.job_queue import JobState, QueuedJob
-from webdepot.engine.workers import WorkerRole
+from webdepot.engine.process_rows import WorkerRole
 from webdepot.errors import ConfigError, RemoteError
 from webdepot.services.cluster import dask_machine, heartbeat
 from webdepot.services.exchange import webhooks

@@ -22,7 +22,7 @@ DC = "http://purl.org/dc/elements/1.1/"
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
 LOCATION = f"{OAI_DC} http://www.openarchives.org/OAI/2.0/oai_dc.xsd"
 FOREIGN = "dc"
-"""Kind of a sender's record in `Record.foreign`."""
+"""Kind of a sender's record in `CatalogueRecord.foreign`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,9 @@ the resolver removes addresses that are no longer listed; of the update types, o
 
 from lxml import etree
 
-from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.exchange.metadata.markup import XSI, add
+from webdepot.exchange.object_addresses import ObjectAddresses
 from webdepot.exchange.transfer_zip import Transfer
 
 EPICUR = "urn:nbn:de:1111-2004033116"

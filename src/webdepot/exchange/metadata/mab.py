@@ -16,17 +16,17 @@ from typing import Any
 
 from lxml import etree
 
-from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel, Source
 from webdepot.exchange.metadata import markup
 from webdepot.exchange.metadata.languages import three_letters, two_letters
 from webdepot.exchange.metadata.markup import add
+from webdepot.exchange.object_addresses import ObjectAddresses
 
 MAB = "http://www.ddb.de/professionell/mabxml/mabxml-1.xsd"
 FOREIGN = "mab"
 LONGEST_RUN = 100
 _RUN = re.compile(r"([0-9]{4}(?:-[0-9-]+)?)\s*-\s*([0-9]{4}[0-9-]*)?\Z")
-"""Kind of a partner's record in `Record.foreign`."""
+"""Kind of a partner's record in `CatalogueRecord.foreign`."""
 _TYPES = {RecordLevel.SLICE: "u", RecordLevel.ISSUE: "u", RecordLevel.ARTICLE: "y"}
 _CONTINUING = {RecordLevel.SITE: "iws||||ak|||l||", RecordLevel.JOURNAL: "p||||||||||||||"}
 _LIMITED = {

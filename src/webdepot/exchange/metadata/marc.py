@@ -11,15 +11,15 @@ from typing import Any
 
 from lxml import etree
 
-from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
 from webdepot.exchange.metadata.languages import three_letters, two_letters
 from webdepot.exchange.metadata.markup import XSI, add, text_of
+from webdepot.exchange.object_addresses import ObjectAddresses
 from webdepot.exchange.transfer_zip import Transfer
 
 MARC = "http://www.loc.gov/MARC21/slim"
 FOREIGN = "marc"
-"""Kind of a sender's record in `Record.foreign`."""
+"""Kind of a sender's record in `CatalogueRecord.foreign`."""
 SCHEMA = "http://www.loc.gov/standards/marcxml/schema/MARC21slim.xsd"
 # Leader/06 and /07: type of record, and whether it is a monograph, a component part or continuing.
 _LEADER = {

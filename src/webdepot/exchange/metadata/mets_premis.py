@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from lxml import etree
 
-from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.exchange.metadata import marc, markup
 from webdepot.exchange.metadata.markup import XSI, add
 from webdepot.exchange.metadata.regbib import METS, SCHEMA, XLINK, identifier_of
+from webdepot.exchange.object_addresses import ObjectAddresses
 from webdepot.exchange.transfer_zip import Transfer, TransferFile
 from webdepot.times import to_iso
 

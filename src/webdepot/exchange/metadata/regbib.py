@@ -18,11 +18,11 @@ from urllib.parse import quote
 from lxml import etree
 
 from webdepot.errors import InputError
-from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
 from webdepot.exchange.metadata import lmer, mab, markup
 from webdepot.exchange.metadata.lmer import LmerFile, LmerObject, Version
 from webdepot.exchange.metadata.markup import XSI, add
+from webdepot.exchange.object_addresses import ObjectAddresses
 from webdepot.exchange.transfer_zip import Transfer
 from webdepot.times import from_iso, to_iso
 
@@ -185,7 +185,7 @@ class DeliveredLevel:
     xml: str
     """The record as received."""
     kind: str = mab.FOREIGN
-    """Its format, as in `Record.foreign`."""
+    """Its format, as in `CatalogueRecord.foreign`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
+from webdepot.exchange.object_addresses import ObjectAddresses
 
 _TYPES = {
     RecordLevel.SITE: "WebSite",

@@ -14,7 +14,6 @@ from sqlalchemy import Connection
 
 from webdepot import query_budget
 from webdepot.exchange import catalogue, transfer_zip
-from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.exchange.metadata import dublin_core, epicur, marc, markup, mets_premis, regbib
 from webdepot.exchange.metadata.lmer import Version
@@ -22,6 +21,7 @@ from webdepot.exchange.metadata.markup import XSI, add
 from webdepot.exchange.oai import protocol, window
 from webdepot.exchange.oai.protocol import OAI, Arguments, Code, ListPosition, OaiError, OaiVerb
 from webdepot.exchange.oai.window import RecordWindow
+from webdepot.exchange.object_addresses import ObjectAddresses
 from webdepot.exchange.transfer_zip import Transfer
 from webdepot.times import to_iso
 

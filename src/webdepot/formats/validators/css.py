@@ -9,8 +9,8 @@ import re
 from typing import BinaryIO
 
 from webdepot.formats.texts import finding
+from webdepot.formats.validation_result import CheckResult, Validity
 from webdepot.formats.validators import text
-from webdepot.formats.validity import CheckResult, Validity
 from webdepot.model import Finding
 
 LONGEST_BYTES = 16 << 20

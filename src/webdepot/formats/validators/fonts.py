@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import CheckResult, DamagedFile, Property, Validity, judge
+from webdepot.formats.validation_result import CheckResult, DamagedFile, Property, Validity, judge
 
 MOST_BYTES = 32 << 20
 MOST_UNPACKED_BYTES = 64 << 20

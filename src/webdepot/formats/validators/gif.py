@@ -6,7 +6,7 @@ import struct
 from typing import BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Property
+from webdepot.formats.validation_result import Property
 from webdepot.model import Finding
 
 MOST_BLOCKS = 100_000

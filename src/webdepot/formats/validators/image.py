@@ -14,8 +14,8 @@ from typing import BinaryIO
 from PIL import Image, UnidentifiedImageError
 
 from webdepot.formats.texts import finding
+from webdepot.formats.validation_result import CheckResult, Property, Validity, judge
 from webdepot.formats.validators import gif, jpeg, jpeg2000, png, tiff
-from webdepot.formats.validity import CheckResult, Property, Validity, judge
 from webdepot.model import Finding, Severity
 
 MOST_PIXELS = 20_000_000

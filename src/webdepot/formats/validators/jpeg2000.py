@@ -9,7 +9,7 @@ import struct
 from typing import BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import DamagedFile, Property
+from webdepot.formats.validation_result import DamagedFile, Property
 from webdepot.model import Finding
 
 MOST_BOXES = 10_000

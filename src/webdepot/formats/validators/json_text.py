@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any, BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import CheckResult, Validity, judge
+from webdepot.formats.validation_result import CheckResult, Validity, judge
 
 LONGEST_JSON_BYTES = 8 << 20
 

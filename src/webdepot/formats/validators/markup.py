@@ -16,8 +16,8 @@ from typing import BinaryIO
 from lxml import etree
 
 from webdepot.formats.texts import finding
+from webdepot.formats.validation_result import CheckResult, Property, Validity
 from webdepot.formats.validators import html_tags
-from webdepot.formats.validity import CheckResult, Property, Validity
 from webdepot.model import Finding
 
 LONGEST_HTML_BYTES = 8 << 20

@@ -3,8 +3,8 @@
 import struct
 from typing import BinaryIO
 
+from webdepot.formats.validation_result import CheckResult, DamagedFile, Property
 from webdepot.formats.validators.structure import check_structure
-from webdepot.formats.validity import CheckResult, DamagedFile, Property
 from webdepot.model import Finding
 
 MOST_ELEMENTS = 50_000

@@ -8,8 +8,8 @@ import struct
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from webdepot.formats.validation_result import CheckResult, DamagedFile, Property
 from webdepot.formats.validators.structure import check_structure
-from webdepot.formats.validity import CheckResult, DamagedFile, Property
 from webdepot.model import Finding
 
 MOST_BOXES = 50_000

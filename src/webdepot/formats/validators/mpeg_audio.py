@@ -9,7 +9,7 @@ import re
 from typing import BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import CheckResult, Property, Validity, judge
+from webdepot.formats.validation_result import CheckResult, Property, Validity, judge
 from webdepot.model import Finding
 
 _MANY = 100

@@ -4,7 +4,7 @@ import struct
 from typing import BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import CheckResult, Property, judge
+from webdepot.formats.validation_result import CheckResult, Property, judge
 from webdepot.model import Finding
 
 MOST_CHECKED_BYTES = 4 << 20

@@ -10,8 +10,8 @@ import re
 from typing import Any, BinaryIO
 
 from webdepot.formats.texts import finding
+from webdepot.formats.validation_result import CheckResult, Property, Validity
 from webdepot.formats.validators import pdf_objects
-from webdepot.formats.validity import CheckResult, Property, Validity
 
 MOST_FINDINGS = 10
 _EDGE_BYTES = 2048

@@ -12,8 +12,8 @@ from typing import Any
 import pikepdf
 from pikepdf import Array, Dictionary, Name, Stream, String
 
+from webdepot.formats.validation_result import Property
 from webdepot.formats.validators.markup import check_xml_part
-from webdepot.formats.validity import Property
 
 MOST_NODES = 50_000
 MOST_PAGES_LOOKED_AT = 500

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import CheckResult, DamagedFile, Property, Validity, judge
+from webdepot.formats.validation_result import CheckResult, DamagedFile, Property, Validity, judge
 from webdepot.model import Finding
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import CheckResult, DamagedFile, Property, judge
+from webdepot.formats.validation_result import CheckResult, DamagedFile, Property, judge
 from webdepot.model import Finding
 
 ReadStructure = Callable[[BinaryIO, dict[str, Property]], list[Finding]]

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from webdepot.digest import CHUNK_BYTES
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import CheckResult, Property, Validity, judge
+from webdepot.formats.validation_result import CheckResult, Property, Validity, judge
 
 LOOKED_AT_BYTES = 4 << 20
 _MULTIBYTE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")

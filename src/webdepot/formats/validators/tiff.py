@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Literal
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import DamagedFile, Property
+from webdepot.formats.validation_result import DamagedFile, Property
 from webdepot.model import Finding
 
 MOST_DIRECTORIES = 1000

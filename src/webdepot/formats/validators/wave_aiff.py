@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import BinaryIO, Literal
 
 from webdepot.formats.texts import finding
+from webdepot.formats.validation_result import CheckResult, DamagedFile, Property
 from webdepot.formats.validators.structure import check_structure
-from webdepot.formats.validity import CheckResult, DamagedFile, Property
 from webdepot.model import Finding
 
 MOST_CHUNKS = 10_000

@@ -18,8 +18,8 @@ from urllib.parse import unquote
 from lxml import etree
 
 from webdepot.formats.texts import finding
+from webdepot.formats.validation_result import CheckResult, Property, Validity, judge
 from webdepot.formats.validators.markup import check_xml_part
-from webdepot.formats.validity import CheckResult, Property, Validity, judge
 from webdepot.model import Finding
 
 MOST_UNPACKED_BYTES = 256 << 20

@@ -26,7 +26,6 @@ from io import BytesIO
 from weakref import WeakValueDictionary
 
 from webdepot.container.http import HttpHead, parse_head
-from webdepot.harvest.answer import Attached, PendingAnswer, is_temporary, mime_of
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.exploration import ClickMemory
 from webdepot.harvest.browser.page_snapshot import PageOptions, PageSnapshot
@@ -46,6 +45,7 @@ from webdepot.harvest.fetch.fetch_mode import Fetching, Screenshots
 from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.links.reference import HOP_RANK
+from webdepot.harvest.pending_answer import Attached, PendingAnswer, is_temporary, mime_of
 from webdepot.harvest.politeness import pauses
 from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.prerequisites import Prerequisites

@@ -19,7 +19,7 @@ from typing import BinaryIO, cast
 import pycurl
 
 from webdepot.errors import NoSpace
-from webdepot.harvest.fetch.addresses import Route
+from webdepot.harvest.fetch.host_addresses import Route
 from webdepot.harvest.fetch.login import Login
 from webdepot.model import Candidate, Failure, Visit
 

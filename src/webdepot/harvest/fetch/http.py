@@ -2,8 +2,8 @@
 
 libcurl speaks HTTP/1.0, 1.1, 2 and TLS (`curl_transfer`, `curl_loop`). Order of steps:
 
-1. `addresses.Router` finds the addresses of the host; a forbidden or missing address ends here. The address
-   that libcurl then connects to is checked once more when the socket is opened.
+1. `host_addresses.Router` finds the addresses of the host; a forbidden or missing address ends here. The
+   address that libcurl then connects to is checked once more when the socket is opened.
 2. We build the request header by header, so that it can be stored byte for byte; libcurl adds only the
    request line and `Host`.
 3. The transfer runs on the event loop and becomes a visit.
@@ -22,7 +22,6 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from webdepot.container.http import content_decoded, parse_head, transfer_decoded
-from webdepot.harvest.fetch.addresses import Route, Router
 from webdepot.harvest.fetch.cookies import CookieJar, hide_values
 from webdepot.harvest.fetch.curl_loop import CurlLoop
 from webdepot.harvest.fetch.curl_transfer import (
@@ -33,6 +32,7 @@ from webdepot.harvest.fetch.curl_transfer import (
     connect_anywhere,
     route_options,
 )
+from webdepot.harvest.fetch.host_addresses import Route, Router
 from webdepot.harvest.fetch.login import Login, fill_form
 from webdepot.model import Candidate, Failure, Visit
 from webdepot.times import Clock, utc_now

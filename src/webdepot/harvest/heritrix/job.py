@@ -18,7 +18,7 @@ from webdepot.errors import ConfigError, InputError
 from webdepot.harvest import profile_text
 from webdepot.harvest.heritrix import beans, surts
 from webdepot.harvest.heritrix.beans import Bean
-from webdepot.harvest.scope import rules
+from webdepot.harvest.scope import profile_rules
 
 ReadFile = Callable[[str], bytes | None]
 """The bytes of a file of the job, by the path that the job states; None if it is missing or elsewhere."""
@@ -175,7 +175,7 @@ def _take_expressions(job: ImportedJob, rule: Bean, where: str) -> None:
     for text in expressions:
         whole = f"^(?:{text})$"  # Heritrix matches the whole address
         try:
-            rules.from_table({"reject": "regex", "of": [whole]}, where)
+            profile_rules.from_table({"reject": "regex", "of": [whole]}, where)
         except ConfigError as error:
             job.unmapped.append(str(error))
         else:

@@ -2,7 +2,7 @@
 polite as one.
 
 A row of `servers` says which part has the turn at a server. It has it as long as it has its own lease
-(`line.PartLine.held_until_s`), so turns need no leases of their own. Order of steps:
+(`database_link.DatabaseLink.held_until_s`), so turns need no leases of their own. Order of steps:
 
 1. `begin` for a server whose turn we do not have returns a time to try again. A thread asks for the turns at
    all such servers together, every tenth of a second.
@@ -25,7 +25,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from webdepot.database import Database
 from webdepot.errors import WebdepotError
 from webdepot.harvest.parts import server_rows
-from webdepot.harvest.parts.line import PartLine
+from webdepot.harvest.parts.database_link import DatabaseLink
 from webdepot.harvest.parts.part_statements import Beat
 
 ASK_EVERY_S = 0.1
@@ -59,10 +59,10 @@ class _Turn:
 class LeasedServers:
     """One for each running part. `begin`, `end`, `hold` and `let_go` are called by one thread."""
 
-    def __init__(self, database: Database, line: PartLine) -> None:
+    def __init__(self, database: Database, link: DatabaseLink) -> None:
         self._database = database
-        self._line = line
-        self._holder = line.lease.holder
+        self._link = link
+        self._holder = link.lease.holder
         self._lock = threading.Lock()
         self._turns: dict[str, _Turn] = {}
         self._wanted: dict[str, float] = {}
@@ -80,7 +80,7 @@ class LeasedServers:
     def begin(self, server: str) -> float:
         """0 if the server may be asked now, until `end`; otherwise the time to try again."""
         server, now_s = server[:_LONGEST_NAME], time.monotonic()
-        if now_s >= self._line.held_until_s:
+        if now_s >= self._link.held_until_s:
             return now_s + _LOST_S
         with self._lock:
             turn = self._turns.get(server)
@@ -128,7 +128,7 @@ class LeasedServers:
             self._returns |= {name: turn.free_at_s for name, turn in self._turns.items()}
             self._turns = {}
         # Without it, they are free when the lease of the part has ended.
-        if time.monotonic() < self._line.held_until_s and not self._thread.is_alive():
+        if time.monotonic() < self._link.held_until_s and not self._thread.is_alive():
             with suppress(WebdepotError, SQLAlchemyError):
                 self._give_back()
 
@@ -157,12 +157,12 @@ class LeasedServers:
             names = sorted(name for name in due if name not in self._turns)
             for name in due:
                 del self._wanted[name]
-        if not names or now_s >= self._line.held_until_s:
+        if not names or now_s >= self._link.held_until_s:
             return
         with self._database.leasing() as connection:
             taken = server_rows.take(connection, names, self._holder)
         if len(taken) < len(names):
-            self._line.shared_until_s = now_s + _SHARED_S
+            self._link.shared_until_s = now_s + _SHARED_S
         with self._lock:
             for name, wait_s in taken.items():
                 # The clock is read after the answer: counted from before the query, the time would be too
@@ -172,10 +172,10 @@ class LeasedServers:
 
     def _look(self) -> None:
         """Find turns that others wait for or that are not used, and mark them to be given back."""
-        beat, now_s = self._line.beat, time.monotonic()
+        beat, now_s = self._link.beat, time.monotonic()
         is_new, self._beat = beat is not self._beat, beat
         if beat is not None and beat.wanted:
-            self._line.shared_until_s = now_s + _SHARED_S
+            self._link.shared_until_s = now_s + _SHARED_S
         with self._lock:
             for name in beat.wanted if beat is not None and is_new else ():
                 if name in self._turns:
@@ -198,7 +198,7 @@ class LeasedServers:
         now_s = time.monotonic()
         if self._returns:
             waits = {name: max(free_at_s - now_s, 0.0) for name, free_at_s in self._returns.items()}
-            server_rows.give_back(self._line.statements, waits, self._holder)
+            server_rows.give_back(self._link.statements, waits, self._holder)
             self._returns = {}
 
     def _store_pauses(self) -> None:
@@ -210,7 +210,7 @@ class LeasedServers:
                 if turn.pause_s > 1.1 * turn.stored_pause_s + 0.01
             }
         if longer:
-            server_rows.store_pauses(self._line.statements, longer, self._holder)
+            server_rows.store_pauses(self._link.statements, longer, self._holder)
         with self._lock:
             for name, pause_s in longer.items():
                 if name in self._turns:

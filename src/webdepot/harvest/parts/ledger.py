@@ -25,8 +25,8 @@ from webdepot.container.writer import OPEN_SUFFIX, Sealed
 from webdepot.errors import Conflict, RemoteError, WebdepotError
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.parts import part_statements
+from webdepot.harvest.parts.database_link import DatabaseLink
 from webdepot.harvest.parts.journal import Journal
-from webdepot.harvest.parts.line import PartLine
 from webdepot.harvest.parts.objects import PartObjects
 
 CHECKPOINT = "checkpoint"
@@ -37,8 +37,8 @@ _AGAIN_S = 0.5
 class RowHandover:
     """Links for other parts and from them, through rows (`ports.Handover`)."""
 
-    def __init__(self, line: PartLine) -> None:
-        self._line = line
+    def __init__(self, link: DatabaseLink) -> None:
+        self._link = link
         self._outgoing: dict[int, list[str]] = {}
         self.consumed: list[int] = []
         """Rows whose links were put into the frontier since the last checkpoint."""
@@ -47,7 +47,7 @@ class RowHandover:
         self._outgoing.setdefault(owner, []).append(line)
 
     def take(self) -> list[list[Any]]:
-        taken = self._line.take_handed()
+        taken = self._link.take_handed()
         self.consumed += [number for number, _ in taken]
         return [values for _, lines in taken for values in lines]
 
@@ -59,13 +59,13 @@ class RowHandover:
         """Nothing to do: the checkpoint stores them."""
 
     def report_idle(self) -> None:
-        self._line.report_idle()
+        self._link.report_idle()
 
     def report_busy(self) -> None:
-        self._line.report_busy()
+        self._link.report_busy()
 
     def is_over(self) -> bool:
-        return self._line.is_over()
+        return self._link.is_over()
 
     def close(self) -> None:
         """Nothing is open."""
@@ -80,16 +80,16 @@ class PartLedger:
         folder: Path,
         frontier: LmdbFrontier,
         journal: Journal,
-        line: PartLine,
+        link: DatabaseLink,
         handover: RowHandover,
     ) -> None:
         self._objects = objects
         self._folder = folder
         self._frontier = frontier
         self._journal = journal
-        self._line = line
+        self._link = link
         self._handover = handover
-        self._checkpoint = line.lease.checkpoint
+        self._checkpoint = link.lease.checkpoint
         self._marks: Mapping[str, int] = {
             name: size for name, size in frontier.marks().items() if name != CHECKPOINT
         }
@@ -101,19 +101,19 @@ class PartLedger:
         self._sealed.append(sealed.path)
 
     def commit(self, marks: Mapping[str, int]) -> None:
-        self._line.check()
+        self._link.check()
         number = self._checkpoint + 1
         self._frontier.stage({**marks, CHECKPOINT: number})
         journal, outgoing = self._journal.take(), self._handover.take_outgoing()
         consumed, obeyed = list(self._handover.consumed), int(self._frontier.recall("orders") or b"0")
-        lease = self._line.lease
+        lease = self._link.lease
 
         def store() -> None:
             for path in self._sealed:
                 self._objects.put_container(path)
             self._objects.put_checkpoint(number, lease.generation, journal, self._folder, self._marks, marks)
             part_statements.save_checkpoint(
-                self._line.statements,
+                self._link.statements,
                 lease,
                 checkpoint=number,
                 obeyed=obeyed,
@@ -123,8 +123,8 @@ class PartLedger:
 
         self._insist(store)
         self._frontier.commit_staged()
-        self._line.note_checkpoint()
-        self._line.forget_handed(consumed)
+        self._link.note_checkpoint()
+        self._link.forget_handed(consumed)
         self._handover.consumed = []
         ended = [name for name in self._marks if name.endswith(OPEN_SUFFIX) and name not in marks]
         self._checkpoint, self._marks, self._sealed = number, dict(marks), []
@@ -140,7 +140,7 @@ class PartLedger:
             if self._checkpoint:
                 self._objects.put_logs(self._folder, self._checkpoint, generation)
 
-        lease = self._line.lease
+        lease = self._link.lease
         is_own = self._checkpoint > lease.checkpoint or not lease.spans
         generation = lease.generation if is_own else lease.spans[-1][0]
         self._insist(store)
@@ -165,7 +165,7 @@ class PartLedger:
                 except (RemoteError, Conflict, PoolTimeout, OSError) as error:
                     if isinstance(error, RemoteError) and not error.retry:
                         raise
-                    self._line.check()
+                    self._link.check()
                     time.sleep(_AGAIN_S)
 
         done: Future[None] = self._executor.submit(try_until_done)
@@ -175,4 +175,4 @@ class PartLedger:
             except NotDone:
                 if done.done():
                     raise
-                self._line.check()
+                self._link.check()

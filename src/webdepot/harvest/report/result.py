@@ -14,7 +14,7 @@ from webdepot.harvest.scope.conditions import ScopeFacts
 from webdepot.harvest.scope.host_rules import HostRules
 from webdepot.harvest.scope.limits import ScopeLimits
 from webdepot.harvest.scope.membership import ScopeKind
-from webdepot.harvest.scope.rules import RuleSpec
+from webdepot.harvest.scope.profile_rules import RuleSpec
 from webdepot.harvest.scope.software_rules import NO_SOFTWARE, SoftwareCatalogue
 from webdepot.model import Failure
 from webdepot.reasons import Reason, said, together

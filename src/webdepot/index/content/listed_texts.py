@@ -18,7 +18,7 @@ from pathlib import Path
 from webdepot.index.content.html import added_lines
 from webdepot.index.content.language import SAMPLE_CHARS, language_of
 from webdepot.index.content.text import HTML_MIMES, LONGEST_TITLE, tidy
-from webdepot.index.text.folding import likeness
+from webdepot.index.text.near_duplicates import likeness
 from webdepot.ports.search import PageText
 from webdepot.times import gap_s
 from webdepot.url import key as key_of

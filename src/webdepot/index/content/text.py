@@ -1,15 +1,14 @@
 """The searchable text of a capture: title, headings, main text, language.
 
 1. Select: responses with status 200 and resources that are HTML, plain text, PDF or an office document, and
-   articles in JATS that came as files. The
-   server's type counts if it is one of these; if it is vague, the first bytes decide. A response 404 or 410
-   has no text, but ends the validity of the page before it.
+   articles in JATS that came as files. The server's type counts if it is one of these; if it is vague, the
+   first bytes decide. A response 404 or 410 has no text, but ends the validity of the page before it.
 2. Decode (WHATWG order): byte-order mark, HTTP header, meta tag, UTF-8 if it is valid, then the encoding that
    Resiliparse detects.
 3. Extract: `html.py`, `documents.py`, `jats.py`. A page that was opened in a browser has a record
    `urn:text:ADDRESS` in its container, with the text and the title that were shown (`shown_texts.py`): lines
    that scripts have added are included, and the title replaces that of the HTML.
-4. Language: `language.py`. Similarity hash: `folding.py`.
+4. Language: `language.py`. Similarity hash: `near_duplicates.py`.
 
 A revisit has no text. If its original is earlier in the same container, the text is read there; otherwise the
 page `repeats`, and the text index takes the text of the capture with that digest. At most `limit_bytes` of a
@@ -41,7 +40,7 @@ from webdepot.index.content.jats import XML_MIMES, words_of_jats
 from webdepot.index.content.language import SAMPLE_CHARS, language_of
 from webdepot.index.content.office import OFFICE_MIMES, Unread
 from webdepot.index.content.shown_texts import LateTexts, ShownText
-from webdepot.index.text.folding import likeness
+from webdepot.index.text.near_duplicates import likeness
 from webdepot.model import Capture, Finding, Location, RecordKind, Severity
 from webdepot.ports.search import PageText
 

@@ -20,8 +20,8 @@ from webdepot.index.opensearch import schema
 from webdepot.index.opensearch.client import OpenSearchClient, ServerRefusal
 from webdepot.index.opensearch.query import Clause, OpenSearchQuery, stamps_between
 from webdepot.index.text import tantivy_schema
-from webdepot.index.text.folding import Leader, fold_groups
 from webdepot.index.text.hits import address_words, asked_stamps, digits, hit_of, state_of
+from webdepot.index.text.near_duplicates import Leader, fold_groups
 from webdepot.index.text.snippets import snippet
 from webdepot.index.text.states import FOREVER
 from webdepot.index.text.tantivy_find import EXACT_UP_TO, FACET_FIELDS, MOST_PARTLY_CLOSED, facet_values

@@ -10,13 +10,13 @@ from typing import Any
 
 from webdepot import times
 from webdepot.index.opensearch import schema
-from webdepot.index.stems import STEMMERS, analysers
 from webdepot.index.text.hits import asked_stamps, wanted_texts
 from webdepot.index.text.states import FOREVER
 from webdepot.index.text.tantivy_query import PART_FIELDS, fields_of, is_timed
 from webdepot.index.text.tantivy_schema import FIELD_WEIGHTS, STAMP
 from webdepot.index.text.weights import STEM_WEIGHT
 from webdepot.index.text.words import prepared
+from webdepot.index.word_analysis import STEMMERS, analysers
 from webdepot.model import EVERYTHING
 from webdepot.ports.search import ClosedArea, PagePart, TextQuery
 

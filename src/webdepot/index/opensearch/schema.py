@@ -21,10 +21,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from webdepot.index.stems import STEMMERS
 from webdepot.index.text import tantivy_schema
 from webdepot.index.text.states import StateRun
 from webdepot.index.text.tantivy_schema import MONTH
+from webdepot.index.word_analysis import STEMMERS
 
 VERSION = 1
 """Version of the documents; another version needs a rebuild."""

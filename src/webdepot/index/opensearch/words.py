@@ -12,8 +12,8 @@ from functools import cached_property
 
 from webdepot.index.opensearch.client import OpenSearchClient
 from webdepot.index.opensearch.schema import IndexNames
-from webdepot.index.stems import analysers
 from webdepot.index.text.words import folded, prepared
+from webdepot.index.word_analysis import analysers
 
 _COUNTED_AT_ONCE = 2000
 _MOST_ROUTINGS = 10_000

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import unquote
 
 from webdepot import times
-from webdepot.index.text.folding import Leader
+from webdepot.index.text.near_duplicates import Leader
 from webdepot.index.text.snippets import Range
 from webdepot.index.text.states import FOREVER, Content
 from webdepot.index.text.words import prepared

@@ -6,8 +6,8 @@ from typing import Any
 
 from webdepot import query_budget
 from webdepot.index.text import sqlite_add
-from webdepot.index.text.folding import Leader, fold_groups
 from webdepot.index.text.hits import asked_stamps, digits, hit_of, state_of, wanted_texts
+from webdepot.index.text.near_duplicates import Leader, fold_groups
 from webdepot.index.text.snippets import snippet
 from webdepot.index.text.weights import WEIGHTS, RankedPart
 from webdepot.index.text.words import prepared, tokens

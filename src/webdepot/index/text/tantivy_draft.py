@@ -11,9 +11,9 @@ from typing import Any
 
 import tantivy
 
-from webdepot.index.stems import analysers
 from webdepot.index.text import tantivy_commit
 from webdepot.index.text.tantivy_commit import Commit, SegmentChange
+from webdepot.index.word_analysis import analysers
 
 LEAST_MEMORY_BYTES = 16 << 20
 """Tantivy refuses less."""

@@ -17,8 +17,8 @@ from tantivy import Occur, Query
 
 from webdepot import query_budget
 from webdepot.index.text import tantivy_schema
-from webdepot.index.text.folding import Leader, fold_groups
 from webdepot.index.text.hits import address_words, asked_stamps, digits, hit_of, state_of
+from webdepot.index.text.near_duplicates import Leader, fold_groups
 from webdepot.index.text.snippets import snippet
 from webdepot.index.text.states import FOREVER
 from webdepot.index.text.tantivy_add import addresses_of, count

@@ -14,12 +14,12 @@ import tantivy
 from tantivy import Occur, Query
 
 from webdepot import times
-from webdepot.index.stems import STEMMERS, analysers
 from webdepot.index.text.hits import asked_stamps, wanted_texts
 from webdepot.index.text.states import FOREVER
 from webdepot.index.text.tantivy_schema import FIELD_WEIGHTS, STAMP
 from webdepot.index.text.weights import STEM_WEIGHT
 from webdepot.index.text.words import prepared
+from webdepot.index.word_analysis import STEMMERS, analysers
 from webdepot.model import EVERYTHING
 from webdepot.ports.search import ClosedArea, PagePart, TextQuery
 

@@ -44,11 +44,11 @@ from typing import Any
 
 import tantivy
 
-from webdepot.index.stems import STEMMERS, stems
 from webdepot.index.text.hits import address_words, sites_of
 from webdepot.index.text.states import Content, StateRun
 from webdepot.index.text.weights import WEIGHTS, RankedPart
 from webdepot.index.text.words import prepared, shown
+from webdepot.index.word_analysis import STEMMERS, stems
 from webdepot.url import domain_of, host_of
 
 _FIELDS = {RankedPart.ADDRESS: "words", RankedPart.IMAGE: "images"}

@@ -10,7 +10,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from webdepot.model import Answer, Verdict
-from webdepot.selection.domains.evidence import (
+from webdepot.selection.domains.facts import HostFacts, LookupStatus, registrable
+from webdepot.selection.domains.lookup.site_visit import ask_security, guess_imprint, visit_site
+from webdepot.selection.domains.lookup.sources import Sources
+from webdepot.selection.domains.names import Rarity
+from webdepot.selection.domains.ownership_signs import (
     CERTAIN,
     Group,
     HostOrigin,
@@ -19,10 +23,6 @@ from webdepot.selection.domains.evidence import (
     score_of,
     signs_of,
 )
-from webdepot.selection.domains.facts import HostFacts, LookupStatus, registrable
-from webdepot.selection.domains.lookup.site_visit import ask_security, guess_imprint, visit_site
-from webdepot.selection.domains.lookup.sources import Sources
-from webdepot.selection.domains.names import Rarity
 from webdepot.selection.domains.profile import OrganisationProfile, ProfileMatcher, SourcedValue
 from webdepot.selection.domains.sharing import Sharing, shared_keys
 

@@ -19,8 +19,8 @@ from typing import BinaryIO
 from sqlalchemy import Connection
 
 from webdepot import digest, provenance
-from webdepot.access import evidence
-from webdepot.access.evidence import (
+from webdepot.access import capture_evidence
+from webdepot.access.capture_evidence import (
     CaptureEvidence,
     ContainerFacts,
     CopyFacts,
@@ -111,7 +111,7 @@ def collect(
 
 def sign(archive: Archive, facts: CaptureEvidence) -> bytes:
     """The evidence as a JSON document with the archive's signature."""
-    return signing.sign(evidence.to_report(facts), signing.load_key(signing.key_path(archive.home)))
+    return signing.sign(capture_evidence.to_report(facts), signing.load_key(signing.key_path(archive.home)))
 
 
 def public_key(archive: Archive) -> bytes:
@@ -126,7 +126,7 @@ def check(data: bytes, *, key: str = "") -> tuple[str, dict[str, object]]:
     """
     wanted = _read_key(key) if key else ""
     signer, report = signing.check_document(data, key=wanted)
-    if report.get("format") != evidence.FORMAT:
+    if report.get("format") != capture_evidence.FORMAT:
         raise InputError("This document is signed, but it is not the evidence of a capture.")
     return signer, report
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from datetime import date
 
 from webdepot.access import closed_areas as access_closed_areas
-from webdepot.access import policy, rules
+from webdepot.access import policy, rule_rows
 from webdepot.access.lookup import Segment
 from webdepot.access.policy import ANYONE, Reader, Rule, RuleAnswer
-from webdepot.access.rules import RulesByPrefix
+from webdepot.access.rule_rows import RulesByPrefix
 from webdepot.archive import Archive
 from webdepot.model import Capture, Verdict
 from webdepot.ports.captures import ANY_TIME, Span
@@ -165,4 +165,4 @@ def is_lent(archive: Archive, capture: Capture, reader: Reader) -> bool:
 
 
 def _rules(archive: Archive) -> RulesByPrefix:
-    return archive.database.remembered("access rules", rules.by_prefix)
+    return archive.database.remembered("access rules", rule_rows.by_prefix)

@@ -15,7 +15,7 @@ from itertools import islice
 
 from sqlalchemy import Connection
 
-from webdepot.access import aclj, rules
+from webdepot.access import aclj, rule_rows
 from webdepot.access.closed_areas import after_prefix
 from webdepot.access.policy import AccessPoint, Rule, RuleAnswer
 from webdepot.archive import Archive
@@ -23,7 +23,7 @@ from webdepot.errors import InputError
 from webdepot.provenance import Event, EventFilter, append, difference
 from webdepot.provenance import page as page_of_events
 from webdepot.reasons import said
-from webdepot.times import period_of, to_timestamp
+from webdepot.times import period_of, read_date, to_timestamp
 from webdepot.url import UrlMatch, address_of_key, from_typed, host_of, key_range, split_wildcard
 
 MOST_COUNTED = 100
@@ -82,7 +82,7 @@ def add(
 
 def _store(archive: Archive, connection: Connection, draft: Rule, pattern: str, agent: str) -> Rule:
     """Store a rule with its event."""
-    rule = rules.add(connection, draft)
+    rule = rule_rows.add(connection, draft)
     append(connection, _event(archive, rule, _ACTIONS[rule.answer], pattern, agent))
     return rule
 
@@ -101,7 +101,7 @@ def remove(
 ) -> Rule:
     """Remove a rule, in the caller's transaction if there is one; NotFound if there is no such rule."""
     with nullcontext(connection) if connection is not None else archive.database.transaction() as held:
-        rule = rules.remove(held, number)
+        rule = rule_rows.remove(held, number)
         pattern = f"{pattern_of(rule)} ({why.strip()})" if why.strip() else pattern_of(rule)
         append(held, _event(archive, rule, "took back", pattern, by or archive.agent))
     return rule
@@ -134,7 +134,7 @@ def import_file(
     """
     read = aclj.read(raw, users, now=archive.clock())
     with archive.database.transaction() as connection:
-        seen = {_meaning(rule) for rule in rules.every(connection)}
+        seen = {_meaning(rule) for rule in rule_rows.every(connection)}
         new: dict[tuple[object, ...], Rule] = {}
         for rule in read.rules:
             if _meaning(rule) not in seen:
@@ -149,7 +149,7 @@ def import_file(
 
 def add_missing(archive: Archive, connection: Connection, drafts: Sequence[Rule]) -> None:
     """Add rules in the caller's transaction, except those that the archive has already."""
-    seen = {_meaning(rule) for rule in rules.every(connection)} if drafts else set()
+    seen = {_meaning(rule) for rule in rule_rows.every(connection)} if drafts else set()
     for draft in drafts:
         if _meaning(draft) not in seen:
             _store(archive, connection, draft, pattern_of(draft), draft.created_by or archive.agent)
@@ -158,7 +158,7 @@ def add_missing(archive: Archive, connection: Connection, drafts: Sequence[Rule]
 def remove_same(archive: Archive, connection: Connection, drafts: Sequence[Rule], *, why: str) -> None:
     """Remove the rules that do and say the same as these, in the caller's transaction."""
     wanted = {(_meaning(draft), draft.private_note) for draft in drafts}
-    for rule in rules.every(connection) if drafts else ():
+    for rule in rule_rows.every(connection) if drafts else ():
         if (_meaning(rule), rule.private_note) in wanted:
             remove(archive, rule.id, why=why, connection=connection)
 
@@ -196,7 +196,7 @@ class RulePage:
 
     @property
     def pages(self) -> int:
-        return max(-(-self.total // rules.ROWS), 1)
+        return max(-(-self.total // rule_rows.ROWS), 1)
 
 
 def list_rules(
@@ -210,7 +210,9 @@ def list_rules(
     """One page of access rules with what each covers, the newest first."""
     words = _searched(words)
     with archive.database.reading() as connection:
-        listed, total = rules.listing(connection, words=words, answer=answer, embargoes=embargoes, page=page)
+        listed, total = rule_rows.listing(
+            connection, words=words, answer=answer, embargoes=embargoes, page=page
+        )
     today = archive.clock().date()
     return RulePage(
         rows=[
@@ -233,7 +235,7 @@ def list_past(
 ) -> list[Rule]:
     """The next access rules, the newest first, after the one with the number `last`."""
     with archive.database.reading() as connection:
-        return rules.past(
+        return rule_rows.past(
             connection, words=_searched(words), answer=answer, embargoes=embargoes, last=last, limit=limit
         )
 
@@ -280,7 +282,7 @@ def _count(archive: Archive, rule: Rule, today: date) -> int:
 def every(archive: Archive) -> Sequence[Rule]:
     """All access rules, the oldest first."""
     with archive.database.reading() as connection:
-        return rules.every(connection)
+        return rule_rows.every(connection)
 
 
 def _prefixes(pattern: str) -> list[tuple[str, bool]]:
@@ -302,7 +304,7 @@ def _edge(text: str, *, end: bool) -> str:
     if not text:
         return "9" * 14 if end else "0" * 14
     try:
-        period = period_of(text.replace("-", ""))
+        period = period_of(read_date(text))
     except ValueError:
         raise InputError(f"{text[:30]!r} is not a date. Write it like 2019, 2019-03 or 2019-03-04.") from None
     return to_timestamp(period.end if end else period.start)

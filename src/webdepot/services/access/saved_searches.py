@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from webdepot.access import saved
-from webdepot.access.saved import SavedSearch
+from webdepot.access import saved_search_rows
+from webdepot.access.saved_search_rows import SavedSearch
 from webdepot.archive import Archive
 
 
 def save(archive: Archive, person: str, *, name: str, query: str, collection: str) -> SavedSearch:
     """Save a search. InputError when the query is empty or the person has saved too many."""
     with archive.database.transaction() as connection:
-        return saved.save(
+        return saved_search_rows.save(
             connection, person, name=name, query=query, collection=collection, now=archive.clock()
         )
 
@@ -18,16 +18,16 @@ def save(archive: Archive, person: str, *, name: str, query: str, collection: st
 def remove(archive: Archive, person: str, token: str) -> None:
     """Remove a search of this person; nothing happens when the token is of somebody else's search."""
     with archive.database.transaction() as connection:
-        saved.remove(connection, person, token)
+        saved_search_rows.remove(connection, person, token)
 
 
 def list_of(archive: Archive, person: str) -> Sequence[SavedSearch]:
     """The searches of a person, the oldest first."""
     with archive.database.reading() as connection:
-        return saved.of_person(connection, person)
+        return saved_search_rows.of_person(connection, person)
 
 
 def get(archive: Archive, token: str) -> SavedSearch:
     """The search of a token; NotFound when there is none."""
     with archive.database.reading() as connection:
-        return saved.get(connection, token)
+        return saved_search_rows.get(connection, token)

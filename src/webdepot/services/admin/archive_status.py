@@ -20,7 +20,7 @@ from webdepot.services.access import collections
 from webdepot.services.access.browse import collection_view, start_pages
 from webdepot.services.access.browse.collection_view import CollectionTile
 from webdepot.services.access.browse.start_pages import SiteCard
-from webdepot.services.index import shown
+from webdepot.services.index import visible_harvests
 
 MOST_SITES, FEW_SITES = 6, 4
 """Sites on the home page; if there are fewer than the second number, earlier versions are shown too."""
@@ -131,7 +131,9 @@ def status(archive: Archive, *, limit: int = 20) -> ArchiveStatus:
         packages=package_count,
         captures=archive.captures.total(),
         texts=_count_texts(archive),
-        not_indexed=max(shown.count_containers(archive) - sum(1 for _ in archive.captures.containers()), 0),
+        not_indexed=max(
+            visible_harvests.count_containers(archive) - sum(1 for _ in archive.captures.containers()), 0
+        ),
         disk_free_bytes=disk.free,
         disk_total_bytes=disk.total,
         events=events,

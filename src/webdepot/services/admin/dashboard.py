@@ -20,7 +20,7 @@ from webdepot.formats.report import FormatShare
 from webdepot.harvest.tables import harvests
 from webdepot.model import HarvestState
 from webdepot.provenance import Event, EventFilter, Outcome, page
-from webdepot.selection import cases, letters, scheduled_harvests, target_list
+from webdepot.selection import cases, letter_rows, scheduled_harvests, target_list
 from webdepot.selection.cases import CaseState
 from webdepot.selection.scheduled_harvests import TurnState
 from webdepot.selection.states import LetterState, TargetState
@@ -92,7 +92,7 @@ def overview(archive: Archive) -> Overview:
         return Overview(
             at=now,
             targets=target_list.counts(connection),
-            letters=letters.counts(connection),
+            letters=letter_rows.counts(connection),
             cases=cases.counts(connection),
             harvests={state: by_state.get(state.value, 0) for state in HarvestState},
             turns=scheduled_harvests.counts(connection),

@@ -13,16 +13,16 @@ from sqlalchemy import Connection, func, select
 from webdepot.archive import Archive
 from webdepot.depot import copies, places
 from webdepot.depot.places import MAIN
-from webdepot.engine import job_queue, workers
+from webdepot.engine import job_queue, process_rows
 from webdepot.engine.job_queue import JobState
-from webdepot.engine.workers import WorkerRole
+from webdepot.engine.process_rows import WorkerRole
 from webdepot.errors import RemoteError
 from webdepot.harvest.harvest_rows import HarvestFilter
 from webdepot.harvest.tables import harvests as harvest_rows
 from webdepot.model import HarvestState
 from webdepot.selection import scheduled_harvests
 from webdepot.services.harvest import harvests, orders
-from webdepot.services.index import shown
+from webdepot.services.index import visible_harvests
 from webdepot.version import VERSION
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -47,7 +47,7 @@ def _metrics(archive: Archive) -> Iterator[Gauge]:
     yield Gauge(name="info", help="Version of the program.", values=[({"version": VERSION}, 1)])
     with archive.database.reading() as connection:
         yield from _of_database(connection, now)
-    containers = shown.count_containers(archive)
+    containers = visible_harvests.count_containers(archive)
     indexed = sum(1 for _ in archive.captures.containers())
     yield Gauge(
         name="containers_not_indexed",
@@ -95,7 +95,7 @@ def _of_database(connection: Connection, now: datetime) -> Iterator[Gauge]:
         help="How long the oldest waiting job has waited.",
         values=[({}, max((_age_s(job.created_at, now) for job in waiting), default=0.0))],
     )
-    seen = [row for row in workers.every(connection) if row.is_alive(now)]
+    seen = [row for row in process_rows.every(connection) if row.is_alive(now)]
     yield Gauge(
         name="workers",
         help="Processes seen recently, by role.",

@@ -14,7 +14,7 @@ from webdepot.provenance import Event
 from webdepot.quality.page_ratings import Rating
 from webdepot.selection.contacts import Contact
 from webdepot.selection.grounds import KeptGround
-from webdepot.selection.letters import Letter
+from webdepot.selection.letter_rows import Letter
 from webdepot.selection.states import TARGET, TargetState
 from webdepot.selection.target_list import TargetFilter, TargetPage, TargetSort
 from webdepot.selection.targets import Dossier, Origin

@@ -19,10 +19,10 @@ from webdepot.harvest.tables import harvests
 from webdepot.model import HarvestKind, HarvestState
 from webdepot.quality import finding_rows
 from webdepot.selection.cases import CaseState
+from webdepot.selection.letter_templates import LetterKind
 from webdepot.selection.scheduled_harvests import TurnState
 from webdepot.selection.states import LetterState, TargetState
 from webdepot.selection.tables import cases, letters, schedules, targets, turns
-from webdepot.selection.templates import LetterKind
 
 _RECENT = timedelta(days=92)
 

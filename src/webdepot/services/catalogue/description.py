@@ -8,12 +8,12 @@ from enum import StrEnum
 from lxml import etree
 
 from webdepot.access.policy import Reader
-from webdepot.access.replay.rewrite_without_worker import text_of
+from webdepot.access.replay.server_rewrite import text_of
 from webdepot.archive import Archive
 from webdepot.errors import InputError, WebdepotError
-from webdepot.exchange.addresses import ObjectAddresses
 from webdepot.exchange.catalogue import CatalogueRecord, Source
 from webdepot.exchange.metadata import dublin_core, marc, schema_org
+from webdepot.exchange.object_addresses import ObjectAddresses
 from webdepot.model import EVERYTHING, TargetId
 from webdepot.services.access.replay import replay
 from webdepot.services.catalogue import records

@@ -14,8 +14,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from webdepot import leases
 from webdepot.archive import Archive
-from webdepot.engine import workers
-from webdepot.engine.workers import WorkerRole, WorkerRow
+from webdepot.engine import process_rows
+from webdepot.engine.process_rows import WorkerRole, WorkerRow
 from webdepot.errors import WebdepotError
 from webdepot.version import VERSION
 
@@ -52,12 +52,12 @@ def _beat(archive: Archive, row: WorkerRow, stop: threading.Event) -> None:
     while not stop.is_set():
         try:
             with archive.database.leasing() as connection:
-                workers.show(connection, replace(row, seen_at=archive.clock()))
+                process_rows.show(connection, replace(row, seen_at=archive.clock()))
         except (WebdepotError, SQLAlchemyError) as error:  # the next beat tries again
             log.warning("the process could not report that it is alive", extra={"error": str(error)})
         stop.wait(EVERY_S)
     try:
         with archive.database.leasing() as connection:
-            workers.remove(connection, row.name)
+            process_rows.remove(connection, row.name)
     except (WebdepotError, SQLAlchemyError) as error:
         log.warning("the process could not sign off", extra={"error": str(error)})

@@ -8,9 +8,9 @@ from sqlalchemy import Connection
 
 from webdepot import leases
 from webdepot.archive import Archive
-from webdepot.engine import job_queue, workers
+from webdepot.engine import job_queue, process_rows
 from webdepot.engine.job_queue import JobState, QueuedJob
-from webdepot.engine.workers import WorkerRow
+from webdepot.engine.process_rows import WorkerRow
 from webdepot.errors import RemoteError
 from webdepot.harvest.parts import harvester_rows, part_rows
 from webdepot.harvest.parts.harvester_rows import HarvesterRow
@@ -18,7 +18,7 @@ from webdepot.harvest.parts.part_rows import PartRow, PartState
 from webdepot.leases import Takeover
 from webdepot.selection import scheduled_harvests
 from webdepot.selection.scheduled_harvests import Turn
-from webdepot.services.index import shown
+from webdepot.services.index import visible_harvests
 
 _TAKEOVERS = 20
 ALIVE_S = 30.0
@@ -70,13 +70,13 @@ def look(archive: Archive) -> Machines:
     is_shared = bool(archive.config.database.url)
     with archive.database.reading() as connection:
         known = job_queue.open_jobs(connection)
-        processes = [_seen(row, now, known) for row in workers.every(connection)]
+        processes = [_seen(row, now, known) for row in process_rows.every(connection)]
         turns = scheduled_harvests.held(connection)
         takeovers = leases.latest_takeovers(connection, _TAKEOVERS)
         # Their times are those of the database server, so they can only be asked there.
         harvesters = harvester_rows.every(connection) if is_shared else []
         parts = _parts(connection) if is_shared else []
-    containers = shown.count_containers(archive)
+    containers = visible_harvests.count_containers(archive)
     indexed = sum(1 for _ in archive.captures.containers())
     return Machines(
         now=now,
@@ -103,7 +103,7 @@ def _with_words(archive: Archive, containers: int) -> int:
 
 def alive(connection: Connection, now: datetime) -> list[WorkerRow]:
     """Processes that were seen recently."""
-    return [row for row in workers.every(connection) if row.is_alive(now)]
+    return [row for row in process_rows.every(connection) if row.is_alive(now)]
 
 
 def _seen(row: WorkerRow, now: datetime, known: Sequence[QueuedJob]) -> SeenWorker:

@@ -37,7 +37,7 @@ from webdepot.provenance import Event, append, difference
 from webdepot.services.cluster import capture_copy, depot_copy, machines, table_copy
 from webdepot.services.cluster.capture_copy import CapturesDigest
 from webdepot.services.cluster.table_copy import TableDigest
-from webdepot.services.depot import replication
+from webdepot.services.depot import storage_places
 from webdepot.services.harvest import harvests
 from webdepot.services.index import indexer
 from webdepot.services.progress import Watch, unwatched
@@ -83,7 +83,7 @@ def move(
         journal = home / _JOURNAL
         replace = replace or (journal.exists() and journal.read_text(encoding="utf-8") == text)
         durable.write_whole(journal, text.encode(), mode=0o600)
-        with Archive(new, clock=source.clock, agent=agent) as target, replication.locked(source):
+        with Archive(new, clock=source.clock, agent=agent) as target, storage_places.locked(source):
             report = _Move(source, target, replace=replace, watch=watch).run(settings)
             _switch(home, text)
     _finish(home)

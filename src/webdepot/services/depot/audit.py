@@ -1,6 +1,6 @@
 """Fixity audits: read the copies of packages in a rolling plan, repair them from good copies, raise alarms.
 
-An audit first copies what waits to be copied (`replication`), then reads the copies that have not been
+An audit first copies what waits to be copied (`storage_places`), then reads the copies that have not been
 checked for longest, at a limited rate. Each copy has one outcome: whole, repaired, damaged, lost or away.
 
 An audit does not lock packages: copies are replaced file by file, and each file completely or not at all.
@@ -27,8 +27,8 @@ from webdepot.errors import InputError
 from webdepot.model import Finding, PackageId
 from webdepot.ports.object_store import ObjectStore
 from webdepot.provenance import Outcome, append, difference
-from webdepot.services.depot import alarm, replication
-from webdepot.services.depot.replication import FillReport
+from webdepot.services.depot import alarm, storage_places
+from webdepot.services.depot.storage_places import FillReport
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 BATCH = 64
@@ -83,12 +83,12 @@ def audit(
         with archive.database.reading() as connection:
             places.get(connection, place)
     started = begun_at or archive.clock()
-    with replication.locked(archive):
-        meter = replication.new_meter(archive, rate_bytes_s)
+    with storage_places.locked(archive):
+        meter = storage_places.new_meter(archive, rate_bytes_s)
         if repair and not packages:
-            replication.write_register(archive)
+            storage_places.write_register(archive)
         filled = (
-            replication.fill_locked(archive, place="", meter=meter, watch=watch)
+            storage_places.fill_locked(archive, place="", meter=meter, watch=watch)
             if repair and not packages
             else FillReport(copied=0, size_bytes=0, waiting=0)
         )
@@ -139,7 +139,7 @@ class _AuditRun:
     ) -> None:
         self._archive = archive
         self._meter = meter
-        self._stores = replication.metered(archive.stores(), meter)
+        self._stores = storage_places.metered(archive.stores(), meter)
         self._repair = repair
         self._limit_bytes = limit_bytes
         self._watch = watch
@@ -208,7 +208,7 @@ class _AuditRun:
         if result.outcome is AuditOutcome.AWAY:
             if result.place not in self._away:
                 self._away[result.place] = result.message
-                replication.note_away(self._archive, result.place, result.message)
+                storage_places.note_away(self._archive, result.place, result.message)
         else:
             _record_result(self._archive, result)
         if result.outcome is not AuditOutcome.WHOLE and len(self._problems) < MOST_PROBLEMS:

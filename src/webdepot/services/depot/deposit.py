@@ -47,7 +47,7 @@ from webdepot.provenance import Event, append, iter_of
 from webdepot.quality import finding_rows
 from webdepot.reasons import from_told
 from webdepot.selection import target_verdicts, targets
-from webdepot.services.depot import deposit_records, file_formats, replication, versions
+from webdepot.services.depot import deposit_records, file_formats, storage_places, versions
 from webdepot.services.depot.deposit_records import PackageOrigin
 from webdepot.services.depot.site_metadata import StartPage
 from webdepot.services.harvest import harvests
@@ -84,7 +84,7 @@ def keep(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Pac
             facts = package.build(archive.store, _content(archive, harvest))
             _record(archive, facts, PackageOrigin.NEW)
             kept = facts.package
-        replication.copy_out(archive, kept.id)
+        storage_places.copy_out(archive, kept.id)
         harvests.remove_folder(archive, harvest)
     return kept
 

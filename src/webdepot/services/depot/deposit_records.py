@@ -177,12 +177,8 @@ def restore(
     for record in records:
         _restore_record(archive, connection, record, facts, target, origin)
     if transfer_facts:
-        transfer_zip.record(
-            connection,
-            records[-1].key,
-            transfer_zip.from_document(transfer_facts),
-            now=facts.package.stored_at,
-        )
+        transfer = transfer_zip.from_document(transfer_facts)
+        transfer_zip.record(connection, records[-1].key, transfer, now=facts.package.stored_at)
         own = catalogue.find(connection, records[-1].key)
         # A rebuild restores the rules as they were; staff may have ended this one.
         if (

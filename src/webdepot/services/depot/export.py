@@ -19,7 +19,7 @@ from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import Conflict, CorruptData, NoSpace, NotFound, NotPermitted, RemoteError
 from webdepot.exchange import catalogue, transfer_zip, uof
-from webdepot.exchange.addresses import ObjectAddresses
+from webdepot.exchange.object_addresses import ObjectAddresses
 from webdepot.model import Package
 from webdepot.ports.object_store import ObjectStore
 from webdepot.provenance import append

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from webdepot.access.replay.rewrite_without_worker import text_of
+from webdepot.access.replay.server_rewrite import text_of
 from webdepot.container.reader import read_record
 from webdepot.errors import CorruptData
 from webdepot.exchange.catalogue import CatalogueRecord, Source

@@ -28,7 +28,7 @@ from webdepot.model import ContainerState, PackageId
 from webdepot.ports.object_store import ObjectStore
 from webdepot.provenance import Event, append, iter_of
 from webdepot.quality import finding_rows
-from webdepot.services.depot import replication
+from webdepot.services.depot import storage_places
 
 CHECKED = "checked"
 """The action of an event with which a version brings the findings and the verdict of a new check."""
@@ -44,7 +44,7 @@ def newest(archive: Archive, identifier: PackageId) -> Iterator[PackageFacts]:
     """
     with durable.locked(archive.home / _LOCK_NAME):
         yield _catch_up(archive, identifier)
-    replication.copy_out(archive, identifier)
+    storage_places.copy_out(archive, identifier)
 
 
 def catch_up(archive: Archive, identifier: PackageId) -> PackageFacts:

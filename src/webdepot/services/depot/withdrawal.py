@@ -34,8 +34,7 @@ from webdepot.model import HarvestState, PackageId
 from webdepot.provenance import Outcome, append, difference
 from webdepot.quality import finding_rows, screenshots
 from webdepot.reasons import said
-from webdepot.services.depot import deposit_records
-from webdepot.services.depot import replication as replication_service
+from webdepot.services.depot import deposit_records, storage_places
 from webdepot.services.index import derived_files, indexer
 from webdepot.services.progress import Watch, unwatched
 
@@ -217,9 +216,9 @@ def _leave_database(archive: Archive, stone: Tombstone, remaining: Sequence[Cata
 def _finish(archive: Archive, stone: Tombstone, watch: Watch) -> Withdrawal:
     derived_files.forget_harvest(archive, stone.harvest)
     indexer.update(archive, watch=watch)
-    replication_service.copy_out(archive, PackageId(tombstone.id_of(stone.package)))
+    storage_places.copy_out(archive, PackageId(tombstone.id_of(stone.package)))
     waiting = _remove_bytes(archive, stone)
-    replication_service.write_register(archive)
+    storage_places.write_register(archive)
     return Withdrawal(stone=stone, waiting=waiting)
 
 

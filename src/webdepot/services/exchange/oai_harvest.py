@@ -27,7 +27,7 @@ from webdepot.exchange.oai.harvester import (
     RemoteRepository,
 )
 from webdepot.exchange.partners import ListRun, Partner, PartnerRecord, RecordState, RunState
-from webdepot.harvest.fetch.addresses import is_allowed
+from webdepot.harvest.fetch.host_addresses import is_allowed
 from webdepot.provenance import Outcome, append
 from webdepot.services.harvest import harvests
 from webdepot.services.progress import Phase, Progress, Watch, unwatched

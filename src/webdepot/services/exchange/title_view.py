@@ -10,7 +10,7 @@ from webdepot.exchange.metadata.languages import two_letters
 from webdepot.exchange.transfer_zip import Transfer
 from webdepot.services.catalogue import description, records
 from webdepot.services.catalogue.records import RecordView
-from webdepot.services.exchange import oai_provider
+from webdepot.services.exchange import oai_provider, object_delivery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ def view(archive: Archive, key: str, *, reader: Reader, portal_url: str) -> Titl
     record = described.record
     if record.withdrawn_at is not None:
         raise Withdrawn(f"{record.urn} was withdrawn on {record.withdrawn_at:%Y-%m-%d}.")
-    is_open = record.is_object and oai_provider.is_open(archive, record, reader)
+    is_open = record.is_object and object_delivery.is_open(archive, record, reader)
     transfer = records.find_transfer(archive, record.key) if record.is_object else None
     return TitleView(
         described=described,

@@ -14,8 +14,8 @@ from webdepot.depot import holdings, package, package_content
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.harvest import order_file
 from webdepot.harvest.order_file import Order, OrderSummary, OrderVerb
-from webdepot.harvest.parts.numbers import recent_of
 from webdepot.harvest.parts.part_rows import PartState
+from webdepot.harvest.parts.progress_json import recent_of
 from webdepot.harvest.report import live, log, reports
 from webdepot.harvest.report.live import LiveNumbers
 from webdepot.harvest.report.log import JSON_NAME, RecentLine

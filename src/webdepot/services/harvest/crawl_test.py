@@ -23,9 +23,9 @@ from webdepot import event_loop
 from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container.new_records import payload_digest
 from webdepot.errors import InputError, NotFound, WebdepotError
-from webdepot.harvest.answer import Attached, Kept
 from webdepot.harvest.fetch.fetch_mode import Screenshots
 from webdepot.harvest.frontier import LmdbFrontier
+from webdepot.harvest.pending_answer import Attached, Kept
 from webdepot.harvest.report import crawl_sample
 from webdepot.harvest.report.crawl_sample import CrawlSample
 from webdepot.harvest.report.log import JSON_NAME, CrawlLog

@@ -21,16 +21,16 @@ from webdepot.archive import Archive
 from webdepot.container.writer import ContainerWriter, Sealed
 from webdepot.errors import Conflict
 from webdepot.harvest import crawl
-from webdepot.harvest.answer import Keeper
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.crawl_state import CrawlParts
-from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.cookies import CookieJar
 from webdepot.harvest.fetch.curl_transfer import FetchLimits
+from webdepot.harvest.fetch.host_addresses import Router
 from webdepot.harvest.fetch.http import CurlFetcher
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.order_file import Orders, OrderSource
 from webdepot.harvest.peer_processes import FileHandover, Peers, owners
+from webdepot.harvest.pending_answer import Keeper
 from webdepot.harvest.politeness.servers import SharedServers
 from webdepot.harvest.report import live
 from webdepot.harvest.report.last_pictures import LastPictures
@@ -41,7 +41,7 @@ from webdepot.model import Container, Harvest, HarvestId
 from webdepot.ports.harvest import Ledger, Servers
 from webdepot.services.harvest import harvests, processes
 from webdepot.services.harvest import options as harvest_options
-from webdepot.services.harvest.keeper import ContainerKeeper
+from webdepot.services.harvest.container_keeper import ContainerKeeper
 from webdepot.services.harvest.options import HarvestOptions, OrganisationHosts
 from webdepot.services.harvest.processes import HarvestPart, SharedLimits
 from webdepot.services.progress import Phase, Progress, Watch, unwatched

@@ -8,7 +8,7 @@
       warc/                    containers; `.open` while written
       direct                   present if `webdepot archive` or `import` runs it, without a review before the
                                deposit; an import holds its lock until nothing is left to do
-      shown                    present if readers see it before it is in the depot (`services.index.shown`)
+      shown                    present if readers see it before it is in the depot (`visible_harvests`)
 
 `runner` starts and runs them.
 """

@@ -24,10 +24,10 @@ from webdepot import event_loop
 from webdepot.archive import Archive
 from webdepot.model import Answer, Verdict
 from webdepot.selection.domains import organisations
-from webdepot.selection.domains.evidence import HostOrigin
 from webdepot.selection.domains.organisations import Organisation
+from webdepot.selection.domains.ownership_rules import HostRule, HostRuleKind, RuleName, rule_of
+from webdepot.selection.domains.ownership_signs import HostOrigin
 from webdepot.selection.domains.profile import ProfileMatcher
-from webdepot.selection.domains.rules import HostRule, HostRuleKind, RuleName, rule_of
 from webdepot.selection.domains.verdict import TEACHES_AT, HostJudge, HostJudgement
 from webdepot.services.harvest.organisation_hosts import MOST_LINKERS, names_of, remembered_of, verdict_of
 from webdepot.services.selection import lookup_network
@@ -197,9 +197,8 @@ class HostExaminer:
         self._unsaved.clear()
 
     def _case(self, judgement: HostJudgement) -> int:
-        """The case of a host, as `selection/domains/survey` numbers them: 1 inside the address ranges and
-        linked by a member, 3 inside and linked only by others, 2 outside the ranges, 0 if its name does not
-        resolve.
+        """The case of a host, as in `host_discovery`: 1 inside the address ranges and linked by a member, 3
+        inside and linked only by others, 2 outside the ranges, 0 if its name does not resolve.
         """
         if not judgement.is_resolved:
             return 0

@@ -21,16 +21,16 @@ from webdepot.config.settings import Config
 from webdepot.errors import ConfigError, InputError
 from webdepot.harvest.browser import launch
 from webdepot.harvest.fetch import login
-from webdepot.harvest.fetch.addresses import LookUp, Router
 from webdepot.harvest.fetch.curl_transfer import HostAccess
 from webdepot.harvest.fetch.fetch_mode import BEHAVIOURS, Fetching, Screenshots
+from webdepot.harvest.fetch.host_addresses import LookUp, Router
 from webdepot.harvest.fetch.login import Login
 from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.politeness.robots import RobotsPolicy, product_token
 from webdepot.harvest.profile import KEYS, HarvestProfile
 from webdepot.harvest.report.result import CrawlSettings, HostSettings
-from webdepot.harvest.scope import rules, software_rules
+from webdepot.harvest.scope import profile_rules, software_rules
 from webdepot.harvest.scope.conditions import ScopeFacts
 from webdepot.harvest.scope.host_rules import HostRules
 from webdepot.harvest.scope.limits import ScopeLimits
@@ -175,7 +175,7 @@ def with_profile(options: HarvestOptions, profile: HarvestProfile) -> HarvestOpt
     return replace(
         options,
         profile=profile.name,
-        rules=tuple(rules.to_table(spec) for spec in profile.rules),
+        rules=tuple(profile_rules.to_table(spec) for spec in profile.rules),
         hosts=dict(profile.hosts),
         limits={**options.limits, **{name: value for name, value in values.items() if name in _LIMITS}},
         **{name: value for name, value in values.items() if name in known},
@@ -233,7 +233,8 @@ def settings_of(
     """
     config = archive.config.harvest
     specs = tuple(
-        rules.from_table(table, f"rule {number}") for number, table in enumerate(options.rules, start=1)
+        profile_rules.from_table(table, f"rule {number}")
+        for number, table in enumerate(options.rules, start=1)
     )
     needs_look_up = router is not None and any(spec.condition in _NEED_LOOK_UP for spec in specs)
     manners = _manners(archive.config, options.delay_s)

@@ -7,7 +7,7 @@ from webdepot.archive import Archive
 from webdepot.harvest import order_file
 from webdepot.harvest.order_file import Order, OrderVerb
 from webdepot.harvest.parts import part_rows
-from webdepot.harvest.parts.numbers import progress_of
+from webdepot.harvest.parts.progress_json import progress_of
 from webdepot.harvest.report import live
 from webdepot.harvest.report.live import LiveNumbers
 from webdepot.model import Harvest

@@ -18,7 +18,7 @@ from webdepot.model import Answer, Verdict
 from webdepot.selection.domains import organisations
 from webdepot.selection.domains.lookup.resolver import Resolver
 from webdepot.selection.domains.organisations import Organisation, Remembered
-from webdepot.selection.domains.rules import HostRuleKind, RuleName, parse
+from webdepot.selection.domains.ownership_rules import HostRuleKind, RuleName, parse
 from webdepot.selection.domains.verdict import RULE
 from webdepot.services.harvest.options import OrganisationHosts
 from webdepot.services.selection import lookup_network

@@ -10,7 +10,6 @@
 
 import asyncio
 import shutil
-import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, closing, suppress
 from dataclasses import replace
@@ -25,14 +24,14 @@ from webdepot.container.writer import OPEN_SUFFIX, ContainerWriter
 from webdepot.errors import Conflict, WebdepotError
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.parts import part_rows
+from webdepot.harvest.parts.database_link import DatabaseLink
 from webdepot.harvest.parts.harvest_objects import CONTAINERS, LOGS
 from webdepot.harvest.parts.journal import Journal
 from webdepot.harvest.parts.leased_servers import LeasedServers
 from webdepot.harvest.parts.ledger import CHECKPOINT, PartLedger, RowHandover
-from webdepot.harvest.parts.line import PartLine
-from webdepot.harvest.parts.numbers import columns_of, result_to_json
 from webdepot.harvest.parts.objects import FRONTIER, PartObjects
 from webdepot.harvest.parts.part_rows import PartLease, PartLost, PartState
+from webdepot.harvest.parts.progress_json import columns_of, result_to_json
 from webdepot.harvest.peer_processes import Owners, Peers, dealt_out
 from webdepot.harvest.report import log
 from webdepot.harvest.report.log import CrawlLog
@@ -41,22 +40,21 @@ from webdepot.harvest.scope.identity import identity_without
 from webdepot.model import Harvest
 from webdepot.services.harvest import crawler, harvests
 from webdepot.services.harvest import options as harvest_options
+from webdepot.services.harvest.container_keeper import ContainerKeeper
 from webdepot.services.harvest.crawler import CrawlJob, Surroundings
-from webdepot.services.harvest.keeper import ContainerKeeper
 from webdepot.services.harvest.processes import SharedLimits, reached_limit
 from webdepot.services.progress import unwatched
 
 RECENT_LINES = 15
-SHOW_EVERY_S = 1.0
 
 
 def run(archive: Archive, lease: PartLease) -> None:
     """Work on a part that this process has taken, and give it back. `PartLost` if it was taken away."""
     harvest = harvests.get(archive, lease.harvest)
-    with closing(PartLine(archive.database, lease, lease_s=archive.config.cluster.lease_s)) as line:
-        line.start()
+    with closing(DatabaseLink(archive.database, lease, lease_s=archive.config.cluster.lease_s)) as link:
+        link.start()
         try:
-            _Part(archive, harvest, line).run()
+            _Part(archive, harvest, link).run()
         except PartLost:
             raise
         except Exception as error:
@@ -74,11 +72,11 @@ def folder_of(archive: Archive, lease: PartLease) -> Path:
 class _Part:
     """A part that is held."""
 
-    def __init__(self, archive: Archive, harvest: Harvest, line: PartLine) -> None:
+    def __init__(self, archive: Archive, harvest: Harvest, link: DatabaseLink) -> None:
         self._archive = archive
         self._harvest = harvest
-        self._line = line
-        self._lease = line.lease
+        self._link = link
+        self._lease = link.lease
         self._options = harvest_options.from_kept(harvest.settings)
         self._objects = PartObjects(archive.work, harvest.id, self._lease.part)
         self._limit: End | None = None
@@ -128,9 +126,9 @@ class _Part:
             closing(CrawlLog(folder)) as crawl_log,
             crawler.program_frozen(),
         ):
-            handover = RowHandover(self._line)
+            handover = RowHandover(self._link)
             with closing(
-                PartLedger(self._objects, folder, frontier, journal, self._line, handover)
+                PartLedger(self._objects, folder, frontier, journal, self._link, handover)
             ) as ledger:
                 writer = ContainerWriter(
                     folder / CONTAINERS,
@@ -170,11 +168,11 @@ class _Part:
         if lease.count > 1:
             dealt = dealt_out(self._harvest.seeds, lease.count)
             peers = Peers(lease.part, Owners(lease.count, dealt), handover)
-        servers = stack.enter_context(closing(LeasedServers(archive.database, self._line)))
+        servers = stack.enter_context(closing(LeasedServers(archive.database, self._link)))
         return Surroundings(
             progress=self._reporter(stop, folder),
             servers=servers,
-            orders=self._line,
+            orders=self._link,
             peers=peers,
             ledger=ledger,
             checkpoint_s=archive.config.work.safe_s,
@@ -189,15 +187,11 @@ class _Part:
             size_bytes=options.limit_bytes,
         )
 
-        show_at_s = 0.0
-
         def report(progress: CrawlProgress) -> None:
-            nonlocal show_at_s
-            self._line.check()
-            if time.monotonic() >= show_at_s:
-                show_at_s = time.monotonic() + SHOW_EVERY_S
-                self._line.show(columns_of(progress, log.recent(folder, RECENT_LINES)))
-            beat = self._line.beat
+            self._link.check()
+            if self._link.wants_numbers():
+                self._link.show(columns_of(progress, log.recent(folder, RECENT_LINES)))
+            beat = self._link.beat
             if stop.is_set() or beat is None:
                 return
             self._is_stopped = beat.is_stopping

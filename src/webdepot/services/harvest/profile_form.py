@@ -17,11 +17,11 @@ from webdepot.harvest import profile_text
 from webdepot.harvest.fetch.fetch_mode import BEHAVIOURS, Fetching, Screenshots
 from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.profile import KEYS, HarvestProfile
-from webdepot.harvest.scope import rules
+from webdepot.harvest.scope import profile_rules
 from webdepot.harvest.scope.conditions import CONDITIONS
 from webdepot.harvest.scope.limits import ScopeLimits
 from webdepot.harvest.scope.membership import ScopeKind
-from webdepot.harvest.scope.rules import RuleSpec
+from webdepot.harvest.scope.profile_rules import RuleSpec
 from webdepot.services.harvest import options as harvest_options
 from webdepot.services.harvest.options import HarvestOptions
 
@@ -236,7 +236,7 @@ def _with_rules(name: str, text: str, rows: Sequence[RuleRow], errors: dict[str,
     for number, row in enumerate(rows):
         try:
             table = _table(row)
-            specs.append(rules.from_table(table, ""))
+            specs.append(profile_rules.from_table(table, ""))
             tables.append(table)
         except ConfigError as error:
             errors[f"rule-{number}"] = str(error).removeprefix(": ")

@@ -14,7 +14,7 @@ from webdepot.errors import ConfigError, InputError, NotFound, NotPermitted, Web
 from webdepot.harvest import harvest_rows, order_file
 from webdepot.harvest import profile as profiles
 from webdepot.harvest.fetch import login
-from webdepot.harvest.fetch.addresses import Router
+from webdepot.harvest.fetch.host_addresses import Router
 from webdepot.harvest.judge import CrawlJudge
 from webdepot.harvest.profile import HarvestProfile
 from webdepot.harvest.report.reports import ReportKind

@@ -15,8 +15,8 @@ from webdepot import event_loop
 from webdepot.access.replay import title
 from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container.http import content_decoded, parse_head, transfer_decoded
-from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.curl_transfer import FetchLimits
+from webdepot.harvest.fetch.host_addresses import Router
 from webdepot.harvest.fetch.http import CurlFetcher
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.politeness.pauses import Manners

@@ -19,8 +19,8 @@ from webdepot import leases
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, RemoteError, WebdepotError
 from webdepot.harvest.parts import part_rows
-from webdepot.harvest.parts.numbers import progress_of, result_from_json
 from webdepot.harvest.parts.part_rows import PartRow, PartState
+from webdepot.harvest.parts.progress_json import progress_of, result_from_json
 from webdepot.harvest.report import live
 from webdepot.harvest.report.result import CrawlProgress, CrawlResult, End, left_waiting, stopped_reason
 from webdepot.model import Harvest, HarvestState

@@ -1,10 +1,10 @@
 """The capture index and the text index: adding containers, updating, removing, rebuilding.
 
 Indexing a container: a worker process reads it once (captures, pages and links into files), unless that was
-done when its files were identified (`derived`); then the captures are added to the capture index, then the
-pages, with those of other containers and by all workers, to the text index. Each step can be repeated, and a
-container that is already in both indexes is skipped. A container that cannot be read is reported and does not
-stop the others.
+done when its files were identified (`derived_files`); then the captures are added to the capture index, then
+the pages, with those of other containers and by all workers, to the text index. Each step can be repeated,
+and a container that is already in both indexes is skipped. A container that cannot be read is reported and
+does not stop the others.
 
 While the server of the text index does not answer, captures are indexed, and a job is added that adds the
 words when it answers again (`services/jobs`).
@@ -30,7 +30,7 @@ from webdepot.model import Container, Finding, Harvest, HarvestId
 from webdepot.ports.search import PageFile
 from webdepot.services.access import link_texts
 from webdepot.services.access.browse import thumbnail_cache
-from webdepot.services.index import batch_jobs, derived_files, patch_merge, shown
+from webdepot.services.index import batch_jobs, derived_files, patch_merge, visible_harvests
 from webdepot.services.index.harvest_texts import HarvestTexts
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
@@ -101,7 +101,7 @@ def _index_all(archive: Archive, known: Sequence[Container], *, again: bool, wat
 
 def _known(archive: Archive) -> list[Container]:
     """All containers that readers may see; others are removed from the indexes."""
-    known = shown.containers(archive)
+    known = visible_harvests.containers(archive)
     names = {container.name for container in known}
     indexed = {name for name, _ in archive.captures.containers()} | archive.texts.containers()
     forget(archive, sorted(indexed - names))
@@ -142,7 +142,7 @@ class IndexStatus:
 
 def status(archive: Archive) -> IndexStatus:
     """How complete the indexes are, and how large."""
-    names = {container.name for container in shown.containers(archive)}
+    names = {container.name for container in visible_harvests.containers(archive)}
     return IndexStatus(
         containers=len(names),
         with_captures=len(names & {name for name, _ in archive.captures.containers()}),
@@ -166,7 +166,7 @@ def are_indexed(archive: Archive, names: Collection[str]) -> bool:
 def index_harvest(archive: Archive, harvest: str, *, watch: Watch = unwatched) -> Indexed:
     """Index the sealed containers of one harvest; nothing if readers may not see it."""
     with archive.database.reading() as connection:
-        is_shown = shown.is_shown(archive, harvest_rows.get(connection, harvest))
+        is_shown = visible_harvests.is_shown(archive, harvest_rows.get(connection, harvest))
         known = locations.of_harvest(connection, HarvestId(harvest)) if is_shown else []
     return index_containers(archive, known, watch=watch)
 

@@ -31,7 +31,7 @@ from webdepot.index.extract import Extract, Job
 from webdepot.model import EVERYTHING, Capture
 from webdepot.ports.search import PageText
 from webdepot.services.access import gate
-from webdepot.services.index import derived_files, shown
+from webdepot.services.index import derived_files, visible_harvests
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.text.csv_text import written
 from webdepot.times import from_timestamp, to_iso
@@ -277,7 +277,7 @@ def _is_open(archive: Archive, key: str, timestamp: str, reader: Reader) -> bool
 def _extracts(archive: Archive, collection: str, watch: Watch) -> Iterator[Extract]:
     """What the workers read in the containers of all harvests that readers may see."""
     with archive.database.reading() as connection:
-        containers = shown.containers(archive)
+        containers = visible_harvests.containers(archive)
         harvests = {each.harvest for each in containers}
         collections = {each: harvest_rows.get(connection, each).collection for each in harvests}
     wanted = [each for each in containers if collection in (EVERYTHING, collections[each.harvest])]

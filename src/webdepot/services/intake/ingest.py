@@ -18,7 +18,7 @@ from webdepot.quality import finding_rows
 from webdepot.services.depot import deposit as deposit_service
 from webdepot.services.depot import unpacked
 from webdepot.services.harvest import harvests
-from webdepot.services.index import indexer, shown
+from webdepot.services.index import indexer, visible_harvests
 from webdepot.services.index.indexer import Indexed
 from webdepot.services.intake import wacz_files
 from webdepot.services.progress import Watch, unwatched
@@ -95,7 +95,7 @@ def take_in(
     if deposit and (package is not None or harvest.state is HarvestState.FINISHED):
         package = deposit_service.keep(archive, harvest, watch=watch)
     if index:
-        shown.show(archive, harvests.get(archive, harvest.id))
+        visible_harvests.show(archive, harvests.get(archive, harvest.id))
     indexed = publish(archive, harvest.id, watch=watch) if index else None
     return ArchiveReport(
         harvest=harvests.get(archive, harvest.id),

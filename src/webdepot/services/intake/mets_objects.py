@@ -3,8 +3,9 @@
 1. `METS.xml` or `mets.xml` at the top. An E-ARK package must meet the rules of level MUST (`csip_rules`).
    Other rules, and those for the METS files of representations, give warnings.
 2. Every file that it lists must be present, with the listed size and checksum.
-3. Of an E-ARK package, the data of the representations and the documentation are the files of the object; of
-   other METS, the files that it lists. The description is what METS embeds or refers to, or a description
+3. Of an E-ARK package, the data of the representations and the documentation are the files of the object,
+   whether they are in the folders of that name or in a file group for that use; of other METS, the files that
+   it lists. The description is what METS embeds or refers to, or a description
    beside it; everything is kept with the package.
 """
 
@@ -29,6 +30,7 @@ from webdepot.model import Finding, Severity
 _MOST_REASONS = 50
 _MOST_FINDINGS = 1000
 _IN_PACKAGE = re.compile(r"(?:representations/[^/]+/data|documentation)/.", re.IGNORECASE)
+_CONTENT_USE = re.compile(r"(?:representations|documentation)(?:/|\Z)", re.IGNORECASE)
 _INNER = re.compile(r"representations/[^/]+/METS\.xml", re.IGNORECASE)
 _LIKE_PACKAGE = re.compile(r"representations/[^/]+/(?:data|metadata)/.", re.IGNORECASE)
 
@@ -68,9 +70,9 @@ def read(opened: Submission, payload: Mapping[str, Path]) -> MetsObject | None:
         if is_package and _INNER.fullmatch(each):
             findings += _check_inner(payload[each], each, payload, listed)
     findings += islice(_check(listed, payload, is_package=is_package), _MOST_FINDINGS)
-    own = _IN_PACKAGE.match if is_package else listed.__contains__
+    own = _names_of_content(listed, payload) if is_package else listed.keys()
     about = {each for each, file in listed.items() if file.use == "Metadata"}
-    files = {each: path for each, path in payload.items() if own(each) and each not in about}
+    files = {each: path for each, path in payload.items() if each in own and each not in about}
     if not files:
         findings.append(_wrong("there are no files in representations/NAME/data or documentation"))
     reasons = [each.message for each in findings if each.severity is Severity.ERROR]
@@ -84,6 +86,14 @@ def read(opened: Submission, payload: Mapping[str, Path]) -> MetsObject | None:
         mimes={payload[each]: file.mime for each, file in listed.items() if file.mime and each in payload},
         warnings=tuple(each.message for each in findings)[:_MOST_REASONS],
     )
+
+
+def _names_of_content(listed: Mapping[str, ListedFile], payload: Mapping[str, Path]) -> set[str]:
+    """The files of an E-ARK package that are its object: not metadata, schemas or METS."""
+    by_use = {
+        name for name, file in listed.items() if _CONTENT_USE.match(file.use) and not _INNER.match(name)
+    }
+    return by_use | {name for name in payload if _IN_PACKAGE.match(name)}
 
 
 def _check_package(root: etree._Element, name: str, payload: Mapping[str, Path]) -> Iterator[Finding]:

@@ -39,8 +39,7 @@ from webdepot.harvest.report.log import LOG_NAME
 from webdepot.model import Harvest, HarvestId, HarvestKind, HarvestState, Package, PackageId, Severity
 from webdepot.provenance import Outcome, append
 from webdepot.services.catalogue import submitted_records
-from webdepot.services.depot import deposit
-from webdepot.services.depot import replication as replication_service
+from webdepot.services.depot import deposit, storage_places
 from webdepot.services.harvest import harvests
 from webdepot.services.intake import (
     file_objects,
@@ -324,7 +323,7 @@ def _adopt(archive: Archive, opened: Submission, folder: Path, watch: Watch) -> 
                 replication.remove(archive.store, identifier)
                 raise CorruptData(f"{result.lost[0]} is damaged.", where=identifier)
         held = deposit.record_foreign(archive, identifier)
-    replication_service.copy_out(archive, held.id)
+    storage_places.copy_out(archive, held.id)
     ingest.publish(archive, held.harvest, watch=watch)
     return held
 

@@ -8,7 +8,7 @@ from webdepot.depot.bundle.submission import SubmissionState
 from webdepot.errors import RemoteError
 from webdepot.reasons import to_kept
 from webdepot.services import pipeline
-from webdepot.services.depot import audit, replication
+from webdepot.services.depot import audit, storage_places
 from webdepot.services.exchange import oai_harvest, partner_ingest
 from webdepot.services.harvest import crawl_test, harvests
 from webdepot.services.index import indexer
@@ -39,7 +39,7 @@ def _audit(archive: Archive, task: JobTask) -> Result:
 
 
 def _fill(archive: Archive, task: JobTask) -> Result:
-    report = replication.fill(archive, place=task.job.subject, watch=task.watch)
+    report = storage_places.fill(archive, place=task.job.subject, watch=task.watch)
     return {"copied": report.copied, "waiting": report.waiting}
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from webdepot.archive import Archive
 from webdepot.provenance import Event
 from webdepot.selection.cases import CASE, Case
-from webdepot.selection.letters import Letter
+from webdepot.selection.letter_rows import Letter
 from webdepot.services.permission import complaints
 
 

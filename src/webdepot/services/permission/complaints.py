@@ -25,10 +25,10 @@ from webdepot.errors import InputError, NotFound
 from webdepot.mail import checked_address
 from webdepot.provenance import Event, append, difference, iter_of
 from webdepot.reasons import said
-from webdepot.selection import cases, letters, templates
+from webdepot.selection import cases, letter_rows, letter_templates
 from webdepot.selection.cases import CASE, Case, CaseState, Decision, Objection, Who
-from webdepot.selection.letters import Letter
-from webdepot.selection.templates import LetterKind
+from webdepot.selection.letter_rows import Letter
+from webdepot.selection.letter_templates import LetterKind
 from webdepot.services.access import rules
 from webdepot.services.permission import letters as letters_service
 from webdepot.url import from_typed, host_of
@@ -114,7 +114,7 @@ def complain(
         words=text,
         name=" ".join(name.split())[:200],
         mail=mail.strip(),
-        language=language if language in templates.LANGUAGES else "en",
+        language=language if language in letter_templates.LANGUAGES else "en",
         origin=origin,
         created_at=now,
     )
@@ -292,7 +292,7 @@ def history(archive: Archive, case: Case) -> Sequence[Event]:
 
 def letters_of(archive: Archive, case: Case) -> Sequence[Letter]:
     with archive.database.reading() as connection:
-        return letters.of_case(connection, case.id)
+        return letter_rows.of_case(connection, case.id)
 
 
 def pattern_of(case: Case, ruling: Ruling) -> str:
@@ -366,8 +366,8 @@ def _write_letter(
     *,
     by: str,
 ) -> None:
-    template = templates.get(connection, kind, case.language)
-    rendered = templates.render(
+    template = letter_templates.get(connection, kind, case.language)
+    rendered = letter_templates.render(
         template,
         {
             **letters_service.common_values(archive, template.language),
@@ -387,7 +387,7 @@ def _write_letter(
         agent=by or archive.agent,
         queued_at=archive.clock(),
     )
-    letters.add(connection, letter)
+    letter_rows.add(connection, letter)
 
 
 _DECISION_TEXTS = {

@@ -20,10 +20,10 @@ from webdepot.mail import Message
 from webdepot.model import TargetId
 from webdepot.provenance import append, difference
 from webdepot.reasons import said, together
-from webdepot.selection import letters, permission, targets
-from webdepot.selection.letters import TOKEN_HIDDEN, Letter
+from webdepot.selection import implied_consent, letter_rows, targets
+from webdepot.selection.letter_rows import TOKEN_HIDDEN, Letter
+from webdepot.selection.letter_templates import LetterKind
 from webdepot.selection.states import TARGET, LetterState
-from webdepot.selection.templates import LetterKind
 from webdepot.services.permission import letters as letters_service
 from webdepot.services.selection import targets as targets_service
 
@@ -54,7 +54,9 @@ def deliver(archive: Archive, *, limit: int = letters_service.MOST_LETTERS) -> D
     tried: set[int] = set()
     while sent + returned + failed < limit:
         with archive.database.reading() as connection:
-            batch = [letter for letter in letters.waiting(connection, limit=BATCH) if letter.id not in tried]
+            batch = [
+                letter for letter in letter_rows.waiting(connection, limit=BATCH) if letter.id not in tried
+            ]
         if not batch:
             break
         for letter in batch[: limit - sent - returned - failed]:
@@ -89,7 +91,7 @@ def _require_server(archive: Archive) -> None:
 def _send_claimed(archive: Archive, letter: Letter) -> Letter:
     """Send a letter unless another sender has it; the letter as it is now."""
     with archive.database.transaction() as connection:
-        is_ours = letters.claim(connection, letter, now=archive.clock())
+        is_ours = letter_rows.claim(connection, letter, now=archive.clock())
     return _send(archive, letter) if is_ours else letter
 
 
@@ -107,7 +109,7 @@ def _send(archive: Archive, letter: Letter) -> Letter:
     except InputError as error:
         return _record(archive, letter, "return", error=str(error), tries=letter.tries + 1)
     is_notice = letter.kind is LetterKind.NOTICE
-    deadline = permission.deadline_of(now.date(), letter.term_days) if is_notice else None
+    deadline = implied_consent.deadline_of(now.date(), letter.term_days) if is_notice else None
     days = archive.config.selection.reminder_days
     remind_on = now.date() + timedelta(days=days) if deadline and 0 < days < letter.term_days else None
     return _record(
@@ -143,7 +145,7 @@ def _record(archive: Archive, letter: Letter, act: str, **values: object) -> Let
     """Record the new state of the letter and its target and the event, in one transaction."""
     action = {"send": "sent a letter", "fail": "could not send a letter", "return": "undeliverable"}[act]
     with archive.database.transaction() as connection:
-        moved = letters.move(connection, letter, act, **values)
+        moved = letter_rows.move(connection, letter, act, **values)
         message = together(
             [
                 said("letter_to", "{kind} to {recipient}", kind=letter.kind, recipient=letter.recipient),

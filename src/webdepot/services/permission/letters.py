@@ -1,7 +1,7 @@
 """Letters to owners: written from templates for one target or a whole list, and reminders.
 
-A letter is written and queued here and sent by `delivery`; `consent` records the owner's answer. While a
-letter is queued, its text is only the secret address for the answer: the rest is filled in when it is sent,
+A letter is written and queued here and sent by `delivery`; `owner_answers` records the owner's answer. While
+a letter is queued, its text is only the secret address for the answer: the rest is filled in when it is sent,
 because the deadline counts from that day.
 """
 
@@ -18,13 +18,13 @@ from webdepot.errors import InputError, NotFound
 from webdepot.model import TargetId
 from webdepot.provenance import Event, append, difference
 from webdepot.reasons import said
-from webdepot.selection import contacts, letters, permission, target_list, targets, templates
+from webdepot.selection import contacts, implied_consent, letter_rows, letter_templates, target_list, targets
 from webdepot.selection.contacts import Contact
-from webdepot.selection.letters import Letter
+from webdepot.selection.letter_rows import Letter
+from webdepot.selection.letter_templates import LetterKind, Rendered, Template
 from webdepot.selection.states import TARGET, LetterState, TargetState
 from webdepot.selection.target_list import TargetFilter
 from webdepot.selection.targets import Dossier
-from webdepot.selection.templates import LetterKind, Rendered, Template
 
 MOST_LETTERS = 20_000
 """At most this many owners can be asked at once."""
@@ -41,12 +41,12 @@ class Asking:
 
 def letters_of(archive: Archive, target: TargetId) -> list[Letter]:
     with archive.database.reading() as connection:
-        return letters.of_target(connection, target)
+        return letter_rows.of_target(connection, target)
 
 
 def get_letter(archive: Archive, number: int) -> Letter:
     with archive.database.reading() as connection:
-        return letters.get(connection, number)
+        return letter_rows.get(connection, number)
 
 
 def all_letters(
@@ -54,7 +54,7 @@ def all_letters(
 ) -> tuple[list[Letter], int, Mapping[LetterState, int]]:
     """One page of all letters, newest first, how many there are, and how many in each state."""
     with archive.database.reading() as connection:
-        return *letters.listing(connection, state, page), letters.counts(connection)
+        return *letter_rows.listing(connection, state, page), letter_rows.counts(connection)
 
 
 def list_past(
@@ -62,7 +62,7 @@ def list_past(
 ) -> list[Letter]:
     """The next letters, the newest first, after the one with the number `last`."""
     with archive.database.reading() as connection:
-        return letters.past(connection, state, last=last, limit=limit)
+        return letter_rows.past(connection, state, last=last, limit=limit)
 
 
 def preview(
@@ -74,11 +74,11 @@ def preview(
         contact = _mail_contact(connection, target) or Contact(
             target=target, name=dossier.name, language=language or "en"
         )
-        template = templates.get(connection, LetterKind.NOTICE, language or contact.language)
+        template = letter_templates.get(connection, LetterKind.NOTICE, language or contact.language)
         days = term_days or archive.config.selection.term_days
-        answer_at = answer_address(portal_address(archive, portal_url), letters.TOKEN_HIDDEN)
-        deadline = permission.deadline_of(archive.clock().date(), days)
-        return templates.render(
+        answer_at = answer_address(portal_address(archive, portal_url), letter_rows.TOKEN_HIDDEN)
+        deadline = implied_consent.deadline_of(archive.clock().date(), days)
+        return letter_templates.render(
             template, _values(archive, dossier, contact, template.language, days, deadline, "L-…", answer_at)
         )
 
@@ -101,7 +101,7 @@ def consider_list(archive: Archive, wanted: TargetFilter) -> Asking:
 
 
 def _consider(connection: Connection, dossiers: Sequence[Dossier]) -> Asking:
-    busy = set(letters.already_asked(connection, [dossier.id for dossier in dossiers]))
+    busy = set(letter_rows.already_asked(connection, [dossier.id for dossier in dossiers]))
     ready: list[Dossier] = []
     left_out: list[tuple[Dossier, str]] = []
     for dossier in dossiers:
@@ -144,8 +144,8 @@ def ask(
         for dossier in outcome.ready:
             contact = _mail_contact(connection, dossier.id)
             assert contact is not None  # noqa: S101 - checked by _consider
-            template = templates.get(connection, LetterKind.NOTICE, contact.language)
-            token = letters.new_token()
+            template = letter_templates.get(connection, LetterKind.NOTICE, contact.language)
+            token = letter_rows.new_token()
             draft = Letter(
                 kind=LetterKind.NOTICE,
                 target=dossier.id,
@@ -153,12 +153,12 @@ def ask(
                 recipient=contact.mail,
                 subject=template.subject,
                 body=answer_address(base, token),
-                token_hash=letters.hash_of(token),
+                token_hash=letter_rows.hash_of(token),
                 term_days=days,
                 agent=by or archive.agent,
                 queued_at=now,
             )
-            kept = letters.add(connection, draft)
+            kept = letter_rows.add(connection, draft)
             append(connection, _written_event(archive, "wrote a letter", kept, by=by))
         on_asked(connection, outcome)
     return outcome
@@ -178,14 +178,14 @@ def _written_event(archive: Archive, action: str, letter: Letter, *, by: str = "
 
 def template_of(archive: Archive, kind: LetterKind, language: str) -> Template:
     with archive.database.reading() as connection:
-        return templates.get(connection, kind, language)
+        return letter_templates.get(connection, kind, language)
 
 
 def save_template(archive: Archive, template: Template, *, by: str = "") -> None:
     """Save a new text for a kind of letter; older versions are kept. InputError names an unknown field."""
     with archive.database.transaction() as connection:
-        before = templates.get(connection, template.kind, template.language)
-        templates.save(connection, template, agent=by or archive.agent, now=archive.clock())
+        before = letter_templates.get(connection, template.kind, template.language)
+        letter_templates.save(connection, template, agent=by or archive.agent, now=archive.clock())
         subject = f"{template.kind.value} {template.language}"
         detail = {
             "before": {"subject": before.subject, "body": before.body},
@@ -205,14 +205,14 @@ def render(connection: Connection, archive: Archive, letter: Letter) -> Rendered
         (each for each in contacts.of_target(connection, dossier.id) if each.mail == letter.recipient), None
     )
     contact = contact or Contact(target=dossier.id, mail=letter.recipient, language=letter.language)
-    template = templates.get(connection, letter.kind, letter.language)
-    first = letters.get(connection, letter.about) if letter.about else letter
-    deadline = first.term_ends_on or permission.deadline_of(archive.clock().date(), letter.term_days)
+    template = letter_templates.get(connection, letter.kind, letter.language)
+    first = letter_rows.get(connection, letter.about) if letter.about else letter
+    deadline = first.term_ends_on or implied_consent.deadline_of(archive.clock().date(), letter.term_days)
     values = _values(
         archive, dossier, contact, template.language, letter.term_days, deadline, first.reference, letter.body
     )
     sent_on = format_day((first.sent_at or archive.clock()).date(), template.language)
-    return templates.render(template, {**values, "sent_on": sent_on})
+    return letter_templates.render(template, {**values, "sent_on": sent_on})
 
 
 def answer_address(base: str, token: str) -> str:
@@ -237,7 +237,7 @@ def _values(
         "reference": reference,
         "term_days": str(days),
         "term_ends": format_day(deadline, language),
-        "first_harvest": format_day(permission.silence_counts_from(deadline), language),
+        "first_harvest": format_day(implied_consent.silence_counts_from(deadline), language),
         "answer_address": answer_at,
         "user_agent": archive.user_agent,
     }
@@ -299,10 +299,10 @@ def write_reminders(archive: Archive, *, portal_url: str = "") -> int:
     """Write and queue the reminders that are due, one for each notice; returns how many."""
     now = archive.clock()
     with archive.database.transaction() as connection:
-        due = letters.to_remind(connection, now.date())
+        due = letter_rows.to_remind(connection, now.date())
         for letter in due:
-            letters.clear_reminder(connection, letter)
-            token = letters.new_token()
+            letter_rows.clear_reminder(connection, letter)
+            token = letter_rows.new_token()
             reminder = Letter(
                 kind=LetterKind.REMINDER,
                 target=letter.target,
@@ -311,12 +311,12 @@ def write_reminders(archive: Archive, *, portal_url: str = "") -> int:
                 recipient=letter.recipient,
                 subject=letter.subject,
                 body=answer_address(portal_address(archive, portal_url), token),
-                token_hash=letters.hash_of(token),
+                token_hash=letter_rows.hash_of(token),
                 term_days=letter.term_days,
                 agent=archive.agent,
                 queued_at=now,
             )
-            kept = letters.add(connection, reminder)
+            kept = letter_rows.add(connection, reminder)
             if kept.target is not None:
                 append(connection, _written_event(archive, "wrote a reminder", kept))
     return len(due)

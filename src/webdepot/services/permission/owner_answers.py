@@ -4,9 +4,9 @@
                                        ├── reminder, once, before the deadline
                                        └── the day after the deadline: silence is consent
 
-Letters are written by `letters`, sent by `delivery`; deadlines and reminders are processed by `deadlines`. A
-refusal takes effect at once: running harvests of the target are stopped, and an access rule closes everything
-below its seeds.
+Letters are written by `letters`, sent by `delivery`; deadlines and reminders are processed by `periodic_run`.
+A refusal takes effect at once: running harvests of the target are stopped, and an access rule closes
+everything below its seeds.
 """
 
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ from webdepot.harvest.order_file import OrderVerb
 from webdepot.model import HarvestState, TargetId
 from webdepot.provenance import append, difference
 from webdepot.reasons import Reason, said
-from webdepot.selection import grounds, letters, targets
+from webdepot.selection import grounds, letter_rows, targets
 from webdepot.selection.grounds import KeptGround
-from webdepot.selection.letters import Letter
-from webdepot.selection.permission import WITHOUT_LETTER, Ground, PermissionBasis
+from webdepot.selection.letter_rows import Letter
+from webdepot.selection.letter_templates import LetterKind
+from webdepot.selection.permission_basis import WITHOUT_LETTER, Ground, PermissionBasis
 from webdepot.selection.states import TARGET, LetterState, TargetState
 from webdepot.selection.targets import Dossier
-from webdepot.selection.templates import LetterKind
 from webdepot.services.access import rules
 from webdepot.services.harvest import control
 from webdepot.services.selection import targets as targets_service
@@ -102,7 +102,7 @@ def reply(
     with archive.database.transaction() as connection:
         dossier = targets.dossier_of(connection, target)
         notices = [
-            notice for notice in letters.of_target(connection, target) if notice.kind is LetterKind.NOTICE
+            notice for notice in letter_rows.of_target(connection, target) if notice.kind is LetterKind.NOTICE
         ]
         answered = letter or next((notice for notice in notices if _can_be_answered(notice)), None)
         match answer:
@@ -129,7 +129,7 @@ def reply(
 def find_by_token(archive: Archive, token: str) -> tuple[Dossier, Letter] | None:
     """The target and letter that the secret address in a letter belongs to."""
     with archive.database.reading() as connection:
-        letter = letters.find_by_token(connection, token) if 0 < len(token) <= 100 else None
+        letter = letter_rows.find_by_token(connection, token) if 0 < len(token) <= 100 else None
         if letter is None or letter.target is None or letter.sent_at is None:
             return None
         return targets.dossier_of(connection, letter.target), letter
@@ -160,7 +160,7 @@ def _record_return(
         raise Conflict(
             f"Target {dossier.id} ({dossier.name}) has no sent letter that could have been returned."
         )
-    letters.move(connection, letter, "return", error=text or "came back")
+    letter_rows.move(connection, letter, "return", error=text or "came back")
     for kept in grounds.not_ended(connection, dossier.id):
         if kept.letter == letter.id and kept.basis.ground is Ground.IMPLIED_CONSENT:
             grounds.end(connection, kept.id, agent=by or archive.agent, reason=_RETURNED, now=archive.clock())
@@ -245,13 +245,13 @@ def _can_be_answered(letter: Letter) -> bool:
 
 def _answer_letter(connection: Connection, letter: Letter | None) -> None:
     if letter is not None and _can_be_answered(letter):
-        letters.move(connection, letter, "answer")
+        letter_rows.move(connection, letter, "answer")
 
 
 def _withdraw_queued(connection: Connection, notices: Sequence[Letter]) -> None:
     for notice in notices:
         if notice.state in (LetterState.QUEUED, LetterState.FAILED):
-            letters.move(connection, notice, "withdraw")
+            letter_rows.move(connection, notice, "withdraw")
 
 
 # --- grounds ---

@@ -63,7 +63,7 @@ class ContainerReport:
 
 def identify(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> HarvestTable:
     """Identify and validate every payload of a harvest; containers that were surveyed before are not read
-    again. In the same pass, everything is derived from them that the next steps need (`derived`).
+    again. In the same pass, everything is derived from them that the next steps need (`derived_files`).
     """
     waiting = _unidentified(archive, harvest)
     workers = cores_for_each(archive, len(waiting))

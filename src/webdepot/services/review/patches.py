@@ -20,7 +20,7 @@ from webdepot.services.depot import examination
 from webdepot.services.harvest import harvests
 from webdepot.services.harvest import options as harvest_options
 from webdepot.services.harvest.options import HarvestOptions
-from webdepot.services.index import shown
+from webdepot.services.index import visible_harvests
 from webdepot.services.intake import ingest
 from webdepot.services.intake.ingest import ArchiveReport
 from webdepot.services.progress import Watch, unwatched
@@ -88,7 +88,7 @@ def patch(
             archive,
             harvest_run.run(archive, begun, watch=watch) if begun.state in _UNFINISHED else begun,
             deposit=parent.state is HarvestState.KEPT,
-            index=shown.is_shown(archive, parent),
+            index=visible_harvests.is_shown(archive, parent),
             watch=watch,
         )
     except RemoteError as error:

@@ -19,7 +19,7 @@ from webdepot.archive import Archive
 from webdepot.container import locations
 from webdepot.errors import NotFound
 from webdepot.harvest import harvest_rows
-from webdepot.index.captures import SqliteCaptureIndex
+from webdepot.index.sqlite_captures import SqliteCaptureIndex
 from webdepot.model import Container, Harvest, HarvestId, HarvestState
 from webdepot.services.harvest import harvests as harvests_service
 

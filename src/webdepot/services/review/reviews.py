@@ -35,7 +35,7 @@ from webdepot.selection import plans, targets
 from webdepot.services.access.browse import page_pictures
 from webdepot.services.depot import deposit
 from webdepot.services.harvest import harvests as harvests_service
-from webdepot.services.index import indexer, shown
+from webdepot.services.index import indexer, visible_harvests
 from webdepot.services.intake import ingest
 from webdepot.services.progress import Watch, unwatched
 from webdepot.services.quality import harvest_check, identification
@@ -369,7 +369,7 @@ def _decide(archive: Archive, number: str, decision: ReviewDecision, words: str,
                     moved.append(patch)
         if state is HarvestState.REJECTED:
             for each in moved:
-                shown.hide(archive, each)
+                visible_harvests.hide(archive, each)
                 indexer.forget_harvest(archive, each)
     return harvests_service.get(archive, harvest.id)
 

@@ -5,14 +5,14 @@ from datetime import timedelta
 
 from webdepot.archive import Archive
 from webdepot.engine import job_queue
-from webdepot.services.permission import deadlines, delivery
+from webdepot.services.permission import delivery, periodic_run
 
 JOBS_KEPT_FOR = timedelta(days=90)
 
 
 def process_letters(archive: Archive) -> None:
     """Process deadlines and reminders; then send queued letters, if a mail server is configured."""
-    deadlines.process_deadlines(archive, portal_url=archive.config.web.portal_url)
+    periodic_run.process_deadlines(archive, portal_url=archive.config.web.portal_url)
     delivery.deliver_if_configured(archive)
 
 

@@ -25,10 +25,10 @@ from webdepot.model import EVERYTHING, Purpose, TargetId
 from webdepot.reasons import said
 from webdepot.selection import contacts, target_list, targets
 from webdepot.selection.contacts import Contact
+from webdepot.selection.letter_templates import LANGUAGES
 from webdepot.selection.tables import target_lists
 from webdepot.selection.target_list import TargetFilter
 from webdepot.selection.targets import Dossier, Nomination, Origin, Strategy
-from webdepot.selection.templates import LANGUAGES
 from webdepot.services.selection import targets as targets_service
 from webdepot.services.selection.contacts import add_contact_in
 from webdepot.text.csv_text import lines, read_cell

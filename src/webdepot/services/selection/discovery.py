@@ -15,15 +15,15 @@ from webdepot.archive import Archive
 from webdepot.model import Finding
 from webdepot.provenance import append, difference
 from webdepot.selection.domains import organisations, vhosts
-from webdepot.selection.domains.evidence import HostOrigin
 from webdepot.selection.domains.facts import HostFacts, registrable
+from webdepot.selection.domains.host_discovery import HostDiscovery
 from webdepot.selection.domains.lookup import probe
 from webdepot.selection.domains.lookup.resolver import Resolver
 from webdepot.selection.domains.lookup.sources import LiveSources
 from webdepot.selection.domains.organisations import KnownHost, Organisation
+from webdepot.selection.domains.ownership_signs import HostOrigin
 from webdepot.selection.domains.profile import OrganisationProfile, checked_host
 from webdepot.selection.domains.profiler import profile_of
-from webdepot.selection.domains.survey import Survey
 from webdepot.selection.domains.verdict import HostJudgement
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.services.selection import organisations as organisations_service
@@ -136,19 +136,21 @@ async def _survey(
     def progress(done: int, waiting: int, host: str) -> None:
         watch(Progress(phase=Phase.DISCOVER, done=done, waiting=waiting, note=host))
 
-    survey = Survey(judge=judge, workers=config.workers, limit_hosts=config.limit_hosts, progress=progress)
+    discovery = HostDiscovery(
+        judge=judge, workers=config.workers, limit_hosts=config.limit_hosts, progress=progress
+    )
     named = {
         **dict.fromkeys(organisation.corrections.domains, HostOrigin.PERSON),
         **dict.fromkeys(judge.decisions, HostOrigin.PERSON),
     }
-    surveyed = await survey.run(organisation.profile.host, root_facts=facts, extra=named)
+    surveyed = await discovery.run(organisation.profile.host, root_facts=facts, extra=named)
     learned = replace(judge.profile, strangers=organisation.found.strangers)
     rows = [(item.judgement, item.case, item.linked_by) for item in surveyed]
     organisation, known = store_survey(archive, learned, rows, by=by)
     met = {item.judgement.host for item in surveyed}
     hosts = tuple(host for host in known if host.host in met)
     return Discovery(
-        organisation=organisation, hosts=hosts, asked=dict(sources.asked), left_out=survey.left_out
+        organisation=organisation, hosts=hosts, asked=dict(sources.asked), left_out=discovery.left_out
     )
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
-from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.curl_transfer import FetchLimits
+from webdepot.harvest.fetch.host_addresses import Router
 from webdepot.harvest.fetch.http import CurlFetcher
 from webdepot.selection.domains import organisations
 from webdepot.selection.domains.lookup.answer_cache import KeptAnswers

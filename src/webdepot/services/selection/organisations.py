@@ -16,8 +16,8 @@ from webdepot.provenance import append, difference
 from webdepot.selection.domains import organisations
 from webdepot.selection.domains.facts import bare_host, registrable
 from webdepot.selection.domains.organisations import KnownHost, Organisation
+from webdepot.selection.domains.ownership_rules import parse
 from webdepot.selection.domains.profile import Corrections, checked_host, checked_range
-from webdepot.selection.domains.rules import parse
 from webdepot.text import csv_text
 
 _COLUMNS = (

@@ -15,8 +15,8 @@ from webdepot.errors import InputError, NotFound, NotPermitted
 from webdepot.model import EVERYTHING, Purpose, Target, TargetId, Verdict
 from webdepot.provenance import Event, append, difference, iter_of
 from webdepot.reasons import Reason, said
-from webdepot.selection import grounds, letters, permission, target_list, target_verdicts, targets
-from webdepot.selection.permission import Ground, PermissionBasis
+from webdepot.selection import grounds, letter_rows, permission, target_list, target_verdicts, targets
+from webdepot.selection.permission_basis import Ground, PermissionBasis
 from webdepot.selection.states import TargetState
 from webdepot.selection.target_list import TargetFilter, TargetPage
 from webdepot.selection.targets import (
@@ -351,7 +351,7 @@ def may_harvest(archive: Archive, target: TargetId, extra: Sequence[PermissionBa
 def _gate(connection: Connection, target: TargetId, extra: Sequence[PermissionBasis], today: date) -> Verdict:
     dossier = targets.dossier_of(connection, target)
     bases = [kept.basis for kept in grounds.not_ended(connection, target)]
-    return permission.gate(dossier.state, [*bases, *extra], letters.notices(connection, target), today)
+    return permission.gate(dossier.state, [*bases, *extra], letter_rows.notices(connection, target), today)
 
 
 def admit(archive: Archive, target: Target, bases: Sequence[PermissionBasis] = ()) -> None:

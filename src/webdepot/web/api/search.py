@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from webdepot.access.policy import ANYONE, Reader
-from webdepot.access.saved import SavedSearch
+from webdepot.access.saved_search_rows import SavedSearch
 from webdepot.ports.search import Hit, SearchSort
 from webdepot.services.access import saved_searches, search
 from webdepot.services.access.export.export import ExportForm

@@ -19,7 +19,7 @@ from webdepot.model import Answer, HarvestState, Purpose
 from webdepot.provenance import Event
 from webdepot.quality.page_ratings import Rating
 from webdepot.selection.cases import CaseState, Decision, Objection, Who
-from webdepot.selection.permission import Ground
+from webdepot.selection.permission_basis import Ground
 from webdepot.selection.plan_dates import Frequency
 from webdepot.selection.scheduled_harvests import TurnState
 from webdepot.selection.states import LetterState, TargetState

@@ -32,6 +32,7 @@ class Language:
     code: str
     texts: Mapping[str, str]
     months: tuple[str, ...]
+    short_months: tuple[str, ...]
     days: tuple[str, ...]
 
     @property
@@ -80,12 +81,25 @@ class Language:
             day=day.day, month=self.months[day.month - 1], year=day.year
         )
 
+    def short_day(self, day: calendar_day) -> str:
+        """A day of the current year where there is little room, such as below a chart."""
+        return self.texts["language.short_date"].format(day=day.day, month=self.short_months[day.month - 1])
+
+    def short_month(self, month: str) -> str:
+        """A month as in 2026-11, where there is little room."""
+        return f"{self.short_months[int(month[5:7]) - 1]} {month[:4]}"
+
     def day_of(self, text: str) -> str:
         """A whole ISO date as people write it; anything else (a year, the name of an issue) unchanged."""
         try:
             return self.day(calendar_day.fromisoformat(text)) if len(text) == len("2024-04-18") else text
         except ValueError:
             return text
+
+    def dated_title(self, title: str) -> str:
+        """A title of ours that ends with an ISO date, such as that of a package, with the date in words."""
+        before, comma, last = title.rpartition(", ")
+        return f"{before}{comma}{self.day_of(last)}"
 
     def moment(self, moment: datetime | str) -> str:
         return self._moment("language.moment", moment)
@@ -102,8 +116,9 @@ class Language:
 def load(code: str) -> Language:
     """A language by its code; its table is read once."""
     tree = tomllib.loads((files("webdepot.web") / "texts" / f"{code}.toml").read_text(encoding="utf-8"))
-    months, days = tree["language"].pop("months"), tree["language"].pop("days")
-    return Language(code, dict(_flat(tree)), tuple(months), tuple(days))
+    # Taken out of the table first: all its other values are texts.
+    names = [tuple(tree["language"].pop(name)) for name in ("months", "short_months", "days")]
+    return Language(code, dict(_flat(tree)), *names)
 
 
 _NAMED_DATE = re.compile(
@@ -113,15 +128,19 @@ _NAMED_DATE = re.compile(
 
 def read_date(text: str) -> str:
     """`times.read_date`, and dates with the name of the month as the portal writes them, in any of its
-    languages: `1 January 2010`, `1. Januar 2010`, `januari 2010`, `Jan 1, 2010`. ValueError for others.
+    languages: `1 January 2010`, `1. Januar 2010`, `12 mrt 2010`, `Jan 1, 2010`. ValueError for
+    others.
     """
     match = _NAMED_DATE.fullmatch(" ".join(text[:60].split()))
     if match is None or (match["day"] and match["after"]):
         return times.read_date(text)
     named = match["month"].lower()
     for code in CODES:
-        for number, month in enumerate(load(code).months, start=1):
-            if month.lower().startswith(named):
+        language = load(code)
+        for number, (month, short) in enumerate(
+            zip(language.months, language.short_months, strict=True), start=1
+        ):
+            if month.lower().startswith(named) or short.lower().rstrip(".") == named:
                 day = match["day"] or match["after"]
                 return times.read_date(f"{match['year']}-{number}" + (f"-{day}" if day else ""))
     return times.read_date(text)

@@ -16,7 +16,7 @@ from typing import Any
 
 from webdepot.model import Finding
 from webdepot.reasons import LOGGED, TOGETHER, Choice, Reason
-from webdepot.selection.permission import Ground
+from webdepot.selection.permission_basis import Ground
 from webdepot.text.patterns import LinearPattern
 from webdepot.web.language.language import DEFAULT, Language, load
 

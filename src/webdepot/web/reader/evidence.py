@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from webdepot.access.evidence import CaptureEvidence
+from webdepot.access.capture_evidence import CaptureEvidence
 from webdepot.errors import InputError
 from webdepot.model import EVERYTHING
 from webdepot.services.access import evidence as evidence_service

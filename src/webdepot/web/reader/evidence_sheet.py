@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from webdepot.access.evidence import CaptureEvidence, EvidenceRecord, MessageFacts
+from webdepot.access.capture_evidence import CaptureEvidence, EvidenceRecord, MessageFacts
 from webdepot.times import moment_of
 from webdepot.web.language.language import Language
 

@@ -17,10 +17,10 @@ from webdepot.accounts import rate_limits
 from webdepot.errors import Conflict, InputError
 from webdepot.mail import checked_address
 from webdepot.selection.cases import Objection, Who
-from webdepot.selection.letters import Letter
+from webdepot.selection.letter_rows import Letter
+from webdepot.selection.letter_templates import LetterKind
 from webdepot.selection.states import LetterState
 from webdepot.selection.targets import Dossier
-from webdepot.selection.templates import LetterKind
 from webdepot.services.permission import complaints, owner_answers
 from webdepot.services.permission.owner_answers import Conditions, OwnerReply, Showing
 from webdepot.services.selection import targets

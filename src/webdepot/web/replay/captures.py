@@ -65,7 +65,7 @@ class BarePage:
 
     capture: Capture
     fragment: str
-    """Makes `inside.js` give the query to the scripts of the page."""
+    """Makes `archived_page.js` give the query to the scripts of the page."""
 
 
 def answer(request: Request) -> Response:

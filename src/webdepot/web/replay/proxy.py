@@ -11,7 +11,6 @@ this terminal, and offers the certificate of the authority that terminals must t
 Terminals are distinguished by their address.
 """
 
-import re
 from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
@@ -29,6 +28,7 @@ from webdepot.services.access.replay.replay import Replayed
 from webdepot.services.access.replay.replay_answer import MOST_BODY_BYTES
 from webdepot.times import from_http, from_timestamp, period_of, to_timestamp
 from webdepot.url import Url, find_canonical
+from webdepot.web.language.language import read_date
 from webdepot.web.replay import address, captures
 from webdepot.web.replay.address import ReplayAddress
 from webdepot.web.replay.authority import Authority
@@ -37,7 +37,6 @@ from webdepot.web.site import language_of, of_app, reader_of, render, site_of
 CONTROL_HOST = "webdepot.proxy"
 MOST_TERMINALS = 10_000
 _LONGEST_FORM_BYTES = 4096
-_DATE = re.compile(r"\s*(\d{4})-?(\d{2})?-?(\d{2})?\s*\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +220,7 @@ def _show(request: Request, wrong: str) -> Response:
             "form-action 'self'; frame-ancestors 'none'"
         },
         heading=spoken.texts["proxy.title"],
-        date=f"{moment:%Y-%m-%d}" if moment else "",
+        date=spoken.date(to_timestamp(moment)) if moment else "",
         now=spoken.say("proxy.now", date=spoken.date(to_timestamp(moment)))
         if moment
         else spoken.texts["proxy.now_newest"],
@@ -235,10 +234,7 @@ def _stamp(text: str) -> str:
     """The last moment of a day, month or year as typed; ValueError for anything else."""
     if not text.strip():
         return ""
-    match = _DATE.match(text)
-    if not match:
-        raise ValueError(text)
-    return to_timestamp(period_of("".join(part for part in match.groups() if part)).end)
+    return to_timestamp(period_of(read_date(text)).end)
 
 
 def _collection(text: str) -> str:

@@ -23,7 +23,7 @@ from webdepot.web.security import page_policy
 from webdepot.web.site import Site, site_of
 
 PATH = "/sw.js"
-INSIDE_SCRIPT = "/-/inside.js"
+INSIDE_SCRIPT = "/-/archived_page.js"
 """Our script in every archived page."""
 
 

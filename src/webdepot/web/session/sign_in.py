@@ -16,7 +16,7 @@ from webdepot.accounts.roles import STAFF, Role
 from webdepot.services.admin import demo_accounts
 from webdepot.web.client_address import wider_network_of
 from webdepot.web.forms import SHORT_FORM, read_form, sender_of
-from webdepot.web.heavy_turns import Turns
+from webdepot.web.request_turns import Turns
 from webdepot.web.session.sign_in_brake import (
     MOST_FAILURES,
     MOST_FAILURES_NEAR_BY,

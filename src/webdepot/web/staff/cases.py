@@ -10,11 +10,11 @@ from starlette.responses import RedirectResponse, Response
 from webdepot.accounts.roles import REVIEWERS
 from webdepot.errors import Conflict, InputError
 from webdepot.selection.cases import ROWS, CaseState, Decision, Objection, Who
-from webdepot.selection.templates import LANGUAGES
+from webdepot.selection.letter_templates import LANGUAGES
 from webdepot.services.permission import case_view, complaints
 from webdepot.services.permission.complaints import Area, Audience, Ruling
 from webdepot.web import confirmation
-from webdepot.web.forms import page_number, read_form
+from webdepot.web.forms import date_typed, page_number, read_form
 from webdepot.web.mailing import start_sending
 from webdepot.web.problems import explain
 from webdepot.web.reader.public_forms import complaint_fields
@@ -144,8 +144,8 @@ def _ruling(form: Mapping[str, str]) -> Ruling:
             area=Area(form.get("area", "") or Area.PAGE),
             address=form.get("address", "").strip(),
             audience=Audience(form.get("audience", "") or Audience.EVERYONE),
-            captured_from=form.get("captured_from", "").strip(),
-            captured_to=form.get("captured_to", "").strip(),
+            captured_from=date_typed(form.get("captured_from", "")),
+            captured_to=date_typed(form.get("captured_to", "")),
             public_text=form.get("public_text", "").strip(),
         )
     except ValueError:

@@ -18,7 +18,7 @@ from webdepot.archive import ScratchPurpose
 from webdepot.engine.job_queue import QueuedJob
 from webdepot.errors import ConfigError, Conflict, InputError, NotPermitted, RemoteError
 from webdepot.services.catalogue import records
-from webdepot.services.depot import audit, export, replication, status
+from webdepot.services.depot import audit, export, status, storage_places
 from webdepot.services.depot.export import PackageForm
 from webdepot.services.depot.status import DepotStatus
 from webdepot.services.jobs import job_control, kinds
@@ -112,8 +112,8 @@ def begin_place(request: Request, name: str, address: str, *, write_once: bool) 
     used.
     """
     archive = site_of(request).archive
-    replication.check_portal_place(archive, address)
-    replication.add_place(archive, name, address, write_once=write_once, by=name_of(request))
+    storage_places.check_portal_place(archive, address)
+    storage_places.add_place(archive, name, address, write_once=write_once, by=name_of(request))
     return start_job(request, kinds.FILL, name)
 
 

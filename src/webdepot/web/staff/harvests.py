@@ -65,8 +65,13 @@ class HarvestCommand(StrEnum):
     REJECT = "reject"
 
 
-_FINAL = (HarvestCommand.ABORT, HarvestCommand.REMOVE)
-"""Orders that cannot be undone."""
+_FINAL = {
+    HarvestCommand.ABORT: "abort",
+    HarvestCommand.REMOVE: "remove",
+    HarvestCommand.REJECT: "exclude",
+}
+"""Orders that cannot be undone, each with the name of its second question."""
+_WITH_PATTERNS = (HarvestCommand.REMOVE, HarvestCommand.REJECT)
 
 
 class LiveStreams:
@@ -248,7 +253,7 @@ def _obey(request: Request, form: Mapping[str, str]) -> Response:
     if command not in tuple(HarvestCommand):
         raise InputError(f"{command[:50]!r} is not a command to a harvest.")
     page = f"/harvests/{request.path_params['harvest']}"
-    if command in _FINAL and (question := _ask(request, form, command, page)) is not None:
+    if command in _FINAL and (question := _ask(request, form, HarvestCommand(command), page)) is not None:
         return question
     obey(
         request,
@@ -261,14 +266,14 @@ def _obey(request: Request, form: Mapping[str, str]) -> Response:
     return RedirectResponse(page, status_code=303)
 
 
-def _ask(request: Request, form: Mapping[str, str], command: str, page: str) -> Response | None:
+def _ask(request: Request, form: Mapping[str, str], command: HarvestCommand, page: str) -> Response | None:
     """The second question before an order that cannot be undone."""
     seeds = harvests.get(site_of(request).archive, request.path_params["harvest"]).seeds
     patterns = form.get("patterns", "").split()
-    if command == HarvestCommand.REMOVE and not patterns:
+    if command in _WITH_PATTERNS and not patterns:
         return None
-    subject = patterns if command == HarvestCommand.REMOVE else seeds[:3]
-    return confirmation.ask(request, form, command, back=page, subject=" ".join(subject))
+    subject = patterns if command in _WITH_PATTERNS else seeds[:3]
+    return confirmation.ask(request, form, _FINAL[command], back=page, subject=" ".join(subject))
 
 
 def obey(

@@ -10,10 +10,10 @@ from starlette.responses import RedirectResponse, Response
 from webdepot.accounts.roles import CURATORS
 from webdepot.errors import InputError
 from webdepot.reasons import said
-from webdepot.selection.letters import ROWS
+from webdepot.selection.letter_rows import ROWS
+from webdepot.selection.letter_templates import FIELDS, LANGUAGES, LetterKind, Template
 from webdepot.selection.states import LetterState, TargetState
-from webdepot.selection.templates import FIELDS, LANGUAGES, LetterKind, Template
-from webdepot.services.permission import deadlines, delivery
+from webdepot.services.permission import delivery, periodic_run
 from webdepot.services.permission import letters as letters_service
 from webdepot.services.permission.letters import Asking
 from webdepot.services.selection import targets
@@ -59,7 +59,7 @@ def show(request: Request) -> Response:
 def send(request: Request) -> Response:
     """Send waiting letters in the background."""
     site = site_of(request)
-    deadlines.process_deadlines(site.archive, portal_url=site.portal_url)
+    periodic_run.process_deadlines(site.archive, portal_url=site.portal_url)
     sender = of_app(request, delivery.LetterSender)
     sender.start(site.archive)
     return RedirectResponse("/letters", status_code=303)

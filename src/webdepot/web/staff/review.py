@@ -26,7 +26,7 @@ from webdepot.web import confirmation
 from webdepot.web.forms import SHORT_FORM, find_number, page_number, read_form
 from webdepot.web.jobs.portal_worker import error_of, start_job
 from webdepot.web.problems import explain
-from webdepot.web.site import local_path, may, name_of, render, site_of
+from webdepot.web.site import language_of, local_path, may, name_of, render, site_of
 
 FINDINGS_A_PAGE = 50
 WAIT_S = 5.0
@@ -171,11 +171,16 @@ def _begun(request: Request) -> tuple[str, str]:
 def _ignore(request: Request, form: Mapping[str, str]) -> Response:
     archive = site_of(request).archive
     harvest = harvests.get(archive, request.path_params["harvest"])
+    code, subject = form.get("code", "")[:60], form.get("subject", "")[:500]
+    what = subject or language_of(request).texts.get(f"quality.codes.{code.partition('.')[2]}", code)
+    back = f"/review/{harvest.id}#findings"
+    if question := confirmation.ask(request, form, "ignore", back=back, subject=what):
+        return question
     harvest_check.ignore(
         archive,
         harvest,
-        form.get("code", "")[:60],
-        form.get("subject", "")[:500],
+        code,
+        subject,
         reason=form.get("reason", "")[:500],
         by=name_of(request),
     )
@@ -205,8 +210,8 @@ def _decide(request: Request, form: Mapping[str, str]) -> Response:
         match form.get("order", ""):
             case "accept":
                 reviews.check_acceptance(archive, harvest, by=by)
-                return _start(request, kinds.ACCEPT, {"words": words})
-            case "reject" if words.strip() and (question := _ask(request, form)) is not None:
+                return _ask(request, form, "accept") or _start(request, kinds.ACCEPT, {"words": words})
+            case "reject" if words.strip() and (question := _ask(request, form, "reject")) is not None:
                 return question
             case "reject":
                 reviews.reject(archive, harvest, by=by, words=words)
@@ -219,11 +224,11 @@ def _decide(request: Request, form: Mapping[str, str]) -> Response:
     return RedirectResponse(f"/review/{harvest}", status_code=303)
 
 
-def _ask(request: Request, form: Mapping[str, str]) -> Response | None:
-    """The second question before a rejection."""
+def _ask(request: Request, form: Mapping[str, str], act: str) -> Response | None:
+    """The second question before an acceptance or a rejection."""
     harvest = harvests.get(site_of(request).archive, request.path_params["harvest"])
     back, subject = f"/review/{harvest.id}", " ".join(harvest.seeds[:3])
-    return confirmation.ask(request, form, "reject", back=back, subject=subject)
+    return confirmation.ask(request, form, act, back=back, subject=subject)
 
 
 def _annotate(request: Request, form: Mapping[str, str]) -> Response:

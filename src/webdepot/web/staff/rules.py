@@ -15,7 +15,7 @@ from webdepot.errors import InputError
 from webdepot.reasons import said
 from webdepot.services.access import rules
 from webdepot.web import confirmation
-from webdepot.web.forms import SHORT_FORM, get_day, get_number, page_number, read_form
+from webdepot.web.forms import SHORT_FORM, date_typed, get_day, get_number, page_number, read_form
 from webdepot.web.language import event_words
 from webdepot.web.problems import explain
 from webdepot.web.site import language_of, may, name_of, render, site_of
@@ -107,8 +107,8 @@ def _add(request: Request, form: Mapping[str, str]) -> None:
         site_of(request).archive,
         given["pattern"][:2000],
         answer=RuleAnswer(answer),
-        captured_from=given.get("captured_from", ""),
-        captured_to=given.get("captured_to", ""),
+        captured_from=date_typed(given.get("captured_from", "")),
+        captured_to=date_typed(given.get("captured_to", "")),
         embargo_days=get_number(given["embargo_days"]) if given.get("embargo_days") else 0,
         valid_from=get_day(given.get("valid_from", "")) or date.min,
         valid_to=get_day(given.get("valid_to", "")) or date.max,

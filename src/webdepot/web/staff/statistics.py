@@ -56,7 +56,7 @@ def _bars(request: Request, report: statistics_service.UsageReport) -> list[Draw
     every = len(report.months) // 12 + 1
     return [
         DrawnBar(
-            label=month if at % every == 0 else "",
+            label=spoken.short_month(month) if at % every == 0 else "",
             words=spoken.count(
                 "statistics.bar",
                 counts.get(month, 0),

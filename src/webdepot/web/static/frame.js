@@ -383,7 +383,7 @@
     history.replaceState(history.state, "", location.pathname + location.search);
   }
   asThisEntry(location.href);
-  // What follows `#` is for the page: a place in it, a route of an app, or the query without which it was archived (see `inside.js`).
+  // What follows `#` is for the page: a place in it, a route of an app, or the query without which it was archived (see `archived_page.js`).
   const passFragment = () => location.hash && openFrame(shown().start + location.hash);
   window.addEventListener("hashchange", passFragment);
   passFragment();

@@ -124,7 +124,7 @@
   }
 
   // wabac.js writes a number into each page, 2 if it is told none, as what `devicePixelRatio` is there. This one is written as a piece of
-  // script: the reader's own; `inside.js` makes it follow the reader's zoom.
+  // script: the reader's own; `archived_page.js` makes it follow the reader's zoom.
   const pixelRatio = {
     valueOf: () => 1,
     toString: () => '(wbinfo.ratio = Object.getOwnPropertyDescriptor(window, "devicePixelRatio"), devicePixelRatio)',

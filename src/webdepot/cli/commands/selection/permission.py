@@ -11,11 +11,11 @@ from webdepot.cli.commands.selection.target import fields
 from webdepot.cli.output import plain
 from webdepot.errors import InputError
 from webdepot.selection.contacts import Contact
-from webdepot.selection.letters import Letter
-from webdepot.selection.permission import WITHOUT_LETTER, Ground
+from webdepot.selection.letter_rows import Letter
+from webdepot.selection.permission_basis import WITHOUT_LETTER, Ground
 from webdepot.selection.states import LetterState, TargetState
 from webdepot.selection.target_list import TargetFilter
-from webdepot.services.permission import deadlines, delivery, owner_answers
+from webdepot.services.permission import delivery, owner_answers, periodic_run
 from webdepot.services.permission import letters as letters_service
 from webdepot.services.permission.owner_answers import Conditions, OwnerReply, Showing
 from webdepot.services.selection import contacts
@@ -140,7 +140,7 @@ def tend(context: typer.Context, json: Json = False) -> None:
     """Process deadlines, reminders and queued letters. `serve` and `scheduler` do it automatically."""
     call = call_of(context)
     with call.archive() as archive:
-        done = deadlines.process_deadlines(archive)
+        done = periodic_run.process_deadlines(archive)
         sent = delivery.deliver_if_configured(archive)
     counts = {"implied": done.implied, "ended": done.ended, "reminders": done.reminders, "sent": sent}
     call.output(json).result(

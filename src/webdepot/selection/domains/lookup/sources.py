@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar, cast
 from webdepot.container.http import parse_head
 from webdepot.model import Candidate
 from webdepot.ports.harvest import Fetcher
-from webdepot.selection.domains import page as pages
+from webdepot.selection.domains import page_facts
 from webdepot.selection.domains.facts import (
     Certificate,
     HostRecords,
@@ -171,7 +171,7 @@ class LiveSources:
             page = (
                 None
                 if visit.failure is not None
-                else pages.read(canonical, parse_head(visit.head), visit.body, as_imprint=as_imprint)
+                else page_facts.read(canonical, parse_head(visit.head), visit.body, as_imprint=as_imprint)
             )
         self._kept.keep(kind, canonical, to_json(page) if page else {}, DAY_S if page else FAILED_S)
         return page

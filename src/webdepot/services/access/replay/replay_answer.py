@@ -19,7 +19,7 @@ from typing import BinaryIO
 from webdepot.access.lookup import Neighbours
 from webdepot.access.policy import Reader
 from webdepot.access.replay import headers as replay_headers
-from webdepot.access.replay import rewrite_without_worker, worker_page, xml_view
+from webdepot.access.replay import server_rewrite, worker_page, xml_view
 from webdepot.access.replay.body import negotiated, part_of
 from webdepot.access.replay.xml_view import Feed, XmlTree
 from webdepot.archive import Archive
@@ -289,10 +289,10 @@ def _rewrite(opened: Replayed, lead: Callable[[str], str]) -> tuple[bytes, str]:
     """
     mime = opened.capture.mime
     stream = negotiated(opened.payload, opened.head, "identity").stream
-    data = stream.read(rewrite_without_worker.MOST_BYTES + 1)
-    if len(data) > rewrite_without_worker.MOST_BYTES:
+    data = stream.read(server_rewrite.MOST_BYTES + 1)
+    if len(data) > server_rewrite.MOST_BYTES:
         return data + stream.read(), mime
     content_type = (opened.head.get("content-type") if opened.head else None) or mime
-    change = rewrite_without_worker.css if mime == _STYLE_SHEET else rewrite_without_worker.html
-    text = change(rewrite_without_worker.text_of(data, content_type), opened.capture.url, lead)
+    change = server_rewrite.css if mime == _STYLE_SHEET else server_rewrite.html
+    text = change(server_rewrite.text_of(data, content_type), opened.capture.url, lead)
     return text.encode("utf-8", "replace"), f"{mime}; charset=utf-8"

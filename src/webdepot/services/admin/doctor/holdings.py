@@ -14,7 +14,7 @@ from webdepot.model import Container, ContainerState, HarvestState, PackageId
 from webdepot.services.admin.doctor.health_check import HealthCheck
 from webdepot.services.depot import versions
 from webdepot.services.harvest import harvests
-from webdepot.services.index import shown
+from webdepot.services.index import visible_harvests
 from webdepot.services.progress import Phase, Progress, Watch
 
 
@@ -148,7 +148,7 @@ def check_texts(archive: Archive) -> HealthCheck:
 
 
 def _indexed(archive: Archive, name: str, indexed: frozenset[str] | set[str]) -> HealthCheck:
-    known = {container.name for container in shown.containers(archive)}
+    known = {container.name for container in visible_harvests.containers(archive)}
     if missing := known - indexed:
         return HealthCheck(
             name=f"index of {name}",

@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from webdepot.archive import Archive
 from webdepot.config import config as configuration
-from webdepot.engine import workers
+from webdepot.engine import process_rows
 from webdepot.errors import WebdepotError
 from webdepot.services.admin.doctor.health_check import HealthCheck
 
@@ -108,7 +108,7 @@ def check_machines(archive: Archive) -> HealthCheck:
     """Whether everything that several machines must share is at an address that all can reach."""
     config, name = archive.config, "machines"
     with archive.database.reading() as connection:
-        seen = {row.machine for row in workers.every(connection) if row.is_alive(archive.clock())}
+        seen = {row.machine for row in process_rows.every(connection) if row.is_alive(archive.clock())}
     if len(seen) <= 1 and not config.cluster.harvesters and config.engine.kind == "processes":
         return HealthCheck(name=name, state="ok", message="the archive is on one machine")
     # A folder with a whole path may be mounted on all machines; one below the home is not.

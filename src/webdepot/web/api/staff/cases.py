@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from webdepot.errors import InputError
 from webdepot.selection.cases import Case, CaseState, Decision, Objection, Who
-from webdepot.selection.templates import LANGUAGES
+from webdepot.selection.letter_templates import LANGUAGES
 from webdepot.services.permission import case_view, complaints
 from webdepot.services.permission.complaints import LONGEST_TEXT, Area, Audience, Ruling
 from webdepot.times import to_iso

@@ -19,9 +19,8 @@ from starlette.responses import JSONResponse, Response
 from webdepot.errors import Conflict, NotFound
 from webdepot.reasons import said
 from webdepot.selection.contacts import LONGEST_POST, Contact
-from webdepot.selection.letters import Letter
-from webdepot.selection.states import LetterState
-from webdepot.selection.templates import (
+from webdepot.selection.letter_rows import Letter
+from webdepot.selection.letter_templates import (
     FIELDS,
     LANGUAGES,
     LONGEST_BODY,
@@ -29,7 +28,8 @@ from webdepot.selection.templates import (
     LetterKind,
     Template,
 )
-from webdepot.services.permission import deadlines, letters, owner_answers
+from webdepot.selection.states import LetterState
+from webdepot.services.permission import letters, owner_answers, periodic_run
 from webdepot.services.permission.owner_answers import Conditions, OwnerReply, Showing
 from webdepot.services.selection import contacts, targets
 from webdepot.times import to_iso
@@ -238,7 +238,7 @@ def _reply(request: Request, sent: dict[str, Any]) -> Response:
 def deliver(request: Request) -> Response:
     """Write the reminders that are due, and send waiting letters in the background."""
     site = site_of(request)
-    deadlines.process_deadlines(site.archive, portal_url=site.portal_url)
+    periodic_run.process_deadlines(site.archive, portal_url=site.portal_url)
     start_sending(request)
     _, _, counts = letters.all_letters(site.archive, None, 1)
     shown = {"is_sending": bool(site.archive.config.mail.host)}

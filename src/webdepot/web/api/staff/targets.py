@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from webdepot.model import EVERYTHING, Purpose
 from webdepot.selection.criteria import AnswerKind, Judgement
-from webdepot.selection.permission import WITHOUT_LETTER, Ground
+from webdepot.selection.permission_basis import WITHOUT_LETTER, Ground
 from webdepot.selection.states import TargetState
 from webdepot.selection.target_list import TargetFilter
 from webdepot.selection.targets import LONGEST_NAME, LONGEST_NOTE, Dossier, Origin, Strategy

@@ -9,8 +9,8 @@ from starlette.responses import Response
 from webdepot.accounts.roles import CURATORS
 from webdepot.errors import ConfigError, InputError
 from webdepot.selection.contacts import Contact
-from webdepot.selection.permission import WITHOUT_LETTER, Ground
-from webdepot.selection.templates import LANGUAGES
+from webdepot.selection.letter_templates import LANGUAGES
+from webdepot.selection.permission_basis import WITHOUT_LETTER, Ground
 from webdepot.services.permission import delivery, letters, owner_answers
 from webdepot.services.permission.owner_answers import Conditions, OwnerReply, Showing
 from webdepot.services.selection import contacts, targets

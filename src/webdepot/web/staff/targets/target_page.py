@@ -15,9 +15,9 @@ from webdepot.errors import Conflict, InputError, NotFound, NotPermitted
 from webdepot.model import Purpose, TargetId
 from webdepot.reasons import said
 from webdepot.selection.criteria import SCALE, AnswerKind, Criterion, Judgement
-from webdepot.selection.permission import WITHOUT_LETTER
+from webdepot.selection.letter_templates import LANGUAGES
+from webdepot.selection.permission_basis import WITHOUT_LETTER
 from webdepot.selection.targets import Strategy
-from webdepot.selection.templates import LANGUAGES
 from webdepot.services.admin import target_view
 from webdepot.services.permission.owner_answers import OwnerReply, Showing
 from webdepot.services.schedule import plans

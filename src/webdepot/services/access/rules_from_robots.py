@@ -9,7 +9,7 @@ as in the file. Applying it again replaces the rules of the last time.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webdepot.access import rules
+from webdepot.access import rule_rows
 from webdepot.access.policy import Rule, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.container.reader import read_record
@@ -48,7 +48,7 @@ def apply(archive: Archive, site: str, *, text: str = "", dry_run: bool = False)
     if not dry_run:
         start, stop = key_range(host, UrlMatch.HOST)
         with archive.database.transaction() as connection:
-            for rule in rules.every(connection):
+            for rule in rule_rows.every(connection):
                 if rule.reason == REASON and start <= rule.prefix < stop:
                     rules_service.remove(archive, rule.id, connection=connection)
             for answer, pattern in patterns:

@@ -30,9 +30,11 @@ BEAT_S, SHARED_BEAT_S, IDLE_BEAT_S = 2.0, 1.0, 0.25
 IDLE_S = 5.0
 """A part that had nothing to do for this long is given back, so that its place is free for another one."""
 _AGAIN_S = 0.5
+_SHOW_AHEAD_S = 0.3
+"""How long before they are stored numbers are collected: older ones would show a past state."""
 
 
-class PartLine:
+class DatabaseLink:
     """One for each running part. The crawl uses it from one thread."""
 
     def __init__(self, database: Database, lease: PartLease, *, lease_s: float) -> None:
@@ -46,7 +48,7 @@ class PartLine:
         self._lease_s = lease_s
         self._numbers: Mapping[str, Any] = {}
         self._saved_s = time.monotonic()
-        self._show_at_s = 0.0
+        self._next_s = self._show_at_s = 0.0
         self.shared_until_s = 0.0
         """Until this time other parts are expected to want the turns of this one."""
         self._lock = threading.Lock()
@@ -84,6 +86,10 @@ class PartLine:
         """Note that everything up to now is in a checkpoint."""
         self._saved_s = time.monotonic()
 
+    def wants_numbers(self) -> bool:
+        """Whether numbers are stored so soon that they should be collected now."""
+        return time.monotonic() >= max(self._next_s, self._show_at_s) - _SHOW_AHEAD_S
+
     def show(self, numbers: Mapping[str, Any]) -> None:
         """Have these columns of the part stored with one of the next renewals."""
         self._numbers = numbers
@@ -92,7 +98,7 @@ class PartLine:
 
     def poll(self) -> list[Order]:
         """The orders given since the last call; all of them at the first call. An order to stop has no effect
-        in a part: it was meant for the parts that were running then (`rows.stop`).
+        in a part: it was meant for the parts that were running then (`part_rows.stop`).
         """
         with self._lock:
             orders, self._orders = self._orders, []
@@ -141,7 +147,9 @@ class PartLine:
 
     def _run(self) -> None:
         while not self._end.is_set():
-            self._wake.wait(self._pause_s())
+            pause_s = self._pause_s()
+            self._next_s = time.monotonic() + pause_s
+            self._wake.wait(pause_s)
             self._wake.clear()
             if self._end.is_set():
                 return
@@ -174,7 +182,8 @@ class PartLine:
             # Too late: a transaction that saw the old end of the lease may have given our turns to others.
             raise PartLost(f"The lease of part {self.lease.part} of harvest {self.lease.harvest} had ended.")
         if numbers:
-            self._show_at_s = began_s + 0.9 * BEAT_S
+            # With the next renewal, unless the one after it is early enough, too.
+            self._show_at_s = began_s + BEAT_S - 0.9 * self._pause_s()
         with self._lock:
             for number, line in beat.orders:
                 self._orders.append(order_file.decode(line, number, f"the orders of {self.lease.harvest}"))

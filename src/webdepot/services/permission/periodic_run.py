@@ -1,7 +1,7 @@
 """The periodic run: deadlines that have passed, grounds that have expired, and reminders.
 
 It may run as often as needed: every step is taken once. What a passed deadline means is decided by
-`selection.permission.implied_consent`, which the gate calls too; the run only records it.
+`selection.implied_consent.implied_consent`, which the gate calls too; the run only records it.
 """
 
 from dataclasses import dataclass, replace
@@ -11,10 +11,10 @@ from sqlalchemy import Connection
 from webdepot.archive import Archive
 from webdepot.provenance import append
 from webdepot.reasons import said
-from webdepot.selection import grounds, letters, permission, targets
+from webdepot.selection import grounds, implied_consent, letter_rows, targets
 from webdepot.selection.grounds import KeptGround
-from webdepot.selection.letters import Letter
-from webdepot.selection.permission import Notice
+from webdepot.selection.implied_consent import Notice
+from webdepot.selection.letter_rows import Letter
 from webdepot.selection.states import TargetState
 from webdepot.services.permission import letters as letters_service
 from webdepot.services.permission import owner_answers
@@ -39,7 +39,7 @@ def process_deadlines(archive: Archive, *, portal_url: str = "") -> DeadlineResu
     with archive.database.transaction() as connection:
         implied = sum(
             _pass_in_silence(connection, archive, letter)
-            for letter in letters.past_deadline(connection, today)
+            for letter in letter_rows.past_deadline(connection, today)
         )
         expired = grounds.expired(connection, today)
         for kept in expired:
@@ -51,13 +51,13 @@ def process_deadlines(archive: Archive, *, portal_url: str = "") -> DeadlineResu
 def _pass_in_silence(connection: Connection, archive: Archive, letter: Letter) -> bool:
     """Close an unanswered letter and record the ground it gives; whether it gave one."""
     if letter.target is None:
-        letters.move(connection, letter, "pass in silence")
+        letter_rows.move(connection, letter, "pass in silence")
         return False
     dossier = targets.dossier_of(connection, letter.target)
     notice = Notice(state=letter.state, term_ends_on=letter.term_ends_on)
     now = archive.clock()
-    silence = permission.implied_consent(dossier.state, notice, now.date())
-    letters.move(connection, letter, "pass in silence")
+    silence = implied_consent.implied_consent(dossier.state, notice, now.date())
+    letter_rows.move(connection, letter, "pass in silence")
     if silence is None:
         return False
     reason = said(

@@ -17,10 +17,10 @@ from sqlalchemy import Connection, Row, func, insert, or_, select, update
 from webdepot.errors import NotFound
 from webdepot.model import TargetId
 from webdepot.reasons import said
-from webdepot.selection.permission import Notice
+from webdepot.selection.implied_consent import Notice
+from webdepot.selection.letter_templates import LetterKind
 from webdepot.selection.states import LETTER, LetterState
 from webdepot.selection.tables import letters
-from webdepot.selection.templates import LetterKind
 
 ROWS = 50
 TOKEN_HIDDEN = "…"  # noqa: S105 - replaces the token in the stored text
@@ -205,7 +205,7 @@ def to_remind(connection: Connection, today: date) -> list[Letter]:
 def past_deadline(connection: Connection, today: date) -> list[Letter]:
     """Unanswered notices whose deadline has passed.
 
-    This only narrows the rows by the index; what silence means is decided by `permission.implied_consent`.
+    This only narrows the rows by the index; what silence means is decided by `implied_consent`.
     """
     chosen = select(letters).where(
         letters.c.state == LetterState.SENT.value,

@@ -12,7 +12,7 @@ from io import BytesIO
 from webdepot.container import new_records, revisit
 from webdepot.container.new_records import NewRecord, about_visit, from_visit, payload_digest
 from webdepot.container.writer import ContainerWriter
-from webdepot.harvest.answer import Attached, Kept
+from webdepot.harvest.pending_answer import Attached, Kept
 from webdepot.model import Capture, Visit
 from webdepot.ports.captures import CaptureIndex
 from webdepot.ports.harvest import Frontier

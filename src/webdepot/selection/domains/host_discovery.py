@@ -26,9 +26,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from webdepot.selection.domains.evidence import HostOrigin
 from webdepot.selection.domains.facts import HostFacts, bare_host, registrable
 from webdepot.selection.domains.lookup.site_visit import MOST_REQUESTS
+from webdepot.selection.domains.ownership_signs import HostOrigin
 from webdepot.selection.domains.profiler import with_ranges
 from webdepot.selection.domains.verdict import TEACHES_AT, HostJudge, HostJudgement
 from webdepot.url import host_of
@@ -53,7 +53,7 @@ class Reach(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SurveyedHost:
+class DiscoveredHost:
     """A judged host with its case and the hosts that link to it."""
 
     judgement: HostJudgement
@@ -62,7 +62,7 @@ class SurveyedHost:
 
 
 @dataclass(slots=True)
-class Survey:
+class HostDiscovery:
     """One survey of an organisation; `run` returns all hosts it has judged."""
 
     judge: HostJudge
@@ -80,7 +80,7 @@ class Survey:
 
     async def run(
         self, root: str, *, root_facts: HostFacts | None = None, extra: Mapping[str, HostOrigin] | None = None
-    ) -> list[SurveyedHost]:
+    ) -> list[DiscoveredHost]:
         """All hosts found from the root, members first."""
         judge = self.judge
         self._start_with(root, root_facts)
@@ -220,12 +220,12 @@ class Survey:
 
     # --- the result ---
 
-    def _result(self, root: str) -> list[SurveyedHost]:
+    def _result(self, root: str) -> list[DiscoveredHost]:
         judgements = self.judge.judgements()
         reached_inside = self._reached(root, judgements, internal_only=True)
         reached = self._reached(root, judgements, internal_only=False)
         hosts = [
-            SurveyedHost(
+            DiscoveredHost(
                 judgement=judged,
                 case=_case(judged, host in reached_inside, host in reached),
                 linked_by=tuple(self.linkers.get(host, ())),

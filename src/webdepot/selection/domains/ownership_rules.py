@@ -18,9 +18,9 @@ from enum import StrEnum
 
 from webdepot.errors import InputError
 from webdepot.model import Answer, Verdict
-from webdepot.selection.domains.evidence import HostOrigin
 from webdepot.selection.domains.facts import LookupStatus, Registrant, registrable
 from webdepot.selection.domains.names import similarity
+from webdepot.selection.domains.ownership_signs import HostOrigin
 from webdepot.selection.domains.profile import ProfileMatcher
 from webdepot.selection.domains.verdict import HostJudge
 
