@@ -241,6 +241,20 @@
     return rewriteImport(base || (script && script.src) || document.baseURI, name);
   };
 
+  // Nodes that a text or a comment puts beside itself, as Svelte does with its templates: the rewriting script rewrites only what an
+  // element or `appendChild` puts into a page.
+  for (const kind of [Text.prototype, CharacterData.prototype]) {
+    for (const name of ["before", "after", "replaceWith"]) {
+      const put = kind[name];
+      kind[name] = function (...given) {
+        if (!this.parentNode || given.includes(this)) return put.apply(this, given);
+        const nodes = document.createDocumentFragment();
+        for (const node of given) nodes.appendChild(node && node.nodeType ? node : document.createTextNode(node));
+        return put.call(this, nodes);
+      };
+    }
+  }
+
   // The reader's screen, which the rewriting script has replaced by a constant.
   if (window.wbinfo && window.wbinfo.ratio) Object.defineProperty(window, "devicePixelRatio", window.wbinfo.ratio);
 

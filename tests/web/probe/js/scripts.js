@@ -35,6 +35,18 @@ probe("script: element made by script", function () {
   document.body.append(made);
   return until(function () { return window.madeScript === "came"; });
 });
+probe("script: templates that texts and comments put beside themselves", function () {
+  var template = document.createElement("template"), text = document.createTextNode(""), note = document.createComment("");
+  byId("place").append(text, note);
+  template.innerHTML = '<img src="/i/80.png" alt=""><a href="/plain.html">plain</a>';
+  text.before(template.content.cloneNode(true));
+  text.after(template.content.cloneNode(true), "words");
+  note.replaceWith(template.content.cloneNode(true));
+  var images = Array.from(byId("place").querySelectorAll("img")).slice(-3);
+  return Promise.all(images.map(function (image) { return came(image, 80); })).then(function (all) {
+    return images.length === 3 && all.every(function (each) { return each === true; }) || all.join();
+  });
+});
 probe("script: eval", function () { return eval("location.href") === "http://www.probe.example/scripts.html" || eval("location.href"); });
 probe("script: Function", function () {
   return new Function("return document.URL + ' ' + location.pathname")() === "http://www.probe.example/scripts.html /scripts.html" || new Function("return location.href")();
