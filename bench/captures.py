@@ -1,4 +1,4 @@
-"""What does the index of addresses cost on PostgreSQL, compared with the SQLite file?
+"""What does the capture index cost on PostgreSQL, compared with the SQLite file?
 
     python -m bench.captures [--quick] [--json PATH] [--rows N]
 

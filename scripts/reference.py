@@ -61,7 +61,7 @@ def states() -> Iterator[str]:
     for title, machine in (
         ("A target", TARGET),
         ("A letter", LETTER),
-        ("A turn", TURN),
+        ("A scheduled harvest", TURN),
         ("A harvest", HARVEST),
         ("A job", JOB),
         ("A case", CASE),

@@ -96,3 +96,10 @@ class NoSpace(WebdepotError):
     code = "no-space"
     exit_status = 7
     http_status = 507
+
+
+def cause_of(error: Exception) -> str:
+    """An error of Python or of the database, as part of a message: without the name of its class or SQL."""
+    if isinstance(error, KeyError):
+        return f"{error} is missing"
+    return str(getattr(error, "orig", None) or error)

@@ -48,7 +48,7 @@ class Machine(Generic[State]):
                 return step.after
         if not rows:
             known = ", ".join(sorted({step.act for step in self.steps}))
-            raise Conflict(f"There is no act {act!r} for a {self.noun}. Known: {known}.")
+            raise Conflict(f"There is no step {act!r} for a {self.noun}. Known: {known}.")
         required = list(dict.fromkeys(before for step in rows for before in step.before))
         current = f"in the state {state.value!r}" if state is not None else "because it does not exist yet"
         needed = (

@@ -115,7 +115,7 @@ def test_doctor_sees_two_machines_that_share_nothing(home):
         (
             '[database]\nurl = "postgresql://u@127.0.0.1:9/x"\n',
             "home",
-            r"The database \S+ does not answer: .*refused\. Everything acknowledged is safe\.",
+            r"The database \S+ does not answer: .*refused\. What was saved is safe\.",
         ),
         (
             '[database]\nurl = "postgresql://u@127.0.0.1:9/x"\n[cluster]\nharvesters = true\n',

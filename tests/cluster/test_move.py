@@ -64,7 +64,7 @@ def filled(original, tmp_path):
 
 @pytest.fixture(params=["files", pytest.param("opensearch", marks=pytest.mark.opensearch)])
 def words(request):
-    """Settings of the index of words in the cluster."""
+    """Settings of the text index in the cluster."""
     if request.param == "files":
         return ""
     place = opensearch.new_place()
@@ -173,7 +173,7 @@ def test_what_is_in_use_is_not_moved(filled, cluster_toml, tmp_path):
     with (filled / "open").open("wb") as file:
         other = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=file)
     try:
-        with pytest.raises(Conflict, match=f"process {other.pid} .* uses the archive"):
+        with pytest.raises(Conflict, match=f"process {other.pid} .* is using the archive"):
             move.move(filled, cluster_toml)
     finally:
         other.communicate()

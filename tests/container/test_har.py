@@ -149,7 +149,7 @@ def test_redirects_and_cached_answers(tmp_path: Path):
     [
         (_entry("data:text/plain,x"), "not a web address"),
         (_entry("wss://x.example/"), "not a web address"),
-        (_entry("http://x.example/", status=0), "was not answered"),
+        (_entry("http://x.example/", status=0), "has no response"),
         (_entry("http://x.example/", content={"size": 500}), "was not saved. Export the file with content."),
         (_entry("http://x.example/", content={"text": "?", "encoding": "base64"}), "not valid base64"),
         (_entry("http://x.example/") | {"startedDateTime": "yesterday"}, "no valid date"),
@@ -159,7 +159,7 @@ def test_redirects_and_cached_answers(tmp_path: Path):
 def test_what_is_left_out_is_named(entry: dict, problem: str, tmp_path: Path):
     _, (finding,) = _convert(_har(_entry("http://x.example/ok", content={"text": "ok"}), entry), tmp_path)
     assert problem in finding.message and finding.place == "entry 2"
-    with pytest.raises(InputError, match="no answer from the web"):
+    with pytest.raises(InputError, match="no response with a body"):
         _convert(_har(entry), tmp_path)
 
 

@@ -155,7 +155,7 @@ def test_compacting_changes_no_answer(index, engine):
 
 
 def gone(url, timestamp, text, **changed):
-    """A capture as the index of addresses has it, with its collection."""
+    """A capture as the capture index has it, with its collection."""
     values = {
         "kind": RecordKind.RESPONSE,
         "status": 200,

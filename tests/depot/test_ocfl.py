@@ -133,7 +133,7 @@ def test_a_depot_of_another_layout_is_left_alone(store):
         "ocfl_layout.json",
         io.BytesIO(b'{"extension": "0004-hashed-n-tuple-storage-layout", "description": ""}'),
     )
-    with pytest.raises(Conflict, match="another layout"):
+    with pytest.raises(Conflict, match="layout of the depot differs"):
         put(store, {"a": b"1"})
 
 

@@ -465,7 +465,7 @@ BAD_CSIP = {
         "SIP4: ",
     ),
     "type": ('TYPE="Text"', 'TYPE="Other"', "CSIP2: METS.xml has the TYPE Other, but no OTHERTYPE"),
-    "pointer": ('FILEID="G"', 'FILEID="H"', "points to 'H', which is not there"),
+    "pointer": ('FILEID="G"', 'FILEID="H"', "points to 'H', which does not exist"),
 }
 
 

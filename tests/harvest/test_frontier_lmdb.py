@@ -53,7 +53,7 @@ def test_a_full_disk_is_reported_and_the_last_commit_holds(tmp_path: Path) -> No
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
     try:
         frontier.add(Candidate(url=Url(f"http://h.example/{number}")) for number in range(20_000))
-        with pytest.raises(NoSpace, match="nothing acknowledged is lost"):
+        with pytest.raises(NoSpace, match="what was saved is not lost"):
             frontier.commit({"log": 2})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

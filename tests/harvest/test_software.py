@@ -459,7 +459,7 @@ def test_an_archive_adds_rules_of_its_own_which_are_asked_first(tmp_path: Path) 
         ("[kinds]\nall = 'x'", "stands for every kind"),
         ("[software.a]\nname = 'A'", "needs a sign"),
         ("[software.a]\nmarkup = [[]]", "every page would match"),
-        ("[software.a]\nmarkup = ['x']", "must be a list of texts"),
+        ("[software.a]\nmarkup = ['x']", "must be a list of strings"),
         ("[software.a]\ngenerator = ['A']\nwhat = 1", "has no key `what`"),
         ("[software.a]\ngenerator = ['A']\n[[software.a.rules]]\nkind = 'x'", "needs a kind"),
         (

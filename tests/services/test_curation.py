@@ -429,7 +429,7 @@ def test_grounds_that_need_no_letter(office: Archive):
     dossier = selected(office)
     with pytest.raises(InputError, match="State the source"):
         owner_answers.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="")
-    with pytest.raises(InputError, match="not recorded by hand"):
+    with pytest.raises(InputError, match="cannot be recorded by hand"):
         owner_answers.record_ground(office, dossier.id, Ground.IMPLIED_CONSENT, reason="x")
     owner_answers.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="CC BY 4.0 in the footer")
     assert targets.may_harvest(office, dossier.id).rule == "open licence"
@@ -451,7 +451,7 @@ def test_letters_have_templates_per_language_with_known_fields_only(office: Arch
     )
     with pytest.raises(InputError, match=r"no field \{config.mail.password\}"):
         letters_service.save_template(office, wrong)
-    with pytest.raises(InputError, match="until when"):
+    with pytest.raises(InputError, match="last day on which"):
         letters_service.save_template(
             office, Template(kind=LetterKind.NOTICE, language="en", subject="s", body="b")
         )

@@ -167,7 +167,7 @@ def test_newer_signatures_add_to_what_was_said(home, tmp_path):
         identification.update_signatures(archive, tmp_path / "nothing.sig")
     (tmp_path / "bad.sig").write_bytes(b"no signatures at all")
     with Archive.open(place) as archive:
-        with pytest.raises(InputError, match="does not load"):
+        with pytest.raises(InputError, match="cannot be loaded"):
             identification.update_signatures(archive, tmp_path / "bad.sig")
         found, is_new = identification.update_signatures(archive, other_signatures(tmp_path / "other.sig"))
         assert (is_new, archive.signatures()) == (True, archive.signatures_folder / found.file_name)

@@ -46,7 +46,7 @@ def assert_hidden(archive: Archive) -> None:
         assert (archive.captures.total(), archive.texts.total()) == (0, 0)
     assert indexer.status(archive).containers == 0
     checks = {each.name: each.state for each in doctor.examine(archive.home, repair=True)}
-    assert (checks["index of addresses"], checks["index of words"]) == ("ok", "ok")
+    assert (checks["capture index"], checks["text index"]) == ("ok", "ok")
     assert (archive.captures.total(), archive.texts.total()) == (0, 0)
 
 

@@ -46,7 +46,7 @@ def test_an_old_archive_is_upgraded_and_everything_in_it_works(old_home: Path, t
     with Archive.open(old_home, agent="test") as archive:
         tables = set(inspect(archive.database.engine).get_table_names())
         assert {"access_rules", "target_lists", "page_ratings"} <= tables
-        indexer.rebuild(archive)  # the index of words has a version of its own
+        indexer.rebuild(archive)  # the text index has a version of its own
         found = search.search(archive, "turns", reader=ANYONE)
         assert [hit.url for hit in found.hits] == ["https://mill.example/"]
         shown = replay.open_capture(

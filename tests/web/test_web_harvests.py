@@ -233,7 +233,7 @@ def test_a_profile_is_edited_in_a_form_and_its_text_keeps_everything_else(served
     assert "Write a whole number" in wrong.text and 'value="many"' in wrong.text
     assert "is not a usable regular expression" in wrong.text and 'aria-invalid="true"' in wrong.text
     stale = post(served, "/profiles/form", **sent)
-    assert stale.status == 400 and "Somebody else has saved" in stale.text and path.read_text() == saved
+    assert stale.status == 400 and "Someone else has saved" in stale.text and path.read_text() == saved
     assert 'name="limit_pages"' not in get(served, "/profiles/form?view=text").text
 
 

@@ -32,7 +32,7 @@ def test_search_by_words_is_away_and_the_rest_works(served: Served, tmp_path):
         cookie = sign_in(running, "curator")
         assert ask(f"{running.portal}/status", headers={"Cookie": cookie}).status == 200
     checks = {check.name: check for check in doctor.examine(home)}
-    assert checks["index of words"].state == "error"
-    assert checks["index of words"].message.startswith(f"The search server {server} does not answer (")
+    assert checks["text index"].state == "error"
+    assert checks["text index"].message.startswith(f"The search server {server} does not answer (")
     with Archive.open(home, clock=lambda: NOW) as archive:
         assert archive_status.status(archive).texts is None

@@ -111,9 +111,9 @@ def _values(text: str) -> dict[str, object]:
         raise InputError('it is not a line of an .aclj file, such as: org,example)/ - {"access": "block"}')
     unknown = sorted(set(values) - _KNOWN)
     if unknown:
-        raise InputError(f"the field {unknown[0][:40]!r} is not known, so what it means would be lost.")
+        raise InputError(f"the field {unknown[0][:40]!r} is not supported: without it the rule would change.")
     if values.get("older"):
-        raise InputError("`older` has no counterpart. Write the date instead, as `before`.")
+        raise InputError("`older` is not supported. Write the date instead, as `before`.")
     return values
 
 
@@ -123,7 +123,7 @@ def _access_point(values: Mapping[str, object], users: Mapping[str, AccessPoint]
         return None
     if user not in users:
         raise InputError(
-            f"the user {user[:40]!r} is not an access point here. Say which one it is: "
+            f"the user {user[:40]!r} is not an access point of this archive. Map it to one: "
             f"--user {user[:40]}=staff (or {', '.join(AccessPoint)})."
         )
     return users[user]

@@ -185,7 +185,7 @@ def _type_name(kind: Any) -> str:
     names = {bool: "true or false", str: "text", int: "a whole number", float: "a number"}
     if kind in names:
         return names[kind]
-    return "a list of texts" if get_origin(kind) is tuple else "a table of texts"
+    return "a list of strings" if get_origin(kind) is tuple else "a table of strings"
 
 
 def _default(key: "dataclasses.Field[Any]") -> object:

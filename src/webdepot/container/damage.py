@@ -48,7 +48,7 @@ class Reporter:
                 f"from {self._unit} {offset} on, records share a gzip member "
                 "and cannot be read by their location."
             )
-            action = "Import it: it is then rewritten record by record, the records unchanged."
+            action = "Import it: it is then rewritten record by record, with unchanged records."
             self._report(NOT_RANDOM, Severity.WARNING, offset, message, action)
 
     def _report(self, code: str, severity: Severity, offset: int, message: str, action: str) -> None:

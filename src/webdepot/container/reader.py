@@ -58,7 +58,8 @@ def read_record(stream: BinaryIO, location: Location) -> Record:
     """The record at a location; CorruptData if no whole record is there."""
     if location.length <= 0:
         reason = (
-            "it shares a gzip member with others and cannot be read alone; rewrite the container by records"
+            "it shares a gzip member with others and cannot be read alone; "
+            "rewrite the container record by record"
         )
         raise _not_there(location, reason)
     reader = MemberReader(stream, block_bytes=min(location.length, BLOCK_BYTES))

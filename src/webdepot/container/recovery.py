@@ -48,7 +48,7 @@ def _recover(path: Path, marks: Mapping[str, int] | None) -> Recovered:
     if count <= 1:
         path.unlink()
         sync_folder(path.parent)
-        message = f"{name} had no acknowledged record; its {size} bytes were removed."
+        message = f"{name} had no complete record; its {size} bytes were removed."
         return Recovered(name=name, kept_bytes=0, cut_bytes=size, records=0, message=message, sealed=None)
     with path.open("r+b") as stream:
         stream.truncate(kept)
@@ -92,12 +92,12 @@ def _message(name: str, size: int, mark: int | None, kept: int, count: int) -> s
     if mark is not None and kept < mark:
         return (
             f"{name} was cut to its last whole record, byte {kept} of {size}, although {mark} bytes had been "
-            f"acknowledged: the disk lost {mark - kept} bytes. {count} records are kept. Harvest the site "
+            f"saved: the disk lost {mark - kept} bytes. {count} records are kept. Harvest the site "
             "again, and check the disk."
         )
     if size == kept:
-        return f"{name} was whole; it is sealed with {count} records."
+        return f"{name} was complete; it is sealed with {count} records."
     return (
-        f"{name} was cut by {size - kept} bytes that had not been acknowledged; "
+        f"{name} was cut by {size - kept} bytes that had not been saved completely; "
         f"it is sealed with {count} records."
     )

@@ -1,7 +1,7 @@
 """Fixity checks: whether a package is unchanged, in one place or in several, and repair from a good copy.
 
 `verify_package` needs only a store. `audit_package` checks one package in some of its places against one
-inventory, and repairs it; a place that cannot be reached is away, which is not damage.
+inventory, and repairs it; a place that cannot be reached is `away`, which is not damage.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ class CopyAudit:
 
 
 def verify_package(store: ObjectStore, identifier: PackageId) -> Iterator[Finding]:
-    """Read every byte of a package in one store; one finding for each fault, none if it is whole."""
+    """Read every byte of a package in one store; one finding for each fault, none if it is intact."""
     damaged = False
     for finding in verification.verify(store, identifier):
         damaged = damaged or finding.severity is Severity.ERROR

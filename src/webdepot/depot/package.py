@@ -50,7 +50,7 @@ from webdepot.depot.package_json import (
     to_json,
 )
 from webdepot.depot.premis import FileEntry
-from webdepot.errors import CorruptData, InputError
+from webdepot.errors import CorruptData, InputError, cause_of
 from webdepot.model import (
     Capture,
     Finding,
@@ -64,7 +64,7 @@ OWN_OBJECTS = "info:webdepot/"
 
 
 def build(store: ObjectStore, content: PackageContent) -> PackageFacts:
-    """Write a package to the depot, complete or not at all; nothing if it already has all containers.
+    """Write a package to the depot, complete or not at all; does nothing if it already has all containers.
 
     A package that exists with fewer containers gets a new version. CorruptData if a container has changed
     since it was sealed.
@@ -148,7 +148,7 @@ def read(store: ObjectStore, package: PackageId) -> PackageFacts:
         return to_facts(store, inventory, facts)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
         raise CorruptData(
-            f"{where} cannot be used: {error!r}. Restore it from another copy.", where=where
+            f"{where} cannot be used: {cause_of(error)}. Restore it from another copy.", where=where
         ) from error
 
 

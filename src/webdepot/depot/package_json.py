@@ -113,9 +113,9 @@ def to_facts(store: ObjectStore, inventory: Inventory, facts: dict[str, Any]) ->
 
 
 def _text(value: object) -> str:
-    """A text of package.json. The file may come from others, and anything else would end in the database."""
+    """A text of package.json. The file may come from others; anything else would end up in the database."""
     if not isinstance(value, str):
-        raise TypeError(f"{str(value)[:100]} is not a text")
+        raise TypeError(f"{str(value)[:100]} is not a string")
     return value
 
 

@@ -1,5 +1,5 @@
 """Convert a picture to PNG: `python -m webdepot.depot.png_conversion INPUT OUTPUT`. A separate program, which
-`migration` runs with limits, and which restricts itself (`guard/walls.py`).
+`migration_tools` runs with limits, and which restricts itself (`guard/walls.py`).
 
 X bitmaps are C source. Files of the 1990s are formatted in every way that C allows, so only these tokens are
 read: width, height, then bytes (or 16-bit words, X10), with the leftmost pixel in the lowest bit and 1 for

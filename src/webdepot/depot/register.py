@@ -8,8 +8,8 @@ One OCFL object for each year, `info:webdepot/register/YEAR`, so that its invent
     events/FIRST-LAST.jsonl.gz         events by their number, each written once
     webdepot.toml                      the configuration
 
-The tables are read from the database, so a component that adds one need not change the register. Left out are
-sessions, and tables that are restored from packages and tombstones. Columns and settings whose name says
+The tables are read from the database, so a component that adds one need not change the register. Sessions are
+left out, and tables that are restored from packages and tombstones. Columns and settings whose name contains
 password, secret, token or API key are left empty: places contain no secrets.
 """
 
@@ -209,7 +209,7 @@ def _hash(token: str) -> str:
 
 def _without_secrets(config: str) -> str:
     """The configuration without the lines that contain secrets; nothing of it if a secret would remain in a
-    table or in a text of several lines.
+    table or in a string of several lines.
     """
     kept = "".join(
         line
@@ -218,9 +218,9 @@ def _without_secrets(config: str) -> str:
     )
     try:
         is_clean = not any(_iter_secrets(tomllib.loads(kept)))
-    except tomllib.TOMLDecodeError:  # a text of several lines was cut
+    except tomllib.TOMLDecodeError:  # a string of several lines was cut
         is_clean = False
-    return kept if is_clean else "# Not kept: it has secrets in tables or in texts of several lines.\n"
+    return kept if is_clean else "# Not kept: it has secrets in tables or in strings of several lines.\n"
 
 
 def _iter_secrets(tree: Mapping[str, Any]) -> Iterator[str]:

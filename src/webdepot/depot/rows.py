@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from webdepot import cdxj
-from webdepot.errors import CorruptData
+from webdepot.errors import CorruptData, cause_of
 from webdepot.model import Capture, Finding, Severity
 from webdepot.reasons import from_plain, to_plain
 
@@ -31,6 +31,7 @@ RUN_BYTES = 8 << 20
 LONGEST_LINE_BYTES = 4 << 20
 _FINDING = tuple(each.name for each in fields(Finding))
 _WRITE_BYTES = 256 << 10
+_RESTORE = "Restore it from another copy."
 _OBJECT_BYTES = 41
 """What a line takes in memory besides its bytes."""
 
@@ -78,7 +79,9 @@ def read_findings(stream: BinaryIO, *, where: str) -> Iterator[Finding]:
             facts = from_plain(row.get("facts") or {})
             yield Finding(**row | {"severity": Severity(row["severity"]), "facts": facts})
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise CorruptData(f"{where} has a row that is not a finding: {error}.", where=where) from error
+            raise CorruptData(
+                f"{where} has a row that is not a finding: {cause_of(error)}. {_RESTORE}", where=where
+            ) from error
 
 
 def _line(capture: Capture) -> bytes:
@@ -89,16 +92,18 @@ def _capture(line: bytes, where: str) -> Capture:
     try:
         return cdxj.parse(line.decode(errors="replace"))
     except (KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise CorruptData(f"{where} has a line that is not a capture: {error}.", where=where) from error
+        raise CorruptData(
+            f"{where} has a line that is not a capture: {cause_of(error)}. {_RESTORE}", where=where
+        ) from error
 
 
 def _object(data: bytes, where: str) -> dict[str, Any]:
     try:
         row = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise CorruptData(f"{where} has a line that is not JSON: {error}.", where=where) from error
+        raise CorruptData(f"{where} has a line that is not JSON: {error}. {_RESTORE}", where=where) from error
     if not isinstance(row, dict):
-        raise CorruptData(f"{where} has a line that is not a JSON object.", where=where)
+        raise CorruptData(f"{where} has a line that is not a JSON object. {_RESTORE}", where=where)
     return row
 
 
@@ -108,9 +113,7 @@ def _lines(stream: BinaryIO, where: str) -> Iterator[bytes]:
         while line := unpacked.readline(LONGEST_LINE_BYTES):
             yield line.rstrip(b"\n")
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise CorruptData(
-            f"{where} is damaged: {error}. Restore it from another copy.", where=where
-        ) from error
+        raise CorruptData(f"{where} is damaged: {error}. {_RESTORE}", where=where) from error
 
 
 def _write_lines(path: Path, lines: Iterable[bytes]) -> int:

@@ -43,7 +43,7 @@ def load_key(path: Path) -> Ed25519PrivateKey:
             where=str(path),
         ) from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise CorruptData(f"The key {path} is not an Ed25519 key.", where=str(path))
+        raise CorruptData(f"The key {path} is not an Ed25519 key. Restore it from a backup.", where=str(path))
     return key
 
 

@@ -88,7 +88,7 @@ def explain(cause: BaseException | None, where: str) -> WebdepotError | None:
         case refusals.DiskFull() | refusals.ReadOnlySqlTransaction():
             return NoSpace(
                 f"The database {where} cannot be written; its disk is full or it is read-only. "
-                "Everything acknowledged is safe. Make room there, then run the same command again."
+                "What was saved is safe. Make room there, then run the same command again."
             )
         case refusals.TooManyConnections():
             return RemoteError(
@@ -103,7 +103,7 @@ def explain(cause: BaseException | None, where: str) -> WebdepotError | None:
             )
         case psycopg.OperationalError() | psycopg.InterfaceError():
             return RemoteError(
-                f"The database {where} does not answer: {_one_line(cause)}. Everything acknowledged is safe. "
+                f"The database {where} does not answer: {_one_line(cause)}. What was saved is safe. "
                 "Try again when it is running.",
                 retry=True,
             )

@@ -81,10 +81,7 @@ class SqliteDialect:
 
 def explain(message: str, where: str) -> WebdepotError | None:
     """Our error for a message of SQLite; None if it is not about the disk."""
-    remedy = (
-        "Everything acknowledged is safe. Make room or give write permission, then run the same command "
-        "again."
-    )
+    remedy = "What was saved is safe. Make room or give write permission, then run the same command again."
     if "disk is full" in message:
         return NoSpace(f"The disk is full: {where}. {remedy}")
     if "readonly" in message or "unable to open database file" in message or "disk I/O error" in message:

@@ -143,7 +143,9 @@ def add(
 def get(connection: Connection, number: int) -> QueuedJob:
     row = connection.execute(select(jobs).where(jobs.c.id == number)).mappings().one_or_none()
     if row is None:
-        raise NotFound(said("no_job", "There is no job {number}.", number=str(number)))
+        raise NotFound(
+            said("no_job", "There is no job {number}. List them: webdepot job list", number=str(number))
+        )
     return _job(row)
 
 

@@ -1,7 +1,7 @@
 """List works of the catalogue by title, filtered by words, genre, keyword and collection.
 
 The rows of `catalogue_words` decide how to search. If one of the words is rare, its works are read. If every
-word is in many works, the first works by title are examined, which are mostly enough. If they are not, the
+word is in many works, the first works by title are examined, which are usually enough. If they are not, the
 rarest word is used after all.
 """
 

@@ -3,7 +3,8 @@
 Words are compared without case and accents, by their beginnings: `klok` finds `Klokkenmuseum`. Only works
 have rows (sites, journals, monographs, theses); their parts are found through them.
 
-Of several words, the rarest is looked up first; of its works, those that have the other words are chosen.
+If a query has several words, the rarest is looked up first, and those of its works that have the other words
+are chosen.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -153,7 +153,7 @@ class PartnerClient:
                 ) from error
             if refused and not sockets:
                 raise RemoteError(
-                    f"{url[:500]} is at {refused[0]}, which is not a public address. If that is right, an "
+                    f"{url[:500]} is at {refused[0]}, which is not a public address. If that is intended, an "
                     "administrator adds its network to harvest.private_networks in webdepot.toml.",
                     retry=False,
                 ) from error

@@ -138,7 +138,7 @@ def _check_root(root: etree._Element, where: str) -> Iterator[Finding]:
         if not other:
             yield _error("CSIP2", f"{where} has the TYPE {kind}, but no OTHERTYPE")
         elif _plain(other) in _CATEGORIES:
-            yield _error("CSIP3", f"the OTHERTYPE of {where}, {other[:60]!r}, is a TYPE")
+            yield _error("CSIP3", f"the OTHERTYPE of {where}, {other[:60]!r}, is a value of TYPE")
     elif other:
         yield _error("CSIP3", f"{where} has an OTHERTYPE, but its TYPE is not OTHER")
     if not _own(root, "CONTENTINFORMATIONTYPE"):
@@ -201,7 +201,7 @@ def _check_header(header: etree._Element, where: str) -> Iterator[Finding]:
 
 
 def _check_program(agent: etree._Element, where: str) -> Iterator[Finding]:
-    """The agent that stands for the program that made the package."""
+    """The agent that represents the program that made the package."""
     if agent.get("TYPE") != "OTHER":
         yield _error("CSIP12", f"the creator in the header of {where} is not of the TYPE OTHER")
     if agent.get("OTHERTYPE") != "SOFTWARE":
@@ -367,7 +367,7 @@ def _check_structure(
         if pointer.get("FILEID") not in known:
             target = pointer.get("FILEID", "")[:100]
             yield _error(
-                "CSIP116, CSIP118, CSIP119", f"the structural map points to {target!r}, which is not there"
+                "CSIP116, CSIP118, CSIP119", f"the structural map points to {target!r}, which does not exist"
             )
 
 
@@ -437,7 +437,7 @@ def _check_division(
     if wanted - pointed:
         missing = min(wanted - pointed)
         yield _warning(
-            references, f"the structural map of {where} leaves out the file group {missing[:60]!r}"
+            references, f"the structural map of {where} does not list the file group {missing[:60]!r}"
         )
     wrong = {name for each in own for name in _pointed(each)} & groups.keys() - wanted
     if wrong:
@@ -467,9 +467,11 @@ def _check_pointers(divisions: list[etree._Element], where: str, names: Collecti
             path = re.sub(r"^file:(?://)?", "", href).replace("\\", "/").removeprefix("./")
             pointed.add(path.lower())
             if path and path not in names:
-                yield _error("CSIP105, CSIP107", f"{what} is to {path[:100]!r}, which is not in the package")
+                yield _error(
+                    "CSIP105, CSIP107", f"{what} refers to {path[:100]!r}, which is not in the package"
+                )
             if label and not path.lower().startswith(label.lower().rstrip("/")):
-                yield _error("CSIP110", f"{what} is to {path[:100]!r}, which is not its LABEL")
+                yield _error("CSIP110", f"{what} refers to {path[:100]!r}, which is not below its LABEL")
     for name in sorted(names):
         if re.fullmatch(r"representations/[^/]+/METS\.xml", name) and name.lower() not in pointed:
             yield _warning("CSIP105, CSIP107", f"the structural map of {where} does not mention {name[:100]}")

@@ -172,7 +172,7 @@ class Layout:
         self.size_bytes = self._starts[-1]
 
     def pieces(self, first: int, stop: int, opened: OpenContainer) -> Iterator[bytes]:
-        """The bytes from `first` up to but without `stop`, in pieces of bounded size."""
+        """The bytes from `first` up to, but not including, `stop`, in pieces of bounded size."""
         number = bisect_right(self._starts, first) - 1
         while number < len(self._parts) and self._starts[number] < stop:
             part, start = self._parts[number], self._starts[number]
@@ -185,7 +185,7 @@ class Layout:
 
 
 def _bytes(file: TransferFile, begin: int, end: int, opened: OpenContainer) -> Iterator[bytes]:
-    """The bytes of a file from `begin` up to but without `end`; unpacked content may end earlier."""
+    """The bytes of a file from `begin` up to, but not including, `end`; unpacked content may end earlier."""
     with opened(file.container) as stream:
         if not file.length:
             yield from _part(stream, file.offset + begin, end - begin, file.container)

@@ -31,7 +31,7 @@ from webdepot.times import to_iso
 SECRET_PREFIX = "whsec_"  # noqa: S105 - not a secret
 CLAIM_LASTS = timedelta(minutes=5)
 DELAYS = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 30, 120, 480, 1440))
-"""How long to wait after each failed try; after the last one the message is given up."""
+"""How long to wait after each failed attempt; after the last one the message is given up."""
 KEPT_DAYS = 30
 """How long messages that were sent or given up stay in the list."""
 
@@ -245,7 +245,7 @@ def claim(connection: Connection, message: WebhookMessage, now: datetime) -> boo
 def record(
     connection: Connection, message: WebhookMessage, *, error: str, is_final: bool, now: datetime
 ) -> WebhookMessage:
-    """The message after a try: sent if there is no error, else waiting for the next try or given up."""
+    """The message after an attempt: sent if there is no error, else waiting for the next try or given up."""
     tries = message.tries + 1
     values: dict[str, Any] = {"tries": tries, "claimed_until": None, "error": error[:2000]}
     if not error:

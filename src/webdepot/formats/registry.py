@@ -18,7 +18,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select
 
-from webdepot.errors import InputError, NotFound
+from webdepot.errors import InputError, NotFound, cause_of
 from webdepot.formats import media
 from webdepot.formats.tables import registry_formats, registry_renderings, registry_software
 
@@ -141,7 +141,7 @@ def from_document(document: Any) -> Registry:
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
-            f"This is not a registry of formats: {error!r}. "
+            f"This is not a registry of formats: {cause_of(error)}. "
             "To see the form, export one: webdepot formats registry"
         ) from error
     _check(entries, software)

@@ -103,7 +103,7 @@ def _test(source: Path) -> str:
             engine = examiner.engine
     except ChildProcessError as error:
         raise InputError(
-            f"{source} does not load as a signature file. "
+            f"{source} cannot be loaded as a signature file. "
             "Make one with Siegfried's roy, or use a published one."
         ) from error
     if not format.puid:

@@ -28,20 +28,20 @@ TEXTS: Mapping[str, FormatFindingText] = {
     "gave-up-time": FormatFindingText(
         _WARNING,
         "The check was stopped after {limit} seconds.",
-        "Look at the file by hand: it may be made to stop programs.",
+        "Check the file by hand: it may have been made to block programs.",
     ),
     "gave-up-memory": FormatFindingText(
-        _WARNING, "The check was stopped because it needed too much memory.", "Look at the file by hand."
+        _WARNING, "The check was stopped because it needed too much memory.", "Check the file by hand."
     ),
     "identify-gave-up": FormatFindingText(
         _WARNING,
         "Identification did not finish ({detail}); only the first bytes of the file were examined.",
-        "Look at the file by hand.",
+        "Check the file by hand.",
     ),
     "checker-died": FormatFindingText(
         _WARNING,
         "The checking library crashed ({detail}).",
-        "Look at the file by hand.",
+        "Check the file by hand.",
     ),
     "too-large": FormatFindingText(_NOTE, "The file is too large for this check ({detail})."),
     "nested-too-deep": FormatFindingText(_WARNING, "The file is nested too deeply to be read ({detail})."),

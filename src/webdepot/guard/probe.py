@@ -67,7 +67,7 @@ def probe(
         (answer,) = guard.ask_many([question | {"connect": list(connect)}], batch.descriptor)
         walls = guard.greeting()["walls"]
     if isinstance(answer, GuardFailure):
-        raise ChildProcessError(f"The process that tries the walls ended: {answer.detail}")
+        raise ChildProcessError(f"The process that tests the sandbox ended: {answer.detail}")
     return Probed(walls=walls, **answer)
 
 

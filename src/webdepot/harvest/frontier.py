@@ -485,5 +485,5 @@ def _note_key(key: str) -> bytes:
 def _storage_error(folder: Path, error: lmdb.Error) -> NoSpace:
     return NoSpace(
         f"The frontier {folder} could not be written ({error}). "
-        "Free some space and resume the harvest: nothing acknowledged is lost."
+        "Free some space and resume the harvest: what was saved is not lost."
     )

@@ -61,7 +61,7 @@ class PostgresqlCaptureIndex:
             url,
             password,
             name=name,
-            what="index of addresses",
+            what="capture index",
             tables=table.tables(partitions),
             made_with={"schema": table.SCHEMA, "key version": KEY_VERSION},
         )

@@ -94,7 +94,7 @@ class SqliteCaptureIndex:
     def __init__(self, path: Path) -> None:
         self._file = SqliteFile(
             path,
-            what="index of addresses",
+            what="capture index",
             tables=TABLES + capture_years.TABLE,
             made_with={"schema": SCHEMA, "key version": KEY_VERSION},
         )

@@ -49,7 +49,7 @@ class CaptureIndex(Protocol):
 
     The order is (key, timestamp), then the order in which containers were first added, then the offset. If
     several captures share a second, a method that returns one returns the last in that order. `collection`
-    EVERYTHING means no restriction. No method reads all captures of a URL to answer about one. Digests are
+    EVERYTHING means no restriction. No method reads all captures of a URL to find one. Digests are
     returned in their normalised form. Threads may share an index.
 
     `spans` are the periods in which the reader may see captures, in ascending order, not overlapping;

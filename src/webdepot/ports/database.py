@@ -21,27 +21,27 @@ class DatabaseDialect(Protocol):
 
     @property
     def reading_options(self) -> Mapping[str, Any]:
-        """Execution options of a connection that only reads and sees one moment."""
+        """Execution options of a connection that only reads, from one snapshot."""
 
     def begin_writing(self, connection: "sqlalchemy.Connection") -> None:
         """Wait until no other transaction writes, in any process of any machine. Called first in each
-        writing transaction; an error that `explain` knows if another one takes too long.
+        writing transaction. If another one takes too long, raises an error that `explain` knows.
         """
 
     def end_writing(self, connection: "sqlalchemy.Connection") -> None:
         """Called last in each writing transaction, before it is committed."""
 
     def written(self) -> None:
-        """Called after a transaction of this process was committed: `state` is another from now on."""
+        """Called after a commit of this process; from now on `state` returns another value."""
 
     def state(self) -> object | None:
         """A value that every commit of any process changes; None if that is not known."""
 
     def limited(self, connection: "sqlalchemy.Connection") -> AbstractContextManager[None]:
-        """Ends queries when the budget of the request (`query_budget`) is spent."""
+        """A block that ends queries when the budget of the request (`query_budget`) is spent."""
 
     def one_upgrade(self) -> AbstractContextManager[None]:
-        """Only one process of all machines is in this block."""
+        """A block that only one process on all machines runs at a time."""
 
     def restart_ids(self, connection: "sqlalchemy.Connection") -> None:
         """Give new rows ids above the existing ones."""

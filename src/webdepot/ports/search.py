@@ -232,8 +232,8 @@ class TextIndex(Protocol):
     """Full text by time. A cache: it can be deleted and rebuilt from the depot. Any number of processes read
     and write it; if it belongs to one machine, writers wait for each other.
 
-    Writing may be interrupted, and is then repeated: until that, an index on a server may show a part of what
-    was written, one on this machine shows nothing of it.
+    Writing may be interrupted, and is then repeated. Until then, an index on a server may show part of what
+    was written; one on this machine shows none of it.
 
     The unit is the state of a page: a series of captures with the same text. `period` selects captures in
     that period, `as_of` the states valid at that moment. Case and accents are ignored.
@@ -242,7 +242,7 @@ class TextIndex(Protocol):
     def add(self, container: str, pages: Iterable[PageText]) -> int:
         """Add the pages of a container; returns how many. A container that is already there changes nothing
         (0). When this returns, readers see all of it. If it fails, the container is not there, and adding it
-        again gives the same as if nothing had happened: no capture is counted twice.
+        again has the same result as if nothing had happened: no capture is counted twice.
         """
 
     def add_files(
@@ -301,7 +301,7 @@ class TextIndex(Protocol):
         """Share of documents that were replaced but still take up space."""
 
     def compact(self, engine: Engine, *, most_dead: float = 0.0) -> None:
-        """Rewrite those parts of the index of which more than the share `most_dead` are replaced documents,
+        """Rewrite those parts of the index in which the share of replaced documents is above `most_dead`,
         with the processes of `engine`; others may read and write meanwhile. A server may keep for half a
         minute what was just replaced.
         """

@@ -19,7 +19,7 @@ TYPES_SHARE = 0.25
 """A larger share of documents of unusual types gives a finding."""
 FEWEST_DOCUMENTS = 10
 SHORTEST_S = 60.0
-"""Smaller harvests are not compared: their figures vary by chance."""
+"""Smaller and shorter harvests are not compared: their figures vary by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def _change(now: float, usual: float, count: int) -> Reason:
 
 
 def _types(now: HarvestMeasures, earlier: Sequence[HarvestMeasures], subject: str) -> Iterator[Finding]:
-    """A finding if the mix of types differs: half the sum of the differences between the shares is the share
+    """A finding if the mix of types differs. Half the sum of the differences between the shares is the share
     of documents that would have to be of another type to make the mixes equal.
     """
     # Types are known only for files that were stored. If most of a site was unchanged, the few new files say

@@ -102,7 +102,7 @@ def _text(document: object, tag: str) -> str:
 
 
 def _first_words(body: object) -> list[str]:
-    """The visible words; of a long page enough to know that it is long."""
+    """The visible words; for a long page, only enough to know that it is long."""
     for each in list(body.find_all(["script", "style", "noscript", "template"])):  # type: ignore[attr-defined]
         each.decompose()
     words: list[str] = []

@@ -1,6 +1,6 @@
 """Where the screenshots of a harvest are: `resource` records in its containers, with the address
 `urn:view:URL` (browsertrix), `screenshot:URL` or `urn:screenshot:URL`. They show a page but are not versions
-of it, so the index of captures does not have them. Small ones (`urn:thumbnail:URL`) are used for pages that
+of it, so the capture index does not have them. Small ones (`urn:thumbnail:URL`) are used for pages that
 have no other.
 """
 

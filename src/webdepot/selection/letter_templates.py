@@ -122,7 +122,7 @@ def checked(template: Template) -> Template:
             f"There is no field {{{unknown}}} in a {template.kind.value}. Known: {', '.join(sorted(known))}."
         )
     if template.kind is LetterKind.NOTICE and "{term_ends}" not in body:
-        raise InputError("A notice must say until when the owner can refuse: {term_ends}.")
+        raise InputError("A notice must contain {term_ends}, the last day on which the owner can refuse.")
     return Template(kind=template.kind, language=template.language, subject=subject, body=body)
 
 

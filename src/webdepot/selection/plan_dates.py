@@ -178,7 +178,7 @@ def falls_on(dates: Dates, day: date, zone: ZoneInfo) -> bool:
 
 
 def days_between(dates: Dates, first: date, last: date, zone: ZoneInfo) -> Iterator[date]:
-    """The days from `first` to `last` that have a date; only for cron expressions is every day tested."""
+    """The days from `first` to `last` that have a date; every day is tested only for cron expressions."""
     end = min(last, dates.last_on) if dates.last_on is not None else last
     if dates.frequency in _DAYS:
         step = _DAYS[dates.frequency]

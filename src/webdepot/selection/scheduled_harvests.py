@@ -1,5 +1,5 @@
-"""Scheduled harvests in the database. Each is called a turn: one date of a plan, which comes due, is taken by
-one scheduler, and ends.
+"""Scheduled harvests in the database. In the code, each is a turn: one date of a plan, which comes due,
+is taken by one scheduler, and ends.
 
 The scheduler that works on a turn holds a lease (`webdepot.leases`).
 """
@@ -35,10 +35,10 @@ class TurnState(StrEnum):
 
 _T = TurnState
 TURN = Machine(
-    noun="turn",
+    noun="scheduled harvest",
     steps=(
         Step(
-            act="come",
+            act="add",
             before=(),
             after=_T.WAITING,
             words="A date of a plan has come, or a person requested a harvest now.",
@@ -118,7 +118,7 @@ def add(
     ).first():
         return None
     values = {
-        "state": TURN.after(None, "come", "turn").value,
+        "state": TURN.after(None, "add", "scheduled harvest").value,
         "not_before": not_before,
         "tries": 0,
         "holder": "",
@@ -139,7 +139,9 @@ def get(connection: Connection, turn: int) -> Turn:
     if row is None:
         raise NotFound(
             said(
-                "missing_turn", "There is no turn {turn}. List them: webdepot schedule queue", turn=str(turn)
+                "missing_turn",
+                "There is no scheduled harvest {turn}. List them: webdepot schedule queue",
+                turn=str(turn),
             )
         )
     return _turn(row)
@@ -219,7 +221,7 @@ def move(
 ) -> None:
     """Take one step; Conflict if `TURN` does not allow it from the current state."""
     current = get(connection, turn.id)
-    state = TURN.after(current.state, act, f"Turn {turn.id}")
+    state = TURN.after(current.state, act, f"Scheduled harvest {turn.id}")
     ended = state not in (TurnState.WAITING, TurnState.RUNNING)
     values: dict[str, object] = {
         "state": state.value,

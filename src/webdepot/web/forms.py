@@ -120,7 +120,7 @@ def get_day(text: str) -> date | None:
     try:
         return date.fromisoformat(text) if text else None
     except ValueError:
-        raise InputError(f"{text[:30]!r} is not a day. Write it like 2026-01-31.") from None
+        raise InputError(f"{text[:30]!r} is not a date. Write it like 2026-01-31.") from None
 
 
 def date_typed(text: str) -> str:

@@ -82,7 +82,7 @@ def to_warc(
                 write(record)
                 count += 1
         if not count:
-            raise InputError("it contains no answer from the web with its body.")
+            raise InputError("it contains no response with a body.")
     return ConvertedHar(records=count + 1, sha256=hasher.hexdigest())
 
 
@@ -118,7 +118,7 @@ def _visit(entry: object) -> Visit:
         raise InputError(f"the entry of {url[:200]} has no valid date.") from None
     status = response.get("status")
     if type(status) is not int or not 100 <= status <= 599:
-        raise InputError(f"{url[:200]} was not answered.")
+        raise InputError(f"{url[:200]} has no response.")
     body, mime = _body(response, status, url)
     removed: list[str] = []
     head = _head(response, status, body, mime, removed)

@@ -33,7 +33,7 @@ def iter_entries(stream: BinaryIO) -> Iterator[dict[str, Any]]:
         if count >= MOST_ENTRIES:
             raise InputError(f"it has more than {MOST_ENTRIES:,} entries. Split it into parts.")
         if raw.count(b",") + raw.count(b"{") + raw.count(b"[") > MOST_VALUES:
-            raise InputError(f"entry {count + 1} has too many values to be the record of a request.")
+            raise InputError(f"entry {count + 1} has too many values for one request.")
         try:
             entry = json.loads(raw)
         except (ValueError, RecursionError) as error:
@@ -94,7 +94,7 @@ class _Scanner:
             before = self._at
             mark = self._next(_STRING_END, begin)
             if mark is None:
-                raise InputError("it is cut off inside a text.")
+                raise InputError("it is cut off inside a string.")
             if len(start) < 1024:
                 start += self._data[before : self._at - 1][:1024]
             if mark == b'"':
@@ -114,7 +114,7 @@ class _Scanner:
     def _fill(self, begin: int) -> bool:
         """Read one more chunk; False at the end of the file."""
         if len(self._data) - max(begin, 0) > LONGEST_ENTRY:
-            raise InputError(f"an entry or a text in it is larger than {LONGEST_ENTRY >> 20} MB.")
+            raise InputError(f"an entry or a string in it is larger than {LONGEST_ENTRY >> 20} MB.")
         chunk = self._stream.read(_CHUNK_BYTES)
         self._data += chunk
         return bool(chunk)

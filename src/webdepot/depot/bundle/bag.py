@@ -1,4 +1,4 @@
-"""BagIt 1.0 (RFC 8493): export packages as bags. `bag_check` checks the bags of others.
+"""BagIt 1.0 (RFC 8493): export packages as bags. `bag_check` checks bags from others.
 
 `data/` contains the package's files under their logical paths, with SHA-256 manifests; the folder appears
 complete or not at all.

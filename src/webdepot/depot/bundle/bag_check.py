@@ -1,4 +1,4 @@
-"""Check the bags of others: BagIt 1.0 (RFC 8493, https://www.rfc-editor.org/rfc/rfc8493) and 0.93 to 0.97
+"""Check bags from others: BagIt 1.0 (RFC 8493, https://www.rfc-editor.org/rfc/rfc8493) and 0.93 to 0.97
 (https://datatracker.ietf.org/doc/html/draft-kunze-bagit-09).
 
 1. `bagit.txt`: version, and the encoding of the tag files.
@@ -7,8 +7,8 @@
 3. Read each file once and compare it with the checksums of all manifests.
 4. `fetch.txt`: nothing is fetched; a bag that has all its files is complete. `Payload-Oxum` is compared.
 
-An error refuses the bag. A warning is about what other systems may not handle: `./` and `*` before a path,
-names that differ only in case or Unicode normalisation, files of the operating system.
+A bag with an error is refused. A warning is about what other systems may not handle: `./` and `*` before a
+path, names that differ only in case or Unicode normalisation, files of the operating system.
 """
 
 import codecs
@@ -121,7 +121,7 @@ def _check_declaration(folder: Path) -> Generator[Finding, None, tuple[str, str]
     version, encoding = match[1].decode(), match[2].decode()
     if version not in _VERSIONS:
         known = f"{_VERSIONS[0]} to {_VERSIONS[-2]} and {_NEW}"
-        yield _error("version", DECLARATION, f"{DECLARATION} names version {version}; known are {known}")
+        yield _error("version", DECLARATION, f"{DECLARATION} names version {version}; {known} are supported")
     if not _ENCODINGS.fullmatch(encoding) or not _is_codec(encoding):
         yield _error("encoding", DECLARATION, f"{DECLARATION} names the unknown encoding {encoding[:50]!r}")
         return None
@@ -220,7 +220,7 @@ def _read_line(
         yield _warning("dot-slash", manifest, f"{manifest}, line {number} has ./ before the path")
     name = _decoded(written.removeprefix("./"), bag)
     if not _is_inside(name) or name.startswith(PAYLOAD) != is_payload:
-        where = "in data/" if is_payload else "beside data/"
+        where = "in data/" if is_payload else "outside data/"
         yield _error(
             "outside", manifest, f"{manifest}, line {number} does not name a file {where}: {written[:200]!r}"
         )
@@ -285,7 +285,7 @@ def _check_file(bag: _Bag, name: str, values: Mapping[str, str]) -> Iterator[Fin
 
 
 def _check_fetch(bag: _Bag) -> Iterator[Finding]:
-    """Each file of `fetch.txt` must be in the payload, and here already."""
+    """Each file of `fetch.txt` must be in the payload, and already present."""
     path = bag.folder / FETCH
     if not path.is_file():
         return
@@ -303,11 +303,13 @@ def _check_fetch(bag: _Bag) -> Iterator[Finding]:
             yield _error(
                 "not-fetched",
                 name,
-                f"{FETCH}: {name[:200]} must be fetched from elsewhere. Fetch it and submit the complete bag",
+                f"{FETCH}: {name[:200]} is not in the bag. Fetch it and submit the complete bag",
             )
         elif match[2] != "-" and int(match[2]) != (bag.folder / name).stat().st_size:
             yield _error(
-                "fetch", FETCH, f"{FETCH} says {match[2]} bytes for {name[:200]}, which has another size"
+                "fetch",
+                FETCH,
+                f"{FETCH} states {match[2]} bytes for {name[:200]}, which has another size",
             )
         elif name not in bag.expected:
             yield _error("fetch", FETCH, f"{FETCH}: {name[:200]} is not in a manifest")
@@ -324,7 +326,7 @@ def _check_info(bag: _Bag) -> Iterator[Finding]:
         oxums = []
         for number, line in enumerate(_LINE_ENDS.split(text), start=1):
             label, colon, value = line.partition(":")
-            if not line.strip() or line[0] in " \t":  # a value may go on in the next line
+            if not line.strip() or line[0] in " \t":  # a value may continue on the next line
                 continue
             if not colon or not label.strip():
                 yield _error("info", name, f"{name}, line {number} is not a label, a colon and a value")
@@ -340,9 +342,7 @@ def _check_oxum(bag: _Bag, info: str, stated: str) -> Iterator[Finding]:
     size = sum((bag.folder / name).stat().st_size for name in bag.payload if (bag.folder / name).is_file())
     match = _OXUM.fullmatch(stated)
     if match is None:
-        yield _error(
-            "oxum", info, f"{info}: Payload-Oxum {stated[:50]!r} is not bytes and files, like 279164409.7"
-        )
+        yield _error("oxum", info, f"{info}: Payload-Oxum {stated[:50]!r} does not have the form BYTES.FILES")
     elif (int(match[1]), int(match[2])) != (size, len(bag.payload)):
         finding_of = _warning if bag.lost else _error
         yield finding_of(

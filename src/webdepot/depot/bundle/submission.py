@@ -101,7 +101,7 @@ class Receipt:
 
 
 def open_up(path: Path, folder: Path, *, most_members: int = MOST_MEMBERS) -> Submission:
-    """Recognise a submission and unpack it to `folder`; the file itself is not touched."""
+    """Recognise a submission and unpack it to `folder`; the file itself is not changed."""
     if path.is_dir():
         kind, root = _kind_of_folder(path)
         return _checked(path, kind, root)
@@ -133,7 +133,7 @@ def containers_of(submission: Submission) -> list[Path]:
 
 def parts_of(submission: Submission) -> list[Path]:
     """The folders of the objects in an OCFL storage root with several, each a submission by itself; empty if
-    it is one submission, or if the root is wrong.
+    it is one submission, or if the root is invalid.
     """
     if submission.kind is not SubmissionKind.OCFL or validation.is_object(submission.root):
         return []

@@ -1,4 +1,4 @@
-"""Tar files of others (plain, gzip, bzip2, xz), checked before any of their files is written. UOF packages
+"""Tar files from others (plain, gzip, bzip2, xz), checked before any of their files is written. UOF packages
 come as ZIP or as tar.
 
 Only regular files and folders are allowed: with a link, a device or a path that leads out, the whole file is

@@ -1,4 +1,4 @@
-"""ZIP and tar files of others, recognised, checked and unpacked in a guarded process.
+"""ZIP and tar files from others, recognised, checked and unpacked in a guarded process.
 
 The process sees only the packed file and the folder to unpack to, and has limits of time, memory and bytes:
 half a megabyte can unpack to gigabytes, or have a member whose name is gigabytes long. The limits count while

@@ -2,7 +2,7 @@
 tools open directly.
 
 Containers are stored and not compressed again, so that a reader can seek in them. Equal content gives equal
-bytes. The file gets its name only when it is complete. WACZ files of others are checked by their own
+bytes. The file gets its name only when it is complete. WACZ files from others are checked by their own
 checksums.
 """
 
@@ -196,7 +196,7 @@ def copy_member(source: IO[bytes], target: Path, largest_bytes: int) -> int:
 
 
 def seconds_of(member: zipfile.ZipInfo) -> int:
-    """When a member was written, by its packer's clock; 0 if it does not say."""
+    """When a member was written, by its packer's clock; 0 if that is not known."""
     try:
         return int(datetime(*member.date_time, tzinfo=UTC).timestamp())
     except ValueError:

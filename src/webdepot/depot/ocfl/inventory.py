@@ -76,7 +76,7 @@ def parse(data: bytes, *, where: str) -> Inventory:
     try:
         document = json.loads(data)
         _require(isinstance(document, dict), "it is not a JSON object")
-        _require(isinstance(document["id"], str), "its id is not a text")
+        _require(isinstance(document["id"], str), "its id is not a string")
         _require(
             str(document["type"]).startswith("https://ocfl.io/1."), f"type {document['type']!r} is unknown"
         )

@@ -33,9 +33,7 @@ def check(document: Any, where: str) -> Iterator[Finding]:
         yield error("E033", where, f"{where} is not a JSON object")
         return
     for key in sorted(document.keys() - _KEYS):
-        yield error(
-            "E102", where, f"{where} has the key {key[:100]!r}, which the specification does not know"
-        )
+        yield error("E102", where, f"{where} has the key {key[:100]!r}, which is not in the specification")
     for key in ("id", "type", "digestAlgorithm", "head"):
         if key not in document:
             yield error("E036", where, f"{where} has no {key}")
@@ -94,7 +92,7 @@ def content_digests(document: Document) -> dict[str, str]:
 def _check_head_keys(document: Document, where: str) -> Iterator[Finding]:
     identifier = document.get("id", "urn:none")
     if not isinstance(identifier, str) or not identifier:
-        yield error("E037", where, f"the id of {where} is not a text")
+        yield error("E037", where, f"the id of {where} is not a string")
     elif not _URI.fullmatch(identifier):
         yield warning("W005", where, f"the id {identifier[:100]!r} is not a URI")
     kind = document.get("type", "")
@@ -254,7 +252,7 @@ def _check_version(document: Document, name: str, version: Any, where: str) -> I
         yield error("E047", where, f"{here} is not a JSON object")
         return
     for key in sorted(version.keys() - _VERSION_KEYS):
-        yield error("E102", where, f"{here} has the key {key[:100]!r}, which the specification does not know")
+        yield error("E102", where, f"{here} has the key {key[:100]!r}, which is not in the specification")
     for key in ("created", "state"):
         if key not in version:
             yield error("E048", where, f"{here} has no {key}")
@@ -266,7 +264,7 @@ def _check_version(document: Document, name: str, version: Any, where: str) -> I
             f"{here} was created at {str(created)[:50]!r}, which is not an RFC 3339 time with a zone",
         )
     if "message" in version and not isinstance(version["message"], str):
-        yield error("E094", where, f"the message of {here} is not a text")
+        yield error("E094", where, f"the message of {here} is not a string")
     yield from _check_user(version, here, where)
     if "state" in version:
         yield from _check_state(document, version["state"], here, where)

@@ -71,7 +71,7 @@ def _declare(store: ObjectStore, key: str, wanted: Mapping[str, object]) -> None
     rules = {name: value for name, value in wanted.items() if name != "description"}
     if not isinstance(actual, dict) or any(actual.get(name) != value for name, value in rules.items()):
         raise Conflict(
-            f"The depot has another layout than this version of Webdepot writes ({key}). "
+            f"The layout of the depot differs from the one that this version of Webdepot writes ({key}). "
             "Nothing was changed. Choose an empty place."
         )
 

@@ -1,4 +1,4 @@
-"""Validate OCFL objects and storage roots of others, 1.0 and 1.1: every code of the specification that can
+"""Validate OCFL objects and storage roots from others, 1.0 and 1.1: every code of the specification that can
 be seen from the files (https://ocfl.io/1.1/spec/validation-codes.html).
 
 1. The object's folder: declaration, inventory with its sidecar, version folders, nothing else.
@@ -27,7 +27,7 @@ INVENTORY = "inventory.json"
 LONGEST_INVENTORY_BYTES = 256 << 20
 LONGEST_SMALL_BYTES = 65_536
 MOST_VALUES = 10_000_000
-"""Of an inventory: JSON of a few megabytes can become gigabytes of objects."""
+"""Values in an inventory: JSON of a few megabytes can become gigabytes of objects."""
 _OBJECT = re.compile(r"0=ocfl_object_(1\.[01])")
 _ROOT = re.compile(r"0=ocfl_(1\.[01])")
 _SIDECAR = re.compile(r"([0-9A-Fa-f]+)[ \t]+inventory\.json[ \t]*(?:\r\n|\n)?")
@@ -73,7 +73,7 @@ def find_objects(folder: Path) -> list[Path]:
 
 
 def is_object(folder: Path) -> bool:
-    """Whether a folder is meant to be an object, perhaps a wrong one."""
+    """Whether a folder is meant to be an object, perhaps an invalid one."""
     names = [path.name for path in folder.iterdir()]
     is_declared = any(name.startswith("0=ocfl_object_") for name in names)
     return is_declared or (
@@ -209,7 +209,7 @@ def _read_inventory(folder: Path, version: str) -> Generator[Finding, None, dict
     data = path.read_bytes()
     document = _json(data)
     if document is None:
-        yield error("E033", where, f"{where} is not JSON, has too many values, or has a key twice")
+        yield error("E033", where, f"{where} is not JSON, has too many values, or has a duplicate key")
         return None
     yield from rules.check(document, where)
     if not isinstance(document, dict):
@@ -229,7 +229,7 @@ def _check_sidecar(path: Path, where: str, data: bytes, algorithm: str) -> Itera
     if match is None:
         yield error("E061", where, f"{sidecar.name} of {where} does not have the form DIGEST inventory.json")
     elif match[1].lower() != hashlib.new(algorithm, data).hexdigest():
-        yield error("E060", where, f"{where} does not have the digest that its sidecar says")
+        yield error("E060", where, f"{where} does not have the digest in its sidecar")
 
 
 def _check_folder(opened: _Object) -> Iterator[Finding]:
@@ -246,9 +246,9 @@ def _check_folder(opened: _Object) -> Iterator[Finding]:
                         "E046", name, f"the folder {name[:100]} is not among the versions of {INVENTORY}"
                     )
             elif name not in ("logs", "extensions"):
-                yield error("E001", name, f"the folder {name[:100]} does not belong into an object")
+                yield error("E001", name, f"the folder {name[:100]} does not belong in an object")
         elif name not in algorithms and name != INVENTORY and not name.startswith("0=ocfl_object_"):
-            yield error("E001", name, f"the file {name[:100]} does not belong into an object")
+            yield error("E001", name, f"the file {name[:100]} does not belong in an object")
     for name in sorted(versions):
         if rules.number_of(name) and not _is_dir(opened.folder / name):
             yield error("E010", name, f"version {name} has no folder")
@@ -275,23 +275,23 @@ def _check_versions(opened: _Object) -> Iterator[Finding]:
             continue
         kind = str(document.get("type", ""))
         if before and rules.TYPE.fullmatch(kind) and kind < before:
-            yield error("E103", name, f"version {name} is of an earlier OCFL than the version before it")
+            yield error("E103", name, f"version {name} uses an earlier OCFL than the version before it")
         before = kind
         yield from _check_older(opened, name, document)
         _expect(opened, document)
     if before and (newest := str(opened.root.get("type", ""))) < before and rules.TYPE.fullmatch(newest):
-        yield error("E103", INVENTORY, "the newest version is of an earlier OCFL than a version before it")
+        yield error("E103", INVENTORY, "the newest version uses an earlier OCFL than a version before it")
 
 
 def _check_version_folder(opened: _Object, folder: Path) -> Iterator[Finding]:
-    """Files beside the content folder, and content that no inventory knows."""
+    """Files outside the content folder, and content that no inventory lists."""
     name = folder.name
     known = rules.content_digests(opened.root)
     allowed = {INVENTORY, *(f"{INVENTORY}.{algorithm}" for algorithm in rules.ALGORITHMS)}
     for entry in sorted(folder.iterdir()):
         if entry.is_dir() and entry.name != opened.content:
             yield warning(
-                "W002", name, f"version {name} has the folder {entry.name[:100]} beside its content"
+                "W002", name, f"version {name} has the folder {entry.name[:100]} next to its content"
             )
         elif not entry.is_dir() and entry.name not in allowed:
             yield error("E015", name, f"{entry.name[:100]} in version {name} is not in its content folder")
@@ -325,12 +325,12 @@ def _check_older(opened: _Object, name: str, document: Document) -> Iterator[Fin
     """The inventory of an earlier version must describe the same object, as it was then."""
     where = f"{name}/{INVENTORY}"
     if document.get("id") != opened.root.get("id"):
-        yield error("E037", where, f"{where} has another id than the object")
+        yield error("E037", where, f"{where} and the object have different ids")
         yield error("E110", where, f"the id of the object changes between {where} and {INVENTORY}")
     if document.get("head", name) != name:
         yield error("E040", where, f"the head of {where} is not {name}")
     if rules.content_directory(document) != opened.content:
-        yield error("E019", where, f"{where} has another contentDirectory than the object")
+        yield error("E019", where, f"{where} and the object have different contentDirectories")
         yield error("E020", where, f"the contentDirectory changes between {where} and {INVENTORY}")
     number = rules.number_of(name)
     known = rules.content_digests(document)
@@ -375,7 +375,7 @@ def _state(document: Document, version: str) -> dict[str, frozenset[str]]:
 
 
 def _expect(opened: _Object, document: Document) -> None:
-    """Remember the digests that an inventory says about content."""
+    """Remember the digests that an inventory states for content."""
     algorithm = str(document.get("digestAlgorithm"))
     if algorithm in rules.ALGORITHMS:
         for path, value in rules.content_digests(document).items():
@@ -416,7 +416,7 @@ def _check_content(folder: Path, name: str, expected: Mapping[tuple[str, str], s
 
 
 def _is_file(path: Path) -> bool:
-    """Whether a file is there; no file has a path that the system does not allow."""
+    """Whether a file exists; False for a path that the system does not allow."""
     try:
         return path.is_file()
     except OSError:
@@ -441,7 +441,7 @@ def _check_extensions(folder: Path, misplaced: str, unregistered: str) -> Iterat
 
 
 def _json(data: bytes) -> Any:
-    """The JSON value; None if it is not JSON, has too many values, or an object has a key twice."""
+    """The JSON value; None if it is not JSON, has too many values, or an object has a duplicate key."""
     if data.count(b",") + data.count(b"[") + data.count(b"{") > MOST_VALUES:
         return None
     try:
@@ -453,12 +453,12 @@ def _json(data: bytes) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("a key occurs twice")
     return value
 
 
 def _small(path: Path) -> bytes:
-    """The start of a file; nothing if there is no file, but perhaps a folder, of that name."""
+    """The start of a file; empty if there is no file of that name, or it is a folder."""
     if not _is_file(path):
         return b""
     with path.open("rb") as stream:

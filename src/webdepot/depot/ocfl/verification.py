@@ -43,7 +43,7 @@ def unfinished(folder: str) -> Finding:
     return _finding(
         "unfinished-object",
         folder,
-        f"{folder} was left by an interrupted write; it contains nothing that was acknowledged.",
+        f"{folder} was left by an interrupted write; nothing in it was reported as stored.",
         Severity.NOTE,
     )
 

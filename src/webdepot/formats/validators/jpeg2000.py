@@ -105,7 +105,7 @@ def _header(stream: BinaryIO, start: int, end: int, properties: dict[str, Proper
         inner.append(kind)
         at = stop
     if b"colr" not in inner:
-        raise DamagedFile("it does not say what its colours mean", start)
+        raise DamagedFile("it does not state its colour space", start)
 
 
 def _codestream(stream: BinaryIO, start: int, end: int, properties: dict[str, Property]) -> None:

@@ -239,7 +239,7 @@ class _Pixels:
 
     def finish(self, place: int) -> None:
         if not self.gave_up and (self._left_bytes or self._passes or not self._unpacker.eof):
-            raise DamagedFile("it has fewer pixels than its header says", place)
+            raise DamagedFile("it has fewer pixels than its header states", place)
 
     def _look(self, rows: bytes, place: int) -> None:
         at = 0

@@ -141,7 +141,7 @@ class _Reader:
             raise DamagedFile(f"an image is {width} × {height}", place)
         photometric = self._first(entries, _PHOTOMETRIC, -1)
         if photometric < 0:
-            raise DamagedFile("an image does not say what its colours mean", place)
+            raise DamagedFile("an image does not state its colour space", place)
         if photometric == 3 and _MAP not in entries:
             raise DamagedFile("an image has no palette", place)
         properties |= {
@@ -163,7 +163,7 @@ class _Reader:
         if sizes not in entries:
             if coding == 1 and entries[places].count == 1:
                 return  # old writers omit the length of a single strip
-            raise DamagedFile("an image does not say how long its pixels are", place)
+            raise DamagedFile("an image does not state the length of its pixel data", place)
         if entries[places].count != entries[sizes].count:
             raise DamagedFile("an image has different numbers of pixel offsets and pixel lengths", place)
         starts, lengths = self._values(entries[places]), self._values(entries[sizes])

@@ -63,7 +63,7 @@ def _wave(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
             if block_bytes < 0:
                 raise DamagedFile("its sound data come before its format, or it has no format", at)
             if sound_bytes >= 0:
-                raise DamagedFile("it has its sound twice", at)
+                raise DamagedFile("it has two chunks of sound data", at)
             sound_bytes = data_bytes if is_large and data_bytes else length
             if sound_bytes % block_bytes:
                 raise DamagedFile("its sound ends within a sample", at)
@@ -115,7 +115,7 @@ def _aiff(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
             )
         elif kind == b"SSND":
             if sound_bytes >= 0:
-                raise DamagedFile("it has its sound twice", at)
+                raise DamagedFile("it has two chunks of sound data", at)
             if length < 8:
                 raise DamagedFile("its sound is too short", at)
             sound_bytes = length - 8 - struct.unpack(">I", stream.read(4))[0]

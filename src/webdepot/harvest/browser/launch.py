@@ -118,7 +118,7 @@ def get_program(
         raise ConfigError(f"{missing}, but {purpose}. {HOW_TO_INSTALL}")
     if sandbox and os.geteuid() == 0:
         raise ConfigError(
-            "Chromium's sandbox, which protects this machine from foreign pages, does not work for root. "
+            "Chromium's sandbox, which protects this machine from untrusted pages, does not work for root. "
             "Run Webdepot as another user. If the machine itself is a sandbox, turn Chromium's off: "
             "[harvest] browser_sandbox = false"
         )

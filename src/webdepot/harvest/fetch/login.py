@@ -96,7 +96,7 @@ def _login(where: str, name: str, table: Any) -> Login:
         or not isinstance(fields, dict)
         or not all(isinstance(value, str) for value in fields.values())
     ):
-        raise ConfigError(f"{where}: user, password, form and fields must contain only texts.")
+        raise ConfigError(f"{where}: user, password, form and fields must contain only strings.")
     if bool(form) == bool(user) or bool(form) != bool(fields):
         raise ConfigError(f"{where} needs either user and password, or form and fields.")
     origins = _origins(where, name, table)
@@ -121,7 +121,7 @@ def _origins(where: str, name: str, table: Mapping[str, Any]) -> frozenset[str]:
     """The origins of an entry in canonical form; ConfigError if one is wrong, or http without `insecure`."""
     named, insecure = table.get("origins", [f"https://{name}"]), table.get("insecure", False)
     if not isinstance(named, list) or not named or not all(isinstance(each, str) for each in named):
-        raise ConfigError(f'{where}: origins is a list of texts, such as ["https://www.example.org"].')
+        raise ConfigError(f'{where}: origins must be a list of strings, such as ["https://www.example.org"].')
     if not isinstance(insecure, bool):
         raise ConfigError(f"{where}: insecure must be true or false.")
     origins = set()
@@ -134,7 +134,8 @@ def _origins(where: str, name: str, table: Mapping[str, Any]) -> frozenset[str]:
             )
         if url.startswith("http:") and not insecure:
             raise ConfigError(
-                f"{where}: over {each} others can read the password. Use https, or add: insecure = true"
+                f"{where}: others can read the password, because {each} is not encrypted. "
+                "Use https, or add: insecure = true"
             )
         origins.add(origin_of(url))
     return frozenset(origins)

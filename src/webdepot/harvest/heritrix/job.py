@@ -1,4 +1,4 @@
-"""Converts a Heritrix 3 job to a profile, with a list of what has no counterpart.
+"""Converts a Heritrix 3 job to a profile, with a list of what is not supported.
 
     seeds (text or file)                          seeds
     scope: SurtPrefixed, MatchesListRegex, …      scope and rules, in their order
@@ -157,7 +157,7 @@ def _take_prefixes(
         _add_prefixes(job, answer, seeds.accepted)
         _add_prefixes(job, "reject", seeds.rejected)
     if str(values.get("alsoCheckVia", "false")).lower() == "true":
-        job.unmapped.append(f"{where}: alsoCheckVia (pages that link to an address) has no counterpart")
+        job.unmapped.append(f"{where}: alsoCheckVia (pages that link to an address) is not supported")
     for name in ("surtsSourceFile", "surtsSource"):
         read = surts.read(_text(values.get(name), read_file, job, where), seeds_are_prefixes=True)
         _add_prefixes(job, answer, read.accepted)

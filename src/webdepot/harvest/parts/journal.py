@@ -79,4 +79,4 @@ def replay(journal: bytes, transaction: Any, databases: Sequence[Any]) -> None:
             else:
                 transaction.delete(key, db=databases[number])
     except (ValueError, IndexError, zlib.error, struct.error) as error:
-        raise CorruptData(f"A journal of a harvest cannot be read: {error}.", where="journal") from error
+        raise CorruptData(f"The journal of a harvest is damaged: {error}.", where="journal") from error

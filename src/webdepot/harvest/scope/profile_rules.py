@@ -55,7 +55,7 @@ def from_table(table: Mapping[str, object], where: str) -> RuleSpec:
     of, over, unless = table.get("of", []), table.get("over", 0), table.get("unless", False)
     values = [of] if isinstance(of, str) else of
     if not isinstance(values, (list, tuple)) or not all(isinstance(value, str) for value in values):
-        raise ConfigError(f"{where}: `of` must be a text or a list of texts.")
+        raise ConfigError(f"{where}: `of` must be a string or a list of strings.")
     if isinstance(over, bool) or not isinstance(over, (int, float)) or over < 0:
         raise ConfigError(f"{where}: `over` must be a number of 0 or more.")
     if not isinstance(unless, bool):

@@ -146,13 +146,13 @@ def _software(
     _require(not unknown, where, f"has no key `{min(unknown, default='')}`")
     generator = _texts(table.get("generator", []), f"{where}: generator")
     markup = table.get("markup", [])
-    _require(isinstance(markup, list), f"{where}: markup", "must be a list of lists of texts")
+    _require(isinstance(markup, list), f"{where}: markup", "must be a list of lists of strings")
     signs = tuple(_texts(each, f"{where}: markup") for each in markup)
     _require(all(signs), f"{where}: markup", "has an empty list, which every page would match")
     tables = table.get("rules", [])
     _require(isinstance(tables, list), f"{where}: rules", "are tables: write [[software.ID.rules]]")
     name = table.get("name", before.name if before else id)
-    _require(isinstance(name, str), f"{where}: name", "must be a text")
+    _require(isinstance(name, str), f"{where}: name", "must be a string")
     rules = tuple(
         _rule(each, f"{where}: rule {number}", f"{name} rule {number}", kinds)
         for number, each in enumerate(tables, 1)
@@ -191,7 +191,7 @@ def _condition(table: Mapping[str, Any], where: str) -> tuple[str, Callable[[str
     """What an address must match: as a text, and as a callable."""
     parameters = _texts(table.get("parameters", []), f"{where}: parameters")
     address = table.get("address", "")
-    _require(isinstance(address, str), f"{where}: address", "must be a text")
+    _require(isinstance(address, str), f"{where}: address", "must be a string")
     _require(bool(parameters or address), where, "needs parameters or address")
     words, patterns = [], []
     try:
@@ -224,7 +224,7 @@ def _texts(values: Any, where: str) -> tuple[str, ...]:
     _require(
         isinstance(values, list) and all(isinstance(value, str) and value for value in values),
         where,
-        "must be a list of texts",
+        "must be a list of strings",
     )
     return tuple(values)
 

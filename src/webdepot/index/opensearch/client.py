@@ -278,7 +278,7 @@ def _search_error(error: ServerRefusal, *, is_limited: bool) -> Exception:
     if is_limited and ("Time exceeded" in str(error) or "cancelled" in error.kind):
         return query_budget.too_expensive()
     if error.kind.startswith("index_not_found"):
-        text = "The index of words is being rebuilt. Try again in a moment."
+        text = "The text index is being rebuilt. Try again in a moment."
         return RemoteError(said("search_away", text), retry=True)
     return RemoteError(
         said("search_away", "The search server refused a query ({why}).", why=str(error)), retry=False

@@ -131,18 +131,18 @@ class OpenSearchTextIndex:
             try:
                 mappings = self._connection.read("GET", f"/{name}/_mapping")[name]["mappings"]
                 if mappings.get("_meta", {}).get("webdepot") != schema.VERSION:
-                    raise Conflict(f"The index of words {name} was made by another version. {REBUILD}")
+                    raise Conflict(f"The text index {name} was made by another version. {REBUILD}")
             except ServerRefusal as error:
                 if error.status != 404:
                     raise Conflict(
-                        f"The index of words {name} cannot be used ({error}). {_CHECK_USER}"
+                        f"The text index {name} cannot be used ({error}). {_CHECK_USER}"
                     ) from error
                 try:
                     self._connection.write("PUT", f"/{name}?wait_for_active_shards=1", body)
                 except ServerRefusal as refusal:
                     if "resource_already_exists" not in refusal.kind:  # by another process
                         raise Conflict(
-                            f"The index of words {name} cannot be created ({refusal}). {_CHECK_USER}"
+                            f"The text index {name} cannot be created ({refusal}). {_CHECK_USER}"
                         ) from refusal
 
     # --- writing ---

@@ -91,7 +91,7 @@ class PageStates:
             if not waiting:
                 return
         raise RemoteError(
-            "The index of words could not be written: other writers changed the same pages again and again. "
+            "The text index could not be written: other writers kept changing the same pages. "
             "Try again later.",
             retry=True,
         )

@@ -67,7 +67,7 @@ class SqliteTextIndex:
 
     def __init__(self, folder: Path) -> None:
         self._file = SqliteFile(
-            folder / "words.db", what="index of words", tables=_TABLES, made_with={"schema": SCHEMA}
+            folder / "words.db", what="text index", tables=_TABLES, made_with={"schema": SCHEMA}
         )
 
     # --- writing ---

@@ -87,7 +87,7 @@ class TantivyTextIndex:
             return open_index(self._schema, self._folder)
         except (ValueError, OSError) as error:
             raise Conflict(
-                f"The index of words {self._folder} was made by another version or is damaged ({error}). "
+                f"The text index {self._folder} was made by another version or is damaged ({error}). "
                 f"{REBUILD}"
             ) from error
 
@@ -232,7 +232,7 @@ class TantivyTextIndex:
     def _compact(self, engine: Engine, most_dead: float) -> None:
         with (
             contextlib.suppress(Conflict),  # another process is compacting
-            durable.locked(self._folder / "compacting.lock", busy="The index of words is being compacted."),
+            durable.locked(self._folder / "compacting.lock", busy="The text index is being compacted."),
         ):
             while groups := tantivy_merge.due(tantivy_commit.read(self._folder), most_dead):
                 if not any(self._merge(engine, group) for group in groups):
@@ -247,7 +247,7 @@ class TantivyTextIndex:
             (done,) = engine.map(tantivy_merge.run, [job])
             if done.result is None:
                 # The index is whole without it, and the next update tries again.
-                _log.warning("compaction of the index of words failed", extra={"error": done.error})
+                _log.warning("compaction of the text index failed", extra={"error": done.error})
                 return False
             with self._writing():
                 return tantivy_merge.finish(self._folder, job, done.result)

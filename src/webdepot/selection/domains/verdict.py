@@ -225,7 +225,7 @@ class HostJudge:
         return judged
 
     def _note_use(self, facts: HostFacts, judged: HostJudgement) -> None:
-        """Count a sign as shared if an identified stranger uses it, and as the organisation's own if a
+        """Count a sign as shared if a known other organisation uses it, and as the organisation's own if a
         certain member does.
         """
         owner = owner_of(facts)

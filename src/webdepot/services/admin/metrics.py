@@ -51,12 +51,12 @@ def _metrics(archive: Archive) -> Iterator[Gauge]:
     indexed = sum(1 for _ in archive.captures.containers())
     yield Gauge(
         name="containers_not_indexed",
-        help="Containers that are not in the index of addresses yet.",
+        help="Containers that are not in the capture index yet.",
         values=[({}, max(containers - indexed, 0))],
     )
     yield Gauge(
         name="containers_without_words",
-        help="Containers that are not in the index of words yet.",
+        help="Containers that are not in the text index yet.",
         values=_without_words(archive, containers),
     )
     yield from _of_running(archive, now)

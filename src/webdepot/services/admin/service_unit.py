@@ -154,7 +154,7 @@ def install(unit: ServiceUnit) -> bool:
         unit.path.chmod(0o644)
     except PermissionError as error:
         raise NotPermitted(
-            f"{unit.path} cannot be written by you. Run it as root, or install it for yourself: "
+            f"You cannot write to {unit.path}. Run it as root, or install it for yourself: "
             "webdepot service install --user"
         ) from error
     return True

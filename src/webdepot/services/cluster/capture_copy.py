@@ -1,4 +1,4 @@
-"""Copy an index of addresses to another one, container by container in the order in which they were added.
+"""Copy a capture index to another one, container by container in the order in which they were added.
 
 PostgreSQL keeps only the beginning and a checksum of a long key (`index.postgresql_rows`). The key is
 computed again from the URL if the checksum matches; otherwise its container must be read again.
@@ -51,7 +51,7 @@ def copy(source: CaptureIndex, target: CaptureIndex, *, watch: Watch) -> Capture
     before, after = digest(source), digest(target)
     if before != after:
         text = (
-            f"The indexes of addresses differ after copying: {before.captures} captures in "
+            f"The capture indexes differ after copying: {before.captures} captures in "
             f"{before.containers} containers, and {after.captures} in {after.containers}."
         )
         raise CorruptData(text, where="captures")

@@ -136,7 +136,7 @@ def kill(home: Path, name: str) -> ClusterMember:
     known = _get(home)
     members = {member.name: member for member in status(home)}
     if name not in members:
-        raise NotFound(f"There is no {name[:60]!r} in this cluster. There are: {', '.join(members)}.")
+        raise NotFound(f"There is no {name[:60]!r} in this cluster. Its members are: {', '.join(members)}.")
     if not members[name].is_alive:
         raise InputError(f"{name} is not running. Start it again with: webdepot cluster up {home}")
     ProcessFolder(known.folder).kill(name)

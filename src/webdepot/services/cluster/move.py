@@ -6,7 +6,7 @@ The home stays, with its keys, profiles and working folders. What moves is what 
 2. Depot: copy each object to the new main place, then read every byte there.
 3. Database: hold the lock of the old one, so that nothing can change; copy what came into the depot
    meanwhile; copy all tables in one transaction, and compare them row by row.
-4. Index of addresses: copy it container by container, and compare.
+4. Capture index: copy it container by container, and compare.
 5. Write the new configuration. Only now is the archive at the new place; the old one is kept.
 6. Index of words: if it is another engine, build what is missing.
 
@@ -76,7 +76,7 @@ def move(
         if not settings:
             _finish(home)
             raise Conflict(
-                f"The archive at {home} has the settings of {file} already. There is nothing to move."
+                f"The archive at {home} already has the settings of {file}. There is nothing to move."
             )
         _refuse_if_used(source)
         # What a move to the same place left before it was killed is ours.
@@ -223,12 +223,12 @@ def _refuse_if_used(archive: Archive) -> None:
     with archive.database.reading() as connection:
         seen = machines.alive(connection, archive.clock())
     if seen:
-        raise Conflict(f"The {seen[0].role} on {seen[0].machine} uses the archive. Stop it, and all others.")
+        raise Conflict(
+            f"The {seen[0].role} on {seen[0].machine} is using the archive. Stop it and all others."
+        )
     if users := _users(archive.home):
         pid, command = users[0]
-        raise Conflict(
-            f"The process {pid} ({command}) uses the archive. Stop it first, and all others that do."
-        )
+        raise Conflict(f"The process {pid} ({command}) is using the archive. Stop it and all others.")
 
 
 def _users(home: Path) -> list[tuple[int, str]]:

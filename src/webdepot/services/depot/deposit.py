@@ -25,7 +25,7 @@ from webdepot.container import locations
 from webdepot.depot import holdings, package, package_content, rows
 from webdepot.depot.ocfl import objects
 from webdepot.depot.package_content import SUBMISSION, ContainerSource, PackageContent, PackageFacts
-from webdepot.errors import Conflict, CorruptData, NotFound
+from webdepot.errors import Conflict, CorruptData, NotFound, cause_of
 from webdepot.exchange import catalogue, transfer_zip
 from webdepot.exchange.metadata import dublin_core
 from webdepot.formats import results
@@ -186,7 +186,7 @@ def rehearse(archive: Archive, store: ObjectStore, facts: PackageFacts) -> None:
         RecursionError,
     ) as error:
         raise CorruptData(
-            f"The package {facts.package.id} cannot be used: {error!r}.", where=facts.package.id
+            f"The package {facts.package.id} cannot be used: {cause_of(error)}.", where=facts.package.id
         ) from error
 
 
@@ -213,7 +213,7 @@ def _write_rows(
         _restore(store, connection, facts, is_ours=origin.is_ours)
     elif origin is PackageOrigin.FOREIGN:
         raise CorruptData(
-            f"Harvest {facts.harvest.id} is already in this archive, but not this package of it.",
+            f"Harvest {facts.harvest.id} is already in this archive, in another package.",
             where=facts.package.id,
         )
     versions.write_rows(archive, connection, store, facts)

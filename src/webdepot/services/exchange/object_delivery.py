@@ -77,7 +77,7 @@ def hand_over(
         raise refusal(f"An access rule closes {record.urn}, or a part of it.")
     is_staff = asking.access_point is AccessPoint.STAFF
     if not unpacked and not is_staff and any(session_cookies.are_in(archive, name) for name in containers):
-        raise NotPermitted(f"{record.urn} has session cookies of a log-in and is not handed over.")
+        raise NotPermitted(f"{record.urn} contains session cookies of a login, so it is not delivered.")
     return HandedOver(record=record, transfer=wanted, layout=Layout(wanted.files), archive=archive)
 
 

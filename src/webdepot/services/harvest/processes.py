@@ -238,7 +238,7 @@ class _Leader:
         if self._errors:
             raise RemoteError(
                 f"The harvest was stopped because {self._errors[0]}. "
-                "Nothing acknowledged is lost: resume the harvest.",
+                "What was saved is not lost: resume the harvest.",
                 retry=True,
             )
         return merge(list(self._results.values()), self._limit)

@@ -114,7 +114,7 @@ def _result(found: Sequence[PartRow]) -> CrawlResult:
     if failed is not None:
         raise RemoteError(
             f"The harvest was stopped because part {failed.part + 1} failed: {failed.reason} "
-            "Nothing acknowledged is lost: resume the harvest.",
+            "What was saved is not lost: resume the harvest.",
             retry=True,
         )
     results = [result_from_json(part.result) for part in found if part.result]

@@ -112,7 +112,9 @@ def derive(
     InputError for another name, Conflict if the file exists, CorruptData if a container cannot be read.
     """
     if file.suffix not in _WRITERS:
-        raise InputError(f"{file.name[:100]!r} is not the name of a table. Use a name with .parquet or .csv.")
+        raise InputError(
+            f"{file.name[:100]!r} is not the name of a table. Use a name that ends in .parquet or .csv."
+        )
     if file.exists():
         raise Conflict(f"{file} already exists. Choose another file.")
     rows = _RowCount(_SOURCES[derivative](archive, reader, collection, watch))

@@ -1,4 +1,4 @@
-"""Load an object of others, whose files are verified, as a harvest of kind `import`, ready to be deposited.
+"""Load an object from others, whose files are verified, as a harvest of kind `import`, ready to be deposited.
 
 1. An object with files that the archive has under another name is refused: they cannot become a second
    object.
@@ -8,7 +8,7 @@
    become part of the package.
 
 All or nothing: an object that cannot be loaded completely leaves nothing. Used for partners' objects
-(`takeover`) and for submissions without containers (`file_objects`).
+(`partner_ingest`) and for submissions without containers (`file_objects`).
 """
 
 import hashlib

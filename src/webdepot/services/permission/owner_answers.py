@@ -275,7 +275,7 @@ def record_ground(
     consent counts; it is the answer to a letter, if one was sent.
     """
     if ground not in WITHOUT_LETTER:
-        raise InputError(f"{ground.value!r} is not recorded by hand. Known: {', '.join(WITHOUT_LETTER)}.")
+        raise InputError(f"{ground.value!r} cannot be recorded by hand. Known: {', '.join(WITHOUT_LETTER)}.")
     if not reason.strip():
         raise InputError(
             said(

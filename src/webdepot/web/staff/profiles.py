@@ -83,7 +83,7 @@ def _save(request: Request, form: Mapping[str, str]) -> Response:
         if form.get("view") == "form":
             if text != profiles.text_of(archive, name):
                 raise InputError(
-                    "Somebody else has saved this profile since you opened it. Open it again, and make your "
+                    "Someone else has saved this profile since you opened it. Open it again, and make your "
                     "changes there."
                 )
             text, filled = profile_form.read(archive, name, text, form)

@@ -136,34 +136,34 @@ def check_leftovers(archive: Archive) -> HealthCheck:
 
 
 def check_captures(archive: Archive) -> HealthCheck:
-    return _indexed(archive, "addresses", {name for name, _ in archive.captures.containers()})
+    return _indexed(archive, "capture index", {name for name, _ in archive.captures.containers()})
 
 
 def check_texts(archive: Archive) -> HealthCheck:
     try:
         indexed = archive.texts.containers()
     except RemoteError as error:
-        return HealthCheck(name="index of words", state="error", message=str(error))
-    return _indexed(archive, "words", indexed)
+        return HealthCheck(name="text index", state="error", message=str(error))
+    return _indexed(archive, "text index", indexed)
 
 
 def _indexed(archive: Archive, name: str, indexed: frozenset[str] | set[str]) -> HealthCheck:
     known = {container.name for container in visible_harvests.containers(archive)}
     if missing := known - indexed:
         return HealthCheck(
-            name=f"index of {name}",
+            name=name,
             state="error",
             message=f"{len(missing)} containers are not indexed",
             remedy="webdepot index update",
         )
     if extra := indexed - known:
         return HealthCheck(
-            name=f"index of {name}",
+            name=name,
             state="error",
             message=f"{len(extra)} containers are indexed that are gone or not yet shown to readers",
             remedy="webdepot index update",
         )
-    return HealthCheck(name=f"index of {name}", state="ok", message=f"{len(known)} containers")
+    return HealthCheck(name=name, state="ok", message=f"{len(known)} containers")
 
 
 def check_checksums(archive: Archive, watch: Watch) -> HealthCheck:
