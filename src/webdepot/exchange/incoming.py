@@ -99,7 +99,7 @@ def check_members(actual: Mapping[str, int], delivered: DeliveredObject) -> Iter
         yield "the ZIP contains no files"
         return
     if len(actual) != len(expected):
-        yield f"the ZIP contains {len(actual)} files, the record describes {len(expected)}"
+        yield f"the ZIP contains {len(actual)} files, but the record describes {len(expected)}"
     yield from (
         f"{name[:200]} is missing from the ZIP" for name in sorted(expected.keys() - actual.keys())[:20]
     )
@@ -109,7 +109,7 @@ def check_members(actual: Mapping[str, int], delivered: DeliveredObject) -> Iter
     )
     for name in sorted(expected.keys() & actual.keys()):
         if expected[name] != actual[name]:
-            yield f"{name[:200]} has {actual[name]} bytes in the ZIP, the record says {expected[name]}"
+            yield f"{name[:200]} has {actual[name]} bytes in the ZIP, but {expected[name]} in the record"
 
 
 def check_files(folder: Path, delivered: DeliveredObject, checked: list[CheckedFile]) -> Iterator[str]:

@@ -67,12 +67,12 @@ def _trailer(pdf: pikepdf.Pdf) -> Problems:
         yield "its identifier is not a pair of strings"
     info = pdf.trailer.get("/Info")
     if info is not None and not isinstance(info, Dictionary):
-        yield "its information is not a dictionary"
+        yield "its Info entry is not a dictionary"
 
 
 def _catalog(root: Dictionary) -> Problems:
     if root.get("/Type") != Name.Catalog:
-        yield "its catalog is not marked as one"
+        yield "its catalog does not have the type Catalog"
     version = root.get("/Version")
     if version is not None and not (
         isinstance(version, Name) and re.fullmatch(r"/(1\.[0-7]|2\.0)", str(version))
@@ -124,7 +124,7 @@ def _branch(
     kind = node.get("/Type")
     if kind == Name.Page or (kind is None and "/Kids" not in node):
         if kind is None:
-            yield "a page is not marked as one"
+            yield "a page has no type"
         yield from _inherited(inherited)
         pages.append(node)
         return
@@ -211,7 +211,7 @@ def _resources(resources: Dictionary) -> Problems:
 
 def _font(font: Any, name: str) -> Problems:
     if font.get("/Type") != Name.Font:
-        yield f"font {name} is not marked as one"
+        yield f"font {name} does not have the type Font"
     if str(font.get("/Subtype")) not in _FONTS:
         yield f"font {name} is of an unknown kind"
     elif str(font.get("/Subtype")) in ("/Type1", "/TrueType") and not isinstance(font.get("/BaseFont"), Name):
@@ -279,7 +279,7 @@ def _outlines(root: Dictionary, known: set[tuple[int, int]]) -> Problems:
         parent = waiting.pop()
         item, last = parent.get("/First"), None
         if (item is None) != (parent.get("/Last") is None):
-            yield "a list of its outline has only one end"
+            yield "a level of its outline has no first or no last entry"
         while item is not None:
             if not isinstance(item, Dictionary):
                 yield "an entry of its outline is not a dictionary"
@@ -297,7 +297,7 @@ def _outlines(root: Dictionary, known: set[tuple[int, int]]) -> Problems:
             and isinstance(parent.get("/Last"), Dictionary)
             and parent["/Last"].objgen != last.objgen
         ):
-            yield "a list of its outline does not end with its last entry"
+            yield "a level of its outline does not end with its last entry"
 
 
 def _outline_item(
