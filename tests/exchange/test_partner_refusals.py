@@ -46,7 +46,7 @@ BAD_ZIPS = {
     "backslash": (packed([*FILES[:-1], ("..\\evil.pdf", FILES[-1][1])]), "is not a path inside the file"),
     "no files": (packed([]), "contains no files"),
     "other bytes": (packed([*FILES[:-1], (FILES[-1][0], b"x" * len(FILES[-1][1]))]), "is damaged"),
-    "other size": (packed([*FILES[:-1], (FILES[-1][0], b"x")]), "the record says"),
+    "other size": (packed([*FILES[:-1], (FILES[-1][0], b"x")]), "in the record"),
     "truncated": (packed(FILES)[:-50], "cannot be unpacked"),
     "no zip": (b"<html>sorry</html>", "cannot be unpacked"),
 }
