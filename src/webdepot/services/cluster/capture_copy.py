@@ -1,4 +1,4 @@
-"""Copy an index of addresses to another one, container by container in the order in which they were added.
+"""Copy a capture index to another one, container by container in the order in which they were added.
 
 PostgreSQL keeps only the beginning and a checksum of a long key (`index.postgresql_rows`). The key is
 computed again from the URL if the checksum matches; otherwise its container must be read again.
